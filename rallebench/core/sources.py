@@ -13,12 +13,14 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from rallebench.core.errors import BadFileError, Hint
 from rallebench.core.files import MAX_LINE_BYTES, json_problem
+from rallebench.core.json_lists import Broken, begins_list, elements
 
 MAX_KEPT_PROBLEMS = 20
 """The most bad rows with a sentence; further bad rows are only counted."""
@@ -91,11 +93,16 @@ class Source:
 
         A line that is too long, binary or not UTF-8 is a bad row. BadFileError if the file cannot be read.
         """
+        with self._opened() as (handle, raw):
+            yield from self._lines(handle, raw)
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Any, BinaryIO]]:
+        """(the file's bytes, unpacked; the file as it is). Raises BadFileError if it cannot be read."""
         try:
             with open(self.path, "rb") as raw:
                 zipped = raw.peek(2)[:2] == GZIP
-                handle: Any = gzip.GzipFile(fileobj=raw) if zipped else raw
-                yield from self._lines(handle, raw)
+                yield (gzip.GzipFile(fileobj=raw) if zipped else raw), raw
         except FileNotFoundError:
             raise BadFileError(f"{self.path} does not exist.") from None
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -146,20 +153,43 @@ class Source:
                 f"{MAX_UNPACKED // 2**20:,} MB; unpack it yourself if it is what you want."
             )
 
-    def objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """(line number, object) of JSON lines, without blank lines."""
-        for number, line in self.lines():
+    def objects(self, inside: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
+        """(number, object) of JSON lines, without blank lines, or of one JSON list, whose ``unit`` is "record".
+
+        ``inside``: the file is an object, and the list is under this key.
+        """
+        with self._opened() as (handle, raw):  # once: it may be a pipe
+            if not inside and not begins_list(handle):
+                rows = self._json_lines(handle, raw)
+            else:
+                self.unit = "record"
+                rows = enumerate(elements(handle, inside), 1)
+            for number, value in rows:
+                self._check_unpacked(handle, raw)
+                self.done = raw.tell() if self.unit == "record" and raw.seekable() else self.done
+                if isinstance(value, Broken):
+                    self.bad(number, value.what)
+                elif isinstance(value, dict):
+                    yield number, value
+                else:
+                    self.bad(number, f" is not a JSON object but {type(value).__name__}.")
+
+    def _json_lines(self, handle: BinaryIO, raw: BinaryIO) -> Iterator[tuple[int, Any]]:
+        """(line number, value or Broken); of the last line, that the file may be cut off."""
+        broken: tuple[int, str] | None = None
+        for number, line in self._lines(handle, raw):
             if not line.strip():
                 continue
+            if broken:
+                yield broken[0], Broken(f"{broken[1]}.")
+                broken = None
             try:
-                value = json.loads(line)
+                yield number, json.loads(line)
             except (ValueError, RecursionError) as error:
-                self.bad(number, f" is not valid JSON ({json_problem(error)}).")
-                continue
-            if isinstance(value, dict):
-                yield number, value
-            else:
-                self.bad(number, f" is not a JSON object but {type(value).__name__}.")
+                broken = number, f" is not valid JSON ({json_problem(error)})"
+        if broken:
+            mend = "it is the last line, so if the file is cut off, download or copy it again"
+            yield broken[0], Broken(f"{broken[1]}; {mend}.")
 
     def table(self) -> Iterator[tuple[int, list[str]]]:
         """(first line, fields) of each CSV row, the header first; fields may hold line ends.

@@ -1,8 +1,9 @@
-"""Texts cut into parts: lists of names with brackets, and the tokens of sparse retrieval and of length counts."""
+"""Texts cut into parts: sentences, lists of names with brackets, the tokens of sparse retrieval and of length counts."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+", re.UNICODE)
@@ -32,6 +33,41 @@ def tokenize(text: str) -> list[str]:
         elif run not in STOPWORDS:
             tokens.append(run)
     return tokens
+
+
+ABBREVIATION = re.compile(
+    r"(?:\b[A-Z]|\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|cf|No|Fig|Vol|pp|approx|Inc|Ltd|Co|Gen|Col|Lt|Sgt|Rev"
+    r"|Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec)|\b(?:e\.g|i\.e|a\.m|p\.m|U\.S|U\.K))\.$"
+)
+LATIN_END = r"[.!?]+[\"'\u201d\u2019)\]]*(?=\s)"
+SENTENCE_END = re.compile(rf"[。！？；…]+[”’」』）》]*|{LATIN_END}|\n\s*\n")
+"""What ends a sentence, Chinese or English."""
+LOOK_BACK = 12
+_SPACE = re.compile(r"\s*")
+
+
+def ends_of(
+    text: str, end: re.Pattern[str], start: int = 0, stop: int | None = None
+) -> Iterator[int]:
+    """The ends of sentences, except after abbreviations."""
+    for match in end.finditer(text, start, len(text) if stop is None else stop):
+        look_back = max(start, match.end() - LOOK_BACK)
+        if match[0] != "." or not ABBREVIATION.search(text, look_back, match.end()):
+            yield match.end()
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, each with the space behind it, so that they join to the text.
+
+    >>> sentences("Dr. Li left. 他走了。她没有。")
+    ['Dr. Li left. ', '他走了。', '她没有。']
+    """
+    parts, begin = [], 0
+    for end in ends_of(text, SENTENCE_END):
+        end = _SPACE.match(text, end).end()  # type: ignore[union-attr]  # it matches anywhere
+        parts.append(text[begin:end])
+        begin = end
+    return [part for part in (*parts, text[begin:]) if part]
 
 
 def split_outside(text: str, mark: str = ",") -> list[str]:

@@ -12,32 +12,16 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
+from rallebench.core.text import LATIN_END, SENTENCE_END, ends_of
 from rallebench.corpora._blocks import PIECES, Piece, Spans, packed, stripped, units, windows
 
-ABBREVIATION = re.compile(
-    r"(?:\b[A-Z]|\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|cf|No|Fig|Vol|pp|approx|Inc|Ltd|Co|Gen|Col|Lt|Sgt|Rev"
-    r"|Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec)|\b(?:e\.g|i\.e|a\.m|p\.m|U\.S|U\.K))\.$"
-)
-LATIN_END = r"[.!?]+[\"'\u201d\u2019)\]]*(?=\s)"
-END = re.compile(rf"[。！？；…]+[”’」』）》]*|{LATIN_END}|\n\s*\n")
 ENGLISH_END = re.compile(LATIN_END)
 CLAUSE = re.compile(r"[,;:，、；：]+")
-LOOK_BACK = 12
 
 PARTS = re.compile(r"[^,.;。？！]+[,.;。？！]?|[,.;。？！]")
 """The original's second rule; the original drops a mark after another mark, this one keeps it."""
 PARAGRAPHS, SPACE = re.compile("\n\n\n"), re.compile(" ")
 METADATA_TOKENS = 2
-
-
-def ends_of(
-    text: str, end: re.Pattern[str], start: int = 0, stop: int | None = None
-) -> Iterator[int]:
-    """The ends of sentences, except after abbreviations."""
-    for match in end.finditer(text, start, len(text) if stop is None else stop):
-        look_back = max(start, match.end() - LOOK_BACK)
-        if match[0] != "." or not ABBREVIATION.search(text, look_back, match.end()):
-            yield match.end()
 
 
 def sentences(text: str, size: int, overlap: int) -> Spans:
@@ -50,7 +34,7 @@ def sentences(text: str, size: int, overlap: int) -> Spans:
     """
     starts, ends = units(text, "tokens")
     atoms: Spans = []  # (first token, last token + 1)
-    sentence_ends = [bisect_left(starts, at) for at in ends_of(text, END)]
+    sentence_ends = [bisect_left(starts, at) for at in ends_of(text, SENTENCE_END)]
     for first, last in _ranges(sentence_ends, 0, len(starts)):
         if last - first <= size:
             atoms.append((first, last))

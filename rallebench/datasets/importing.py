@@ -11,11 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, UsageError
-from rallebench.core.files import disk_error
+from rallebench.core.files import disk_error, writing
+from rallebench.core.locks import alone
 from rallebench.core.parts import beside, check_name, move_in
 from rallebench.core.sources import Problem, Problems, Source
-from rallebench.datasets.reading import form_of, read_examples
+from rallebench.core.types import Example
+from rallebench.datasets import Record
+from rallebench.datasets.reading import DEFAULT, form_of, read_examples
 from rallebench.datasets.tasks import SEED, sampled
+
+PATIENCE = 5.0
+"""Seconds that an addition waits for another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,42 @@ def import_dataset(
     return ImportedDataset(
         name, target, form, count, read.problems.count, tuple(read.problems.first)
     )
+
+
+def add_record(datasets: Path, name: str, record: Record) -> int:
+    """Add a question in KILT's form to ``datasets/<name>.jsonl``, which begins with it where it is new; how many it holds then.
+
+    The file is written whole or not at all, and its other lines stay as they are. The id is the record's with a number. Raises
+    UsageError for a set of another format and for a question that it holds already, BadFileError for a damaged one.
+    """
+    target = Path(datasets) / f"{check_name('dataset', name)}.jsonl"
+    if target.with_name(target.name + ".gz").exists():
+        raise UsageError(f"The dataset {name!r} is compressed; choose another name.")
+    refused = f"The dataset {name!r} is being written by another process; try again."
+    with alone(target.with_name(f".{target.name}.lock"), refused, patience=PATIENCE):
+        examples: list[Example] = []
+        if target.exists():
+            form = form_of(target)
+            if form != DEFAULT:
+                raise UsageError(
+                    f"The dataset {name!r} is in the format {form}; a question is added to KILT's form only. Choose another name."
+                )
+            examples = list(read_examples(target, form=form))
+        ids = {example.question.qid for example in examples}
+        for example in examples:
+            if example.question.text.strip() == str(record["input"]).strip():
+                raise UsageError(
+                    f"The dataset {name!r} holds this question already, with the id {example.question.qid!r}."
+                )
+        number = len(examples) + 1
+        while f"{record['id']}-{number}" in ids:
+            number += 1
+        earlier = target.read_bytes() if target.exists() else b""
+        line = json.dumps({**record, "id": f"{record['id']}-{number}"}, ensure_ascii=False) + "\n"
+        with writing(target) as handle:
+            handle.write(earlier + (b"" if not earlier or earlier.endswith(b"\n") else b"\n"))
+            handle.write(line.encode("utf-8", "backslashreplace"))
+        return len(examples) + 1
 
 
 def _write(path: Path, examples: Iterator[Any]) -> int:

@@ -23,10 +23,14 @@ SAMPLE = """{"id": "q1", "question": "Which moon?", "answers": ["Titan", "Saturn
 
 
 def recognises(path: Path) -> bool:
-    """Whether one of the first rows names a question as most files do, and none does as KILT or a corpus."""
+    """Whether one of the first rows names a question as most files do, none does as KILT or a corpus, and no other format
+    knows the file better."""
     rows = first_rows(path) if path.is_file() else []
     named = any(isinstance(row.get(key), str) for row in rows for key in QUESTION)
-    return named and not any(row.keys() & {"input", "text"} for row in rows)
+    if not named or any(row.keys() & {"input", "text"} for row in rows):
+        return False
+    others = (DATASETS.entry(name).traits for name in DATASETS.names() if name != "jsonl")
+    return not any(traits["recognises"](path) for traits in others if "recognises" in traits)
 
 
 def texts(value: Any) -> list[str] | None:

@@ -31,12 +31,14 @@ LOOKED_AT = 20
 """Rows of a file of JSON lines by which its format is recognised."""
 
 
-def first_rows(path: Path) -> list[Record]:
-    """The first rows of a file of JSON lines by its name; [] for any other file, and for one that cannot be read. Bad rows are left out."""
+def first_rows(path: Path, inside: str = "") -> list[Record]:
+    """The first rows of a file of JSON lines, or of a JSON list, by its name; [] for any other file, and for one that cannot be
+    read. Bad rows are left out. ``inside``: as of ``Source.objects``."""
     if not named(".jsonl", ".json")(path):
         return []
     try:
-        return [row for _, row in islice(Source(path, Problems(skip=True)).objects(), LOOKED_AT)]
+        rows = Source(path, Problems(skip=True)).objects(inside)
+        return [row for _, row in islice(rows, LOOKED_AT)]
     except BadFileError:
         return []
 
@@ -66,7 +68,7 @@ def examples(source: Source, records: Iterable[tuple[int, Record]]) -> Iterator[
             qid = record_id(record, where)
             if qid in seen:
                 raise BadFileError(
-                    f"{where} repeats the id {qid!r} of line {seen[qid]}; every question needs its own."
+                    f"{where} repeats the id {qid!r} of {source.unit} {seen[qid]}; every question needs its own."
                 )
             question = Question(qid, record_input(record, where))
             example = Example(question, read_gold(record, where), record)

@@ -35,18 +35,20 @@ def read_examples(path: Path, *, form: str = "", source: Source | None = None) -
     return DATASETS[form or form_of(path)](source or Source(path))
 
 
-def read_questions(path: Path, limit: int | None = None) -> tuple[Example, ...]:
-    """The first ``limit`` examples (all if None), after checking every row of the file.
+def read_questions(path: Path, limit: int | None = None, form: str = "") -> tuple[Example, ...]:
+    """The first ``limit`` examples (all if None), after checking every row of the file. ``form``: as of ``read_examples``.
 
     Raises BadFileError for any bad row, also beyond ``limit``, and for a file without a question.
     """
-    return _read(Path(path), tuple(stamps(Path(path))), limit)
+    return _read(Path(path), tuple(stamps(Path(path))), limit, form)
 
 
 @lru_cache(maxsize=2)  # every variant of a sweep, and every change of its plan, reads the same file
-def _read(path: Path, _stamps: tuple[object, ...], limit: int | None) -> tuple[Example, ...]:
+def _read(
+    path: Path, _stamps: tuple[object, ...], limit: int | None, form: str
+) -> tuple[Example, ...]:
     """The examples, read again once a file has changed."""
-    examples = read_examples(path)
+    examples = read_examples(path, form=form)
     try:
         first = tuple(examples if limit is None else islice(examples, min(limit, sys.maxsize)))
         for _ in examples:

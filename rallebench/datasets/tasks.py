@@ -24,13 +24,17 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class RevalTask:
     """``number``: R-Eval's, whose first digit is the level. ``domain``: wiki or aminer. ``source``: where its questions come
-    from, '' for those made of triples. ``stand_in``: a dataset of the starter that is made like it."""
+    from; ``fetch``: the command that brings them, '' where they are not published; ``names``: what that command writes, read in
+    ``form``; ``stand_in``: a dataset of the starter that is made like it."""
 
     name: str
     number: str
     domain: str
     about: str
-    source: str = ""
+    source: str
+    fetch: str = ""
+    names: tuple[str, ...] = ()
+    form: str = ""
     stand_in: str = ""
 
     @property
@@ -51,42 +55,89 @@ class RevalTask:
     @property
     def how(self) -> str:
         """One sentence, how to get its questions."""
-        if not self.source:
-            return "Build it of Wikidata5M's triples by the builder templates."
-        return f"Get {self.source}, write it in R-Eval's record form and import it as the dataset {self.name}."
+        if not self.names and self.fetch:
+            return f"Fetch {self.source} with `{self.fetch}`, and make questions of them with the builder templates."
+        if not self.fetch:
+            return f"{self.source} are not published; make some with the builder templates."
+        return f"Fetch {self.source} with `{self.fetch}`, and name the folder as data, or import {self.names[0]} as {self.name}."
+
+    def path_in(self, folder: Path) -> Path | None:
+        """Its published questions below a folder, None if they are not there."""
+        paths = (folder / name for name in self.names)
+        return next((path for path in paths if path.exists()), None)
 
 
-SOAY = "the questions of SoAyBench"
+_DROPBOX = "https://www.dropbox.com/s"
+_TSINGHUA = "https://cloud.tsinghua.edu.cn/f"
+_TRIPLES = (
+    "Wikidata5M's triples and names",
+    f"curl -L -o wikidata5m_all_triplet.txt.gz '{_DROPBOX}/563omb11cxaqr83/wikidata5m_all_triplet.txt.gz?dl=1' && "
+    f"curl -L -o wikidata5m_alias.tar.gz '{_DROPBOX}/lnbhc8yuhit4wm5/wikidata5m_alias.tar.gz?dl=1' && tar xf wikidata5m_alias.tar.gz",
+)
+_COPEN = (
+    f"curl -L -o copen_data.zip '{_TSINGHUA}/f0b33fb429fa4575aa7f/?dl=1' && unzip copen_data.zip"
+)
+
+
+def _soay(name: str, number: str, about: str, kind: str) -> RevalTask:
+    folder = "soayBench/soayBench_v1-2"
+    names = (f"SoAy/{folder}", folder, "soayBench_v1-2")
+    fetch = "git clone https://github.com/RUCKBReasoning/SoAy"
+    return RevalTask(
+        *(name, number, "aminer", about, "SoAyBench", fetch),
+        names,
+        f"soay-{kind}",
+        f"starter-scholar-{kind}",
+    )
+
+
+def _copen(name: str, number: str, about: str, place: int) -> RevalTask:
+    names = (f"copen_data/task{place}/iid/dev.json", f"copen_data/task{place}/dev.json")
+    return RevalTask(
+        name, number, "wiki", about, "COPEN's dev sets", _COPEN, names, f"copen-{name}"
+    )
+
+
 TASKS: tuple[RevalTask, ...] = (
-    RevalTask("high_freq_ent", "1-1", "wiki", "one relation of a frequent entity"),
-    RevalTask("low_freq_ent", "1-2", "wiki", "one relation of a rare entity"),
-    RevalTask(
-        *("soay_easy", "1-3", "aminer", "one call about a scholar or publication", SOAY),
-        "starter-scholar-easy",
-    ),
-    RevalTask(
-        "csj", "2-1", "wiki", "conceptual similarity", "COPEN's conceptual similarity judgment"
-    ),
-    RevalTask(
-        "cpj", "2-2", "wiki", "properties of concepts", "COPEN's conceptual property judgment"
-    ),
-    RevalTask(
-        "cic", "2-3", "wiki", "a concept in its context", "COPEN's conceptualization in contexts"
-    ),
+    RevalTask("high_freq_ent", "1-1", "wiki", "one relation of a frequent entity", *_TRIPLES),
+    RevalTask("low_freq_ent", "1-2", "wiki", "one relation of a rare entity", *_TRIPLES),
+    _soay("soay_easy", "1-3", "one call about a scholar or publication", "easy"),
+    _copen("csj", "2-1", "conceptual similarity", 1),
+    _copen("cpj", "2-2", "properties of concepts", 2),
+    _copen("cic", "2-3", "a concept in its context", 3),
     RevalTask(
         *("profiling", "2-4", "aminer", "the position of a scholar among eleven titles"),
-        *("R-Eval's profiling questions", "starter-scholar-profiling"),
+        "R-Eval's profiling questions",
+        stand_in="starter-scholar-profiling",
     ),
-    RevalTask("hotpotqa", "3-1", "wiki", "two hops (medium)", "HotpotQA's dev set"),
-    RevalTask("2wikimultihopqa", "3-2", "wiki", "two to four hops", "2WikiMultihopQA's dev set"),
     RevalTask(
-        "musique", "3-3", "wiki", "two to four hops, answerable", "MuSiQue's answerable dev set"
+        *("hotpotqa", "3-1", "wiki", "two hops (medium)", "HotpotQA's dev set"),
+        "curl -LO http://curtis.ml.cmu.edu/datasets/hotpot/hotpot_dev_distractor_v1.json",
+        ("hotpot_dev_distractor_v1.json", "hotpot_dev_fullwiki_v1.json"),
+        "hotpotqa",
     ),
-    RevalTask("kqapro", "3-4", "wiki", "compositional questions", "KQA Pro's validation set"),
     RevalTask(
-        *("soay_hard", "3-5", "aminer", "several calls about scholars and publications", SOAY),
-        "starter-scholar-hard",
+        *("2wikimultihopqa", "3-2", "wiki", "two to four hops", "2WikiMultihopQA's dev set"),
+        f"curl -L -o data_ids_april7.zip '{_DROPBOX}/ms2m13252h6xubs/data_ids_april7.zip?dl=1' && "
+        "unzip -j data_ids_april7.zip '*dev.json' -d 2wikimultihopqa",
+        ("2wikimultihopqa/dev.json", "data_ids_april7/dev.json", "2wiki_dev.json"),
+        "2wikimultihopqa",
     ),
+    RevalTask(
+        *("musique", "3-3", "wiki", "two to four hops, answerable"),
+        "MuSiQue's answerable dev set",
+        "pip install gdown && gdown 1tGdADlNjWFaHLeZZGShh2IRcpO6Lv24h -O musique_v1.0.zip && "
+        "unzip -j musique_v1.0.zip '*musique_ans_v1.0_dev.jsonl'",
+        ("musique_ans_v1.0_dev.jsonl", "data/musique_ans_v1.0_dev.jsonl"),
+        "musique",
+    ),
+    RevalTask(
+        *("kqapro", "3-4", "wiki", "compositional questions", "KQA Pro's validation set"),
+        f"curl -L -o KQAPro.zip '{_TSINGHUA}/26d05edaa5d0480bb3ae/?dl=1' && unzip -j KQAPro.zip '*val.json' -d kqapro",
+        ("kqapro/val.json", "dataset/val.json"),
+        "kqapro",
+    ),
+    _soay("soay_hard", "3-5", "several calls about scholars and publications", "hard"),
 )
 
 

@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
 from rallebench.core.settings import checked, declare, form_of
+from rallebench.core.stopping import obey, stop_of_thread
 from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS
 from rallebench.encoders._engine import filled, unit
@@ -123,9 +124,8 @@ class OpenAIEmbeddings:
             for text in texts
         ]
         starts = range(0, len(sent), own.batch)
-        pool = ThreadPoolExecutor(
-            min(own.concurrency, len(starts) or 1), thread_name_prefix="embeddings"
-        )
+        threads = min(own.concurrency, len(starts) or 1)
+        pool = ThreadPoolExecutor(threads, "embeddings", obey, (stop_of_thread(),))
         try:
             starts_of = {
                 pool.submit(self._request, sent[start : start + own.batch]): start

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from rallebench.core.errors import BackendError, Hint
+from rallebench.core.errors import BackendError, Hint, StoppedError
 from rallebench.core.events import Operation, Progress
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Question
@@ -58,7 +58,7 @@ def answer(
             folder.append(log, episode, counter.session, counter.elapsed)
             yield counter.count(episode)
             counter.check(max_errors)
-    except (KeyboardInterrupt, GeneratorExit):
+    except (KeyboardInterrupt, GeneratorExit, StoppedError):
         counter.tell("stopped")
         raise
     except BaseException as error:

@@ -15,8 +15,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from rallebench.core.errors import RalleError
+from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.runs import Backends
+from rallebench.core.stopping import Stop, obey, stop_of_thread
 from rallebench.core.types import Episode, Flow, Note, Question, Reply, Request, Step
 from rallebench.engine.perform import (
     ReplyOrError,
@@ -30,6 +31,9 @@ from rallebench.engine.reply_cache import ReplyCache, cache_key
 
 STOP_PATIENCE = 10.0
 """Seconds that a stopped run waits for batches that are being answered."""
+
+SERVER_PATIENCE = 1.0
+"""Seconds of them after which it hangs up on servers, which may not answer for minutes."""
 
 
 @dataclass
@@ -56,13 +60,10 @@ class _Worker:
         done: queue.SimpleQueue[_Finished],
         batch_size: int,
         threads: int,
+        stop: Stop,
     ) -> None:
-        self._backends, self._reply_cache, self._done, self._batch_size = (
-            backends,
-            reply_cache,
-            done,
-            batch_size,
-        )
+        self._backends, self._reply_cache, self._done = backends, reply_cache, done
+        self._batch_size, self._stop = batch_size, stop
         self._waiting: deque[_Open] = deque()
         self._wake = threading.Condition()
         self._closed = False
@@ -98,6 +99,7 @@ class _Worker:
             return batch
 
     def _work(self) -> None:
+        obey(self._stop)
         while (batch := self._take()) is not None:
             started = time.perf_counter()
             answers = perform([item.request for item in batch], self._backends)
@@ -130,12 +132,16 @@ def run(
     """Yield an Episode per question, in the order in which they end.
 
     A failed question is an Episode with ``error``. When ``stop()`` turns true no new batch is
-    started; unfinished questions yield nothing, but their replies are cached.
+    started; unfinished questions yield nothing, but their replies are cached. Raises StoppedError where the thread's work is
+    stopped.
     """
     running = _Loop(make_flow, backends, workflow, reply_cache, batch_size)
-    patience = STOP_PATIENCE
+    patience, stopped = STOP_PATIENCE, stop_of_thread()
     try:
-        yield from running.run(iter(questions), max(window, batch_size), stop)
+        yield from running.run(
+            iter(questions), max(window, batch_size), lambda: stop() or stopped.is_set()
+        )
+        stopped.check()
     except KeyboardInterrupt:  # a second request to stop, which does not wait
         patience = 0.0
         raise
@@ -160,7 +166,7 @@ class _Loop:
         self._pending: dict[tuple[str, str], list[_Open]] = {}
         self._open: dict[int, _Open] = {}
         self._ended: deque[Episode] = deque()
-        self._patient = True
+        self._stop = Stop()
 
     def run(
         self, questions: Iterator[Question], window: int, stop: Callable[[], bool]
@@ -185,16 +191,21 @@ class _Loop:
 
     def _drain(self) -> Iterator[Episode]:
         """After a stop: keep what is being answered now, within reason."""
-        for worker in self._workers.values():
-            worker.close()
-        deadline = time.monotonic() + STOP_PATIENCE
-        while self._open and self._busy() and time.monotonic() < deadline:
-            self._wait(0.1)
-        self._patient = not self._busy()
+        self._outlast(STOP_PATIENCE if self._open else 0.0, lambda: self._wait(0.1))
         yield from self._ended
 
-    def _busy(self) -> bool:
-        return any(worker.busy for worker in self._workers.values())
+    def _outlast(self, patience: float, wait: Callable[[], None]) -> None:
+        """``wait`` until what is being answered has ended, at most ``patience`` seconds in all; then hang up on servers."""
+        for worker in self._workers.values():
+            worker.close()
+        began = time.monotonic()
+        while any(worker.busy for worker in self._workers.values()):
+            waited = time.monotonic() - began
+            if waited >= min(patience, SERVER_PATIENCE):
+                self._stop.set()
+            if waited >= patience:
+                break
+            wait()
 
     def _admit(self, question: Question) -> None:
         opened = _Open(question, self._make_flow(question))
@@ -258,9 +269,8 @@ class _Loop:
         threads = int(getattr(backend, "concurrency", 1))
         # A model that sorts its prompts by length is handed several of its own batches at once.
         size = max(self._batch_size, getattr(backend, "preferred_batch", None) or 0)
-        return _Worker(
-            self._backends, self._reply_cache, self._done, 1 if threads > 1 else size, threads
-        )
+        size = 1 if threads > 1 else size
+        return _Worker(self._backends, self._reply_cache, self._done, size, threads, self._stop)
 
     def _wait(self, seconds: float) -> None:
         """Take every batch that has ended, waiting for the first one at most ``seconds``."""
@@ -275,16 +285,12 @@ class _Loop:
                 if isinstance(answer, Reply):
                     opened.steps.append(Step(opened.request, answer, share, batch=len(batch)))
                     self._advance(opened, answer)
-                else:
+                elif not isinstance(answer, StoppedError):
                     self._fail(opened, answer, share)
 
     def close(self, patience: float) -> None:
         """Wait at most ``patience`` seconds for what is being answered: its backend may be closed next, and a process that
         ends while native code runs on a daemon thread is aborted, whatever its exit code was to be."""
-        for worker in self._workers.values():
-            worker.close()
         for opened in self._open.values():
             opened.flow.close()
-        deadline = time.monotonic() + patience
-        while self._patient and self._busy() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        self._outlast(0.0 if self._stop.is_set() else patience, lambda: time.sleep(0.01))

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Union
 
-from rallebench.core.errors import BackendError, BackendMemoryError, NotFoundError, RalleError
+from rallebench.core.errors import (
+    BackendError,
+    BackendMemoryError,
+    NotFoundError,
+    RalleError,
+    StoppedError,
+)
 from rallebench.core.runs import Backends
 from rallebench.core.types import Generate, Hit, Note, Reply, Request, Retrieve, UseTool
 
@@ -63,7 +69,7 @@ def perform(requests: Sequence[Request], backends: Backends) -> list[ReplyOrErro
         return _ask(requests, backends.of(requests[0]))
     except Exception as error:
         wrapped = as_ralle_error(error, requests[0])
-        if len(requests) == 1 or isinstance(wrapped, NotFoundError):
+        if len(requests) == 1 or isinstance(wrapped, (NotFoundError, StoppedError)):
             return [wrapped] * len(requests)
         middle = len(requests) // 2
         return perform(requests[:middle], backends) + perform(requests[middle:], backends)

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Union
 
-from rallebench.core.errors import RalleError
+from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Generate, Note, Outcome, Reply, Request, Step
 from rallebench.engine.perform import as_ralle_error, flow_error, perform, settled
@@ -51,7 +51,7 @@ def run_one(
     reply_cache: ReplyCache | None = None,
     stream: bool = False,
 ) -> Iterator[Event]:
-    """Yield events, the Episode last. Errors end in the Episode, never in an exception.
+    """Yield events, the Episode last. Errors end in the Episode, never in an exception, but for a stop (StoppedError).
 
     Closing the iterator stops the flow, also in the middle of a stream.
     """
@@ -76,6 +76,8 @@ def run_one(
     except StopIteration as ended:
         outcome: Outcome = ended.value
         yield Episode(qid, workflow, tuple(steps), outcome)
+    except StoppedError:
+        raise
     except Exception as error:
         lost = time.perf_counter() - started if started is not None else 0.0
         yield Episode(qid, workflow, tuple(steps), None, str(flow_error(error)), lost)

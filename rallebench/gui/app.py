@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
+import signal
 import socket
+import time
 from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +31,11 @@ STYLES = ("style/base", "style/controls", "style/frame", "style/parts", "style/w
 AUTH_VARIABLE = "RALLEBENCH_AUTH"
 
 
-def build_app(workbench: Workbench) -> gr.Blocks:
-    """The whole page over one workbench; nothing heavy is loaded yet.
+def build_app(page: Page) -> gr.Blocks:
+    """The whole page; nothing heavy is loaded yet.
 
     It is one component: the frame's script calls its server functions, see ``gui.frame``.
     """
-    page = Page(workbench)
     with gr.Blocks(title="rallebench", analytics_enabled=False, fill_width=True) as blocks:
         gr.HTML(
             skeleton(page),
@@ -45,24 +48,15 @@ def build_app(workbench: Workbench) -> gr.Blocks:
 
 
 def server_functions(page: Page) -> list[Callable[[dict[str, Any]], dict[str, Any]]]:
-    """What the script may call. Gradio marks the functions, which it cannot do with methods."""
-
-    def act(message: dict[str, Any]) -> dict[str, Any]:
-        return page.act(message)
-
-    def more(message: dict[str, Any]) -> dict[str, Any]:
-        return page.more(message)
-
-    def stop(message: dict[str, Any]) -> dict[str, Any]:
-        return page.stop(message)
-
-    def list_rows(message: dict[str, Any]) -> dict[str, Any]:
-        return page.list_rows(message)
+    """What the script may call, by name. Gradio marks the functions, which it cannot do with methods."""
 
     def jobs(message: dict[str, Any]) -> dict[str, Any]:
         return chip(page.workbench)
 
-    return [act, more, stop, list_rows, jobs]
+    def function(method: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+        return wraps(method)(lambda message: method(message))
+
+    return [*map(function, (page.act, page.more, page.stop, page.list_rows)), jobs]
 
 
 def script(page: Page) -> str:
@@ -123,7 +117,8 @@ def check_address(host: str, port: int) -> None:
 
 
 def serve(args: argparse.Namespace) -> None:
-    """Open the page and serve until interrupted. Raises UsageError for a bad address or a busy port."""
+    """Open the page and serve until Ctrl-C or SIGTERM, which end all work. Raises UsageError for a bad address or a busy
+    port."""
     auth = login(args)
     access = access_of(args.host, args.allowed_host)
     check_address(args.host, args.port)
@@ -135,9 +130,10 @@ def serve(args: argparse.Namespace) -> None:
     )
     host = args.host if args.host not in ("", "0.0.0.0", "::") else socket.gethostname()
     workbench.tracking.page = f"http://{host}:{args.port}"
-    page = build_app(workbench)
+    page = Page(workbench)
+    blocks = build_app(page)
     try:
-        page.launch(
+        blocks.launch(
             server_name=args.host,
             server_port=args.port,
             auth=auth,
@@ -145,6 +141,7 @@ def serve(args: argparse.Namespace) -> None:
             share=False,
             run_history=False,
             quiet=False,
+            prevent_thread_lock=True,
             ssr_mode=False,
             footer_links=[],
             theme=theme(),
@@ -161,3 +158,12 @@ def serve(args: argparse.Namespace) -> None:
         raise UsageError(
             f"The page could not be opened on {args.host}:{args.port} ({error}); choose another --port or --host."
         ) from None
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        while True:
+            time.sleep(1.0)
+    except KeyboardInterrupt:
+        page.close()
+        blocks.server.close()
+        workbench.close()
+        gc.freeze()  # else the end of the process walks for seconds through all that the libraries hold

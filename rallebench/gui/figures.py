@@ -92,8 +92,7 @@ def gap(difference: Any, unit: str = "fraction") -> str:
         return "–"
     ends = ""
     if unit == "fraction" and half_width(stats) is not None:
-        low, high = (f"{100 * stats[end]:+.1f}".replace("-", "−") for end in ("low", "high"))
-        ends = f"{low} to {high}"
+        ends = " to ".join(points(stats[end]).removesuffix(" points") for end in ("low", "high"))
     return figure(gap_words(stats["value"], unit), more=ends)
 
 

@@ -17,10 +17,12 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Union
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.registry import Registry
+from rallebench.core.stopping import Stop, obey
 from rallebench.gui.wording import on_page
 from rallebench.services.workbench import Workbench
 
@@ -62,6 +64,11 @@ class Event:
         value = self.data.get(name, default)
         value = value[0] if isinstance(value, list) and value else value
         return default if value is None or value == [] else str(value).strip()
+
+    def path(self, name: str) -> Path | None:
+        """A field as a path, without the quotes that file managers put around it; None if it is empty."""
+        text = self.text(name).strip("\"'").strip()
+        return Path(text).expanduser() if text else None
 
     def many(self, name: str) -> list[str]:
         """All values of a field, the empty ones left out."""
@@ -192,7 +199,8 @@ class Page:
     def call(
         self, action: str, data: Mapping[str, Any] | None = None, *, window: str = "w", **query: str
     ) -> Patch:
-        """Do an action to its end and return all its patches in one: for tests and scripts. Raises RalleError."""
+        """Do an action to its end and return all its patches in one: for tests, scripts, and handlers that show what another
+        part draws. Raises RalleError."""
         answer = self.handle(
             {"action": action, "data": data or {}, "window": window, "query": query}
         )
@@ -245,6 +253,13 @@ class Page:
             stream.stop()
         return {}
 
+    def close(self) -> None:
+        """End all streams, of a program that ends."""
+        with self._lock:
+            streams = list(self._streams.values())
+        for stream in streams:
+            stream.stop(shows=False)
+
     def list_rows(self, message: dict[str, Any]) -> Patch:
         """Rows ``start`` to ``start + count`` of a windowed list."""
         try:
@@ -294,7 +309,7 @@ class Stream:
         self._change = threading.Condition()
         self._stopped = False
         self._ended = False
-        self._taken = 0.0
+        self._hang_up = Stop()
 
     @property
     def over(self) -> bool:
@@ -307,14 +322,15 @@ class Stream:
         threading.Thread(target=self._read, name="page stream", daemon=True).start()
 
     def stop(self, *, shows: bool = True) -> None:
-        """End it: the page gets its last patch at once, the generator ends at its next value. ``shows``: not so for a
-        stream that a newer one of the same action replaces."""
+        """End it: the page gets its last patch at once, the generator waits for no server any more and ends at its next value.
+        ``shows``: not so for a stream that a newer one of the same action replaces."""
         with self._change:
             if not self._ended:
                 last = self._meanwhile(True)
                 self._waiting = {**self._waiting, **last} if shows else {}
             self._stopped = self._ended = True
             self._change.notify_all()
+        self._hang_up.set()
 
     def take(self) -> Patch:
         """All patches that came since the last call, merged. Waits up to PATIENCE seconds for the first."""
@@ -337,6 +353,7 @@ class Stream:
                 self._change.notify_all()
 
     def _read(self) -> None:
+        obey(self._hang_up)
         try:
             for patch in self._patches:
                 if self._stopped:

@@ -144,6 +144,11 @@ def dialog(title: str, body: str, *buttons: str, keep: str = "Cancel") -> str:
     return f'<h2>{e(title)}</h2><div data-form class="stack">{body}<div class="buttons">{ends}</div></div>'
 
 
+def ask(title: str, body: str, label: str, do: str, **data: str) -> dict[str, str]:
+    """The patch that asks for what the fields of ``body`` hold, with one button that does it."""
+    return {"dialog": dialog(title, body, button(label, do, kind="primary", **data))}
+
+
 def ask_delete(thing: str, sentence: str, do: str, **data: str) -> dict[str, str]:
     """The patch that asks before something is deleted; ``sentence``: what else breaks."""
     yes = button("Delete", do, kind="danger", **data)

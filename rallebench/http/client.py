@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from rallebench.core.errors import BackendError, MissingPackageError, UsageError
+from rallebench.core.stopping import Stop, stop_of_thread
 from rallebench.core.versions import optional
 from rallebench.http.deadline import Deadline, Sockets
 from rallebench.http.endpoint import MAX_PAUSE, Endpoint, account_headers, is_loopback, no_address
@@ -83,14 +84,14 @@ class Answer:
 
 
 class Server:
-    """Keep-alive connections to one server, its limits, and retries. Thread-safe. ``closed`` is set by ``close``.
+    """Keep-alive connections to one server, its limits, and retries. Thread-safe. ``closed`` comes with ``close``.
 
     ``lost`` holds the exceptions of a connection that breaks while an answer is read.
     """
 
     def __init__(self, name: str, endpoint: Endpoint, key: str) -> None:
         httpcore2 = optional("httpcore2", "httpcore2", f"and {name!r} needs it")
-        self.closed = threading.Event()
+        self.closed = Stop()
         self.name, self.endpoint, self.key = name, endpoint, key
         self.trouble = ""
         """Why a request is being tried again, "" if none is."""
@@ -102,9 +103,6 @@ class Server:
             httpcore2.ProtocolError,
             httpcore2.ProxyError,
             OSError,
-        )
-        self._sockets = Sockets(
-            httpcore2.SyncBackend(), httpcore2.ReadTimeout, httpcore2.NetworkError
         )
         try:
             self._address, self._path, host = _parts(endpoint.base_url)
@@ -122,42 +120,55 @@ class Server:
             proxy=None if loopback else _proxy(httpcore2, endpoint.base_url),
             max_connections=None,
             keepalive_expiry=IDLE_SECONDS,
-            network_backend=self._sockets,
+            network_backend=Sockets(httpcore2.SyncBackend(), httpcore2.ReadTimeout),
         )
         self.limiter = limiter_of(self)
 
     def close(self) -> None:
         """Break the connections, so that no thread waits any more: for an answer, a permit or another try."""
         self.closed.set()
-        self._sockets.hang_up()
         with contextlib.suppress(Exception):  # a broken connection may complain
             self._pool.close()
         self.limiter.remove(self)
+
+    def check(self) -> None:
+        """Raise BackendError once closed, StoppedError once this thread's work is stopped."""
+        if self.closed.is_set():
+            raise unloaded(self.name)
+        stop_of_thread().check()
+
+    @contextlib.contextmanager
+    def waking(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Call ``wake`` when ``check`` begins to raise, until the end of the block."""
+        with self.closed.waking(wake), stop_of_thread().waking(wake):
+            yield
 
     @contextlib.contextmanager
     def request(
         self, method: str, path: str, body: Mapping[str, Any] | None, timeout: float | None = None
     ) -> Iterator[Answer]:
         """Send ``body`` as JSON to ``path`` (``/chat/completions``; from the server's root with two slashes) and yield
-        the answer. Every error is a Failure. Raises BackendError once closed."""
+        the answer. Every error is a Failure. See ``check``."""
         seconds = timeout or self.endpoint.timeout
         failure: Exception
         try:
-            if self.closed.is_set():
-                raise unloaded(self.name)
+            self.check()
             content, headers = self._encoded(body)
-            deadline = Deadline(seconds)
+            deadline, connect = Deadline(seconds), Deadline(min(seconds, CONNECT_SECONDS))
             base = self._path.removesuffix(b"/v1") if path.startswith("//") else self._path
             target = base + path.replace("//", "/").encode("ascii")
-            connect = min(seconds, CONNECT_SECONDS)
             timeouts = {"connect": connect, "read": deadline, "write": deadline, "pool": deadline}
-            with self._pool.stream(
-                method,
-                self._library.URL(**self._address, target=target),
-                headers=headers,
-                content=content,
-                extensions={"timeout": timeouts},
-            ) as response:
+            with (
+                self.waking(deadline.hang_up),
+                self.waking(connect.hang_up),
+                self._pool.stream(
+                    method,
+                    self._library.URL(**self._address, target=target),
+                    headers=headers,
+                    content=content,
+                    extensions={"timeout": timeouts},
+                ) as response,
+            ):
                 self._reached = True
                 answer = Answer(response, deadline)
                 if not 200 <= answer.status < 300:
@@ -177,8 +188,7 @@ class Server:
             failure = self._dropped(error)
         except RuntimeError as error:  # the library did not expect a connection closed meanwhile
             failure = error
-        if self.closed.is_set():
-            raise unloaded(self.name)
+        self.check()
         raise failure
 
     def document(
@@ -199,7 +209,7 @@ class Server:
         """Yield from ``attempt``; after a Failure try again, if it is worth it and nothing was yielded before.
 
         Every attempt takes a permit, for a request of about so many ``tokens``; the pauses between attempts take
-        none. ``at_once``: see :meth:`RateLimiter.enter`. Raises BackendError after the last attempt, and once closed.
+        none. ``at_once``: see :meth:`RateLimiter.enter`. Raises BackendError after the last attempt; see ``check``.
         """
         tries = 0
         while True:
@@ -219,8 +229,7 @@ class Server:
             if failure.at_once and not begun:
                 continue
             tries += 1
-            if self.closed.is_set():  # the failure comes from the closing
-                raise unloaded(self.name)
+            self.check()  # then the failure comes from the hanging up
             most = self.endpoint.max_retries
             allowed = (
                 0 if begun else min(most, most if failure.retries is None else failure.retries)
@@ -231,8 +240,10 @@ class Server:
             self.trouble = f"{self.name!r} {failure.what}; it is asked again"
             ours = min(MAX_PAUSE, self.endpoint.backoff * 2.0 ** (tries - 1))
             # Jitter, so that many throttled threads do not come back together.
-            if self.closed.wait((failure.pause or 0.0) + ours * random.uniform(0.5, 1.0)):
-                raise unloaded(self.name)
+            awake = threading.Event()
+            with self.waking(awake.set):
+                awake.wait((failure.pause or 0.0) + ours * random.uniform(0.5, 1.0))
+            self.check()
 
     def _encoded(
         self, body: Mapping[str, Any] | None

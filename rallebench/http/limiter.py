@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from rallebench.http.failures import Failure, remainder, unloaded
+from rallebench.http.failures import Failure, remainder
 
 if TYPE_CHECKING:
     from rallebench.http.client import Server
@@ -176,24 +176,22 @@ class RateLimiter:
     def enter(self, client: Server, tokens: float, at_once: bool) -> Permit:
         """Wait until one more request may go.
 
-        ``at_once``: a person waits, so only rates and pauses count, not the window. Raises BackendError once the
-        client is closed.
+        ``at_once``: a person waits, so only rates and pauses count, not the window. See ``Server.check``.
         """
         called = threading.Event()
         with self._lock:
             if not at_once:
                 self._queue.append(called)
         try:
-            while True:
-                with self._lock:
-                    if client.closed.is_set():
-                        raise unloaded(client.name)
-                    wait = self._wait(called, at_once)
-                    if wait <= 0:
-                        return self._start(tokens)
-                    called.clear()
-                event = client.closed if at_once else called
-                event.wait(None if wait == math.inf else wait)
+            with client.waking(called.set):
+                while True:
+                    with self._lock:
+                        called.clear()
+                        client.check()
+                        wait = self._wait(called, at_once)
+                        if wait <= 0:
+                            return self._start(tokens)
+                    called.wait(None if wait == math.inf else wait)
         finally:
             with self._lock:
                 if not at_once:

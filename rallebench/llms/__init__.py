@@ -79,8 +79,14 @@ LLMS: Registry[Callable[..., LLM]] = Registry(
         "need": "(name, context, batch, **settings) → the memory that it will take, without loading it",
         "quantizations": "the quantisations that it has, the largest first",
         "settings": "(name, **settings) → its checked settings; reads no weights and needs no key",
+        "copies": "True for one that copies its answers from the prompt and writes nothing of its own",
     },
 )
+
+
+def copies(backend: str) -> bool:
+    """Whether a backend copies its answers from the prompt and writes nothing of its own."""
+    return backend in LLMS and bool(LLMS.entry(backend).traits.get("copies"))
 
 
 def settings_from(shape: type[S], name: str, values: Mapping[str, Any]) -> S:

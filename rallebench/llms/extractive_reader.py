@@ -169,7 +169,12 @@ def need(
 
 
 @LLMS.register(
-    "extractive-reader", about=ABOUT, form=form_of(ReaderSettings), settings=settings_of, need=need
+    "extractive-reader",
+    about=ABOUT,
+    form=form_of(ReaderSettings),
+    settings=settings_of,
+    need=need,
+    copies=True,
 )
 def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
     """Built-in extractive reader: copies spans from the passages in the prompt, or declines."""

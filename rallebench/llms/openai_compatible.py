@@ -26,6 +26,7 @@ from typing import Any
 from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.formats import NAMES, SCHEMA, format_of
 from rallebench.core.settings import form_of
+from rallebench.core.stopping import obey, stop_of_thread
 from rallebench.core.structured import AROUND
 from rallebench.core.types import Generate, Reply, digest
 from rallebench.http.client import Server
@@ -137,9 +138,8 @@ class OpenAICompatible:
         """Answer all requests, many at a time: the next starts as soon as one is done."""
         if len(batch) <= 1 or self.concurrency == 1:
             return [self._answer(request) for request in batch]
-        pool = ThreadPoolExecutor(
-            min(self.concurrency, len(batch)), thread_name_prefix=f"llm-{self.name}"
-        )
+        threads = min(self.concurrency, len(batch))
+        pool = ThreadPoolExecutor(threads, f"llm-{self.name}", obey, (stop_of_thread(),))
         try:
             return list(pool.map(self._answer, batch))
         finally:

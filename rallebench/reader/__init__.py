@@ -7,6 +7,7 @@ says from what and how good; ``tools/reader`` makes that file).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,3 +66,16 @@ class ReaderAnswer:
     confidence: float
     passage: int = -1
     sentence: str = ""
+
+
+_TAKEN = re.compile(r"Extractive reader: taken from passage \d+(?: \(.*?\))?: (.*)", re.DOTALL)
+
+
+def sentence_read(note: str) -> str:
+    """The sentence that the note of a reply names as its source; "" where it names none.
+
+    >>> sentence_read("Extractive reader: taken from passage 2 (Titan (moon)): It is a moon.")
+    'It is a moon.'
+    """
+    match = _TAKEN.fullmatch(note)
+    return match[1] if match else ""

@@ -42,9 +42,10 @@ def saveable(value: Figure, name: str) -> str:
 def save_links(svg: str, name: str) -> str:
     """Links that save a drawing as ``name.svg`` and ``name.png``."""
     data = base64.b64encode(svg.encode()).decode()
+    style = 'style="text-decoration:underline;color:inherit"'
     return (
-        f'<div class="rb-label"><a class="rb-link" download="{escape(name, quote=True)}.svg" href="data:image/svg+xml;base64,{data}">'
-        f'Save as SVG</a> <a href="#" onclick="{escape(AS_PNG, quote=True)}" style="text-decoration:underline;color:inherit">Save as PNG</a></div>'
+        f'<div class="rb-label"><a {style} download="{escape(name, quote=True)}.svg" href="data:image/svg+xml;base64,{data}">'
+        f'Save as SVG</a> <a {style} href="#" onclick="{escape(AS_PNG, quote=True)}">Save as PNG</a></div>'
     )
 
 

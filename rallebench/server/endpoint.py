@@ -2,7 +2,8 @@
 
 ``GET /v1/models``, ``POST /v1/chat/completions`` (whole or streamed), ``GET /health``. The last user message is
 the question, the earlier messages are the history; a system message is not used, since the chain has its own
-prompts. An answer carries its sources under ``rallebench``.
+prompts. A question that leans on the earlier ones is put so that it stands alone, as in Chat. An answer carries its sources,
+what was searched for, and the passage that supports each sentence under ``rallebench``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from typing import Any, TypeVar
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import LOOPBACK, Access, HostGuard, HostRefusal, is_loopback
 from rallebench.core.types import Chain, Episode, Message
-from rallebench.services.steps import Delta, hit_to_json
+from rallebench.services.conversations import Turn
+from rallebench.services.steps import hit_to_json
 from rallebench.services.workbench import Workbench
 
 KEY_VARIABLE = "RALLEBENCH_API_KEY"
@@ -90,26 +92,17 @@ def _message(message: Any, number: int) -> Message:
 
 def answer(
     workbench: Workbench, chain: Chain, history: list[Message], question: str
-) -> Iterator[str | Episode]:
-    """Pieces of the answer as they are written, then the Episode. The pieces join to its answer."""
-    last = _last(chain)
-    text = ""
+) -> Iterator[str | Turn]:
+    """Pieces of the answer as they are written, then the turn. The pieces join to its answer."""
+    turn = Turn(chain, question, tuple(history))
     with closing(workbench.asking.chat(chain, history, question)) as events:  # type: ignore[type-var]
         for event in events:
-            if isinstance(event, Delta) and event.index == last:
-                text += event.text
-                yield event.text
-            elif isinstance(event, Episode):
-                if not event.error and event.answer.startswith(text) and event.answer != text:
-                    yield event.answer[len(text) :]
-                yield event
-
-
-def _last(chain: Chain) -> int:
-    """The number of the action whose text is the answer while it is written; −1 if that is not known."""
-    actions = chain.actions
-    end = next((i for i, action in enumerate(actions) if not action.template), len(actions)) - 1
-    return end if end >= 0 and actions[end].kind == "generate" else -1
+            piece = turn.take(event)
+            if piece and not turn.error:
+                yield piece
+            if turn.episode is not None:
+                turn.copies = bool(chain.llms) and workbench.asking.copies(chain.llms[-1])
+                yield turn
 
 
 def usage(episode: Episode) -> dict[str, int]:
@@ -119,24 +112,35 @@ def usage(episode: Episode) -> dict[str, int]:
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-def sources(episode: Episode) -> dict[str, Any]:
-    """The retrieved passages, each once, best first."""
+def sources(turn: Turn, episode: Episode) -> dict[str, Any]:
+    """The retrieved passages, each once, best first; what was searched for; and which sentence which passage supports."""
     hits = {hit.passage.doc_id: hit for hit in episode.hits}
-    return {"sources": [hit_to_json(hit) for hit in hits.values()]}
+    supports = [
+        {
+            "sentence": sentence.text.strip(),
+            "doc_id": turn.sources[citation.number - 1].passage.doc_id,
+            "support": citation.how,
+            "place": citation.place,
+        }
+        for sentence in turn.cited
+        for citation in sentence.citations
+    ]
+    listed = [hit_to_json(hit) for hit in hits.values()]
+    return {"sources": listed, "searched_for": turn.standalone, "citations": supports}
 
 
-def whole(name: str, episode: Episode) -> dict[str, Any]:
+def whole(name: str, turn: Turn, episode: Episode) -> dict[str, Any]:
     """A chat completion."""
     message = {"role": "assistant", "content": episode.answer}
     return {
         **_head(name, "chat.completion"),
         "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
         "usage": usage(episode),
-        "rallebench": sources(episode),
+        "rallebench": sources(turn, episode),
     }
 
 
-def streamed(name: str, pieces: Iterator[str | Episode]) -> Iterator[str]:
+def streamed(name: str, pieces: Iterator[str | Turn]) -> Iterator[str]:
     """Server-sent events of a chat completion; an error in the middle is one, too."""
     head = _head(name, "chat.completion.chunk")
 
@@ -149,10 +153,11 @@ def streamed(name: str, pieces: Iterator[str | Episode]) -> Iterator[str]:
         for piece in pieces:
             if isinstance(piece, str):
                 yield event({"content": piece})
-            elif piece.error:
+            elif piece.error or piece.episode is None:
                 yield f"data: {_json_text(RequestError(500, piece.error, 'server_error').body())}\n\n"
             else:
-                yield event({}, "stop", usage=usage(piece), rallebench=sources(piece))
+                more = {"usage": usage(piece.episode), "rallebench": sources(piece, piece.episode)}
+                yield event({}, "stop", **more)
     yield "data: [DONE]\n\n"
 
 
@@ -215,14 +220,14 @@ def application(
             return StreamingResponse(
                 _while_connected(request, streamed(name, pieces)), media_type="text/event-stream"
             )
-        episode = None
+        turn = None
         async for piece in _while_connected(request, pieces):
-            episode = piece if isinstance(piece, Episode) else None
-        if episode is None:
+            turn = piece if isinstance(piece, Turn) else None
+        if turn is None or turn.episode is None:
             raise ClientDisconnect
-        if episode.error:
-            raise RequestError(500, episode.error, "server_error")
-        return sent(whole(name, episode))
+        if turn.error:
+            raise RequestError(500, turn.error, "server_error")
+        return sent(whole(name, turn, turn.episode))
 
     async def refused(request: Request, error: Any) -> Response:
         return sent(error.body(), error.status)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rallebench.chains import chain as chains
+from rallebench.chains.conversation import Rewriter, as_conversation, rewriting
 from rallebench.chains.saved import chain_from_json, chain_to_json, save_chain
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import complete
+from rallebench.core.prompts import prompt_text
 from rallebench.core.runs import Backends
 from rallebench.core.sources import stamps
 from rallebench.core.types import (
     Chain,
+    Episode,
     Example,
     Generate,
     Gold,
@@ -28,6 +32,7 @@ from rallebench.core.types import (
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import Event, answer_one, resume_from, run_one
+from rallebench.llms import copies
 from rallebench.services.episodes import EpisodeJob, EpisodeRequest, EpisodeState, Trace
 from rallebench.services.jobs import JobManager
 from rallebench.services.leases import Lease
@@ -37,6 +42,9 @@ from rallebench.workspace.paths import Workspace
 
 MOST_EPISODES = 30
 """Episodes that are remembered."""
+
+PROMPT, REWRITING = "standalone.txt", -1
+"""The prompt that rewrites a question of a conversation; the index of the step that does."""
 
 
 @lru_cache(maxsize=8)
@@ -115,26 +123,54 @@ class Asking:
             )
 
     def execute_chain(
-        self, chain: Chain, question: Question, *, stream: bool = False, holder: str = ""
+        self, chain: Chain, question: Question, *, stream: bool = False
     ) -> Iterator[Event]:
-        """Run every action up to the last, yielding events; the Episode is last.
-
-        ``holder``: what uses the models meanwhile, by default the chain that is being executed.
-        """
-        with self._models.lease(
-            holder or f"the chain {chain.name!r}, which is being executed"
-        ) as lease:
+        """Run every action up to the last, yielding events; the Episode is last."""
+        with self._models.lease(f"the chain {chain.name!r}, which is being executed") as lease:
             backends = _ready(lease, chain.llms, chain.retrievers)
             flow = chains.as_flow(chain, question)
             yield from run_one(
                 flow, backends, qid=question.qid, reply_cache=self.reply_cache, stream=stream
             )
 
-    def chat(self, chain: Chain, history: Sequence[Message], text: str) -> Iterator[Event]:
-        """One chat turn: the chain as a flow, its last answer streamed."""
+    def chat(
+        self, chain: Chain, history: Sequence[Message], text: str, *, fresh: bool = False
+    ) -> Iterator[Event]:
+        """One chat turn: the question is put so that it stands alone, and the chain answers it, its last answer streamed.
+
+        The step of the rewriting has the index REWRITING, the chain's actions those that they have elsewhere; the Episode
+        has the steps of both. ``fresh``: past the reply cache.
+        """
         question = Question("chat", text, history=tuple(history))
-        holder = f"a chat turn of the chain {chain.name!r}, which is being answered"
-        return self.execute_chain(chain, question, stream=True, holder=holder)
+        rewriter = self.rewriter(chain)
+        shift = 1 if rewriting(chain, question, rewriter) is not None else 0
+        with self._models.lease(
+            f"a chat turn of the chain {chain.name!r}, which is being answered"
+        ) as lease:
+            backends = _ready(lease, chain.llms, chain.retrievers)
+            flow = as_conversation(chain, question, rewriter)
+            cache = None if fresh else self.reply_cache
+            running = run_one(flow, backends, qid="chat", reply_cache=cache, stream=True)
+            with closing(running) as events:  # type: ignore[type-var]
+                for event in events:
+                    is_last = isinstance(event, Episode)
+                    yield event if is_last else replace(event, index=event.index - shift)
+
+    def rewriter(self, chain: Chain) -> Rewriter:
+        """What rewrites the questions of a conversation: the last model of the chain that writes, if there is one."""
+        writers = [name for name in chain.llms if not self.copies(name)]
+        own = self._workspace.path / "prompts" / "chat"
+        prompt = prompt_text(
+            "chat", PROMPT, str(own) if own.is_dir() else "", ("history", "question")
+        )
+        return Rewriter(writers[-1] if writers else "", prompt)
+
+    def copies(self, llm: str) -> bool:
+        """Whether a language model only copies its answers from the prompt; False for a name that is not known."""
+        try:
+            return copies(self._workspace.llm(llm).backend)
+        except RalleError:
+            return False
 
     def ask_model(self, name: str, prompt: str) -> Step:
         """Ask a loaded model one prompt, past the reply cache: to try it. Raises RalleError."""

@@ -17,6 +17,7 @@ from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.rowfile import RowFile, counts_of
 from rallebench.engine.rows import FilledRows, read_summaries
 from rallebench.experiments import BUILDERS, SUITES
+from rallebench.llms import copies
 from rallebench.workspace.paths import Workspace
 
 __all__ = [
@@ -107,9 +108,9 @@ def document(result: ExperimentResult) -> dict[str, Any]:
 
 
 def writers(workspace: Workspace) -> list[str]:
-    """The models that can write a question: the built-in reader only copies."""
+    """The models that can write a question."""
     entries = workspace.llms().items()
-    return [name for name, entry in entries if entry.backend != "extractive-reader"]
+    return [name for name, entry in entries if not copies(entry.backend)]
 
 
 def builders_begun(workspace: Workspace) -> list[str]:

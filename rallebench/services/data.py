@@ -20,7 +20,7 @@ from rallebench.core.types import Hit
 from rallebench.corpora import imported
 from rallebench.corpora.chunking import Chunking, choose
 from rallebench.corpora.imported import Corpus, import_corpus
-from rallebench.datasets.importing import ImportedDataset, import_dataset
+from rallebench.datasets.importing import ImportedDataset, add_record, import_dataset
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services.jobs import JobManager, pieces_of
@@ -109,6 +109,36 @@ class Data:
         return import_dataset(
             self._datasets, name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed
         )
+
+    def add_question(
+        self,
+        name: str,
+        question: str,
+        answers: Sequence[str],
+        pages: Mapping[str, str] | None = None,
+        *,
+        source: str = "own",
+    ) -> int:
+        """Add a question to a dataset of the workspace, or begin one; returns how many it holds then.
+
+        ``answers``: any of them is right. ``pages``: page id → title of those that hold the answer, needed together.
+        ``source``: where the question is from; its id begins with it. Raises UsageError, then nothing is written.
+        """
+        answers = [answer.strip() for answer in answers if answer.strip()]
+        if not question.strip() or not answers:
+            missing = "answer" if question.strip() else "question"
+            raise UsageError(f"There is no {missing} to save; type one.")
+        if name in self._workspace.dataset_paths() and name not in self.own_datasets():
+            raise UsageError(
+                f"The dataset {name!r} does not lie in this workspace, so it cannot be changed; choose another name."
+            )
+        provenance = [
+            {"wikipedia_id": page, "title": title} for page, title in (pages or {}).items()
+        ]
+        output: list[dict[str, Any]] = [{"answer": answer} for answer in dict.fromkeys(answers)]
+        output[0] |= {"provenance": provenance} if provenance else {}
+        record = {"id": source, "input": question.strip(), "output": output}
+        return add_record(self._datasets, name.strip(), record)
 
     def own_datasets(self) -> list[str]:
         """The datasets that lie in the workspace: those can be deleted."""

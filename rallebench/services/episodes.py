@@ -14,6 +14,7 @@ from rallebench import sandbox
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.runs import DatasetRef, RunRequest
+from rallebench.core.stopping import Stop, obey
 from rallebench.core.types import Episode, Example, Gold, Question, Request, Step, UseTool, digest
 from rallebench.engine.execute import write_run
 from rallebench.engine.perform import flow_error
@@ -103,6 +104,7 @@ class EpisodeJob:
         self.now = EpisodeState(uuid.uuid4().hex[:12], request, steps=request.before)
         self._lock = threading.Lock()
         self._clock = time.monotonic()
+        self._hang_up = Stop()
 
     def state(self) -> EpisodeState:
         """Its state, with the seconds until now."""
@@ -110,13 +112,13 @@ class EpisodeJob:
         return replace(now, seconds=time.monotonic() - self._clock) if now.going else now
 
     def stop(self) -> None:
-        """Stop at once: nothing that still comes is heard; a model's stream is closed at its next word, a program killed."""
+        """Stop at once: nothing that still comes is heard; a model's stream is closed at its next word, a server is hung up
+        on, a program killed."""
         current = self.now.request
-        if (
-            self._set(state="stopped", request=None, writing="")
-            and isinstance(current, UseTool)
-            and current.tool == sandbox.TOOL
-        ):
+        if not self._set(state="stopped", request=None, writing=""):
+            return
+        self._hang_up.set()
+        if isinstance(current, UseTool) and current.tool == sandbox.TOOL:
             sandbox.stop(current.arguments["session"])
 
     def _set(self, **changes: Any) -> bool:
@@ -133,6 +135,7 @@ class EpisodeJob:
     def work(self, asking: Asking, trace: Trace, job: Job) -> Operation[None]:
         """Ask for the episode; ``trace`` is handed it once it has ended."""
         yield from ()  # what it does is read from ``now``
+        obey(self._hang_up)
         job.stop_by(self.stop)
         request = self.now.episode_request
         try:

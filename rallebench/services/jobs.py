@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from rallebench.core.errors import BackendError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Progress, Warned
+from rallebench.core.stopping import Stop, obey
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class Job:
         self._message = ""
         self._warnings: dict[str, None] = {}
         self._change = threading.Condition()
-        self._stop = threading.Event()
+        self._stop, self._hang_up = threading.Event(), Stop()
         self._on_stop: Callable[[], None] | None = None
 
     # for the work
@@ -144,12 +145,11 @@ class Job:
             return list(self._events.values())
 
     def stop(self) -> None:
-        """Ask it to stop: at its next event, or as it has said with ``stop_by``."""
+        """Ask it to stop: at its next event, and it waits for no server any more; or as it has said with ``stop_by``."""
         with self._change:
             self._stop.set()
-            ask = self._on_stop
-        if ask is not None:
-            ask()
+            ask = self._on_stop or self._hang_up.set
+        ask()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for its end, at most ``seconds``; whether it has ended."""
@@ -176,6 +176,7 @@ class Job:
     def run(self, operation: Operation[Any]) -> None:
         """Do the work, in the calling thread."""
         result, error = None, None
+        obey(self._hang_up)
         try:
             with closing(operation):
                 while True:

@@ -48,6 +48,16 @@ def passages_at(workbench: Workbench, corpus: str, rows: list[int]) -> list[Pass
         return [passages[row] for row in rows]
 
 
+def passage_of(workbench: Workbench, corpus: str, doc_id: str) -> Passage:
+    """A passage by its id. Raises NotFoundError."""
+    row = row_of(workbench, corpus, doc_id)
+    if row is None:
+        raise NotFoundError(
+            f"The corpus {corpus} has no passage {doc_id!r}; choose one of its list."
+        )
+    return passages_at(workbench, corpus, [row])[0]
+
+
 def row_of(workbench: Workbench, corpus: str, doc_id: str) -> int | None:
     """The row of a passage by its id; None if there is none."""
     with _store(workbench, corpus) as passages:

@@ -17,6 +17,7 @@ from rallebench.analysis.ranking import compare_two as compare_pair
 from rallebench.analysis.tables import TEST, verdict
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError
+from rallebench.core.numbers import UNKNOWN, usd
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.store import RunFolder
@@ -180,16 +181,17 @@ def answered(example: Example, episode: Episode | None) -> str:
     return episode.error or episode.answer
 
 
-def is_unpriced(workbench: Workbench, llms: Sequence[str]) -> bool:
-    """Whether one of these models is behind a server and has no price: what it costs is unknown, not nothing."""
+def price_of(workbench: Workbench, dollars: float | None, llms: Sequence[str]) -> tuple[str, str]:
+    """The price of what these models answered, and why it is no number. A model behind a server that has no price costs an
+    unknown amount, not nothing."""
+    if dollars:
+        return usd(dollars), ""
     for name in llms:
-        try:
-            entry = workbench.workspace.llm(name)
-        except RalleError:
-            continue
-        if "base_url" in entry.settings and not entry.settings.get("prices"):
-            return True
-    return False
+        with suppress(RalleError):
+            settings = workbench.workspace.llm(name).settings
+            if "base_url" in settings and not settings.get("prices"):
+                return UNKNOWN, "set the prices of the model in Models"
+    return "none", "the model runs on this machine"
 
 
 COSTS: Mapping[str, str] = {label: key for key, label in deployment.COST_AXES.items()}

@@ -9,7 +9,7 @@ from pathlib import Path
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.errors import BackendError
 from rallebench.core.events import complete
-from rallebench.core.types import Chain, Episode, Message, Question
+from rallebench.core.types import Chain, Episode, Message
 from rallebench.services.workbench import Workbench
 
 
@@ -29,12 +29,9 @@ class LoadedChain:
         complete(self._lease.load_for(chain.llms, chain.retrievers))
 
     def episode(self, question: str, history: Sequence[tuple[str, str]] = ()) -> Episode:
-        """Every step, and the answer or the error. ``history``: (role, text) of earlier turns."""
+        """Every step, and the answer or the error, as Chat gives them. ``history``: (role, text) of earlier turns."""
         turns = tuple(Message(role, text) for role, text in history)
-        events = self._workbench.asking.execute_chain(
-            self.chain, Question("asked", question, history=turns)
-        )
-        *_, episode = events
+        *_, episode = self._workbench.asking.chat(self.chain, turns, question)
         assert isinstance(episode, Episode)
         return episode
 

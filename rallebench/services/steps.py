@@ -64,10 +64,3 @@ def sources(question: str, steps: Sequence[Step]) -> list[Hit]:
         for hit in reversed(step.reply.hits)
     }
     return [hits[passage.doc_id] for passage in seen]
-
-
-def citations(answer: str, hits: Sequence[Hit]) -> list[int]:
-    """The numbers, from 1, of the first three passages that hold the answer word for word."""
-    if not is_span(answer):
-        return []
-    return [n for n, hit in enumerate(hits, 1) if spans(hit.passage.text, (answer.strip(),))][:3]

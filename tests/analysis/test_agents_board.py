@@ -18,10 +18,11 @@ from rallebench.analysis.agents import (
     TaskRun,
 )
 from rallebench.analysis.agents.aspects import ASPECTS, analyse
-from rallebench.analysis.agents.leaderboard import average_ranks, board
+from rallebench.analysis.agents.leaderboard import board, strict_ranks
 from rallebench.core.errors import UsageError
 from rallebench.core.table_files import latex
 from rallebench.datasets.tasks import TASKS
+from rallebench.experiments.published import published_table
 from rallebench.render import report, svg
 
 TWELVE = tuple(AgentTask(task.name, task.domain, task.level, task.number) for task in TASKS)
@@ -42,13 +43,27 @@ def cell(system: System, task: AgentTask, *rewards: float) -> TaskRun:
     return TaskRun(f"{system.label} {task.name}", system, task, rows)
 
 
-def test_equal_values_share_the_mean_of_their_ranks() -> None:
-    """Of R-Eval's 21 systems two share the places 19 and 20; its table prints their 19.5 as 20th."""
-    sums = [100.0 - n for n in range(18)] + [3.0, 3.0, 1.0]
-    assert average_ranks(sums) == [*map(float, range(1, 19)), 19.5, 19.5, 21.0]
-    assert average_ranks([0.1 + 0.2, 0.3]) == [1.5, 1.5]
-    assert average_ranks([None, 2.0, None]) == [None, 1.0, None]
-    assert average_ranks([]) == []
+def test_no_rank_is_given_twice_as_in_the_paper() -> None:
+    sums = [*range(30, 12, -1), 5.0, 5.0, 1.0]
+    assert strict_ranks(sums) == list(range(1, 22))
+    assert strict_ranks([0.3, 0.1 + 0.2, 0.3]) == [1, 2, 3]  # the upper of equal ones first
+    assert strict_ranks([None, 2.0, None]) == [None, 1, None]
+    assert strict_ranks([]) == []
+
+
+@pytest.mark.parametrize("table", ["reval_table3", "reval_table5"])
+def test_every_rank_that_the_paper_prints_is_its_own(table: str) -> None:
+    printed = published_table(table)
+    for column in (c for c in printed.columns if c.endswith("_rank")):
+        ranks = [row.values[column] for row in printed.rows]
+        assert sorted(ranks) == list(range(1, 22)), column
+    means = [row.values["all"] for row in published_table("reval_table3").rows]
+    ours = strict_ranks(means)
+    theirs = [row.values["all_rank"] for row in published_table("reval_table3").rows]
+    twice = {mean for mean in means if means.count(mean) > 1}  # the printed digits hide an order
+    assert [r for r, m in zip(ours, means) if m not in twice] == [
+        r for r, m in zip(theirs, means) if m not in twice
+    ]
 
 
 def test_means_are_over_nine_three_and_twelve_tasks_of_the_same_weight() -> None:
@@ -64,14 +79,14 @@ def test_ranks_are_of_the_sums_of_a_level() -> None:
     rewards = {A: (0.5, 0.2), B: (0.1, 0.6), C: (0.9, 0.0)}
     scores = {(s, task): r for s, row in rewards.items() for task, r in zip((easy, low), row)}
     ranks = board([A, B, C], [easy, low], scores, PLACES[:1]).ranks
-    assert [ranks[system]["Wikipedia KS"] for system in (A, B, C)] == [2.5, 2.5, 1.0]
+    assert [ranks[system]["Wikipedia KS"] for system in (A, B, C)] == [2, 3, 1]
 
 
 def test_a_system_without_a_task_has_no_mean_and_takes_no_rank() -> None:
     cells = [cell(A, TWELVE[0], 1.0), cell(A, TWELVE[2], 0.5), cell(B, TWELVE[0], 0.5)]
     first, other = analyse(cells, "performance").value["systems"]
     assert other["means"] == {"wiki": 0.5, "aminer": None, "all": None}
-    ranks = {"Wikipedia KS": 2.0, "scholar KS": None, "wiki": 2.0, "aminer": None, "all": None}
+    ranks = {"Wikipedia KS": 2, "scholar KS": None, "wiki": 2, "aminer": None, "all": None}
     assert other["ranks"] == ranks
     assert first["ranks"]["all"] == 1.0
 

@@ -165,8 +165,8 @@ def test_rows_are_read_as_they_were_meant(case: str, tmp_path: Path) -> None:
         ("c.tsv", "1\täöü\tc\n".encode("utf-16"), "line 1"),
         ("c.jsonl", '{"id": "1"}\n', "line 1 needs 'id' and 'text'; it has id"),
         ("c.jsonl", '{"id": "1", "text": "a"}\n{"id": "2", "te', "line 2 is not valid JSON"),
-        ("c.jsonl", "[1]\n", "line 1 is not a JSON object"),
-        ("c.jsonl", "[" * 100_000 + "\n", "line 1 is not valid JSON"),
+        ("c.jsonl", "[1]\n", "record 1 is not a JSON object"),
+        ("c.jsonl", "[" * 100_000 + "\n", "record 1 is not valid JSON"),
     ],
 )
 def test_a_bad_file_is_refused_with_the_line(

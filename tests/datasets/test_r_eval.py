@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rallebench.core.errors import BadFileError
+from rallebench.datasets import DATASETS
 from rallebench.datasets.importing import import_dataset
 from rallebench.datasets.r_eval import as_record, id_holds, ids_that_hold
 from rallebench.datasets.reading import form_of, read_examples
@@ -116,3 +117,19 @@ def test_a_task_without_questions_says_in_one_sentence_how_to_get_them() -> None
     lines = described({"musique": Path("x")})
     assert "dataset musique" in lines["musique"]
     assert all("Not here. " in line for name, line in lines.items() if name != "musique")
+
+
+def test_the_command_that_fetches_a_public_set_names_its_files_or_says_that_there_are_none() -> (
+    None
+):
+    by_name = {task.name: task for task in TASKS}
+    hotpot = by_name["hotpotqa"].how
+    assert (
+        "curl -LO http" in hotpot and "import hotpot_dev_distractor_v1.json as hotpotqa" in hotpot
+    )
+    assert all("`" in task.how for task in TASKS if task.name != "profiling")
+    assert "not published" in by_name["profiling"].how
+    assert all(task.form in DATASETS for task in TASKS if task.names)
+    assert [task.name for task in TASKS if not task.names] == [
+        *("high_freq_ent", "low_freq_ent", "profiling")
+    ]

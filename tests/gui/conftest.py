@@ -74,7 +74,7 @@ def serving(workspace: Path, *flags: str) -> Iterator[str]:
         yield url
     finally:
         app.terminate()
-        app.wait(timeout=20)
+        assert app.wait(timeout=20) == 0, (workspace / "app.log").read_text()
         log.close()
 
 

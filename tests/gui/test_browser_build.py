@@ -10,6 +10,8 @@ import pytest
 from browsing import PATIENCE, assert_fits, expect, go, press, says
 from loopback import Behaviour, Loopback, fail, hang
 
+from tests.gui.conftest import serving
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 RESULT = "#build-result"
@@ -240,6 +242,16 @@ def test_a_server_that_fails_says_why_while_it_is_asked_again(build: Any, server
     says(build, "#out-1", "out of memory")
     build.locator("#one-status button").click()
     says(build, "#one-status", "Stopped")
+
+
+def test_the_program_ends_in_order_while_a_model_hangs(browser: Any, tmp_path: Path) -> None:
+    with Loopback(hang(60)) as loopback, serving(tmp_path) as url:
+        settings = {"base_url": loopback.url, "model": "m"}
+        far = {"echo": {"backend": "openai_compatible", "settings": settings}}
+        (tmp_path / "llms.json").write_text(json.dumps(far))
+        visitor = browser.new_page()
+        visitor.goto(url)
+        assert loopback.until(lambda: bool(loopback.bodies), 60)
 
 
 def test_an_episode_of_an_agent_is_edited_and_continued(build: Any) -> None:

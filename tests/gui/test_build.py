@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Loopback, hang
 from page_views import ended, texts
 from small_workspace import make_workspace
 
-from rallebench.core.errors import Hint, RalleError, UsageError
+from rallebench.core.entries import LLMEntry
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
 from rallebench.gui.places._bench import Bench
-from rallebench.gui.places._steps import excerpt
+from rallebench.gui.places._steps import excerpt, places
 from rallebench.services import run_list
 from rallebench.services.workbench import Workbench
 
@@ -69,11 +71,11 @@ def test_a_wrong_answer_says_where_it_was_lost(opened: Page) -> None:
 
 def test_a_passage_begins_shortly_before_its_first_mark() -> None:
     text = f"{'Salt and water. ' * 20}Glands on the tongue help."
-    shown = excerpt(text, ["tongue"], "")
+    shown = excerpt(text, places(text, ["tongue"]))
     lead, _, rest = shown.partition("</span> <span>")
     assert texts(lead).startswith("Salt and water") and len(texts(rest)) < 90
     assert '<mark class="">tongue</mark>' in rest and texts(shown) == text
-    assert "lead" not in excerpt("The tongue.", ["tongue"], "")
+    assert "lead" not in excerpt("The tongue.", places("The tongue.", ["tongue"]))
 
 
 def test_passages_beyond_k_stand_below_a_divider(opened: Page) -> None:
@@ -88,6 +90,23 @@ def test_what_an_edit_made_out_of_date_is_still_marked_after_a_reload(opened: Pa
     assert opened.open("build/one")["event"] == {"name": "rb-stale", "index": 1}
     opened.call("build.undo")
     assert "event" not in opened.open("build/one")
+
+
+def test_a_stop_lets_go_of_a_server_that_hangs_and_the_question_counts_as_stopped(
+    opened: Page,
+) -> None:
+    with Loopback(hang(60)) as server:
+        settings = {"base_url": server.url, "model": "m"}
+        far = LLMEntry(backend="openai_compatible", settings=settings)
+        opened.workbench.workspace.save_llm("far", far)
+        message = {"action": "build.run", "window": "w", "data": {**FIELDS, "a1_target": "far"}}
+        stream = opened.act(message)["stream"]
+        assert server.until(lambda: bool(server.bodies), 10)
+        opened.stop(message)
+        patch = opened.more({"stream": stream})
+        assert patch["over"] and patch["#one-status"] == "Stopped"
+        assert opened.workbench.models.leases.wait(5)
+    assert bench(opened).running is None and bench(opened).verdict_kind == "right"
 
 
 def test_an_edit_keeps_the_output_before_beside_the_new_one(opened: Page) -> None:
@@ -361,48 +380,6 @@ def test_without_a_wrong_question_the_grid_says_what_to_do(opened: Page) -> None
 def test_questions_are_picked_by_hand_in_the_address(opened: Page) -> None:
     html = opened.open("build/few?q=q1,q3")["#v-build-few"]
     assert "2 questions" in html and "Lamar County" in html
-
-
-# chat
-
-
-def test_a_chat_turn_cites_its_sources_and_knows_the_earlier_turns(opened: Page) -> None:
-    opened.call(
-        "build.edit", {**FIELDS, "a1_target": "echo", "a1_template": "{history} {question}"}
-    )
-    opened.call("chat.send", {"text": "Which moon?"})
-    patch = opened.call("chat.send", {"text": "And whose?"})
-    assert "User: Which moon?" in patch["#turns"] and "2 turns" in patch["#chat-list"]
-    opened.call("chat.new")
-    assert "New conversation" in opened.open("build/chat")["#v-build-chat"]
-    assert "Which moon?" in opened.call("chat.choose", {"index": "1"})["#v-build-chat"]
-
-
-def test_an_answer_is_cited_where_a_source_holds_it(opened: Page) -> None:
-    patch = opened.call("chat.send", {"text": "Which moon of Saturn has a thick atmosphere?"})
-    assert 'class="cite"' in patch["#turns"] and "<mark" in patch["#chat-side"]
-
-
-def test_a_chat_turn_that_fails_keeps_its_question(opened: Page) -> None:
-    opened.call("build.edit", {**FIELDS, "a1_target": "mute"})
-    html = opened.call("chat.send", {"text": "Which moon?"})["#turns"]
-    assert "Which moon?" in html and 'class="problem"' in html
-    opened.call("build.edit", FIELDS)
-    assert "Titan" in opened.call("chat.again", {"index": "0"})["#turns"]
-    with pytest.raises(UsageError, match="no question"):
-        opened.call("chat.send", {"text": " "})
-
-
-def test_a_chat_turn_that_fails_names_the_mend(
-    opened: Page, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any) -> Iterator[Any]:
-        raise UsageError("The index 'tiny' is not loaded", hint=Hint("load"))
-        yield
-
-    monkeypatch.setattr(opened.workbench.asking, "chat", refuse)
-    words = texts(opened.call("chat.send", {"text": "Which moon?"})["#turns"])
-    assert "The index &#x27;tiny&#x27; is not loaded; load it in Models." in words
 
 
 # agent

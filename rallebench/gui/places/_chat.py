@@ -1,62 +1,35 @@
-"""Chat: the chain of Build in a conversation, its sources cited beside each answer."""
+"""Chat: the chain of Build in a conversation, its sources cited beside each sentence."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
-from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.types import Chain, Episode, Gold, Message, Retrieve, Step
-from rallebench.gui import figures, html
+from rallebench.core.errors import RalleError
+from rallebench.core.stopping import stop_of_thread
+from rallebench.core.types import Chain, Episode, Example, Gold
+from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Meanwhile, Page, Patch
 from rallebench.gui.html import attributes, e
-from rallebench.gui.markdown import safe_markdown
 from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._chain import summary
+from rallebench.gui.places._chat_turn import sources_html, turns_html
 from rallebench.gui.places._one import MODES, columns
-from rallebench.gui.places._steps import passage, price, requests, tokens
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural, text
-from rallebench.services.chain_forms import variables
-from rallebench.services.steps import Delta, StepDone, StepStarted, citations, is_span, sources
+from rallebench.services.conversations import Talk, Turn, reads_history
+from rallebench.services.verdicts import verdict
 
-HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
-"""How much of a conversation a chain is given: about 2,000 tokens, so small models keep room to answer."""
-NO_HISTORY = "each question stands alone: no template uses {history}"
 BOTTOM: Patch = {"event": {"name": "rb-bottom"}}
 """Scrolls to the last turn."""
-
-
-@dataclass
-class Turn:
-    """A question and its answer so far. ``state``: running, done, stopped or failed."""
-
-    question: str
-    answer: str = ""
-    steps: tuple[Step, ...] = ()
-    error: str = ""
-    activity: str = "Starting …"
-    state: str = "running"
-
-
-@dataclass
-class Talk:
-    """A conversation."""
-
-    turns: list[Turn] = field(default_factory=list)
-    began: float = field(default_factory=time.time)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether an answer is being written."""
-        return any(turn.state == "running" for turn in self.turns)
+NEW_DATASET = "my-chat-questions"
 
 
 def register(page: Page) -> None:
     """Add this mode."""
     page.view("build/chat", open_chat)
-    page.actions("chat", send, again, new, choose, show_sources, stop)
+    page.actions("chat", send, regenerate, edit, resend, branch, new, choose, stop)
+    page.actions("chat", sources, open_in_build, keep, save)
 
 
 def talks_of(event: Event) -> list[Talk]:
@@ -71,6 +44,14 @@ def talk_of(event: Event) -> Talk:
     """The open conversation."""
     talks = talks_of(event)
     return talks[min(int(event.session.get("talk", 0)), len(talks) - 1)]
+
+
+def turn_of(event: Event) -> Turn:
+    """The turn that an event names. Raises UsageError."""
+    return talk_of(event).turn(event.whole("index") or 0)
+
+
+# the view
 
 
 def open_chat(page: Page, event: Event) -> Iterator[Patch]:
@@ -88,11 +69,12 @@ def drawn(page: Page, event: Event) -> Patch:
     chain, inside = bench_of(page, event).chain, parts(page, event)
     switch = html.segments(MODES, "#/build/chat")
     field = '<textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Ctrl Enter sends it" autofocus></textarea>'
+    about = f'<p class="note how">{e(how(page, chain))}</p>'
     body = columns(
-        f'{switch}<span class="note status">{e(remark(chain))}</span>{html.button("New conversation", "chat.new")}',
+        f'{switch}<span class="note status">{e(summary_of(chain))}</span>{html.button("New conversation", "chat.new")}',
         f'<div class="start"><h5>Conversations</h5><div class="convs" id="chat-list">{inside["#chat-list"]}</div></div>',
-        f'<div class="mid talk"><div class="turns" id="turns" aria-live="polite">{inside["#turns"]}</div><div class="send" data-form data-problems>{field}<span id="chat-buttons">{inside["#chat-buttons"]}</span></div></div>',
-        f'<div class="side" id="chat-side">{inside["#chat-side"]}</div>',
+        f'<div class="mid talk">{about}<div class="turns" id="turns" aria-live="polite">{inside["#turns"]}</div><div class="send" data-form data-problems>{field}<span id="chat-buttons">{inside["#chat-buttons"]}</span></div></div>',
+        f'<div class="side" id="chat-side" role="region" aria-label="Sources">{inside["#chat-side"]}</div>',
     )
     return {"#v-build-chat": body}
 
@@ -104,163 +86,120 @@ def parts(page: Page, event: Event) -> Patch:
         "#chat-list": conversations(event),
         "#turns": turns_html(page, talk),
         "#chat-buttons": html.button("Stop", "chat.stop") if talk.is_busy else send,
-        "#chat-side": sources_html(talk, len(talk.turns) - 1),
+        "#chat-side": sources_html(talk.last),
     }
 
 
-def remark(chain: Chain) -> str:
-    """Which chain answers, and whether it sees the earlier turns."""
-    names = " → ".join(summary(action) for action in chain.actions)
-    alone = "" if "history" in variables(chain) else NO_HISTORY
-    return html.dotted(f"{chain.name}: {names}", alone)
+def summary_of(chain: Chain) -> str:
+    """Which chain answers."""
+    return f"{chain.name}: {' → '.join(summary(action) for action in chain.actions)}"
+
+
+def how(page: Page, chain: Chain) -> str:
+    """Whether the chain quotes or writes, and what becomes of a question that leans on the earlier ones."""
+    asking, writes = page.workbench.asking, ""
+    if chain.llms and asking.copies(chain.llms[-1]):
+        writes = f"{chain.llms[-1]} quotes: it copies a few words from the passages or declines, and writes nothing of its own. "
+    if reads_history(chain):
+        return f"{writes}The chain reads the earlier turns by {{history}}."
+    rewriter = asking.rewriter(chain).llm
+    if rewriter:
+        return f"{writes}{rewriter} rewrites a follow-up question so that it stands alone."
+    return (
+        f"{writes}A follow-up question is searched for with the names of the questions before it."
+    )
 
 
 def conversations(event: Event) -> str:
     """The list at the left."""
     rows, opened = "", talk_of(event)
     for index, talk in enumerate(talks_of(event)):
-        title = talk.turns[0].question if talk.turns else "New conversation"
+        path = talk.path
+        title = path[0].question if path else "New conversation"
         on = "on" if talk is opened else ""
         clock = time.strftime("%H:%M", time.localtime(talk.began))
-        rows += f'<button type="button" class="conv {on}"{attributes(do="chat.choose", index=index)}>{e(title[:80])}<br><small>{clock} · {plural(len(talk.turns), "turn")}</small></button>'
+        rows += f'<button type="button" class="conv {on}"{attributes(do="chat.choose", index=index)}>{e(title[:80])}<br><small>{clock} · {plural(len(path), "turn")}</small></button>'
     return rows
 
 
-def turns_html(page: Page, talk: Talk) -> str:
-    """The conversation."""
-    if not talk.turns:
-        return html.empty("Ask the chain something. Its sources appear beside the answer.")
-    return "".join(turn_html(page, index, turn) for index, turn in enumerate(talk.turns))
-
-
-def turn_html(page: Page, index: int, turn: Turn) -> str:
-    """A turn: question, answer with its citations, cost, steps."""
-    answer, cites, end = safe_markdown(turn.answer) if turn.answer else "", "", ""
-    buttons = html.button("Sources", "chat.show_sources", kind="quiet", index=index)
-    if turn.state != "running":
-        buttons += html.button("Ask again", "chat.again", kind="quiet", index=index)
-    elif not answer:
-        answer = f'<span class="note">{e(turn.activity)}</span>'
-    if turn.state == "done":
-        hits = sources(turn.question, turn.steps)
-        for n in citations(turn.answer, hits):
-            data = attributes(do="chat.show_sources", index=index, cite=n)
-            cites += f'<button type="button" class="cite" title="{e(hits[n - 1].passage.title)}"{data}>{n}</button>'
-        end = "" if turn.answer.strip() else html.note("The answer is empty.")
-    elif turn.state == "failed":
-        end = html.problem(turn.error)
-    elif turn.state == "stopped":
-        end = html.note("Stopped by you.")
-    steps = steps_fold(page, index, turn) if turn.steps and turn.state != "running" else ""
-    return f'<section class="turn" id="t{index}"><h4 dir="auto">{e(turn.question)}</h4><div class="said" dir="auto">{answer}{cites}</div>{end}{steps}<div class="row">{buttons}</div></section>'
-
-
-def steps_fold(page: Page, index: int, turn: Turn) -> str:
-    """The steps of a turn, with what they took."""
-    prices = page.workbench.models.prices()
-    facts = html.dotted(
-        figures.duration(sum(step.seconds for step in turn.steps)),
-        tokens(turn.steps[-1]),
-        f"price {price(turn.steps, prices)}",
-        f"{len(sources(turn.question, turn.steps))} sources",
-    )
-    steps = requests(turn.steps, Gold(), prices)
-    return html.fold("Steps", steps, gist=facts, id=f"turn-{index}")
-
-
-def sources_html(talk: Talk, index: int, cite: int = 0) -> str:
-    """The sources of an answer; the cited one first in sight."""
-    if not 0 <= index < len(talk.turns):
-        return html.empty("The sources of an answer appear here.")
-    turn = talk.turns[index]
-    gold = Gold(answers=(turn.answer.strip(),)) if is_span(turn.answer) else Gold()
-    rows = "".join(
-        passage(n, hit, gold, bool(cite) and n != cite)
-        for n, hit in enumerate(sources(turn.question, turn.steps), 1)
-    )
-    head = html.heading("Sources", "as they stood in the prompt", first=True)
-    return head + (rows or html.empty("No passage stood in the prompt."))
-
-
-def history(turns: Sequence[Turn]) -> list[Message]:
-    """The earlier turns that the next one is given: answered ones, the oldest dropped, long texts cut."""
-    messages: list[Message] = []
-    room = HISTORY_CHARACTERS
-    answered = [turn for turn in turns if turn.state == "done" and turn.answer.strip()]
-    for turn in reversed(answered[-HISTORY_TURNS:]):
-        pair = [Message("user", cut(turn.question)), Message("assistant", cut(turn.answer))]
-        room -= sum(len(message.content) for message in pair)
-        if room < 0:
-            break
-        messages = pair + messages
-    return messages
-
-
-def cut(text: str) -> str:
-    """The text, its end left out if it is long."""
-    text = text.strip()
-    return text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 2]} …"
+# asking
 
 
 def send(page: Page, event: Event) -> Iterator[Patch]:
     """Ask the chain; the answer appears as it is written."""
-    talk, question = talk_of(event), event.text("text")
-    if not question:
-        raise UsageError("There is no question; type one.")
-    if talk.is_busy:
-        raise UsageError("The last question is still being answered; wait for it, or stop it.")
-    yield from answered(page, event, question, len(talk.turns))
+    return begun(page, event, event.text("text"), talk_of(event).last)
 
 
-def again(page: Page, event: Event) -> Iterator[Patch]:
-    """Ask a question again, of the chain as it is now; later turns go."""
-    talk, index = talk_of(event), int(event.text("index"))
-    yield from answered(page, event, talk.turns[index].question, index)
+def regenerate(page: Page, event: Event) -> Iterator[Patch]:
+    """Ask a question again, of the chain as it is now and past the reply cache; the earlier answer stays as a branch."""
+    turn = turn_of(event)
+    return begun(page, event, turn.question, turn.before, fresh=True)
 
 
-def answered(page: Page, event: Event, question: str, index: int) -> Iterator[Patch]:
-    """A question as the turn ``index``, as it grows. What goes wrong ends in the turn, so that the question stays."""
-    chain, workbench = bench_of(page, event).chain, page.workbench
-    talk, turn = talk_of(event), Turn(question)
-    earlier, talk.turns[index:] = talk.turns[:index], [turn]
-    yield {**drawn(page, event), **BOTTOM}
-    last = sum(1 for action in chain.actions if action.template) - 1
-    yield {"meanwhile": waiting(page, talk, turn, chain)}
+def edit(page: Page, event: Event) -> Patch:
+    """Ask for another wording of a question."""
+    turn = turn_of(event)
+    body = form.area("edited", "Question", turn.question, rows=3, more=" autofocus")
+    body += html.note("The earlier question and all that came after it stay as a branch.")
+    yes = html.button("Send", "chat.resend", kind="primary", index=turn.number)
+    return {"dialog": html.dialog("Edit and send again", body, yes)}
+
+
+def resend(page: Page, event: Event) -> Iterator[Patch]:
+    """Ask the edited question in the place of the earlier one, which stays as a branch."""
+    return begun(page, event, event.text("edited"), turn_of(event).before, dialog="")
+
+
+def begun(
+    page: Page,
+    event: Event,
+    question: str,
+    before: Turn | None,
+    *,
+    fresh: bool = False,
+    **more: str,
+) -> Iterator[Patch]:
+    """A question as a new turn. What refuses it is raised at once, so that an answer that is being written goes on."""
+    chain, talk = bench_of(page, event).chain, talk_of(event)
+    turn = talk.ask(page.workbench.asking, chain, question, before)
+    return answered(page, event, talk, turn, fresh, {**drawn(page, event), **BOTTOM, **more})
+
+
+def answered(
+    page: Page, event: Event, talk: Talk, turn: Turn, fresh: bool, first: Patch
+) -> Iterator[Patch]:
+    """A turn as it grows. What goes wrong ends in the turn, so that the question stays."""
+    chain, workbench, turn.hang_up = turn.chain, page.workbench, stop_of_thread()
+    yield first
+    yield {"meanwhile": waiting(page, talk, turn)}
     try:
         with workbench.models.lease(f"a chat turn of the chain {chain.name!r}") as lease:
             for news in lease.load_for(chain.llms, chain.retrievers):
                 turn.activity = f"{news.message[:1].upper()}{news.message[1:]} …"
                 yield {"#turns": turns_html(page, talk)}
-            for piece in workbench.asking.chat(chain, history(earlier), turn.question):
+            for piece in workbench.asking.chat(chain, turn.history, turn.question, fresh=fresh):
                 if turn.state != "running":
                     return
-                if isinstance(piece, StepStarted):
-                    searches = isinstance(piece.request, Retrieve)
-                    turn.activity = "Searching …" if searches else "Asking the model …"
-                elif isinstance(piece, Delta) and piece.index == last:
-                    turn.answer += piece.text
-                elif isinstance(piece, StepDone):
-                    turn.steps = (*turn.steps, piece.step)
-                elif isinstance(piece, Episode):
-                    turn.error, turn.state = piece.error, "failed" if piece.error else "done"
-                    turn.answer = piece.answer or turn.answer
+                turn.take(piece)
+                if isinstance(piece, Episode):
                     workbench.tracking.trace(piece, turn.question, "chat")
                 yield {"#turns": turns_html(page, talk), **BOTTOM}
     except RalleError as error:
-        turn.error, turn.state = on_page(error), "failed"
+        if turn.state == "running":
+            turn.error, turn.state = on_page(error), "failed"
     finally:
         turn.state = "stopped" if turn.state == "running" else turn.state
     yield {**parts(page, event), **BOTTOM}
 
 
-def waiting(page: Page, talk: Talk, turn: Turn, chain: Chain) -> Meanwhile:
+def waiting(page: Page, talk: Talk, turn: Turn) -> Meanwhile:
     """How long a model has been silent, and why it is asked again, in the turn."""
     began = time.time()
 
     def show(end: bool) -> Patch:
         if not end and not turn.answer:
             silent = text(int(time.time() - began), "duration")
-            trouble = page.workbench.models.trouble(chain.llms)
+            trouble = page.workbench.models.trouble(turn.chain.llms)
             turn.activity = html.dotted("Waiting for the model", silent, trouble)
         return {"#turns": turns_html(page, talk)}
 
@@ -269,8 +208,16 @@ def waiting(page: Page, talk: Talk, turn: Turn, chain: Chain) -> Meanwhile:
 
 def stop(page: Page, event: Event) -> Patch:
     """Stop the answer; what has come stays."""
-    for turn in talk_of(event).turns:
-        turn.state = "stopped" if turn.state == "running" else turn.state
+    talk_of(event).stop()
+    return parts(page, event)
+
+
+# looking
+
+
+def branch(page: Page, event: Event) -> Patch:
+    """Another branch of a question, to its newest end."""
+    talk_of(event).show(turn_of(event))
     return parts(page, event)
 
 
@@ -289,7 +236,66 @@ def choose(page: Page, event: Event) -> Patch:
     return drawn(page, event)
 
 
-def show_sources(page: Page, event: Event) -> Patch:
-    """The sources of an answer."""
-    index, cite = int(event.text("index")), int(event.text("cite", "0"))
-    return {"#chat-side": sources_html(talk_of(event), index, cite)}
+def sources(page: Page, event: Event) -> Patch:
+    """The sources of an answer; of a mark the passage with its span."""
+    cite = event.whole("cite")
+    return {"#chat-side": sources_html(turn_of(event), cite), "event": {"name": "rb-cited"}}
+
+
+# to other places
+
+
+def open_in_build(page: Page, event: Event) -> Patch:
+    """The question as it was answered, its chain and its steps, in One question."""
+    turn, bench = turn_of(event), bench_of(page, event)
+    question, steps = turn.in_build
+    words: Patch = {}
+    if bench.chain != turn.chain:
+        bench.edit(turn.chain)
+        words = {"say": "The chain is that of the turn; Undo returns to yours."}
+    bench.forget_steps()
+    bench.question, bench.earlier = question.text, question.history
+    bench.steps = dict(enumerate(steps))
+    bench.ran = dict(enumerate(turn.chain.actions[: len(steps)]))
+    episode = turn.episode
+    if episode is not None and not episode.error:
+        bench.executed = turn.chain
+        alone = Episode(question.qid, episode.workflow, steps, episode.outcome)
+        example = Example(question, Gold())
+        bench.put(example, alone, verdict(page.workbench, example, alone))
+    return {"go": html.address("build/one", set=bench.dataset, q=question.text), **words}
+
+
+def keep(page: Page, event: Event) -> Patch:
+    """Ask for the dataset, the right answers and the pages that hold them."""
+    turn = turn_of(event)
+    own = page.workbench.data.own_datasets()
+    name = event.session.get("chat-dataset") or (own[0] if own else NEW_DATASET)
+    about = "A dataset of this workspace, or a new name."
+    body = form.text("dataset", "Dataset", name, about=about, more=' list="chat-datasets"')
+    body += form.suggestions("chat-datasets", own)
+    body += form.area("question", "Question, as it stands alone", turn.standalone, rows=2)
+    body += form.area("answers", "Right answers, one a line", turn.answer.strip(), rows=3)
+    titles = {hit.passage.page_id: hit.passage.title for hit in turn.sources if hit.passage.page_id}
+    cited = {
+        turn.sources[citation.number - 1].passage.page_id
+        for sentence in turn.cited
+        for citation in sentence.citations
+    }
+    if titles:
+        pages = [(page_id, title or page_id) for page_id, title in titles.items()]
+        body += form.checks("page", pages, cited, "Pages that hold the answer")
+    yes = html.button("Save the question", "chat.save", kind="primary", index=turn.number)
+    return {"dialog": html.dialog("Save the question to a dataset", body, yes)}
+
+
+def save(page: Page, event: Event) -> Patch:
+    """Add the question to the dataset."""
+    titles = {hit.passage.page_id: hit.passage.title for hit in turn_of(event).sources}
+    pages = {page_id: titles.get(page_id, "") for page_id in event.many("page")}
+    name, answers = event.text("dataset"), event.text("answers").splitlines()
+    count = page.workbench.data.add_question(
+        name, event.text("question"), answers, pages, source="chat"
+    )
+    event.session["chat-dataset"] = name
+    return {"dialog": "", "say": f"Saved in {name}, which holds {plural(count, 'question')} now."}

@@ -1,4 +1,5 @@
-"""Two drawers: an index is built over a corpus, and retrievers are combined or reranked under a name."""
+"""Two drawers: an index is built over a corpus, and retrievers are combined or reranked under a name; and the fields that say
+how documents are cut into chunks."""
 
 from __future__ import annotations
 
@@ -10,12 +11,16 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.places._data_chunks import chunk_fields, chunking_of, encoder_options
-from rallebench.gui.places._data_import import PAGES, page_map_of, whole_path
-from rallebench.render.numbers import text
+from rallebench.gui.html import e
+from rallebench.render.numbers import plural, text
 from rallebench.services import catalog, gold_coverage
+from rallebench.services.imports import PRESETS, Chunking, choose, spans
 from rallebench.services.jobs import Job
 
+WHOLE, OWN = "whole", "own"
+WAYS = (("blocks", "blocks"), ("recursive", "at blank lines"), ("sentences", "whole sentences"))
+SHOWN_TEXT = 20_000
+PAGES = "path of a JSON, TSV or JSONL file"
 FIRST_KIND, FIRST_WAY = "bm25", "rrf"
 FOREIGN = "Vectors or index of another program"
 AT_ONCE = 0.4
@@ -23,7 +28,6 @@ AT_ONCE = 0.4
 
 
 def register(page: Page) -> None:
-    """The actions of both drawers."""
     page.actions(
         "data", build_form, build_kind, estimate, build, combine_form, combine_way, combine
     )
@@ -39,7 +43,6 @@ def options(registry: str) -> list[tuple[str, str]]:
 
 
 def build_form(page: Page, event: Event) -> Patch:
-    """The drawer that builds an index over a corpus."""
     corpus = event.text("id")
     corpora = list(gold_coverage.indexed_corpora(page.workbench))
     follow = form.on_change("data.build_kind")
@@ -56,13 +59,13 @@ def build_form(page: Page, event: Event) -> Patch:
     )
     estimate = html.button("Estimate", "data.estimate")
     build = html.button("Build", "data.build", kind="primary")
-    return {"drawer": drawn("Build an index", "".join(parts), estimate, build)}
+    return drawer("Build an index", "".join(parts), estimate + build)
 
 
-def drawn(title: str, fields: str, *buttons: str) -> str:
-    """A drawer with a form."""
-    ends = f'<div class="buttons">{"".join(buttons)}</div>'
-    return html.drawer(title, f'<div data-form data-problems class="stack">{fields}{ends}</div>')
+def drawer(title: str, fields: str, buttons: str) -> Patch:
+    inside = f'{fields}<div class="buttons">{buttons}</div>'
+    inside = f'<div data-form data-problems class="stack">{inside}</div>'
+    return {"drawer": html.drawer(title, inside)}
 
 
 def settings_of_kind(kind: str, corpus: str) -> str:
@@ -71,7 +74,8 @@ def settings_of_kind(kind: str, corpus: str) -> str:
     name = f"{corpus}-{kind}" if corpus else ""
     parts = form.text("name", "Name", name, "made of corpus and kind")
     if catalog.needs_encoder(kind):
-        parts += form.chooser("Encoder", "encoder", encoder_options(), "minilm")
+        encoders = [(name, f"{name}: {about}") for name, about in catalog.encoders().items()]
+        parts += form.chooser("Encoder", "encoder", encoders, "minilm")
         hint = ".npy, .npmmap, a Faiss file or a DiskANN folder"
         inside = form.text(
             "encoder_other", "Encoder, written out", hint="sentence_transformers:/models/mine"
@@ -82,18 +86,19 @@ def settings_of_kind(kind: str, corpus: str) -> str:
 
 
 def build_kind(page: Page, event: Event) -> Patch:
-    """Show the fields of the chosen kind."""
     return {"#build-settings": settings_of_kind(event.text("kind"), event.text("corpus"))}
+
+
+def place_of(page: Page, event: Event, name: str) -> str:
+    """The documents that a form names: a path that was typed, else the corpus of the field ``name``."""
+    return str(event.path("path") or gold_coverage.place_of(page.workbench, event.text(name)))
 
 
 def chosen(page: Page, event: Event) -> tuple[str, str, dict[str, Any]]:
     """(corpus, kind, settings) of the form. Raises UsageError."""
-    kind = event.text("kind")
-    path = whole_path(event.text("path"))
-    corpus = path or gold_coverage.place_of(page.workbench, event.text("corpus"))
-    values = form.read(
-        catalog.entry("index_kinds", kind).form, event, prefix="set-", owner=f"index kind {kind!r}"
-    )
+    kind, corpus = event.text("kind"), place_of(page, event, "corpus")
+    known = catalog.entry("index_kinds", kind).form
+    values = form.read(known, event, prefix="set-", owner=f"index kind {kind!r}")
     settings: dict[str, Any] = {"chunking": chunking_of(event), "parameters": values}
     if catalog.needs_encoder(kind):
         settings["encoder"] = event.text("encoder_other") or event.text("encoder", "minilm")
@@ -104,14 +109,12 @@ def estimate(page: Page, event: Event) -> Iterator[Patch]:
     """Measure on a sample what the build would take."""
     corpus, kind, settings = chosen(page, event)
     for piece in page.workbench.data.estimate_build(corpus, kind, **settings):
-        if isinstance(piece, str):
-            yield {"#build-estimate": html.note(f"Estimating: {piece} …")}
-        else:
-            yield {"#build-estimate": estimated(piece)}
+        news = isinstance(piece, str)
+        words = html.note(f"Estimating: {piece} …") if news else estimated(piece)
+        yield {"#build-estimate": words}
 
 
 def estimated(piece: Any) -> str:
-    """What a build will take."""
     about = "" if piece.counted else "about "
     dim = f" × {piece.dim} dimensions" if piece.dim else ""
     time = text(piece.seconds, "duration")
@@ -131,21 +134,15 @@ def build(page: Page, event: Event) -> Patch:
     """Build it as a job; what is wrong at once is said in the form."""
     workbench = page.workbench
     corpus, kind, settings = chosen(page, event)
-    pages, foreign = page_map_of(event.text("pages")), whole_path(event.text("source"))
+    pages = event.path("pages")
     if corpus == str(gold_coverage.STARTER_CORPUS) and not pages:
         pages = gold_coverage.STARTER_PAGES
     stem = event.text("corpus") if not event.text("path") else Path(corpus).name.split(".")[0]
     name = event.text("name") or f"{stem}-{kind}"
     if name in workbench.workspace.llms():
         raise UsageError(f"{name!r} is a language model of this workspace; choose another name.")
-    workbench.data.build_index(
-        name,
-        corpus,
-        kind,
-        page_map=pages,
-        source=Path(foreign).expanduser() if foreign else None,
-        **settings,
-    )
+    source = event.path("source")
+    workbench.data.build_index(name, corpus, kind, page_map=pages, source=source, **settings)
     raise_at_once(page, workbench.jobs.get("build", name))
     return {"drawer": "", "say": f"Building {name}. It goes on if you leave this page."}
 
@@ -161,7 +158,6 @@ def raise_at_once(page: Page, job: Job | None) -> None:
 
 
 def combine_form(page: Page, event: Event) -> Patch:
-    """The drawer that gives a hybrid or a reranked retriever a name."""
     way = event.text("way", FIRST_WAY)
     try:
         names = list(page.workbench.workspace.retrievers())
@@ -173,17 +169,15 @@ def combine_form(page: Page, event: Event) -> Patch:
     fields += f'<div id="combine-settings">{settings_of_way(page, way)}</div>'
     fields += form.text("name", "Name", hint="what chains call it")
     save = html.button("Save", "data.combine", kind="primary")
-    return {"drawer": drawn("New hybrid or reranker", fields, save)}
+    return drawer("New hybrid or reranker", fields, save)
 
 
 def settings_of_way(page: Page, way: str) -> str:
-    """The settings of a way of combining."""
     known = catalog.entry("composites", way).form
     return form.draw(known, {}, catalog.choices(page.workbench.workspace, known), prefix="set-")
 
 
 def combine_way(page: Page, event: Event) -> Patch:
-    """Show the settings of the chosen way."""
     return {"#combine-settings": settings_of_way(page, event.text("way"))}
 
 
@@ -196,3 +190,65 @@ def combine(page: Page, event: Event) -> Patch:
     name = event.text("name")
     page.workbench.data.combine(name, way, event.many("parts"), own)
     return {"drawer": "", "say": f"Saved {name}.", "go": html.address("data/index", id=name)}
+
+
+# chunks
+
+
+def chunk_fields(chunking: Chunking | None, more: str = "") -> str:
+    """The fields; ``more``: attributes of each, to follow changes."""
+    own = WHOLE if chunking is None else OWN
+    name = next((preset for preset, value in PRESETS.items() if value == chunking), own)
+    options = [
+        (WHOLE, "rows stay whole"),
+        *((n, f"{n}: {c.size} {c.unit}, {c.how}") for n, c in PRESETS.items()),
+        (OWN, "settings of my own"),
+    ]
+    size, overlap = (chunking.size, chunking.overlap) if chunking else ("", "")
+    how, unit = (chunking.how, chunking.unit) if chunking else ("blocks", "words")
+    units = ["words", "tokens", "characters"]
+    fields = form.fields(
+        form.chooser("Cutting", "cut", options, name, more=more),
+        form.number("size", "Size", size, 1, more=more),
+        form.number("overlap", "Overlap", overlap, 0, more=more),
+        form.chooser("Way", "how", WAYS, how, more=more),
+        form.chooser("Unit", "unit", units, unit, more=more),
+    )
+    return fields + html.note(
+        "Size and overlap may be changed for every preset; way and unit belong to settings of your own."
+    )
+
+
+def chunking_of(event: Event) -> Chunking | None:
+    """The fields as a Chunking, None for whole rows. Raises UsageError."""
+    name = event.text("cut", WHOLE)
+    if name == WHOLE:
+        return None
+    size = event.whole("size", "The size of a chunk")
+    overlap = event.whole("overlap", "The overlap")
+    if name != OWN:
+        return choose(preset=name, size=size, overlap=overlap)
+    if size is None:
+        raise UsageError("The size of a chunk is empty; give a number.")
+    how, unit = event.text("how", "blocks"), event.text("unit", "words")
+    return choose(how=how, size=size, overlap=overlap or 0, unit="" if how != "blocks" else unit)
+
+
+def marked(text: str, chunking: Chunking | None, document: str = "") -> str:
+    """A text with its cuts: neighbours in two tints, what two chunks share in a third."""
+    cuts = (spans(text, chunking, document) if chunking else []) or [(0, len(text))]
+    lengths = [len(text[start:end].split()) for start, end in cuts]
+    mean = sum(lengths) / len(cuts)
+    facts = f"{plural(len(cuts), 'chunk')}, {min(lengths):,} to {max(lengths):,} words, mean {mean:,.0f}"
+    seen = text[:SHOWN_TEXT]
+    borders = sorted({0, len(seen), *(min(place, len(seen)) for cut in cuts for place in cut)})
+    pieces, first = "", 0
+    for start, end in zip(borders, borders[1:]):
+        while first < len(cuts) and cuts[first][1] <= start:
+            first += 1
+        near = range(first, min(first + 4, len(cuts)))
+        holding = [n for n in near if cuts[n][0] <= start < cuts[n][1]]
+        kind = "both" if len(holding) > 1 else "ab"[holding[0] % 2] if holding else ""
+        pieces += f'<span class="chunk {kind}">{e(seen[start:end])}</span>'
+    cut = f" The first {SHOWN_TEXT:,} characters." if len(text) > SHOWN_TEXT else ""
+    return f"{html.note(f'{facts}.{cut}')}<div>{pieces}</div>"

@@ -7,18 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.events import Progress
+from rallebench.core.events import Progress, mapped
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.jobs import going
-from rallebench.gui.places._data_build import options, raise_at_once
-from rallebench.gui.places._data_import import whole_path
+from rallebench.gui.places._data_build import options, place_of, raise_at_once
 from rallebench.render.numbers import plural, text
 from rallebench.services import builders as service
 from rallebench.services import catalog, gold_coverage
-from rallebench.services.jobs import Job
 
 WHICH = tuple((name, name.capitalize(), None) for name in ("all", "kept", "left out", "unknown"))
 STAGES = {
@@ -39,7 +37,6 @@ WORTH_A_LOOK = {
 
 
 def register(page: Page) -> None:
-    """The view and its actions."""
     page.view("data/builder", open_builder, back="data/builder")
     page.actions("builder", redraw, plan, pilot, start, continue_, follow, rows, edit, save, toggle)
 
@@ -55,27 +52,22 @@ def stage_name(label: str) -> str:
 
 def open_builder(page: Page, event: Event) -> Patch:
     """The form, or with an id the stages of what was begun."""
-    name = event.query.get("id", "")
-    body = stored_view(page, event, name) if name else new_view(page, event)
-    return html.view("data/builder", name or "Build dataset", body)
-
-
-def new_view(page: Page, event: Event) -> str:
-    """The form, beside what was begun."""
+    if name := event.query.get("id", ""):
+        return html.view("data/builder", name, stored_view(page, event, name))
     about = "questions of your own articles, stage by stage"
     crumb = html.crumb("Data", "#/data/list", "Build dataset", about)
     names = service.builders_begun(page.workbench.workspace)
     begun = "".join(f"<li>{html.named(name, 'data/builder', id=name)}</li>" for name in names)
     begun = f"<ul>{begun}</ul>" if begun else html.note("None yet.")
     head = html.heading("Begun or built", str(len(names)), first=True)
-    return f'{crumb}<div class="builder-cols"><div data-form data-problems id="builder-form">{draw(page, event)}</div><aside class="box">{head}{begun}</aside></div>'
+    body = f'{crumb}<div class="builder-cols"><div data-form data-problems id="builder-form">{draw(page, event)}</div><aside class="box">{head}{begun}</aside></div>'
+    return html.view("data/builder", "Build dataset", body)
 
 
 # the form
 
 
 def draw(page: Page, event: Event) -> str:
-    """The fields of a builder."""
     builder, llms = event.text("maker", "barag"), service.writers(page.workbench.workspace)
     item = catalog.entry("builders", builder)
     follow = form.on_change("builder.redraw")
@@ -100,15 +92,14 @@ def draw(page: Page, event: Event) -> str:
     parts += form.draw(item.form, dict(event.data), choices, prefix="set-", folded=rare)
     about = "Asks the model about three of them and tells the cost of all"
     buttons = (
-        html.button("Plan", "builder.plan")
-        + html.button("Try on 3", "builder.pilot", title=about)
-        + html.button("Build dataset", "builder.start", kind="primary")
+        html.button("Plan", "builder.plan"),
+        html.button("Try on 3", "builder.pilot", title=about),
+        html.button("Build dataset", "builder.start", kind="primary"),
     )
-    return f'<div class="stack">{parts}<div id="builder-plan"></div><div class="buttons">{buttons}</div></div>'
+    return f'<div class="stack">{parts}<div id="builder-plan"></div><div class="buttons">{"".join(buttons)}</div></div>'
 
 
 def redraw(page: Page, event: Event) -> Patch:
-    """The fields of the chosen builder."""
     return {"#builder-form": draw(page, event)}
 
 
@@ -121,8 +112,7 @@ def request_of(page: Page, event: Event) -> ExperimentRequest:
         raise UsageError("The dataset needs a name.")
     articles = ""
     if item.traits.get("articles", True):
-        path = whole_path(event.text("path"))
-        articles = path or gold_coverage.place_of(page.workbench, event.text("articles"))
+        articles = place_of(page, event, "articles")
     return service.builder_request(
         page.workbench.workspace,
         builder,
@@ -135,62 +125,50 @@ def request_of(page: Page, event: Event) -> ExperimentRequest:
 
 
 def plan(page: Page, event: Event) -> Patch:
-    """What the builder would ask, without asking."""
-    planned = page.workbench.experiments.plan(request_of(page, event))
-    return {"#builder-plan": plan_view(planned)}
+    return drawn_plan(page.workbench.experiments.plan(request_of(page, event)))
 
 
-def plan_view(planned: Any, more: str = "") -> str:
+def drawn_plan(planned: Any, more: str = "") -> Patch:
     """A plan: its runs and stages, and what to know."""
     head = ""
     if planned.runs:
         asks = sum(run.generations.high for run in planned.runs)
         head = f"<p>{len(planned.runs)} runs, at most {asks:,} requests</p>"
-    notes = html.bullets(planned.notes)
-    return f'<div class="box">{html.heading("Plan", first=True)}{head}{notes}{more}</div>'
+    inside = f"{html.heading('Plan', first=True)}{head}{html.bullets(planned.notes)}{more}"
+    return {"#builder-plan": f'<div class="box">{inside}</div>'}
 
 
 def pilot(page: Page, event: Event) -> Iterator[Patch]:
     """Ask about a few and tell what all would cost."""
     request = request_of(page, event)
     planned = page.workbench.experiments.plan(request)
-    operation = page.workbench.experiments.pilot(planned, request)
-    while True:
-        try:
-            news = next(operation)
-        except StopIteration as end:
-            yield {"#builder-plan": plan_view(planned, estimate_view(end.value))}
-            return
-        message = getattr(news, "message", "") or "asking"
-        stop = html.stop_stream("builder.pilot")
-        yield {"#builder-plan": plan_view(planned, f'<p class="note">{e(message)} … {stop}</p>')}
-
-
-def estimate_view(estimate: Any) -> str:
-    """What a pilot has measured."""
+    stop = html.stop_stream("builder.pilot")
+    waiting = '<p class="note">{} … {}</p>'
+    estimate = yield from mapped(
+        page.workbench.experiments.pilot(planned, request),
+        lambda news: drawn_plan(
+            planned, waiting.format(e(getattr(news, "message", "") or "asking"), stop)
+        ),
+    )
     seconds, dollars = estimate.total["seconds"].value, estimate.total["usd"].value
-    facts = [f"about {text(seconds, 'duration')}"] if seconds is not None else []
-    facts += [text(dollars, "usd")] if dollars else []
-    words = ", ".join(facts) or "The time cannot be foreseen."
-    return f"<p><b>{e(words)}</b></p>{html.bullets(estimate.notes)}"
+    took = "" if seconds is None else f"about {text(seconds, 'duration')}"
+    words = html.dotted(took, text(dollars, "usd") if dollars else "")
+    words = f"<p><b>{e(words or 'The time cannot be foreseen.')}</b></p>"
+    yield drawn_plan(planned, words + html.bullets(estimate.notes))
 
 
-def begin(page: Page, request: ExperimentRequest) -> Job:
+def begin(page: Page, request: ExperimentRequest) -> None:
     """Begin or continue a builder as a job. Raises UsageError."""
-    job = page.workbench.experiments.start(request, service.UNTRACKED)
-    raise_at_once(page, job)
-    return job
+    raise_at_once(page, page.workbench.experiments.start(request, service.UNTRACKED))
 
 
 def start(page: Page, event: Event) -> Patch:
-    """Build it as a job."""
     request = request_of(page, event)
     begin(page, request)
     return {"go": html.address("data/builder", id=request.name)}
 
 
 def continue_(page: Page, event: Event) -> Patch:
-    """Continue what was begun; its files may have been edited meanwhile."""
     begin(page, service.open_builder(page.workbench.workspace, event.text("id")).request)
     return follow(page, event)
 
@@ -202,11 +180,9 @@ def stored_view(page: Page, event: Event, name: str) -> str:
     """The stages of a dataset, and the rows of the chosen stage."""
     kind = service.open_builder(page.workbench.workspace, name).request.kind
     back = html.button("Continue", "builder.continue", kind="primary", id=name)
-    job = page.workbench.jobs.get(service.NOUN, name)
     about = service.BUILDERS.name_of(kind)
     crumb = html.crumb("Build dataset", "#/data/builder", name, about, buttons=back)
-    job_id = job.id if job else f"{service.NOUN} {name}"
-    news = html.attributes(follow=job_id, do="builder.follow", id=name)
+    news = html.attributes(follow=f"{service.NOUN} {name}", do="builder.follow", id=name)
     stage, which = event.query.get("stage", ""), event.query.get("which", "all")
     return (
         f'{crumb}<div id="builder-stages">{stages_view(page, name)}</div>'
@@ -215,7 +191,6 @@ def stored_view(page: Page, event: Event, name: str) -> str:
 
 
 def follow(page: Page, event: Event) -> Patch:
-    """The stages as they are now."""
     return {"#builder-stages": stages_view(page, event.text("id"))}
 
 
@@ -276,38 +251,31 @@ def ended(report: Mapping[str, Any]) -> str:
 
 
 def rows(page: Page, event: Event) -> Patch:
-    """The first rows of a stage."""
     name, stage, which = event.text("id"), event.text("stage"), event.text("which", "all")
     return {"#builder-rows": rows_view(page, name, stage, which)}
 
 
 def rows_view(page: Page, name: str, stage: str, which: str) -> str:
-    """The first rows of a stage, each with what was asked and replied, and its edit."""
     if not stage:
         return html.note("Choose a stage to see its rows.")
     space = page.workbench.workspace
     data = {"id": name, "stage": stage}
     chips = html.chips(WHICH, which, "builder.rows", "which", **data)
     note = f'<p class="note">{e(stage_name(stage))}, the first {MOST_ROWS}. Rows that you edit here, or in <code>{e(service.stage_file(space, name, stage))}</code>, stay as they are when the builder continues.</p>'
-    shown = service.first_rows(space, name, stage, which, MOST_ROWS)
-    lines = [[row_view(row), state(row), row_menu(row, **data)] for row in shown]
+    lines = []
+    for row in service.first_rows(space, name, stage, which, MOST_ROWS):
+        verb, data["row"] = "Leave out" if row["keep"] else "Keep", str(row["id"])
+        menu = html.menu(
+            html.button(verb, "builder.toggle", **data),
+            html.button("Edit…", "builder.edit", **data),
+            label=f"Actions for {row['id']}",
+        )
+        lines.append([row_view(row), state(row), menu])
     table = html.rows(["Row", "State", ""], lines) if lines else html.note("No such row.")
     return f"{html.heading('Rows')}{chips}{note}{table}"
 
 
-def row_menu(row: Mapping[str, Any], **data: str) -> str:
-    """Keep or leave out, and edit."""
-    data["row"] = str(row["id"])
-    verb = "Leave out" if row["keep"] else "Keep"
-    return html.menu(
-        html.button(verb, "builder.toggle", **data),
-        html.button("Edit…", "builder.edit", **data),
-        label=f"Actions for {row['id']}",
-    )
-
-
 def state(row: Mapping[str, Any]) -> str:
-    """Whether a row is kept, and why not."""
     words = "kept" if row["keep"] else str(row.get("why") or "left out")
     more = " · verdict not read" if row.get("unknown") else ""
     hand = " · by hand" if row.get("edited") else ""
@@ -315,7 +283,6 @@ def state(row: Mapping[str, Any]) -> str:
 
 
 def row_view(row: Mapping[str, Any]) -> str:
-    """What a row holds, its long texts cut."""
     parts = f"<b>{e(str(row.get('title') or row['id'])[:90])}</b>"
     for key in ("question", "answers", "content", "error"):
         if value := row.get(key):
@@ -324,31 +291,25 @@ def row_view(row: Mapping[str, Any]) -> str:
     return parts + html.fold("Whole row", html.as_json(dict(row)))
 
 
-def row_of(page: Page, event: Event) -> tuple[tuple[str, str, str], dict[str, Any]]:
-    """((dataset, stage, id), the row) that a button names."""
-    place = event.text("id"), event.text("stage"), event.text("row")
-    return place, service.stage_row(page.workbench.workspace, *place)
-
-
 def edit(page: Page, event: Event) -> Patch:
     """A dialog with a row as JSON."""
-    (name, stage, row_id), row = row_of(page, event)
-    data = {"id": name, "stage": stage, "row": row_id}
-    save = html.button("Save", "builder.save", kind="primary", **data)
+    place = {name: event.text(name) for name in ("id", "stage", "row")}
+    row = service.stage_row(page.workbench.workspace, *place.values())
     whole = json.dumps(row, ensure_ascii=False, indent=1)
     field = form.area("json", "The row as JSON", whole, 16, ' class="mono"')
-    return {"dialog": html.dialog(f"Edit a row of {stage_name(stage)}", field, save)}
+    title = f"Edit a row of {stage_name(place['stage'])}"
+    return html.ask(title, field, "Save", "builder.save", **place)
 
 
 def save(page: Page, event: Event) -> Patch:
-    """Write an edited row."""
     changed = write(page, event, event.text("json"))
     return {"dialog": "", "say": "Saved. Continue builds on from here.", **changed}
 
 
 def toggle(page: Page, event: Event) -> Patch:
     """Keep a row, or leave it out."""
-    _, row = row_of(page, event)
+    place = (event.text(name) for name in ("id", "stage", "row"))
+    row = service.stage_row(page.workbench.workspace, *place)
     return write(page, event, json.dumps({**row, "keep": not row.get("keep", True)}))
 
 

@@ -12,29 +12,22 @@ from rallebench.core.events import Progress
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places._data_chunks import chunk_fields, chunking_of
+from rallebench.gui.places._data_build import PAGES, chunk_fields, chunking_of
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, imports, library, uploads
 from rallebench.services.imports import ImportRequest, ImportResult, Looked, Preview
 from rallebench.services.jobs import Job
 
-STEPS = (("choose", "Choose"), ("preview", "Preview"), ("build", "Build"))
-KINDS = (("corpus", "Corpus"), ("dataset", "Dataset"), ("both", "Corpus and dataset"))
+STEPS = ("choose", "preview", "build")
+KINDS = {"corpus": "Corpus", "dataset": "Dataset", "both": "Corpus and dataset"}
 INDEXES = (("bm25", "Words (BM25)"), ("dense", "Dense"), ("hybrid", "Hybrid"))
 FORMS = "TSV, JSONL, CSV, TREC, BEIR, an archive, or a folder of PDF, HTML, Markdown and text. Corpus or dataset is recognised."
-PAGES = "path of a JSON, TSV or JSONL file"
 PAGE_MAP = "Passage id → page id, where the corpus does not name its pages."
 CHARACTERS = 280
 
 
 def register(page: Page) -> None:
-    """The actions of the panel."""
     page.actions("import", preview, rechunk, again, show, start)
-
-
-def whole_path(text: str) -> str:
-    """A path without the quotes that file managers put around it."""
-    return text.strip().strip("\"'").strip()
 
 
 # the panel
@@ -54,17 +47,15 @@ def panel(page: Page, event: Event) -> str:
 
 def head(step: str) -> str:
     """The heading, and where one is."""
-    number, steps = list(dict(STEPS)).index(step) + 1, ""
-    for name, label in STEPS:
-        on, current = ("on", ' aria-current="step"') if name == step else ("", "")
-        steps += f'<li class="{on}"{current}>{label}</li>'
-    return (
-        f'{html.heading("Import", f"step {number} of 3", first=True)}<ol class="wizs">{steps}</ol>'
-    )
+    steps = ""
+    for name in STEPS:
+        current = ' class="on" aria-current="step"' if name == step else ""
+        steps += f"<li{current}>{name.capitalize()}</li>"
+    title = html.heading("Import", f"step {STEPS.index(step) + 1} of 3", first=True)
+    return f'{title}<ol class="wizs">{steps}</ol>'
 
 
 def choose() -> str:
-    """The drop zone and the path."""
     return f"""<label class="drop" data-upload="import.preview"><span aria-hidden="true">⇪</span><span>Drop files or a folder, or click</span>
 <input type="file" multiple class="sr" aria-label="Files to import"></label>
 <label class="drop small" data-upload="import.preview"><span>or choose a whole folder</span><input type="file" webkitdirectory class="sr" aria-label="Folder to import"></label>
@@ -79,8 +70,8 @@ def previewed(seen: Looked, state: dict[str, Any]) -> str:
     recognised = seen.dataset if kind == "dataset" else seen.corpus or seen.dataset
     shape = state.get("form") or recognised.form  # type: ignore[union-attr]
     parts = (
-        f'<p><b>{e(seen.source.name)}</b> <span class="note">is a {e(dict(KINDS)[kind].lower())}</span></p>'
-        f'<div class="pair">{form.chooser("It is a", "kind", KINDS, kind, more=ON_LOOK)}'
+        f'<p><b>{e(seen.source.name)}</b> <span class="note">is a {KINDS[kind].lower()}</span></p>'
+        f'<div class="pair">{form.chooser("It is a", "kind", list(KINDS.items()), kind, more=ON_LOOK)}'
         f"{form.chooser('Format', 'form', sorted(formats), shape, more=ON_LOOK)}</div>"
     )
     if seen.dataset:
@@ -89,17 +80,17 @@ def previewed(seen: Looked, state: dict[str, Any]) -> str:
         empty = first_rows(seen.corpus, "passage", "") if seen.corpus else ""
         return f'{parts}{empty}<div class="buttons">{html.button("Back", "import.again")}</div>'
     if seen.corpus:
-        chunking = state_chunking(state, seen.corpus)
-        parts += f'<div id="import-chunks">{chunks(seen.corpus, chunking)}</div>'
-        parts += settings(state, chunking)
+        if "chunking" not in state:
+            state["chunking"] = imports.suggested_chunking(seen.corpus.rows)
+        parts += f'<div id="import-chunks">{chunks(seen.corpus, state["chunking"])}</div>'
+        parts += settings(state)
     parts += form.text("name", "Name", state.get("name") or seen.name, more=" required")
-    begin = "Import"
     if seen.corpus:
-        begin = "Import and build"
         ticked = state.get("indexes", [name for name, _ in INDEXES])
         encoder = state.get("encoder", "minilm")
         parts += form.checks("indexes", INDEXES, ticked, "Build when done")
         parts += form.chooser("Encoder", "encoder", list(catalog.encoders()), encoder)
+    begin = "Import and build" if seen.corpus else "Import"
     start = html.button(begin, "import.start", kind="primary")
     return f'{parts}<div class="buttons">{html.button("Back", "import.again")}{start}</div>'
 
@@ -107,15 +98,7 @@ def previewed(seen: Looked, state: dict[str, Any]) -> str:
 ON_LOOK = form.on_change("import.preview")
 
 
-def state_chunking(state: dict[str, Any], corpus: Preview) -> Any:
-    """The cutting that the form asks for; at first the one that suits the documents."""
-    if "chunking" not in state:
-        state["chunking"] = imports.suggested_chunking(corpus.rows)
-    return state["chunking"]
-
-
 def chunks(corpus: Preview, chunking: Any) -> str:
-    """The first passages as an index would hold them, and the bad rows."""
     items = "".join(
         bit(f'{e(p.title or p.doc_id)}<span class="n">{e(p.doc_id)}</span>', e(short(p.text)))
         for p, _ in imports.first_chunks(corpus.rows, chunking)
@@ -124,17 +107,15 @@ def chunks(corpus: Preview, chunking: Any) -> str:
 
 
 def questions(preview: Preview) -> str:
-    """The first questions with their gold."""
     items = ""
     for x in preview.rows[:5]:
-        pages = plural(len(x.gold.pages), "gold page")
-        answers = e(short(html.dotted(*x.gold.answers[:3])) or "no answer")
-        items += bit(e(short(x.question.text)), f'{answers}<span class="note"> {pages}</span>')
+        pages = f'<span class="note"> {plural(len(x.gold.pages), "gold page")}</span>'
+        answers = short(html.dotted(*x.gold.answers[:3])) or "no answer"
+        items += bit(e(short(x.question.text)), e(answers) + pages)
     return first_rows(preview, "question", items)
 
 
 def bit(title: str, text: str) -> str:
-    """The beginning of a row; both are HTML."""
     return f'<article class="bit"><h4 dir="auto">{title}</h4><p dir="auto">{text}</p></article>'
 
 
@@ -157,15 +138,11 @@ def first_rows(preview: Preview, noun: str, items: str) -> str:
     return f'{drawn}<div class="warn"><b>{plural(preview.bad, "bad row")}.</b>{lines}{box}</div>'
 
 
-def settings(state: dict[str, Any], chunking: Any) -> str:
-    """The cutting and the page map, folded."""
-    fields, path = chunk_fields(chunking, form.on_change("import.rechunk")), state.get("pages", "")
-    cut = html.fold(
-        "Chunking",
-        fields,
-        gist=library.cut_words(chunking and asdict(chunking)),
-        id="import-chunking",
-    )
+def settings(state: dict[str, Any]) -> str:
+    chunking, path = state["chunking"], state.get("pages", "")
+    fields = chunk_fields(chunking, form.on_change("import.rechunk"))
+    gist = library.cut_words(chunking and asdict(chunking))
+    cut = html.fold("Chunking", fields, gist=gist, id="import-chunking")
     pages = form.text("pages", "File", path, PAGES, PAGE_MAP, more=ON_LOOK)
     pages += '<label class="drop small" data-upload="import.preview" data-as="pages"><span>Drop a page map, or click</span><input type="file" class="sr" aria-label="Page map"></label>'
     gist = Path(path).name if path else "none"
@@ -191,44 +168,34 @@ def building(job: Job) -> str:
         lines += html.problem(job.error)
         other = html.button("Back", "import.show", step="preview") + other
     else:
-        lines += done(job, job.result)
+        lines += done(job.name, job.result)
     return f'{lines}<div class="buttons">{other}</div>'
 
 
-def done(job: Job, result: ImportResult) -> str:
-    """What an import has brought, and what can be done with it."""
+def done(name: str, result: ImportResult) -> str:
     parts, links = [], ""
     if (corpus := result.corpus) is not None:
         parts.append(counted(corpus.passages, "passages", corpus.skipped))
-        links += html.link("Read passages", html.address("data/corpus", id=job.name), "button")
+        links += html.link("Read passages", html.address("data/corpus", id=name), "button")
         if corpus.has_pages and (lost := corpus.passages_without_page):
             parts.append(f"{lost:,} of them without a page, which can never count as gold pages")
     if (dataset := result.dataset) is not None:
         parts.append(counted(dataset.questions, "questions", dataset.skipped))
-        links += html.link("Use in Build", html.address("build/one", set=job.name), "button")
+        links += html.link("Use in Build", html.address("build/one", set=name), "button")
     if result.indexes:
         last = result.indexes[-1]
         parts.append(f"indexes {', '.join(result.indexes)}")
         links += html.link(f"Search {last}", html.address("data/index", id=last), "button")
         links += html.button(f"Use {last} in Build", "data.use", id=last)
-    return (
-        f'<p class="good"><b>Imported {e(job.name)}.</b></p><p>{e("; ".join(parts))}.</p>'
-        f'<div class="row">{links}</div>'
-    )
+    brought = f'<p class="good"><b>Imported {e(name)}.</b></p><p>{e("; ".join(parts))}.</p>'
+    return f'{brought}<div class="row">{links}</div>'
 
 
 def counted(count: int, noun: str, skipped: int) -> str:
-    """How many rows came in, and how many did not."""
     return f"{count:,} {noun}" + (f", {skipped:,} bad rows left out" if skipped else "")
 
 
 # actions
-
-
-def page_map_of(text: str) -> Path | None:
-    """The path of a page map, None where none is named."""
-    path = whole_path(text)
-    return Path(path).expanduser() if path else None
 
 
 def look(page: Page, state: dict[str, Any]) -> Looked:
@@ -237,7 +204,7 @@ def look(page: Page, state: dict[str, Any]) -> Looked:
         Path(state["source"]),
         kind=state.get("kind", ""),
         form=state.get("form", ""),
-        page_map=page_map_of(state.get("pages", "")),
+        page_map=Path(state["pages"]) if state.get("pages") else None,
     )
 
 
@@ -248,14 +215,14 @@ def preview(page: Page, event: Event) -> Patch:
     page_map = event.text("as") == "pages"
     state = dict(before) if before.get("step") == "preview" and (page_map or not files) else {}
     if files:
-        place = str(uploads.lay_out(page.workbench.workspace, sent(files)))
+        sent = [(Path(str(row["path"])), str(row.get("name", ""))) for row in files]
+        place = str(uploads.lay_out(page.workbench.workspace, sent))
         state["pages" if page_map else "source"] = place
-    elif event.text("path"):
-        state["source"] = whole_path(event.text("path"))
+    elif event.path("path"):
+        state["source"] = str(event.path("path"))
     if not state.get("source"):
         raise UsageError("No file is given; drop one, or type the path of a file or folder.")
-    source = Path(state["source"]).expanduser()
-    state["source"] = str(uploads.unpacked(page.workbench.workspace, source))
+    state["source"] = str(uploads.unpacked(page.workbench.workspace, Path(state["source"])))
     if before.get("step") == "preview" and not files:
         keep(state, event)
     state["step"] = "preview"
@@ -264,17 +231,11 @@ def preview(page: Page, event: Event) -> Patch:
     return {"#data-import": head("preview") + body}
 
 
-def sent(files: Any) -> list[tuple[Path, str]]:
-    """The uploaded files as (where each is, its name or relative path)."""
-    rows = files if isinstance(files, list) else []
-    return [(Path(str(row["path"])), str(row.get("name", ""))) for row in rows if "path" in row]
-
-
 def keep(state: dict[str, Any], event: Event) -> None:
     """Remember what the form holds; another kind has formats of its own, and recognises one."""
     kind = event.text("kind")
     state["form"] = event.text("form") if kind == (state.get("kind") or kind) else ""
-    state |= {"kind": kind, "pages": event.text("pages"), "name": event.text("name")}
+    state |= {"kind": kind, "pages": str(event.path("pages") or ""), "name": event.text("name")}
     state |= {"indexes": event.many("indexes"), "encoder": event.text("encoder", "minilm")}
 
 
@@ -298,7 +259,7 @@ def start(page: Page, event: Event) -> Patch:
         seen.source,
         seen.kind,
         state["form"],
-        page_map_of(event.text("pages")),
+        event.path("pages"),
         event.flag("skip_bad"),
         chunking_of(event) if seen.corpus else None,
         tuple(event.many("indexes")) if seen.corpus else (),
@@ -311,13 +272,11 @@ def start(page: Page, event: Event) -> Patch:
 
 
 def again(page: Page, event: Event) -> Patch:
-    """Begin with the first step."""
     event.session.pop("import", None)
     return {"#data-import": panel(page, event)}
 
 
 def show(page: Page, event: Event) -> Patch:
-    """The panel as it is, or at another step."""
     if event.text("step"):
         event.session["import"]["step"] = event.text("step")
     return {"#data-import": panel(page, event)}

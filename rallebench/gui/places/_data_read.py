@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from rallebench.core.types import Example, Passage
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
-from rallebench.gui.places._data_chunks import chunk_fields, chunking_of, marked
-from rallebench.gui.places._data_search import badge
+from rallebench.gui.places._data_build import chunk_fields, chunking_of, marked
+from rallebench.gui.places._data_search import badge, delete_button
 from rallebench.render.numbers import plural
 from rallebench.services import gold_coverage, library, passages
 
@@ -19,16 +21,15 @@ NOUNS = {"corpus": "passage", "dataset": "question"}
 
 
 def register(page: Page) -> None:
-    """Both views."""
     page.view("data/corpus", open_corpus, back="data/list")
     page.view("data/dataset", open_dataset, back="data/list")
-    page.rows("data-corpus", passage_rows)
-    page.rows("data-dataset", record_rows)
+    for view in NOUNS:
+        page.rows(f"data-{view}", partial(list_rows, view))
     page.actions("read", corpus, dataset, refilter, cut, covered)
 
 
 def reader(
-    page: Page, event: Event, view: str, at: int, about: str, buttons: str, chosen: str
+    event: Event, view: str, total: int, at: int, about: str, buttons: str, chosen: str
 ) -> Patch:
     """A header, the filtered list, and the chosen row beside it."""
     name, find = event.query.get("id", ""), event.query.get("find", "")
@@ -37,16 +38,15 @@ def reader(
     field = f'<input name="find" value="{e(find)}" data-filter aria-label="Filter" placeholder="Filter"{follow}>'
     body = (
         f'<div class="read-head">{title}</div><div class="cols read"><div class="start" data-form>{form.hidden(id=name, view=view)}{field}'
-        f'<div id="{view}-list" class="stack grow">{listing(page, view, name, find, at)}</div></div>'
+        f'<div id="{view}-list" class="stack grow">{listing(view, name, find, total, at)}</div></div>'
         f'<div id="{view}-chosen" class="chosen">{chosen}</div></div>'
     )
     return {f"#v-data-{view}": body, "title": name}
 
 
-def listing(page: Page, view: str, name: str, find: str, at: int = -1) -> str:
-    """The windowed list of the rows that hold some words."""
-    rows = passages.corpus_rows if view == "corpus" else passages.records
-    total, noun = len(rows(page.workbench, name, find)), NOUNS[view]
+def listing(view: str, name: str, find: str, total: int, at: int = -1) -> str:
+    """The windowed list of the ``total`` rows that hold some words."""
+    noun = NOUNS[view]
     if not total:
         return html.empty(f"No {noun} holds these words. Type others, or empty the filter.")
     key, label = {"id": name, "find": find}, f"{noun.capitalize()}s"
@@ -54,25 +54,39 @@ def listing(page: Page, view: str, name: str, find: str, at: int = -1) -> str:
     return html.note(plural(total, noun)) + window
 
 
-def list_row(title: str, below: str) -> str:
-    """A row of a list."""
-    return (
-        f'<span><b class="cut" dir="auto">{e(title)}</b><small dir="auto">{e(below)}</small></span>'
-    )
+def fitting(page: Page, view: str, name: str, find: str) -> Sequence[Any]:
+    """The rows of a corpus or the examples of a dataset that hold some words."""
+    rows = passages.corpus_rows if view == "corpus" else passages.records
+    return rows(page.workbench, name, find)
+
+
+def list_rows(
+    view: str, page: Page, key: dict[str, Any], start: int, count: int
+) -> list[tuple[str, str]]:
+    """The rows of either list."""
+    part = fitting(page, view, key["id"], key.get("find", ""))[start : start + count]
+    if view == "corpus":
+        shown = passages.passages_at(page.workbench, key["id"], list(part))
+        lines = [(p.doc_id, p.title or p.doc_id, p.text[:120]) for p in shown]
+    else:
+        answers = [html.dotted(*example.gold.answers[:2]) or "no answer" for example in part]
+        lines = [(x.question.qid, x.question.text, below) for x, below in zip(part, answers)]
+    row = '<span><b class="cut" dir="auto">{}</b><small dir="auto">{}</small></span>'
+    return [(id, row.format(e(title), e(below))) for id, title, below in lines]
 
 
 def refilter(page: Page, event: Event) -> Patch:
     """The list with the words that are typed; the address keeps them."""
     view, name, find = event.text("view"), event.text("id"), event.text("find")
+    total = len(fitting(page, view, name, find))
     address = html.address(f"data/{view}", id=name, find=find)
-    return {f"#{view}-list": listing(page, view, name, find), "address": address}
+    return {f"#{view}-list": listing(view, name, find, total), "address": address}
 
 
 # a corpus
 
 
 def open_corpus(page: Page, event: Event) -> Patch:
-    """The passages of a corpus."""
     name, find = event.query.get("id", ""), event.query.get("find", "")
     rows = passages.corpus_rows(page.workbench, name, find)
     row = passages.row_of(page.workbench, name, event.query.get("q", ""))
@@ -83,29 +97,15 @@ def open_corpus(page: Page, event: Event) -> Patch:
     if line := next((x for x in library.corpora(page.workbench) if x.name == name), None):
         pages = "" if line.pages is None else f"{line.pages:,} pages"
         about = html.dotted(f"{line.passages:,} passages", pages)
-        if line.own:
-            buttons = html.button("Delete…", "data.ask_delete", what="corpus", id=name)
+        buttons = delete_button("corpus", name, line.own)
     buttons += html.button("Build an index…", "data.build_form", id=name)
-    return reader(page, event, "corpus", at, about, buttons, chosen)
-
-
-def passage_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
-    """The rows of the list."""
-    name, find = str(key.get("id", "")), str(key.get("find", ""))
-    rows = list(passages.corpus_rows(page.workbench, name, find)[start : start + count])
-    return [
-        (passage.doc_id, list_row(passage.title or passage.doc_id, passage.text[:120]))
-        for passage in passages.passages_at(page.workbench, name, rows)
-    ]
+    return reader(event, "corpus", len(rows), at, about, buttons, chosen)
 
 
 def corpus(page: Page, event: Event) -> Patch:
     """Show a passage of a corpus whole."""
     name = event.query.get("id", "")
-    row = passages.row_of(page.workbench, name, event.text("id"))
-    if row is None:
-        return {}
-    (passage,) = passages.passages_at(page.workbench, name, [row])
+    passage = passages.passage_of(page.workbench, name, event.text("id"))
     return {"#corpus-chosen": passage_view(passage, name)}
 
 
@@ -131,8 +131,7 @@ def cut(page: Page, event: Event) -> Patch:
     chunking, own = chunking_of(event), str(event.data.get("text") or "")
     if own.strip():
         return {"#corpus-text": marked(own, chunking)}
-    row = passages.row_of(page.workbench, event.text("corpus"), event.text("doc"))
-    (passage,) = passages.passages_at(page.workbench, event.text("corpus"), [row or 0])
+    passage = passages.passage_of(page.workbench, event.text("corpus"), event.text("doc"))
     text = marked(passage.text, chunking, passage.doc_id) if chunking else e(passage.text)
     return {"#corpus-text": text}
 
@@ -141,7 +140,6 @@ def cut(page: Page, event: Event) -> Patch:
 
 
 def open_dataset(page: Page, event: Event) -> Patch:
-    """The records of a dataset."""
     name, find = event.query.get("id", ""), event.query.get("find", "")
     examples = passages.records(page.workbench, name, find)
     ids, qid = [example.question.qid for example in examples], event.query.get("q", "")
@@ -149,22 +147,10 @@ def open_dataset(page: Page, event: Event) -> Patch:
     chosen = record_view(name, examples[at]) if examples else ""
     line = next((x for x in library.datasets(page.workbench) if x.name == name), None)
     total = f"{len(page.workbench.asking.questions(name)):,} questions"
-    buttons = ""
-    if line and line.own:
-        buttons = html.button("Delete…", "data.ask_delete", what="dataset", id=name)
+    buttons = delete_button("dataset", name, bool(line and line.own))
     buttons += html.link("Use in Build", html.address("build/one", set=name), "button")
     about = html.dotted(total, line.kind if line else "")
-    return reader(page, event, "dataset", at, about, buttons, chosen)
-
-
-def record_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
-    """The rows of the list."""
-    examples = passages.records(page.workbench, str(key.get("id", "")), str(key.get("find", "")))
-    rows = []
-    for example in examples[start : start + count]:
-        answers = html.dotted(*example.gold.answers[:2]) or "no answer"
-        rows.append((example.question.qid, list_row(example.question.text, answers)))
-    return rows
+    return reader(event, "dataset", len(examples), at, about, buttons, chosen)
 
 
 def dataset(page: Page, event: Event) -> Patch:
@@ -175,7 +161,6 @@ def dataset(page: Page, event: Event) -> Patch:
 
 
 def record_view(dataset: str, example: Example) -> str:
-    """A question with its gold, the coverage of the dataset, and the record as it is."""
     gold, question = example.gold, example.question
     pages = [f"{gold.titles.get(p, '')} ({p})".strip() for p in sorted(gold.pages)]
     facts = [

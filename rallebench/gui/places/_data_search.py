@@ -35,20 +35,17 @@ KINDS = {
 
 
 def register(page: Page) -> None:
-    """The view and its actions."""
     page.view("data/index", open_index, back="data/list")
     page.actions("index", search, offer, switch, refresh)
 
 
 def state(line: RetrieverLine) -> str:
-    """The state of an index in a word, and why if it is damaged."""
     words = line.state or "ready"
     about = line.about if words in ("damaged", "not built") else ""
     return html.state(words, about)
 
 
 def switch_button(line: RetrieverLine) -> str:
-    """Load, or unload."""
     if line.state == "loaded":
         return html.button("Unload", "models.unload", id=line.name)
     return html.button("Load", "models.load", id=line.name, what="retriever")
@@ -66,12 +63,15 @@ def badge(share: Coverage | None, *, loading: bool = False) -> str:
     return f'<span class="cov {level}" title="{words}">{100 * share.share:.1f} %</span>'
 
 
+def delete_button(what: str, name: str, able: bool, kind: str = "") -> str:
+    """The button that asks before it deletes, "" for what is not deletable."""
+    return html.button("Delete…", "data.ask_delete", kind=kind, what=what, id=name) if able else ""
+
+
 def delete_index(line: RetrieverLine, kind: str = "") -> str:
-    """The button that asks before an index or a combination is deleted, "" for what is not deletable."""
-    what = "combination" if line.parts else "index"
-    if not line.own or not (line.parts or line.bytes is not None or line.state == "damaged"):
-        return ""
-    return html.button("Delete…", "data.ask_delete", kind=kind, what=what, id=line.name)
+    """The button that asks before an index or a combination is deleted."""
+    able = line.own and bool(line.parts or line.bytes is not None or line.state == "damaged")
+    return delete_button("combination" if line.parts else "index", line.name, able, kind)
 
 
 def line_of(page: Page, name: str) -> RetrieverLine:
@@ -98,13 +98,11 @@ def open_index(page: Page, event: Event) -> Patch:
 
 
 def switch(page: Page, event: Event) -> Patch:
-    """Open another index with the same question."""
     query = {name: event.text(name) for name in ("id", "set", "q", "query")}
     return {"go": html.address("data/index", **query)}
 
 
 def head(line: RetrieverLine) -> str:
-    """The name, the state and the buttons."""
     buttons = state(line) + switch_button(line)
     if line.bytes is not None and not line.parts:
         buttons += html.button("Verify", "data.verify", id=line.name)
@@ -133,14 +131,14 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
         with suppress(RalleError):
             query = page.workbench.asking.example(chosen, question).question.text
     knobs = page.workbench.data.knobs_of(name)
-    fields = form.draw(knobs, {}, {}, prefix="knob-")
-    gist = ", ".join(knobs)
-    more = html.fold("Search settings", fields, gist=gist, id="index-knobs") if knobs else ""
-    other, follow = form.on_change("index.switch"), form.on_change("index.offer")
+    more = ""
+    if knobs:
+        fields = form.draw(knobs, {}, {}, prefix="knob-")
+        more = html.fold("Search settings", fields, gist=", ".join(knobs), id="index-knobs")
     field = f'<span id="index-question">{question_field(page, chosen, question)}</span>'
     choices = (
-        form.chooser("Index", "id", names, name, more=other),
-        form.chooser("Dataset", "set", sets, chosen, more=follow),
+        form.chooser("Index", "id", names, name, more=form.on_change("index.switch")),
+        form.chooser("Dataset", "set", sets, chosen, more=form.on_change("index.offer")),
         form.labelled("Question whose gold is marked", field),
     )
     return (
@@ -152,7 +150,6 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
 
 
 def question_field(page: Page, dataset: str, chosen: str) -> str:
-    """A field that offers questions of a dataset."""
     offered: list[tuple[str, str]] = []
     with suppress(RalleError):
         questions = (x.question for x in page.workbench.asking.questions(dataset)[:OFFERED])
@@ -163,20 +160,17 @@ def question_field(page: Page, dataset: str, chosen: str) -> str:
 
 def offer(page: Page, event: Event) -> Patch:
     """Take the chosen question as the query."""
-    example = passages.example_of(page.workbench, event.text("set"), event.text("q"))
-    query = {"set": event.text("set")}
-    query |= {"q": example.question.qid} if example else {}
-    address = html.address("data/index", id=event.text("id"), **query)
-    text_of = example.question.text if example else event.text("query")
+    dataset, query, qid = event.text("set"), event.text("query"), ""
+    if example := passages.example_of(page.workbench, dataset, event.text("q")):
+        query, qid = example.question.text, example.question.qid
     return {
-        "address": address,
-        "#index-query": query_field(text_of),
-        "#index-question": question_field(page, query["set"], query.get("q", "")),
+        "address": html.address("data/index", id=event.text("id"), set=dataset, q=qid),
+        "#index-query": query_field(query),
+        "#index-question": question_field(page, dataset, qid),
     }
 
 
 def query_field(query: str) -> str:
-    """The field of the query."""
     return (
         f'<input name="query" value="{e(query)}" data-filter aria-label="Query" placeholder="Query" '
         'data-on="enter" data-do="index.search">'
@@ -194,10 +188,8 @@ def search(page: Page, event: Event) -> Iterator[Patch]:
     values = form.read(known, event, prefix="knob-", owner=f"index {name!r}")
     knobs = {key: value for key, value in values.items() if event.text(f"knob-{key}")}
     for piece in page.workbench.data.search(name, query, k, knobs=knobs, gold_pages=gold.pages):
-        if isinstance(piece, Search):
-            yield {"#index-hits": hits(piece, gold, k)}
-        else:
-            yield {"#index-hits": html.note(f"{piece} …")}
+        is_end = isinstance(piece, Search)
+        yield {"#index-hits": hits(piece, gold, k) if is_end else html.note(f"{piece} …")}
 
 
 def hits(result: Search, gold: Gold, k: int) -> str:
@@ -222,7 +214,6 @@ def hits(result: Search, gold: Gold, k: int) -> str:
 
 
 def about(page: Page, line: RetrieverLine) -> str:
-    """What an index is: facts, then its whole manifest."""
     manifest = page.workbench.workspace.manifests().get(line.name)
     if manifest is None:
         entry = page.workbench.workspace.combinations().get(line.name)
@@ -241,9 +232,8 @@ def about(page: Page, line: RetrieverLine) -> str:
             ("Fingerprint", manifest.fingerprint),
         ]
         title, whole = "Manifest", manifest.model_dump()
-    facts.append(
-        ("Used by", ", ".join(library.users(page.workbench.workspace, line.name, "retriever")))
-    )
+    users = library.users(page.workbench.workspace, line.name, "retriever")
+    facts.append(("Used by", ", ".join(users)))
     fold = html.fold(title, html.as_json(whole), id="index-manifest") if whole else ""
     head, delete = html.heading("About", first=True), delete_index(line, "danger")
     return f'{head}{html.defs(facts)}{fold}<div class="row">{delete}</div>'

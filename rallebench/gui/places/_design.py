@@ -14,6 +14,7 @@ from rallebench.gui.html import attributes, e
 from rallebench.gui.places import _published
 from rallebench.gui.places._bench import bench_of
 from rallebench.services import catalog, designs, experiment_design
+from rallebench.services import experiment_groups as groups
 from rallebench.services.designs import Choice, Variable
 from rallebench.services.experiment_design import Design
 
@@ -108,7 +109,6 @@ def request_of(page: Page, event: Event, design: Design) -> ExperimentRequest:
 
 
 def cards(chosen: str) -> str:
-    """The kinds of experiment."""
     drawn = ""
     for kind, about in KINDS.items():
         address = html.address("experiments/list", kind=kind)
@@ -117,7 +117,6 @@ def cards(chosen: str) -> str:
 
 
 def steps(page: Page, event: Event, design: Design) -> str:
-    """The three steps of a kind."""
     drawn, searched = "", design.indexes if design.kind == "tradeoff" else ()
     if design.kind == "sweep":
         searched = chain_of(page, event, design).retrievers
@@ -138,8 +137,8 @@ def naming(design: Design) -> str:
         fields += form.number("seed", "Seed", design.seed, 0)
     if design.kind != "tradeoff":
         fields += form.check("track", "Log to MLflow", design.track)
-    gist = design.name or auto
-    return html.fold("Name and logging", form.fields(fields), gist=gist, id="x-naming")
+    title, gist = "Name and logging", design.name or auto
+    return html.fold(title, form.fields(fields), gist=gist, id="x-naming")
 
 
 ticks = partial(form.checks, id="x")
@@ -160,7 +159,6 @@ def vary(title: str, about: str, values: str, more: str = "", drop: str = "") ->
 
 
 def own_value(name: str, title: str, kind: str, more: str = "") -> str:
-    """A field for a value that is no box."""
     return f'<input class="x-own" type="{kind}" name="{e(name)}" placeholder="other" aria-label="Another value of {e(title)}"{more}>'
 
 
@@ -171,29 +169,19 @@ Steps = tuple[tuple[str, str], ...]
 def _sweep(page: Page, event: Event, design: Design) -> Steps:
     known = designs.variables(page.workbench, chain_of(page, event, design))
     rows = "".join(vary_row(known[name], design) for name in design.vary if name in known)
-    rest = [v for name, v in known.items() if name not in design.vary]
-    first = "".join(
-        html.button(f"+ {v.label}", "experiments.add_field", kind="x-add", field=v.name)
-        for v in rest[:6]
-    )
-    follow = form.on_change("experiments.add_field")
-    more = form.select(
-        "field",
-        [(v.name, v.label) for v in rest[6:]],
-        "",
-        blank="+ Any other field",
-        more=f' class="x-more" aria-label="Any other field"{follow}',
-    )
-    source = form.select(
-        "chain",
-        list(page.workbench.workspace.chain_paths()),
-        design.chain,
-        blank=f"{bench_of(page, event).chain.name}, as in Build",
-        more=' aria-label="Chain" class="x-chain"',
-    )
-    what = f"What to vary <small>of the chain</small> {source}"
+    rest, do = [v for name, v in known.items() if name not in design.vary], "experiments.add_field"
+    adds = "".join(html.button(f"+ {v.label}", do, kind="x-add", field=v.name) for v in rest[:6])
+    others, blank = [(v.name, v.label) for v in rest[6:]], "+ Any other field"
+    more = f' class="x-more" aria-label="Any other field"{form.on_change(do)}'
+    adds += form.select("field", others, "", blank=blank, more=more)
+    chains, more = page.workbench.workspace.chain_paths(), ' aria-label="Chain" class="x-chain"'
+    as_is = f"{bench_of(page, event).chain.name}, as in Build"
+    source = form.select("chain", list(chains), design.chain, blank=as_is, more=more)
     return (
-        (what, f'{rows}<div class="row">{first}{more}</div>'),
+        (
+            f"What to vary <small>of the chain</small> {source}",
+            f'{rows}<div class="row">{adds}</div>',
+        ),
         ("On which questions", questions(page, design, metric=True)),
         ("How", ticks("strategy", STRATEGIES, [design.strategy], kind="radio")),
     )
@@ -204,28 +192,27 @@ STRATEGIES = (("grid", "All combinations"), ("one-factor", "One field at a time"
 
 def vary_row(variable: Variable, design: Design) -> str:
     """One field with its values: "Vary k over 1, 3, 5"."""
-    name, label = variable.name, variable.label
-    is_prompt, chosen = variable.kind == "prompt", design.vary[name]
+    name, label, chosen = variable.name, variable.label, design.vary[variable.name]
+    is_prompt, about, more = variable.kind == "prompt", "", ""
     choices = list(variable.choices)
     typed = [*design.own.get(name, []), *(design.prompts if is_prompt else ())]
     choices += [(value, value) for value in typed if value not in dict(choices)]
     boxed = choices
     if len(choices) > FEW_SHOWN:
         boxed = [c for i, c in enumerate(choices) if i < FEW_SHOWN or c[0] in chosen]
-    rest, more, current = [c for c in choices if c not in boxed], "", ""
     if is_prompt:
         more = html.button("Write a prompt", "experiments.ask_prompt", kind="quiet", field=name)
     elif variable.own:
         more = own_value(f"own:{name}", label, "number" if variable.kind == "number" else "text")
-    if rest:
-        about = f' class="x-own" aria-label="More values of {e(label)}"'
-        more += form.select(f"own:{name}", rest, "", blank=f"{len(rest)} more", more=about)
+    if rest := [c for c in choices if c not in boxed]:
+        names = f' class="x-own" aria-label="More values of {e(label)}"'
+        more += form.select(f"own:{name}", rest, "", blank=f"{len(rest)} more", more=names)
     if variable.current and not is_prompt:
-        current = f"the chain has {variable.current}"
+        about = f"the chain has {variable.current}"
     remove = f"Remove {e(label)}"
     data = attributes(do="experiments.drop_field", field=name)
     drop = f'<button type="button" class="quiet x-drop" title="{remove}" aria-label="{remove}"{data}>✕</button>'
-    return vary(label, current, ticks(f"v:{name}", boxed, chosen), more, drop)
+    return vary(label, about, ticks(f"v:{name}", boxed, chosen), more, drop)
 
 
 def questions(
@@ -237,28 +224,22 @@ def questions(
     more: str = "",
 ) -> str:
     """Dataset, number of questions, and what decides."""
-    names = list(page.workbench.workspace.dataset_paths())
-    fields = form.chooser("Dataset", "dataset", names, design.dataset)
+    datasets = list(page.workbench.workspace.dataset_paths())
+    fields = form.chooser("Dataset", "dataset", datasets, design.dataset)
     fields += form.chooser("How many", "limit", sizes, design.limit)
     if metric:
-        traits = {n: catalog.entry("metrics", n).traits for n in catalog.names("metrics")}
-        decides = [
-            (name, known.get("label", name))
-            for name, known in traits.items()
-            if known.get("higher_is_better", True) is not None
-        ]
-        blank = "EM, else the first"
+        blank, names = "EM, else the first", filter(groups.decides, catalog.names("metrics"))
+        decides = [(name, groups.label_of(name)) for name in names]
         fields += form.chooser("Decided by", "metric", decides, design.metric, blank=blank)
     return three(fields, more)
 
 
 def _suite(page: Page, event: Event, design: Design) -> Steps:
     about, asks, known = designs.suite_about(design.suite)
-    paper, suites = design.suite.partition("-")[0], designs.papers()
-    tabs, do = "", "experiments.choose_paper"
+    paper, suites, tabs = design.suite.partition("-")[0], designs.papers(), ""
     for name in suites:
-        on = "on" if name == paper else ""
-        tabs += html.button(designs.PAPERS.get(name, name), do, kind=on, paper=name)
+        label, on = designs.PAPERS.get(name, name), "on" if name == paper else ""
+        tabs += html.button(label, "experiments.choose_paper", kind=on, paper=name)
     parts = [
         (name, name.partition("-")[2].replace("-", " ").capitalize() or "All of it")
         for name in suites[paper]
@@ -269,16 +250,15 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
         what += form.chooser("Model", "llm", llms, design.llm, blank="none")
     printed = _published.address(_published.FIRST_TABLES.get(paper, ""))
     tables = html.link("The paper's tables", printed)
-    folded = designs.advanced(known)
+    which = (
+        f'<div class="seg" role="group" aria-label="Paper">{tabs}</div>{three(what)}'
+        f'<p class="note">{e(about)} {tables}</p>{form.hidden(shown=design.suite)}'
+    )
     over = {n for n, s in known.items() if n in PARTS or not DATA.isdisjoint(s.named)}
-    over.difference_update(folded)
+    over.difference_update(designs.advanced(known))
     size = form.fields(form.chooser("How many", "limit", SIZES, design.limit))
     return (
-        (
-            "Which benchmark",
-            f'<div class="seg" role="group" aria-label="Paper">{tabs}</div>{three(what)}'
-            f'<p class="note">{e(about)} {tables}</p>{form.hidden(shown=design.suite)}',
-        ),
+        ("Which benchmark", which),
         ("Over what", _settings(page, design, known, over) + size),
         ("How", _settings(page, design, known, known.keys() - over)),
     )
@@ -313,9 +293,8 @@ def _tradeoff(page: Page, event: Event, design: Design) -> Steps:
             limits = f' step="any"{form.limits(setting)}'
             own = own_value(f"knob-own:{name}", name, "number", limits)
         knobs += vary(name, setting.about, ticks(f"knob:{name}", offered, chosen), own)
-    none = "Choose indexes first."
-    if design.indexes:
-        none = "The search of these indexes has no setting to vary."
+    none = "The search of these indexes has no setting to vary."
+    none = none if design.indexes else "Choose indexes first."
     return (
         ("Which indexes", ticks("indexes", about, design.indexes, abouts=about)),
         ("On which questions", over),

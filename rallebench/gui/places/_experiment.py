@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
+import base64
+import mimetypes
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from rallebench.core.tables import Figure, Table
+from rallebench.core.numbers import mean_of
+from rallebench.core.table_files import csv_table, latex
+from rallebench.core.tables import Figure, Section, Table
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e, warning
 from rallebench.gui.jobs import stop_button
-from rallebench.gui.places import _experiment_files, _published, _runs_list
-from rallebench.render import experiments
+from rallebench.gui.places import _published, _runs_list
+from rallebench.gui.wording import on_page
+from rallebench.render import experiments, report
 from rallebench.render.numbers import text
 from rallebench.services import experiment_groups, experiment_jobs, experiment_results
 from rallebench.services.experiment_groups import plain_label
 from rallebench.services.experiment_results import AXES, Ranking
 from rallebench.services.experiments import StoredExperiment
 
+MOST_FILES = 100
 EXPORTS = (("CSV", "csv"), ("LaTeX", "tex"), ("HTML report", "html"), ("JSON", "json"))
 
 
 def register(page: Page) -> None:
-    """Add this view."""
     page.view("experiments/one", open_one)
+    page.actions("experiments", save_file, edit_file, save_labels, export, to_mlflow)
 
 
 def address(name: str) -> str:
     """The address of an experiment."""
     return html.address("experiments/one", id=name)
-
-
-def use_in_build(run: str, label: str, kind: str = "link") -> str:
-    """A link that opens a run's chain in Build."""
-    return html.link(label, html.address("build/one", run=run), kind)
-
-
-def compare(label: str, a: str, b: str) -> str:
-    """A link that compares two runs."""
-    return html.link(label, html.address("runs/compare", a=a, b=b))
 
 
 def open_one(page: Page, event: Event) -> Patch:
@@ -51,16 +48,16 @@ def open_one(page: Page, event: Event) -> Patch:
     title, about = group.name, html.dotted(group.title, group.about)
     if group.automatic:
         title, about = group.title, html.dotted(group.about, name)
-    follow = ""
+    draw, follow = _BODIES.get(stored.kind, _suite), ' data-on="none"'
     if stored.report is None:
-        body = unfinished(page, stored)
-        follow = attributes(follow="*", do="open", view="experiments/one")
-    else:
-        body = _BODIES.get(stored.kind, _suite)(page, event, stored)
+        draw, follow = (
+            unfinished,
+            follow + attributes(follow="*", do="open", view="experiments/one"),
+        )
     buttons = _buttons(page, stored)
     crumb = html.crumb("Experiments", "#/experiments/list", title, about, buttons=buttons)
-    parts, more = (crumb, body, _experiment_files.draw(page, stored)), f' data-on="none"{follow}'
-    return html.view("experiments/one", title, *parts, kind="wide x-one", more=more)
+    parts = crumb, draw(page, event, stored), files(page, stored)
+    return html.view("experiments/one", title, *parts, kind="wide", more=follow)
 
 
 def _buttons(page: Page, stored: StoredExperiment) -> str:
@@ -72,16 +69,16 @@ def _buttons(page: Page, stored: StoredExperiment) -> str:
         return html.button("Continue", "experiments.resume", kind="primary", id=name)
     use = ""
     if variants := stored.report.get("variants"):
-        use = use_in_build(variants[0]["run"], "Use the winner in Build", "button primary")
-    export = "experiments.export"
-    saves = [html.button(f"Save as {x}", export, id=name, suffix=y) for x, y in EXPORTS]
+        build = html.address("build/one", run=variants[0]["run"])
+        use = html.link("Use the winner in Build", build, "button primary")
+    do = "experiments.export"
+    saves = [html.button(f"Save as {x}", do, id=name, suffix=y) for x, y in EXPORTS]
     saves.append(html.button("Send to MLflow", "experiments.to_mlflow", id=name))
     again = html.button("Run again with changes", "experiments.again", id=name)
     return again + use + html.menu(*saves, label="Export")
 
 
-def unfinished(page: Page, stored: StoredExperiment) -> str:
-    """What was begun, and why it has not ended."""
+def unfinished(page: Page, event: Event, stored: StoredExperiment) -> str:
     job, drawn = experiment_jobs.newest(page.workbench, stored.name), ""
     if job is None or job.done:
         drawn = html.problem(job and job.error)
@@ -96,18 +93,17 @@ def unfinished(page: Page, stored: StoredExperiment) -> str:
 
 
 def say(sentence: str) -> str:
-    """The verdict on an experiment."""
     return f'<p class="say">{e(sentence)}</p>'
 
 
 def warnings_of(failed: Mapping[str, Any]) -> str:
-    """What failed, and why."""
     return "".join(warning(f"{plain_label(label)}: {why}") for label, why in failed.items())
 
 
 def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: str = "") -> str:
-    """A choice that is part of the address."""
-    return form.chooser(title, key, options, chosen, blank=blank, more=f" data-go={key}")
+    """A choice that is part of the address, in a row."""
+    field = form.chooser(title, key, options, chosen, blank=blank, more=f" data-go={key}")
+    return f'<div class="row x-by">{field}</div>'
 
 
 # rankings
@@ -119,8 +115,7 @@ def _ranked(page: Page, event: Event, stored: StoredExperiment) -> str:
     warned = "".join(map(warning, document["warnings"]))
     if stored.kind == "sweep" and len(value.metrics) > 1:
         options = [(name, experiment_groups.label_of(name)) for name in value.metrics]
-        field = go_select("Decided by", "by", options, document["metric"] or "")
-        chooser = f'<div class="row x-by">{field}</div>'
+        chooser = go_select("Decided by", "by", options, document["metric"] or "")
     return (
         f"{say(experiment_results.verdict(value))}{warned}{warnings_of(document['failed'])}{chooser}{ranking(value)}"
         f"{_published.plots(experiment_results.figures(value))}{_all_metrics(value)}"
@@ -129,31 +124,28 @@ def _ranked(page: Page, event: Event, stored: StoredExperiment) -> str:
 
 def ranking(value: Ranking) -> str:
     """The variants, best first, each with its paired difference to the best and Holm's p."""
-    variants = value.document["variants"]
+    variants, lines = value.document["variants"], []
     name = value.document["metric"] or next(iter(value.metrics), "")
     share = experiment_groups.is_share(name)
-    lines = []
     for i, row in enumerate(variants):
         run, mean = row["run"], row["metrics"].get(name)
         seconds = (value.reports[run].get("metrics", {}).get("seconds") or {}).get("value")
-        line = [
-            f"<small>{i + 1}</small>",
-            html.link(plain_label(row["variant"]), _runs_list.address(run), "nm"),
-            figures.percent(mean, share=share) if mean else "–",
-            figures.interval_bar(mean) if mean and share else "",
-        ]
-        if i:
-            delta = {"value": row["difference"], "low": row["low"], "high": row["high"], "n": 0}
-            gap = figures.gap(delta) if share else text(row["difference"], "delta")
-            line += [gap, text(row["p_corrected"], "p")]
-        else:
-            line += ["best", ""]
-        line += [
-            "–" if seconds is None else f"{seconds:.2f}",
-            f"{mean['n']:,}" if mean else "–",
-            compare("compare", variants[0]["run"], run) if i else use_in_build(run, "use in Build"),
-        ]
-        lines.append(line)
+        delta = {"value": row["difference"], "low": row["low"], "high": row["high"], "n": 0}
+        gap = figures.gap(delta) if share else text(row["difference"], "delta")
+        compare = html.link("compare", _runs_list.pair_address(variants[0]["run"], run))
+        lines.append(
+            [
+                f"<small>{i + 1}</small>",
+                html.link(plain_label(row["variant"]), _runs_list.address(run), "nm"),
+                figures.percent(mean, share=share) if mean else "–",
+                figures.interval_bar(mean) if mean and share else "",
+                gap if i else "best",
+                text(row["p_corrected"], "p") if i else "",
+                "–" if seconds is None else f"{seconds:.2f}",
+                f"{mean['n']:,}" if mean else "–",
+                compare if i else html.link("use in Build", html.address("build/one", run=run)),
+            ]
+        )
     label = experiment_groups.label_of(name)
     deltas = (">To the best", ">p, corrected", ">s a question", ">Questions", "")
     table = html.rows(("", "Variant", f">{label}", "", *deltas), lines)
@@ -165,8 +157,8 @@ def _all_metrics(value: Ranking) -> str:
     whole = experiment_results.ranking_table(value)
     rows = tuple((plain_label(str(row[0])), *row[1:-3]) for row in whole.rows)
     short = Table("", (whole.columns[0], *whole.columns[1:-3]), rows)
-    gist = f"{len(value.metrics)} metrics"
-    return html.fold("Every metric", figures.table(short), gist=gist, id="x-metrics")
+    table, gist = figures.table(short), f"{len(value.metrics)} metrics"
+    return html.fold("Every metric", table, gist=gist, id="x-metrics")
 
 
 # other kinds
@@ -187,19 +179,15 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> str:
         note += " Recall is told of vector indexes that have an exact index over the same passages beside them."
     table = figures.table(experiment_results.tradeoff_table(value.points))
     figure = experiment_results.tradeoff_figure(value.points, across, up)
+    group, best = experiment_groups.group(page.workbench, stored.name), "No index could be ranked."
+    if group.winner and group.mean is not None:
+        more = f"; it is {group.beside}" if group.beside else ""
+        score = f"{experiment_groups.label_of(group.metric)} {100 * group.mean['value']:.1f} %"
+        best = f"{group.winner} has {score}{more}."
     return (
-        f'{say(_best_point(page, stored))}{warnings_of(failed)}<div class="wide">{table}</div>{html.note(note)}'
-        f'<div class="row x-by">{choosers}</div>{_published.plots([figure])}'
+        f'{say(best)}{warnings_of(failed)}<div class="wide">{table}</div>{html.note(note)}'
+        f'<div class="row">{choosers}</div>{_published.plots([figure])}'
     )
-
-
-def _best_point(page: Page, stored: StoredExperiment) -> str:
-    group = experiment_groups.group(page.workbench, stored.name)
-    if not group.winner:
-        return "No index could be ranked."
-    assert group.mean is not None
-    more = f"; it is {group.beside}" if group.beside else ""
-    return f"{group.winner} has {experiment_groups.label_of(group.metric)} {100 * group.mean['value']:.1f} %{more}."
 
 
 def _baselines(page: Page, event: Event, stored: StoredExperiment) -> str:
@@ -229,19 +217,14 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> str:
 
 
 def paper_tables(document: Mapping[str, Any]) -> str:
-    """The tables of a report, each drawn by ``paper_table``."""
-    return "".join(map(paper_table, _experiment_files.tables_of(document)))
-
-
-def paper_table(value: Table) -> str:
-    """A table in which the paper's rows are told from ours."""
-    drawn = figures.table(value)
-    for row in value.rows:
-        if isinstance(row[0], str) and experiment_groups.is_printed(row[0]):
-            drawn = drawn.replace(
-                f'<tr><td class="">{e(row[0])}</td>',
-                f'<tr class="x-printed"><td class="">{e(row[0])}</td>',
-            )
+    """The tables of a report, in which the paper's rows are told from ours."""
+    drawn = ""
+    for value in tables_of(document):
+        drawn += figures.table(value)
+        for name in (str(row[0]) for row in value.rows):
+            if experiment_groups.is_printed(name):
+                cell = f'<td class="">{e(name)}</td>'
+                drawn = drawn.replace(f"<tr>{cell}", f'<tr class="x-printed">{cell}')
     return drawn
 
 
@@ -250,12 +233,13 @@ def _beside(page: Page, event: Event, stored: StoredExperiment) -> str:
     if not others or "parts" not in (stored.report or {}):
         return ""
     other = event.query.get("beside", "")
-    field = go_select("Beside another run of this benchmark", "beside", others, other, "none")
-    chooser = f'<div class="row x-by">{field}</div>'
+    chooser = go_select("Beside another run of this benchmark", "beside", others, other, "none")
     if other not in others:
         return chooser
     differences, pairs = experiment_results.beside(page.workbench, stored.name, other)
-    links = html.dotted(*(compare(label, a, b) for label, (a, b) in pairs.items()))
+    links = html.dotted(
+        *(html.link(label, _runs_list.pair_address(*pair)) for label, pair in pairs.items())
+    )
     theirs = paper_tables(page.workbench.experiments.store.open(other).report or {})
     theirs = html.fold(f"The tables of {other}", theirs, id="x-theirs")
     return f'{chooser}{figures.table(differences)}<p class="note">Question by question: {links}</p>{theirs}'
@@ -270,6 +254,121 @@ def _runs(stored: StoredExperiment) -> str:
         return ""
     table, gist = html.rows(("Run", "Name"), lines), f"{len(lines)} runs"
     return html.fold("Every answer", table, gist=gist, id="x-runs-of")
+
+
+# files
+
+
+def files(page: Page, stored: StoredExperiment) -> str:
+    """The files with labels to fill in, then all files."""
+    names, drawn, lines = experiment_results.files(page.workbench, stored.name), "", []
+    for number, name in enumerate(names):
+        data = {"id": stored.name, "file": name}
+        if "label" in name:
+            button = html.button("Label the errors", "experiments.edit_file", **data)
+            drawn += f'<div class="row"><span>{e(name)}</span>{button}</div>'
+        if number < MOST_FILES:
+            save = html.button("Save", "experiments.save_file", kind="quiet", **data)
+            lines.append([save, e(name)])
+    if drawn:
+        hint = "Give each error a category, then run again: your counts stand beside the paper's."
+        drawn = html.heading("Errors") + html.note(hint) + drawn
+    if not lines:
+        return drawn
+    table, gist = html.rows(("", "File"), lines, kind="x-files"), f"{len(names)} files"
+    return drawn + html.fold("Files", table, gist=gist, id="x-files")
+
+
+def save_file(page: Page, event: Event) -> Patch:
+    path = experiment_results.file_path(page.workbench, event.text("id"), event.text("file"))
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    content = base64.b64encode(path.read_bytes()).decode()
+    return {"download": {"name": path.name, "base64": content, "type": kind}}
+
+
+def edit_file(page: Page, event: Event) -> Patch:
+    """A drawer with a file of labels: a row an error, its category a field."""
+    name, file = event.text("id"), event.text("file")
+    _, lines = experiment_results.label_rows(page.workbench, name, file)
+    fields = ""
+    for i, row in enumerate(lines):
+        field = form.text(f"c:{i}", "Category", row["category"], more=' list="x-categories"')
+        fields += f'<div class="x-label"><b>{e(row["question"])}</b><small>needed {e(row["required"])}</small><p>{e(row["prediction"][:600])}</p>{field}</div>'
+    data = {"id": name, "file": file}
+    save = html.button("Save the labels", "experiments.save_labels", kind="primary", **data)
+    note = html.note(f"{len(lines)} answers that are not right.")
+    offered = experiment_results.categories(page.workbench, name)
+    body = f'<div data-form>{fields}<div class="buttons">{save}</div></div>'
+    parts = (note, form.suggestions("x-categories", offered), body)
+    return {"drawer": html.drawer("Errors to label", *parts)}
+
+
+def save_labels(page: Page, event: Event) -> Patch:
+    """Write the categories into the file; the benchmark reads them when it is run again."""
+    name, file = event.text("id"), event.text("file")
+    chosen = {int(key[2:]): event.text(key) for key in event.data if key.startswith("c:")}
+    path = experiment_results.write_labels(page.workbench, name, file, chosen)
+    if (design := event.session.get("design")) is not None:
+        stored = page.workbench.experiments.store.open(name)
+        design.settings.setdefault(stored.kind, {})["labels"] = str(path)
+    return {"drawer": "", "say": "Saved. Run again with changes counts your categories."}
+
+
+# exports
+
+
+def tables_of(document: Mapping[str, Any]) -> list[Table]:
+    return [Table.from_json(value) for value in document.get("tables", ())]
+
+
+def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Figure], str]:
+    """(tables, figures, verdict) of an experiment for files."""
+    results, document = experiment_results, stored.report or {}
+    if stored.kind in ("sweep", "batch"):
+        value = results.ranking(page.workbench, stored)
+        return [results.ranking_table(value)], results.figures(value), results.verdict(value)
+    if stored.kind == "tradeoff":
+        points = page.workbench.experiments.open_tradeoff(stored.name).points
+        figure = results.tradeoff_figure(points, "single_ms", "recall")
+        return [results.tradeoff_table(points)], [figure], ""
+    if stored.kind == "baselines":
+        return [results.baseline_table(document)], [], ""
+    tables = tables_of(document)
+    tables += experiments.parts(document) if document.get("parts") else []
+    drawings = [Figure(**value) for value in document.get("plots", ())]
+    return tables, drawings, " ".join(document.get("notes", ()))
+
+
+def _means(value: Table) -> Table:
+    """The table with bare means, for LaTeX; shares as percentages."""
+    rows = tuple(
+        tuple(c["value"] if (c := mean_of(cell)) else cell for cell in row) for row in value.rows
+    )
+    heads = tuple(replace(c, format="percent") if c.format == "score" else c for c in value.heads)
+    return Table(value.title, heads, rows, True)
+
+
+def export(page: Page, event: Event) -> Patch:
+    name, suffix = event.text("id"), event.text("suffix")
+    stored = page.workbench.experiments.store.open(name)
+    tables, drawings, verdict = _tables(page, stored)
+    if suffix == "csv":
+        content = "\n".join(csv_table(value) for value in tables)
+    elif suffix == "tex":
+        content = "\n".join(latex(_means(value)) for value in tables)
+    elif suffix == "json":
+        content = experiment_results.report_text(page.workbench, name)
+    else:
+        sections = [Section("", (verdict, *tables)), *(Section(f.title, (f,)) for f in drawings)]
+        content = "".join(report.page(name, sections))
+    return {"download": {"name": f"{name}.{suffix}", "text": content}}
+
+
+def to_mlflow(page: Page, event: Event) -> Patch:
+    """Put the experiment's runs below one parent in MLflow."""
+    stored = page.workbench.experiments.store.open(event.text("id"))
+    problem = page.workbench.tracking.track_experiment(stored.report or {}, stored.kind)
+    return {"say": on_page(problem) if problem else f"{stored.name} is in MLflow."}
 
 
 _BODIES = {"sweep": _ranked, "batch": _ranked, "tradeoff": _tradeoff, "baselines": _baselines}

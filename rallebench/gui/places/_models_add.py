@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rallebench.core.entries import LLMEntry
@@ -12,8 +11,6 @@ from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
-from rallebench.gui.places._data_import import whole_path
-from rallebench.gui.places._models_list import refresh
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, model_entries, model_lines
@@ -23,42 +20,48 @@ KEY_NOTE = "Kept in memory until rallebench ends, in no file, log or run."
 
 
 def register(page: Page) -> None:
-    """The actions of the cards."""
     page.actions("models", find, add_server, add_folder, preset_facts, add_preset, add_other)
 
 
-def draw(page: Page) -> str:
-    """The three cards."""
-    cards = (server(), folder() + other(), preset(page))
+def draw() -> str:
+    cards = (server(), folder() + other(), preset())
     return "".join(f'<div class="mc" data-form data-problems>{card}</div>' for card in cards)
 
 
 def head(title: str, about: str) -> str:
-    """The heading of a card."""
     return f"<h4><b>{e(title)}</b></h4><p>{e(about)}</p>"
+
+
+def added(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: str = "") -> Patch:
+    """Save an entry, and ``then`` begin to "test" or "load" it; without a name it has a free one made of ``wish``."""
+    if wish and not name:
+        name = model_entries.free_name(page.workbench.workspace, wish)
+    _, *more = page.workbench.models.add(name, entry)
+    if then == "test":
+        model_lines.start_test(page.workbench, name)
+    elif then:
+        page.workbench.models.begin(name, "language model")
+    say = on_page(" ".join([f"Added {name}.", *more]))
+    return {**page.call("models.refresh"), "#models-add": draw(), "say": say}
 
 
 # a server
 
 
 def server() -> str:
-    """Address and key, then what the server has."""
     known = [p for p in catalog.presets().values() if p.group == "servers"]
     follow = f' list="models-servers"{attributes(on="enter", do="models.find")}'
     address = form.text("base_url", "Address", "http://127.0.0.1:11434/v1", more=follow)
     servers = [(p.settings["base_url"], p.title) for p in known]
-    keys = key_field() + form.text(
-        "api_key_env", "… or the variable that holds it", hint="OPENAI_API_KEY"
-    )
+    variable = form.text("api_key_env", "… or the variable that holds it", hint="OPENAI_API_KEY")
     return (
         f"{head('Server', 'vLLM, llama.cpp, Ollama, LM Studio, OpenAI')}{address}{form.suggestions('models-servers', servers)}"
-        f"{html.fold('Key', keys, gist='where the server wants one', id='models-key')}"
+        f"{html.fold('Key', key_field() + variable, gist='where the server wants one', id='models-key')}"
         f'{html.button("Find models", "models.find")}<div id="models-found" class="stack"></div>'
     )
 
 
 def key_field() -> str:
-    """The field of a key, which no file has."""
     more = ' type="password" autocomplete="off"'
     return form.text("key", "Key", "", "none", KEY_NOTE, more)
 
@@ -70,7 +73,6 @@ def address_of(event: Event) -> dict[str, Any]:
 
 
 def find(page: Page, event: Event) -> Patch:
-    """Ask the server for its models and offer them."""
     names = model_entries.served(address_of(event))
     if not names:
         raise UsageError(
@@ -78,29 +80,24 @@ def find(page: Page, event: Event) -> Patch:
         )
     about = "what chains call it; empty takes the model’s"
     body = (
-        html.note(f"{plural(len(names), 'model')} there.")
-        + form.chooser("Model", "model", list(names), names[0])
-        + form.text("model_name", "Name", hint=names[0], about=about)
-        + price_fields({})
-        + html.button("Add and test", "models.add_server", kind="primary")
+        html.note(f"{plural(len(names), 'model')} there."),
+        form.chooser("Model", "model", list(names), names[0]),
+        form.text("model_name", "Name", hint=names[0], about=about),
+        price_fields({}),
+        html.button("Add and test", "models.add_server", kind="primary"),
     )
-    return {"#models-found": body}
+    return {"#models-found": "".join(body)}
 
 
 def add_server(page: Page, event: Event) -> Patch:
-    """Add a model of the server and test it at once."""
-    model = event.text("model")
-    if not model:
+    if not (model := event.text("model")):
         raise UsageError("Choose a model of the server.")
-    entry = LLMEntry(
-        backend=model_entries.ELSEWHERE, settings={"model": model, **address_of(event)}
-    )
-    entry = priced(event, entry)
-    return added(page, event.text("model_name"), entry, wish=model, test=True)
+    settings = {"model": model, **address_of(event)}
+    entry = priced(event, LLMEntry(backend=model_entries.ELSEWHERE, settings=settings))
+    return added(page, event.text("model_name"), entry, wish=model, then="test")
 
 
 def price_fields(now: Mapping[str, float]) -> str:
-    """The two fields of a price."""
     fields = ""
     for name, way, kind in (("price_in", "in", "prompt"), ("price_out", "out", "completion")):
         value, title = f"{now[kind]:g}" if kind in now else "", f"$ a million tokens {way}"
@@ -114,32 +111,10 @@ def priced(event: Event, entry: LLMEntry) -> LLMEntry:
     return model_entries.with_prices(entry, *pair)
 
 
-def added(
-    page: Page,
-    name: str,
-    entry: LLMEntry,
-    *,
-    wish: str = "",
-    test: bool = False,
-    load: bool = False,
-) -> Patch:
-    """Save an entry, and begin to test or load it; without a name it has a free one made of ``wish``."""
-    if wish and not name:
-        name = model_entries.free_name(page.workbench.workspace, wish)
-    _, *more = page.workbench.models.add(name, entry)
-    if test:
-        model_lines.start_test(page.workbench, name)
-    if load:
-        page.workbench.models.begin(name, "language model")
-    say = on_page(" ".join([f"Added {name}.", *more]))
-    return {**refresh(page, Event("")), "#models-add": draw(page), "say": say}
-
-
 # a folder or a file
 
 
 def folder() -> str:
-    """A folder of a transformers model, or a GGUF file."""
     follow = attributes(on="enter", do="models.add_folder")
     path = form.text("path", "Path", hint="/models/qwen3-4b", more=follow)
     name = form.text("name", "Name", hint="made of the folder")
@@ -163,11 +138,8 @@ def quantization_of(event: Event) -> dict[str, str]:
 
 
 def add_folder(page: Page, event: Event) -> Patch:
-    """Check a folder or a GGUF file, say what it needs, and add it."""
-    path = whole_path(event.text("path"))
-    if not path:
+    if (place := event.path("path")) is None:
         raise UsageError("No folder is given; type the path of a model.")
-    place = Path(path).expanduser()
     if not place.is_dir() and place.suffix.lower() != ".gguf":
         raise UsageError(
             f"{place} is no folder; type the path of a transformers folder or a GGUF file."
@@ -184,29 +156,22 @@ def add_folder(page: Page, event: Event) -> Patch:
 # a preset
 
 
-def preset(page: Page) -> str:
-    """A tested open model that is downloaded."""
-    presets = catalog.presets().items()
+def preset() -> str:
     items = [
-        (name, f"{item.title} · {size(weights(item))}")
-        for name, item in presets
+        (name, f"{item.title} · {size(2 * item.parameters)}")
+        for name, item in catalog.presets().items()
         if item.group != "servers"
     ]
     follow, first = form.on_change("models.preset_facts"), items[0][0]
     model = form.chooser("Model", "preset", items, first, more=follow)
     return (
         f'{head("Preset", "Runs on this machine; most are downloaded once")}<div class="pair">{model}{memory_field(follow)}</div>'
-        f'<div id="preset-facts">{facts(page, first, "none")}</div>{html.button("Add", "models.add_preset")}'
+        f'<div id="preset-facts">{facts(first, {})}</div>{html.button("Add", "models.add_preset")}'
     )
 
 
-def weights(item: Any) -> int:
-    """Bytes of a preset's weights in 16 bits, to compare presets by."""
-    return int(item.parameters) * 2
-
-
-def facts(page: Page, name: str, quantization: str) -> str:
-    """What is known of a preset, and whether it fits."""
+def facts(name: str, settings: Mapping[str, str]) -> str:
+    """What is known of a preset, and whether it fits with these settings."""
     item = catalog.presets()[name]
     lines = [item.about + "."]
     lines += [f"Licence: {item.licence}."] if item.licence else []
@@ -214,17 +179,15 @@ def facts(page: Page, name: str, quantization: str) -> str:
         lines.append(
             f"Its owner asks you to accept the licence first, at huggingface.co/{item.model}; then set the variable HF_TOKEN before rallebench starts."
         )
-    settings = {**item.settings, "quantization": quantization}
     try:
-        lines += model_entries.needs(settings).sentences
+        lines += model_entries.needs({**item.settings, **settings}).sentences
     except RalleError as error:
         lines.append(on_page(error))
     return html.note(" ".join(lines))
 
 
 def preset_facts(page: Page, event: Event) -> Patch:
-    """The facts of the chosen preset."""
-    return {"#preset-facts": facts(page, event.text("preset"), event.text("quantization", "none"))}
+    return {"#preset-facts": facts(event.text("preset"), quantization_of(event))}
 
 
 def add_preset(page: Page, event: Event) -> Patch:
@@ -232,27 +195,26 @@ def add_preset(page: Page, event: Event) -> Patch:
     chosen = event.text("preset")
     entry = model_entries.entry_of(page.workbench, quantization_of(event), preset=chosen)
     model_entries.needs(entry.settings)
-    return added(page, "", entry, wish=chosen, load=True)
+    return added(page, "", entry, wish=chosen, then="load")
 
 
 # another backend
 
 
 def other() -> str:
-    """Any backend with settings of one's own."""
     backends = list(catalog.names("llms"))
     more = ' class="mono" placeholder=\'{"decline_below": 0.3}\''
-    inside = (
-        form.chooser("Backend", "backend", backends, backends[0])
-        + form.text("other_name", "Name", hint="what chains call it")
-        + form.area("settings", "Settings, as JSON", rows=3, more=more)
-        + html.button("Add", "models.add_other")
+    fields = (
+        form.chooser("Backend", "backend", backends, backends[0]),
+        form.text("other_name", "Name", hint="what chains call it"),
+        form.area("settings", "Settings, as JSON", rows=3, more=more),
+        html.button("Add", "models.add_other"),
     )
-    return html.fold("Another backend", inside, gist="settings as JSON", id="models-other")
+    title, gist = "Another backend", "settings as JSON"
+    return html.fold(title, "".join(fields), gist=gist, id="models-other")
 
 
 def add_other(page: Page, event: Event) -> Patch:
-    """Add an entry of any backend."""
     settings = form.json_or_text(event.text("settings") or "{}")
     if not isinstance(settings, dict):
         raise UsageError('The settings must be a JSON object, as in {"decline_below": 0.3}.')

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
@@ -13,7 +10,6 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.jobs import going
 from rallebench.gui.places._models_add import QUANTIZATIONS, key_field, price_fields, priced
-from rallebench.gui.places._models_list import refresh
 from rallebench.services import catalog, model_entries, model_lines
 from rallebench.services.jobs import Job
 
@@ -26,17 +22,14 @@ FIRST = (
 
 
 def register(page: Page) -> None:
-    """The view and its actions."""
     page.view("models/one", open_one, back="models/list")
     page.actions("models", try_, follow, change, price_form, price, key_form, key, forget_key)
 
 
 def open_one(page: Page, event: Event) -> Patch:
-    """The model that the address names."""
     name = event.query.get("id", "")
     entry = page.workbench.workspace.llm(name)
-    own = name in page.workbench.models.own()
-    buttons = ""
+    own, buttons = name in page.workbench.models.own(), ""
     if own and entry.backend == model_entries.ELSEWHERE:
         buttons += html.button("Key…", "models.key_form", id=name)
     if own:
@@ -66,13 +59,11 @@ def part(title: str, fields: str, button: str) -> str:
 def try_(page: Page, event: Event) -> Patch:
     """Ask the model, as a job: past the cache of replies."""
     prompt = str(event.data.get("prompt", ""))
-    job = model_lines.start_test(page.workbench, event.text("id"), prompt)
-    job.wait(0.3)
-    return {"#model-answer": answer(job)}
+    model_lines.start_test(page.workbench, event.text("id"), prompt).wait(0.3)
+    return follow(page, event)
 
 
 def follow(page: Page, event: Event) -> Patch:
-    """How far the question is."""
     return {"#model-answer": answer(page.workbench.jobs.get("test", event.text("id")))}
 
 
@@ -94,11 +85,19 @@ def answer(job: Job | None) -> str:
 # settings
 
 
+def known_of(entry: LLMEntry) -> form.Form:
+    """The settings of an entry's backend, the prices left out; none for an unknown backend."""
+    if entry.backend not in catalog.names("llms"):
+        return {}
+    known = catalog.entry("llms", entry.backend).form
+    return {name: setting for name, setting in known.items() if name != "prices"}
+
+
 def settings_form(name: str, entry: LLMEntry) -> str:
     """All settings of the entry, the rarer ones folded."""
-    known = known_of(entry)
-    if known is None:
+    if entry.backend not in catalog.names("llms"):
         return html.problem(f"{name} has the backend {entry.backend}, which is not known here.")
+    known = known_of(entry)
     rare = [setting for setting in known if setting not in FIRST]
     fields = form.draw(known, entry.settings, {}, prefix="set-", folded=rare)
     if entry.backend == model_entries.ELSEWHERE:
@@ -106,37 +105,27 @@ def settings_form(name: str, entry: LLMEntry) -> str:
     return part("Settings", fields, html.button("Save", "models.change", id=name))
 
 
-def known_of(entry: LLMEntry) -> Mapping[str, Any] | None:
-    """The settings of an entry's backend, the prices left out; None for an unknown backend."""
-    if entry.backend not in catalog.names("llms"):
-        return None
-    known = catalog.entry("llms", entry.backend).form
-    return {name: setting for name, setting in known.items() if name != "prices"}
-
-
 def change(page: Page, event: Event) -> Patch:
-    """Save the settings that differ from the defaults; a loaded model is unloaded, so that the change counts."""
+    """Save the settings that differ from the defaults."""
     name = event.text("id")
-    before = page.workbench.models.entry(name)
-    known = known_of(before) or {}
-    own = form.changed(known, event, prefix="set-", owner=f"model {name!r}")
-    entry = before.model_copy(update={"settings": own})
-    if before.backend == model_entries.ELSEWHERE:
+    entry = page.workbench.models.entry(name)
+    own = form.changed(known_of(entry), event, prefix="set-", owner=f"model {name!r}")
+    entry = entry.model_copy(update={"settings": own})
+    if entry.backend == model_entries.ELSEWHERE:
         entry = priced(event, entry)
-    return {"say": saved(page, name, entry), **open_one(page, Event("open", {}, {"id": name}))}
+    return {**saved(page, name, entry), **open_one(page, Event("open", {}, {"id": name}))}
 
 
-def saved(page: Page, name: str, entry: LLMEntry) -> str:
-    """Save a changed entry; returns a sentence."""
+def saved(page: Page, name: str, entry: LLMEntry) -> Patch:
+    """Save a changed entry; a loaded model is unloaded, so that the change counts."""
     models = page.workbench.models
     if models.is_loaded(name) and entry != models.entry(name):
         models.unload(name)  # raises while it is in use: then nothing is written
     models.add(name, entry, replace=True)
-    return f"Saved {name}."
+    return {"say": f"Saved {name}.", "dialog": ""}
 
 
 def forms(page: Page, name: str) -> str:
-    """What the model takes in every quantisation."""
     try:
         fits = page.workbench.models.room_in_every_form(name)
     except RalleError as error:
@@ -145,9 +134,8 @@ def forms(page: Page, name: str) -> str:
     for kind, fit in fits.items():
         fitting = "fits" if fit.fits else "does not fit"
         rows.append([e(QUANTIZATIONS.get(kind, kind)), size(fit.need.total), fitting])
-    if not rows:
-        return ""
-    return html.heading("Memory it needs") + html.rows(["Weights", ">Memory", "Now"], rows)
+    table = html.rows(["Weights", ">Memory", "Now"], rows)
+    return html.heading("Memory it needs") + table if rows else ""
 
 
 def borders() -> str:
@@ -158,36 +146,35 @@ def borders() -> str:
         f"says what to do without an answer, else {usual['plain']:g}. To set it, add the reader again under Another backend. "
         f"Measured on {prompts} prompts of five passages, half of them without the answer."
     )
-    names = ("Right answers kept", "Declined without an answer", "Answers that are right")
-    heads = [">decline_below", *(f">{name}" for name in names)]
-    keys = ("right_kept", "absent_declined", "given_right")
-    cells = [[f"{row['below']:.2f}", *(f"{100 * row[key]:.0f} %" for key in keys)] for row in rows]
-    inside = html.note(note) + html.rows(heads, cells)
-    return html.fold("What declining costs", inside, id="model-borders")
+    columns = {
+        "right_kept": ">Right answers kept",
+        "absent_declined": ">Declined without an answer",
+        "given_right": ">Answers that are right",
+    }
+    cells = [
+        [f"{row['below']:.2f}", *(f"{100 * row[key]:.0f} %" for key in columns)] for row in rows
+    ]
+    table = html.rows([">decline_below", *columns.values()], cells)
+    return html.fold("What declining costs", html.note(note) + table, id="model-borders")
 
 
 # price and key
 
 
 def price_form(page: Page, event: Event) -> Patch:
-    """The price of a model of a server."""
     name = event.text("id")
-    entry = page.workbench.models.entry(name)
-    save = html.button("Save", "models.price", kind="primary", id=name)
-    note = "<p>Empty means unknown; runs then name no dollars.</p>"
-    body = note + price_fields(model_entries.prices(entry) or {})
-    return {"dialog": html.dialog(f"Price of {name}", body, save)}
+    fields = price_fields(model_entries.prices(page.workbench.models.entry(name)) or {})
+    body = f"<p>Empty means unknown; runs then name no dollars.</p>{fields}"
+    return html.ask(f"Price of {name}", body, "Save", "models.price", id=name)
 
 
 def price(page: Page, event: Event) -> Patch:
-    """Save the price."""
     name = event.text("id")
-    entry = priced(event, page.workbench.models.entry(name))
-    return {"say": saved(page, name, entry), "dialog": "", **refresh(page, event)}
+    patch = saved(page, name, priced(event, page.workbench.models.entry(name)))
+    return {**patch, **page.call("models.refresh")}
 
 
 def key_form(page: Page, event: Event) -> Patch:
-    """The key of a server."""
     name = event.text("id")
     save = html.button("Use this key", "models.key", kind="primary", id=name)
     forget = html.button("Forget it", "models.forget_key", id=name)
@@ -202,11 +189,10 @@ def key(page: Page, event: Event) -> Patch:
 
 
 def forget_key(page: Page, event: Event) -> Patch:
-    """Forget the key that was typed."""
     return hold(page, event, "")
 
 
 def hold(page: Page, event: Event, words: str) -> Patch:
-    """Hold these words as the key of a model."""
+    """Hold these words as the key of a model; "" forgets it."""
     sentence = model_entries.set_key(page.workbench, event.text("id"), words)
-    return {"say": sentence, "dialog": "", **refresh(page, event)}
+    return {"say": sentence, "dialog": "", **page.call("models.refresh")}

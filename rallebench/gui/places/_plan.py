@@ -42,22 +42,21 @@ def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str
     verb = "Start" if noun == "run" else "Run"
     if 0 < value.left < value.questions:
         verb = "Continue"
-    notes = list(map(warning, value.notes))
+    notes, runs = list(map(warning, value.notes)), value.plan.runs
     warned, more = "".join(notes[:MOST_NOTES]), notes[MOST_NOTES:]
     if more:
         warned += html.fold(f"{len(more)} more notes", "".join(more))
     listing = ""
-    for run in value.plan.runs:
+    for run in runs:
         left = f", {run.left:,} left" if run.left != run.questions else ""
         listing += f"<li>{e(run.label)}<small>{run.questions:,} questions{left}</small></li>"
     if listing:
-        title = plural(len(value.plan.runs), "run")
-        listing = html.fold(title, f'<ul class="x-list">{listing}</ul>', id="x-runs")
+        listing = f'<ul class="x-list">{listing}</ul>'
+        listing = html.fold(plural(len(runs), "run"), listing, id="x-runs")
     label = f"{verb} {plural(value.runs, noun)}" if value.runs else "Run"
     run_button = html.button(label, "experiments.run", kind="primary", **FORM)
-    measure = ""
-    if value.left and value.plan.runs:
-        measure = estimating(pilot, measured=value.basis.endswith("asked"))
+    measured = value.basis.endswith("asked")
+    measure = estimating(pilot, measured=measured) if value.left and runs else ""
     follow = attributes(follow=f"{PILOT} {name}", do="experiments.show_plan", name=name)
     return (
         f'<h3 data-on="none"{follow}>Plan <small id="x-counting" role="status"></small></h3><div class="x-big">{_big(value, noun)}</div>'
@@ -66,7 +65,6 @@ def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str
 
 
 def _big(value: Forecast, noun: str) -> str:
-    """Runs, questions, minutes, price."""
     duration, about = "–", "time not known yet"
     if value.questions and not value.left:
         duration, about = "0 s", "all answered"
@@ -98,8 +96,10 @@ def facts(value: Forecast) -> list[str]:
     if value.questions and not value.left:
         lines.append("Every question is answered already, so this costs nothing.")
     if value.generations[0] or value.generations[1]:
-        calls = _span(value.generations, "call", "calls")
-        lines.append(f"{calls} to models, {_span(value.retrievals, 'search', 'searches')}.")
+        (low, high), (least, most) = value.generations, value.retrievals
+        calls = f"{span({'low': low, 'high': high})} call{'s' * ((high or low) != 1)}"
+        searches = f"{span({'low': least, 'high': most})} search{'es' * ((most or least) != 1)}"
+        lines.append(f"{calls} to models, {searches}.")
     if value.cached:
         are = "is" if value.cached == 1 else "are"
         lines.append(f"{plural(value.cached, 'answer')} {are} in the cache and cost nothing.")
@@ -124,9 +124,3 @@ def estimating(pilot: Job | None, *, measured: bool = False) -> str:
     label = "Estimate again" if measured else "Estimate the cost"
     title = "Asks 3 questions of each run; their answers are kept"
     return failed + html.button(label, "experiments.estimate", title=title, **FORM)
-
-
-def _span(bounds: tuple[int, int | None], noun: str, nouns: str) -> str:
-    low, high = bounds
-    most = low if high is None else high
-    return f"{span({'low': low, 'high': high})} {noun if most == 1 else nouns}"

@@ -10,8 +10,8 @@ from rallebench.gui import figures, form, html
 from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import VERDICTS, e
-from rallebench.gui.places._runs_list import address, lost_of, metric_label, unread
-from rallebench.gui.places._runs_more import agents
+from rallebench.gui.places._runs_figures import agents
+from rallebench.gui.places._runs_list import address, lost_of, metric_label, pair_address, unread
 from rallebench.gui.places._steps import marked
 from rallebench.gui.places._versions import difference, words_changed
 from rallebench.render import numbers, svg
@@ -24,7 +24,6 @@ POWER = "Questions needed: to see this difference with 80 % power at the 5 % lev
 
 
 def register(page: Page) -> None:
-    """Add the view."""
     page.view("runs/compare", open_compare)
     page.actions("runs", decide)
 
@@ -42,12 +41,10 @@ def open_compare(page: Page, event: Event) -> Patch:
 
 
 def judgement(sentence: str, reason: str, more: str = "") -> str:
-    """The verdict and why; all three are HTML."""
     return f'<div class="judge"><h2>{sentence}</h2><p>{reason}</p>{more}</div>'
 
 
 def pair(page: Page, a: str, b: str, metric: str) -> str:
-    """Two runs."""
     if not (a and b):
         raise UsageError(
             "The address names no two runs; tick them in the list of runs and choose Compare."
@@ -102,7 +99,6 @@ def reason(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str
 
 
 def duel(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> str:
-    """The two means."""
     lines = ""
     for row in both:
         report = page.workbench.runs.open(row.name).report() or {}
@@ -218,13 +214,11 @@ def metric_choice(metrics: Iterable[str], chosen: str, warnings: Iterable[str]) 
 
 
 def decide(page: Page, event: Event) -> Patch:
-    """Compare by another metric."""
     query = {**event.query, "metric": event.text("metric")}
     return {"go": html.address("runs/compare", **query)}
 
 
 def ranking(page: Page, names: Sequence[str], metric: str) -> str:
-    """Several runs against the first."""
     if run_views.share_nothing(page.workbench, names):
         head = f"{len(names)} runs of different datasets"
         why = "They share no question, so only their means stand side by side."
@@ -275,7 +269,7 @@ def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
         line += [figures.gap(delta, unit) + words, numbers.text(pair.corrected, "p")]
         line.append(f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}")
         line.append(f"{pair.needed:,}" if pair.needed else "–")
-        lines.append([*line, html.link("compare", html.address("runs/compare", a=base, b=name))])
+        lines.append([*line, html.link("compare", pair_address(base, name))])
     heads = ("Run", f">{metric_label(compared.metric)}", "", *HEADS)
     test = run_views.TEST[:1].upper() + run_views.TEST[1:]
     return f'<div class="wide">{html.rows(heads, lines)}</div>{html.note(f"{test} {POWER}")}'

@@ -1,24 +1,30 @@
-"""One run in figures: its tiles, every metric, what it cost, what it was made with."""
+"""One run in figures: its tiles, every metric, what it cost; and the analysis of agents."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rallebench.core.errors import RalleError
 from rallebench.core.numbers import independence
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Page
 from rallebench.gui.html import e
 from rallebench.gui.places._runs_list import metric_label
-from rallebench.gui.places._runs_more import agents
-from rallebench.render import costs, numbers
+from rallebench.render import costs, numbers, svg
 from rallebench.services import run_views
+from rallebench.services.comparing import analyse_agents
 from rallebench.services.run_views import RunFolder
 
+ASPECTS = {
+    "performance": "Scores by task",
+    "matching": "Matching",
+    "errors": "Errors",
+    "deployment": "Deployment",
+}
 
-def tiles(page: Page, run: RunFolder, report: Mapping[str, Any]) -> str:
-    """Six figures."""
+
+def tiles(page: Page, report: Mapping[str, Any]) -> str:
     boxes = ""
     for tile in run_views.tiles(report):
         n, below = tile.mean.get("n", 0), tile.about[:60]
@@ -32,27 +38,22 @@ def tiles(page: Page, run: RunFolder, report: Mapping[str, Any]) -> str:
     return f'<div class="tiles">{boxes}</div>'
 
 
+def _tile(title: str, figure: str, below: str, about: str = "") -> str:
+    return f'<div title="{e(about)}"><span>{e(title)}</span><b>{figure}</b><small>{e(below)}</small></div>'
+
+
 def price_of(page: Page, report: Mapping[str, Any]) -> tuple[str, str]:
     """The price of a run, and what is to be said of it."""
     cost = report.get("cost") or {}
     total = cost.get("total") or {}
     if not costs.is_recorded(cost):
         return "unknown", "imported predictions do not say it"
-    if usd := total.get("usd"):
-        each = f"{numbers.text(usd / max(1, total['questions']), 'usd')} a question"
-        return numbers.text(usd, "usd"), each
-    if run_views.is_unpriced(page.workbench, list(cost.get("prices", {}))):
-        return "unknown", "set the prices of the model in Models"
-    return "none", "the model runs on this machine"
-
-
-def _tile(title: str, figure: str, below: str, about: str = "") -> str:
-    """A figure, HTML, between its name and what it says."""
-    return f'<div title="{e(about)}"><span>{e(title)}</span><b>{figure}</b><small>{e(below)}</small></div>'
+    words, why = run_views.price_of(page.workbench, total.get("usd"), list(cost.get("prices", {})))
+    each = total["usd"] / max(1, total["questions"]) if not why else 0.0
+    return words, why or f"{numbers.text(each, 'usd')} a question"
 
 
 def metrics(page: Page, run: RunFolder) -> str:
-    """Every metric."""
     report = run.report()
     if report is None:
         return html.empty("The run is not scored yet.")
@@ -81,7 +82,6 @@ def cost(page: Page, run: RunFolder) -> str:
         return html.empty("The cost is known once the run is scored.")
     if not costs.is_recorded(report["cost"]):
         return html.empty(costs.NOT_RECORDED)
-    lines = [_action_cost(part) for part in report["cost"].get("per_action", [])]
     total = report["cost"]["total"]
     facts = [
         ["Questions", f"{total['questions']:,}"],
@@ -91,8 +91,15 @@ def cost(page: Page, run: RunFolder) -> str:
         ["Tokens", costs.tokens(total)],
         ["Price", price_of(page, report)[0]],
     ]
-    heads = ["Action", ">Mean", ">Median", ">95th percentile", ">Tokens in + out"]
-    heads.append(">From the cache")
+    heads = (
+        "Action",
+        ">Mean",
+        ">Median",
+        ">95th percentile",
+        ">Tokens in + out",
+        ">From the cache",
+    )
+    lines = map(_action_cost, report["cost"].get("per_action", []))
     return (
         f"{html.heading('In all', first=True)}{html.rows(['', '>'], facts, kind='narrow')}"
         f"{html.heading('Each action, time a question')}{html.rows(heads, lines)}"
@@ -109,6 +116,18 @@ def _action_cost(part: Mapping[str, Any]) -> list[str]:
     return [name, *times, tokens, f"{part.get('cached', 0):,}"]
 
 
-def config(page: Page, run: RunFolder) -> str:
-    """Everything that the run was made with."""
-    return html.pre(json.dumps(run.spec(), ensure_ascii=False, indent=2), "pre code")
+def agents(page: Page, names: Sequence[str]) -> str:
+    """The analysis of agents' runs as folds, "" for other runs."""
+    if not all(run_views.is_agents(page.workbench.runs.open(name)) for name in names):
+        return ""
+    parts = ""
+    for aspect, label in ASPECTS.items():
+        try:
+            result = analyse_agents(page.workbench, names, aspect)
+            inside = "".join(map(figures.table, result.tables))
+            inside += "".join(map(svg.figure, result.figures.values()))
+            inside += "".join(map(html.warning, result.notes))
+        except RalleError as error:
+            inside = html.note(error)
+        parts += html.fold(label, inside, id=f"agents-{aspect}")
+    return html.heading("The agent") + parts

@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import attributes, e
 from rallebench.gui.jobs import counted, share_of, stop_button
 from rallebench.gui.places._questions import filter_field
 from rallebench.render import numbers
@@ -29,9 +29,6 @@ STATES = {
 HEADS = """<div class="runrow head"><span></span><span>Run</span><span>Dataset</span><span class="n">Score</span><span></span>
 <span class="n">R-precision</span><span>Where questions were lost</span><span class="n">A question</span><span class="n">Price</span>
 <span></span></div>"""
-READING = (
-    '<span class="note" data-lazy data-do="{do}"{more}>reading where questions were lost …</span>'
-)
 NEWEST = 30
 """Runs of the list whose steps are read to draw where questions were lost."""
 
@@ -44,46 +41,39 @@ LEGEND = (
 
 
 def register(page: Page) -> None:
-    """Add the list."""
-    page.view("runs/list", open_list)
     page.rows("runs", run_rows)
     page.actions("runs", refresh, losses, ask_title, rename, delete, open_bin, restore, empty_bin)
     page.actions("runs", stop, compare)
 
 
 def address(name: str, **query: str) -> str:
-    """The address of a run."""
     return html.address("runs/run", id=name, **query)
 
 
-def open_list(page: Page, event: Event) -> Patch:
-    """The list; ``new=1`` in the address opens the dialog of a new run."""
-    from rallebench.gui.places._runs_new import new
-
-    if event.query.get("new"):
-        return {**view(page, event), **new(page, event), "address": "#/runs/list"}
-    return view(page, event)
+def pair_address(a: str, b: str) -> str:
+    """The address of a comparison, its base first."""
+    return html.address("runs/compare", a=a, b=b)
 
 
-def chosen(event: Event) -> dict[str, str]:
-    """The filter of this window."""
-    filters: dict[str, str] = event.session.setdefault("runs", {"words": "", "dataset": ""})
-    return filters
+def reading(do: str, **data: str) -> str:
+    """The words beside a legend while it is read where questions were lost; the action begins when they are seen."""
+    return f'<span class="note" data-lazy{attributes(do=do, **data)}>reading where questions were lost …</span>'
 
 
 def view(page: Page, event: Event) -> Patch:
     """Heading, what is running, the table."""
     datasets = {row.dataset for row in run_list.rows(page.workbench) if row.dataset}
-    filters, names = chosen(event), [("", "All datasets"), *sorted(datasets)]
+    filters = chosen(event)
     more = f' class="short" aria-label="Dataset"{form.on_change("runs.refresh")}'
     count = len(run_list.in_bin(page.workbench))
-    title = "Open all runs in MLflow"
     bar = (
         filter_field("runs-words", filters["words"], "runs.refresh", kind="short"),
-        form.select("dataset", names, filters["dataset"], more=more),
+        form.select(
+            "dataset", sorted(datasets), filters["dataset"], blank="All datasets", more=more
+        ),
         html.button(f"Bin ({count})", "runs.open_bin", kind="quiet") if count else "",
         html.button("Import predictions", "runs.ask_predictions", kind="quiet"),
-        html.button("MLflow", "runs.mlflow", kind="quiet", title=title),
+        html.button("MLflow", "runs.mlflow", kind="quiet", title="Open all runs in MLflow"),
         html.button("Compare", "runs.compare", title="Tick two or more runs"),
         html.button("New run", "runs.new", kind="primary"),
     )
@@ -95,8 +85,13 @@ def view(page: Page, event: Event) -> Patch:
     return html.view("runs/list", "Runs", *parts, kind="wide", more=" data-form data-problems")
 
 
+def chosen(event: Event) -> dict[str, str]:
+    """The filter of this window."""
+    filters: dict[str, str] = event.session.setdefault("runs", {"words": "", "dataset": ""})
+    return filters
+
+
 def now(page: Page) -> str:
-    """The runs that are running in this program."""
     jobs = page.workbench.jobs.list("run", active=True)
     return "".join(running(page, job, html.link("Open", address(job.name))) for job in jobs)
 
@@ -113,27 +108,22 @@ def running(page: Page, job: Job, more: str = "") -> str:
 
 def so_far(page: Page, job: Job) -> str:
     """How many of the answers of a run that goes on are right, "" where there are none yet."""
-    folder = page.workbench.runs.folder_of(job)
-    if folder is None:
-        return ""
-    try:
-        count = run_questions.counts(run_questions.questions(page.workbench, folder))
-    except RalleError:
-        return ""
-    right, wrong = count.get("right", 0), count["wrong"]
-    return f"{100 * right / (right + wrong):.1f} % right so far" if right + wrong else ""
+    with suppress(RalleError):
+        if folder := page.workbench.runs.folder_of(job):
+            count = run_questions.counts(run_questions.questions(page.workbench, folder))
+            right, wrong = count.get("right", 0), count["wrong"]
+            return f"{100 * right / (right + wrong):.1f} % right so far" if right + wrong else ""
+    return ""
 
 
 def shown_rows(page: Page, filters: dict[str, Any]) -> list[RunRow]:
-    """The runs that fit a filter."""
     listed = run_list.rows(page.workbench)
     return run_list.filtered(listed, filters["words"], filters["dataset"])
 
 
 def table(page: Page, event: Event) -> str:
     """The list itself, windowed."""
-    filters = chosen(event)
-    shown = shown_rows(page, filters)
+    filters, shown = chosen(event), shown_rows(page, chosen(event))
     if not run_list.rows(page.workbench):
         return html.empty(
             "No run yet. A run asks a chain every question of a dataset and scores the answers.",
@@ -143,7 +133,7 @@ def table(page: Page, event: Event) -> str:
         return html.note("No run fits the filter.")
     legend = "".join(f'<span><i class="s-{kind}"></i>{words}</span>' for kind, words in LEGEND)
     if unread(page, shown):
-        legend += READING.format(do="runs.losses", more="")
+        legend += reading("runs.losses")
     marks = "|".join(f"{row.name}{row.state}{row.done}{row.title}" for row in shown)
     key = {**filters, "mark": hash(marks)}
     rows = html.window("runs", key, len(shown), "", row=58, label="Runs")
@@ -167,13 +157,10 @@ def losses(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def run_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
-    """Rows of the list."""
-    shown = shown_rows(page, key)[start : start + count]
-    return [(row.name, run_row(page, row)) for row in shown]
+    return [(row.name, run_row(page, row)) for row in shown_rows(page, key)[start : start + count]]
 
 
 def run_row(page: Page, row: RunRow) -> str:
-    """One run."""
     place, label = address(row.name), f"More for {row.title}"
     if row.problem:
         gone = html.menu(delete_button(row), label=label)
@@ -184,11 +171,9 @@ def run_row(page: Page, row: RunRow) -> str:
         STATES.get(row.state, row.state),
         f"{row.errors} failed" if row.errors else "",
     )
-    price = numbers.text(row.usd, "usd") if row.usd else "none"
-    if run_list.is_imported(row):
-        price = ""
-    elif not row.usd and run_views.is_unpriced(page.workbench, row.chain.llms if row.chain else ()):
-        price = "unknown"
+    llms, price = row.chain.llms if row.chain else (), ""
+    if not run_list.is_imported(row):
+        price, _ = run_views.price_of(page.workbench, row.usd, llms)
     tick = f'<input type="checkbox" value="{e(row.name)}" aria-label="Choose {e(row.title)} to compare">'
     more = html.menu(
         html.link("Open", place, ""),
@@ -211,7 +196,6 @@ def run_row(page: Page, row: RunRow) -> str:
 
 
 def questions_of(row: RunRow) -> str:
-    """How many questions a run has answered of how many."""
     return f"{row.done:,} of {row.total:,}" if row.done != row.total else f"{row.total:,} questions"
 
 
@@ -221,7 +205,6 @@ def metric_label(name: str) -> str:
 
 
 def delete_button(row: RunRow) -> str:
-    """Into the bin, after a question."""
     ask = f"Move the run {row.title} into the bin? It can be brought back."
     return html.button(
         "Delete", "runs.delete", kind="danger", id=row.name, confirm=ask, confirm_verb="Delete"
@@ -229,17 +212,17 @@ def delete_button(row: RunRow) -> str:
 
 
 def lost_of(page: Page, name: str) -> list[tuple[str, str, int]]:
-    """Where the questions of a run were lost. Raises RalleError."""
-    run = page.workbench.runs.open(name)
-    return run_questions.lost_parts(run_questions.questions(page.workbench, run))
+    """Where the questions of a run were lost, nothing where its answers cannot be read."""
+    with suppress(RalleError):
+        run = page.workbench.runs.open(name)
+        return run_questions.lost_parts(run_questions.questions(page.workbench, run))
+    return []
 
 
 def lost_bar(page: Page, name: str, *, tall: bool = False) -> str:
-    """Where the questions of a run were lost as a bar whose parts open them; "" where its answers cannot be read."""
+    """Where the questions of a run were lost as a bar whose parts open them."""
     target = f"{address(name)}&only={{verdict}}"
-    with suppress(RalleError):
-        return figures.waterfall_bar(lost_of(page, name), tall=tall, address=target)
-    return ""
+    return figures.waterfall_bar(lost_of(page, name), tall=tall, address=target)
 
 
 # actions
@@ -254,35 +237,29 @@ def refresh(page: Page, event: Event) -> Patch:
 
 
 def ask_title(page: Page, event: Event) -> Patch:
-    """Which title a run shall have."""
     row = run_list.row_of(page.workbench, event.text("id"))
     more = form.on_enter("runs.rename", id=row.name)
     note = f"Its folder stays {row.name}: experiments and MLflow know it by that name. Leave it empty to return to the name made from what differs."
     body = form.text("as", "Name", row.title, more=more) + html.note(note)
-    yes = html.button("Rename", "runs.rename", kind="primary", id=row.name)
-    return {"dialog": html.dialog("Rename the run", body, yes)}
+    return html.ask("Rename the run", body, "Rename", "runs.rename", id=row.name)
 
 
 def rename(page: Page, event: Event) -> Patch:
-    """Give a run a title."""
     run_list.rename(page.workbench, event.text("id"), event.text("as"))
     return {"dialog": "", "#runs-rows": table(page, event)}
 
 
 def delete(page: Page, event: Event) -> Patch:
-    """Move a run into the bin."""
     run_list.delete(page.workbench, event.text("id"))
     gone = {"name": "rb-gone", "run": event.text("id")}
-    say = "The run is in the bin."
-    return {**view(page, event), "say": say, "go": "#/runs/list", "event": gone}
+    patch = {"say": "The run is in the bin.", "go": "#/runs/list", "event": gone}
+    return {**view(page, event), **patch}
 
 
 def open_bin(page: Page, event: Event) -> Patch:
-    """What is in the bin."""
-    binned = run_list.in_bin(page.workbench)
+    binned, lines = run_list.in_bin(page.workbench), []
     if not binned:
         return {"drawer": html.drawer("Bin", html.empty("The bin is empty."))}
-    lines = []
     for row in binned:
         about = html.dotted(row.dataset, numbers.moment(row.created))
         name = f'<b class="nm" title="{e(row.name)}">{e(row.title)}</b><small>{e(about)}</small>'
@@ -299,13 +276,11 @@ def open_bin(page: Page, event: Event) -> Patch:
 
 
 def restore(page: Page, event: Event) -> Patch:
-    """Bring a run back."""
     run_list.restore(page.workbench, event.text("id"))
     return {**view(page, event), **open_bin(page, event)}
 
 
 def empty_bin(page: Page, event: Event) -> Patch:
-    """Delete what is in the bin."""
     say = f"Deleted {numbers.plural(run_list.empty_bin(page.workbench), 'run')}."
     return {**view(page, event), "drawer": "", "say": say}
 
@@ -317,7 +292,6 @@ def stop(page: Page, event: Event) -> Patch:
 
 
 def compare(page: Page, event: Event) -> Patch:
-    """Compare the ticked runs."""
     ticked = set(filter(None, event.text("pick").split("/")))
     names = [row.name for row in run_list.rows(page.workbench) if row.name in ticked]
     if len(names) < 2:

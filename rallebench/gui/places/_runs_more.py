@@ -1,21 +1,25 @@
-"""What can be done with a run beside reading it: export, report, MLflow, further metrics, imported predictions, agents."""
+"""What is done with runs beside reading them: a new one, further metrics, imported predictions, exports, MLflow."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.gui import figures, form, html
+from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
+from rallebench.gui.places._bench import bench_of
+from rallebench.gui.places._runs_list import address, view
+from rallebench.render import numbers
 from rallebench.render import report as reports
-from rallebench.render import svg
-from rallebench.services import catalog, exchange, run_views
-from rallebench.services.comparing import analyse_agents
+from rallebench.services import catalog, exchange, run_list, run_views
+from rallebench.services.chain_versions import is_saved
 from rallebench.services.reports import report_of
+from rallebench.services.runs import BenchmarkOptions, PreparedRun, of_chain
 
+SAMPLES = (("", "all questions"), *((str(n), f"the first {n}") for n in (50, 100, 200)))
 FORMS = {
     "csv": ("CSV, a line a question", ".csv"),
     "jsonl": ("JSON lines, all steps", ".jsonl"),
@@ -25,22 +29,169 @@ FORMS = {
     "r-eval": ("R-Eval log", ".json"),
 }
 """Form of an export → its name, the end of its file's name."""
-ASPECTS = {
-    "performance": "Scores by task",
-    "matching": "Matching",
-    "errors": "Errors",
-    "deployment": "Deployment",
-}
 
 
 def register(page: Page) -> None:
-    """Add the actions."""
-    page.actions("runs", ask_form, download, report, mlflow, track, ask_metrics, rescore)
-    page.actions("runs", ask_predictions, import_file)
+    """The list, which a new run may begin on, and the actions."""
+    page.view("runs/list", open_list)
+    page.actions("runs", new, check, start, ask_metrics, rescore, ask_predictions, import_file)
+    page.actions("runs", ask_form, download, report, mlflow, track)
+
+
+def open_list(page: Page, event: Event) -> Patch:
+    """The list; ``new=1`` in the address opens the dialog of a new run."""
+    if event.query.get("new"):
+        return {**view(page, event), **new(page, event), "address": "#/runs/list"}
+    return view(page, event)
+
+
+# a new run
+
+
+def new(page: Page, event: Event) -> Patch:
+    bench, space = bench_of(page, event), page.workbench.workspace
+    change, as_is = form.on_change("runs.check"), "as in the chain"
+    name, chains = bench.chain.name, [(name, name) for name in space.chain_paths()]
+    if not is_saved(page.workbench, bench.chain):
+        chains.insert(0, ("", f"{name}, as edited in Build"))
+        name = ""
+    fields = form.fields(
+        form.chooser("Chain", "chain", chains, name, more=change),
+        form.chooser("Dataset", "dataset", list(space.dataset_paths()), bench.dataset, more=change),
+        form.chooser("Questions", "limit", SAMPLES, "", more=change),
+    )
+    more = form.fields(
+        form.chooser("Model", "llm", list(space.llms()), "", blank=as_is, more=change),
+        form.chooser("Index", "retriever", list(space.retrievers()), "", blank=as_is, more=change),
+        form.text("name", "Name", hint="made from chain, dataset and time"),
+        form.number("batch_size", "Questions at once", 20, 1),
+        form.number("max_errors", "Stop after failures", low=0, hint="never"),
+        form.number("seed", "Seed", 0),
+        form.check("track", "Log to MLflow", True),
+    )
+    more = f'<div class="stack">{more}{metric_fields(page, "the usual ones of the dataset")}</div>'
+    settings = html.fold("More settings", more, gist="model, metrics, name", id="new-more")
+    box = f'<div class="box" id="new-plan" data-problems>{plan(page, event)}</div>'
+    return html.ask("New run", fields + settings + box, "Run", "runs.start")
+
+
+def benchmark(page: Page, event: Event) -> PreparedRun:
+    """The benchmark that the fields describe; nothing is loaded. Raises UsageError."""
+    bench, name = bench_of(page, event), event.text("chain")
+    chain = page.workbench.workspace.chain(name) if name else bench.chain
+    options = BenchmarkOptions(
+        dataset=event.text("dataset") or bench.dataset,
+        limit=event.whole("limit", "Questions"),
+        batch_size=event.whole("batch_size", "Questions at once"),
+        metrics=tuple(chosen_metrics(event)) or None,
+        max_errors=event.whole("max_errors", "Stop after failures"),
+        seed=event.whole("seed", "Seed") or 0,
+        track=event.flag("track") if "dataset" in event.data else True,
+        llm=event.text("llm"),
+        retriever=event.text("retriever"),
+    )
+    return of_chain(page.workbench, chain, options, run=event.text("name"))
+
+
+def plan(page: Page, event: Event) -> str:
+    """Questions, models, minutes, and what is wrong, before anything starts."""
+    try:
+        value = benchmark(page, event)
+    except RalleError as error:
+        return html.problem(error)
+    request, count = value.request, len(value.request.examples)
+    names = " → ".join([*request.flow.retrievers, *request.flow.llms])
+    minutes, rows = "time unknown: no run of this model yet", run_list.rows(page.workbench)
+    of_model = (row for row in rows if row.chain and row.chain.llms == request.flow.llms)
+    if seconds := next((row.seconds for row in of_model if row.seconds), None):
+        took = numbers.text(seconds * count, "duration")
+        minutes = f"about {took}, as the last run of this model"
+    notes = "".join(map(html.warning, value.warnings))
+    notes = notes or html.note("All gold pages are in the index.")
+    return f"<b>{count:,} questions</b> of {e(html.dotted(request.dataset.name, names, minutes))}{notes}"
+
+
+def check(page: Page, event: Event) -> Patch:
+    """What the run will take, by the fields as they are."""
+    return {"#new-plan": plan(page, event)}
+
+
+def start(page: Page, event: Event) -> Patch:
+    value = benchmark(page, event)
+    page.workbench.runs.start(value)
+    say = "The run has started; it continues when you close the page."
+    return {"dialog": "", "go": address(value.name), "say": say}
+
+
+# metrics
+
+
+def metric_fields(page: Page, usual: str = "") -> str:
+    """The metrics to score by, each a box, and a judge with its model. ``usual``: what is used where none is ticked."""
+    models, lines = list(page.workbench.workspace.llms()), run_views.judge_lines()
+    fields = form.fields(
+        form.chooser("Judge", "judge", [name for name, _ in lines], "", blank="none"),
+        form.chooser("Judging model", "judge_model", models, models[0] if models else ""),
+    )
+    boxes = form.checks("metric", run_views.metric_choices())
+    metrics = html.fold("Metrics", boxes, gist=usual, id="score-metrics")
+    return f"{fields}{html.fold('What the judges give', html.defs(lines))}{metrics}"
+
+
+def chosen_metrics(event: Event) -> list[str]:
+    """The metrics of ``metric_fields``, the judge as ``name:model``."""
+    judge = event.text("judge")
+    return event.many("metric") + ([f"{judge}:{event.text('judge_model')}"] if judge else [])
+
+
+def ask_metrics(page: Page, event: Event) -> Patch:
+    """By which metrics a run is scored, too."""
+    note = "No answer is asked again. A judge asks its model once for each answer; a resumed pass continues."
+    body, title = metric_fields(page) + html.note(note), "Score by more metrics"
+    return html.ask(title, body, "Score", "runs.rescore", run=event.text("run"))
+
+
+def rescore(page: Page, event: Event) -> Patch:
+    name, metrics = event.text("run"), chosen_metrics(event)
+    if not metrics:
+        raise UsageError("No metric is chosen; tick one, or choose a judge.")
+    page.workbench.jobs.submit(
+        "scoring", name, tuple(metrics), lambda job: page.workbench.runs.rescore(name, metrics)
+    )
+    return {"dialog": "", "say": "Scoring has started; the jobs show how far it is."}
+
+
+# predictions of another program
+
+
+def ask_predictions(page: Page, event: Event) -> Patch:
+    datasets = list(page.workbench.workspace.dataset_paths())
+    about = "KILT predictions, JSON lines, CSV, or a log of R-Eval; or drop it here"
+    fields = form.fields(
+        form.text("as", "Name of the run"),
+        form.chooser("Dataset", "dataset", datasets, datasets[0]),
+        form.text("system", "System, of an R-Eval log only", hint="react:gpt-4"),
+    )
+    body = fields + form.drop("runs.import_file", about)
+    return {"dialog": html.dialog("Import predictions", body)}
+
+
+def import_file(page: Page, event: Event) -> Patch:
+    """Make a run of a file of predictions."""
+    file, system = event.data["files"][0], event.text("system")
+    name = event.text("as") or Path(file["name"]).stem
+    dataset = "" if system else event.text("dataset")
+    value, caveat = exchange.import_predictions(
+        page.workbench, name, Path(file["path"]), dataset, system=system
+    )
+    say = caveat or f"{value['rows']:,} predictions are imported."
+    return {"dialog": "", "go": address(value["name"]), "say": say}
+
+
+# taken away
 
 
 def ask_form(page: Page, event: Event) -> Patch:
-    """In which form the run is taken away."""
     name = event.text("run")
     report = html.button("Download", "runs.report", run=name)
     lines = [["HTML report, one file that opens offline", report]]
@@ -71,102 +222,19 @@ def report(page: Page, event: Event) -> Patch:
 
 def mlflow(page: Page, event: Event) -> Iterator[Patch]:
     """Start MLflow's own page and link to the run there, else to all runs."""
-    name, address = event.text("run"), ""
+    name, place = event.text("run"), ""
     run = page.workbench.runs.open(name) if name else None
-    for address in page.workbench.tracking.start_mlflow(run):
-        if not address.startswith("http"):
-            wait = f'<p role="status">{e(address)}</p><progress></progress>'
+    for place in page.workbench.tracking.start_mlflow(run):
+        if not place.startswith("http"):
+            wait = f'<p role="status">{e(place)}</p><progress></progress>'
             yield {"dialog": html.dialog("MLflow", wait)}
     label = "Open the run in MLflow" if name else "Open the runs in MLflow"
-    body = f"<p>MLflow is running at {e(address.partition('/#')[0])}.</p>"
-    link = (
-        f'<a class="button primary" href="{e(address)}" target="_blank" rel="noopener">{label}</a>'
-    )
+    body = f"<p>MLflow is running at {e(place.partition('/#')[0])}.</p>"
+    link = f'<a class="button primary" href="{e(place)}" target="_blank" rel="noopener">{label}</a>'
     yield {"dialog": html.dialog("MLflow", body, link, keep="Close")}
 
 
 def track(page: Page, event: Event) -> Iterator[Patch]:
-    """Send a run to MLflow."""
     yield {"say": "Logging the run …"}
     value = exchange.track(page.workbench, event.text("run"), "run")
     yield {"say": f"The run is in MLflow as {value['mlflow_run_id']}."}
-
-
-def metric_fields(page: Page, usual: str = "") -> str:
-    """The metrics to score by, each a box, and a judge with its model. ``usual``: what is used where none is ticked."""
-    models, lines = list(page.workbench.workspace.llms()), run_views.judge_lines()
-    judges = [name for name, _ in lines]
-    fields = form.fields(
-        form.chooser("Judge", "judge", judges, "", blank="none"),
-        form.chooser("Judging model", "judge_model", models, models[0] if models else ""),
-    )
-    boxes = form.checks("metric", run_views.metric_choices())
-    metrics = html.fold("Metrics", boxes, gist=usual, id="score-metrics")
-    return f"{fields}{html.fold('What the judges give', html.defs(lines))}{metrics}"
-
-
-def chosen_metrics(event: Event) -> list[str]:
-    """The metrics of ``metric_fields``, the judge as ``name:model``."""
-    judge = event.text("judge")
-    return event.many("metric") + ([f"{judge}:{event.text('judge_model')}"] if judge else [])
-
-
-def ask_metrics(page: Page, event: Event) -> Patch:
-    """By which metrics a run is scored, too."""
-    note = "No answer is asked again. A judge asks its model once for each answer; a resumed pass continues."
-    score = html.button("Score", "runs.rescore", kind="primary", run=event.text("run"))
-    body = metric_fields(page) + html.note(note)
-    return {"dialog": html.dialog("Score by more metrics", body, score)}
-
-
-def rescore(page: Page, event: Event) -> Patch:
-    """Score the run as a job."""
-    name, metrics = event.text("run"), chosen_metrics(event)
-    if not metrics:
-        raise UsageError("No metric is chosen; tick one, or choose a judge.")
-    page.workbench.jobs.submit(
-        "scoring", name, tuple(metrics), lambda job: page.workbench.runs.rescore(name, metrics)
-    )
-    return {"dialog": "", "say": "Scoring has started; the jobs show how far it is."}
-
-
-def ask_predictions(page: Page, event: Event) -> Patch:
-    """Import another program's predictions as a run."""
-    datasets = list(page.workbench.workspace.dataset_paths())
-    about = "KILT predictions, JSON lines, CSV, or a log of R-Eval; or drop it here"
-    fields = form.fields(
-        form.text("as", "Name of the run"),
-        form.chooser("Dataset", "dataset", datasets, datasets[0]),
-        form.text("system", "System, of an R-Eval log only", hint="react:gpt-4"),
-    )
-    body = fields + form.drop("runs.import_file", about)
-    return {"dialog": html.dialog("Import predictions", body)}
-
-
-def import_file(page: Page, event: Event) -> Patch:
-    """The file of predictions."""
-    file, system = event.data["files"][0], event.text("system")
-    name = event.text("as") or Path(file["name"]).stem
-    dataset = "" if system else event.text("dataset")
-    value, caveat = exchange.import_predictions(
-        page.workbench, name, Path(file["path"]), dataset, system=system
-    )
-    say = caveat or f"{value['rows']:,} predictions are imported."
-    return {"dialog": "", "go": html.address("runs/run", id=value["name"]), "say": say}
-
-
-def agents(page: Page, names: Sequence[str]) -> str:
-    """The analysis of agents' runs as folds, "" for other runs."""
-    if not all(run_views.is_agents(page.workbench.runs.open(name)) for name in names):
-        return ""
-    parts = ""
-    for aspect, label in ASPECTS.items():
-        try:
-            result = analyse_agents(page.workbench, names, aspect)
-            inside = "".join(map(figures.table, result.tables))
-            inside += "".join(map(svg.figure, result.figures.values()))
-            inside += "".join(map(html.warning, result.notes))
-        except RalleError as error:
-            inside = html.note(error)
-        parts += html.fold(label, inside, id=f"agents-{aspect}")
-    return html.heading("The agent") + parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,21 +17,21 @@ from rallebench.gui.places._questions import (
     position,
     verdict_chips,
 )
-from rallebench.gui.places._runs_figures import config, cost, metrics, tiles
+from rallebench.gui.places._runs_figures import cost, metrics, tiles
 from rallebench.gui.places._runs_list import (
-    READING,
     STATES,
     address,
     delete_button,
     lost_bar,
     lost_of,
+    pair_address,
     questions_of,
+    reading,
     running,
 )
 from rallebench.gui.places._steps import answer_line, gist, marked, output, passages, price
 from rallebench.render import numbers
 from rallebench.services import run_list, run_questions, run_views
-from rallebench.services.jobs import Job
 from rallebench.services.run_questions import QuestionRow
 from rallebench.services.run_views import RunFolder
 
@@ -38,10 +39,9 @@ PARTS = (("questions", "Questions"), ("metrics", "Metrics"), ("cost", "Cost"), (
 
 
 def register(page: Page) -> None:
-    """Add the view."""
     page.view("runs/run", open_run)
     page.rows("run-questions", question_rows)
-    page.actions("runs", question, choose, stages, live, resume, use, begun)
+    page.actions("runs", question, choose, stages, live, resume, use)
 
 
 def folder(page: Page, event: Event) -> RunFolder:
@@ -53,34 +53,28 @@ def folder(page: Page, event: Event) -> RunFolder:
 
 
 def open_run(page: Page, event: Event) -> Patch:
-    """The run, with the filter and the question of the address."""
-    name = event.query.get("id", "")
+    """The run, with the part, the filter and the question of the address."""
+    name, part = event.query.get("id", ""), event.query.get("part", "questions")
     job = page.workbench.jobs.get("run", name)
     if job is not None and not job.done and page.workbench.runs.folder_of(job) is None:
-        return html.view("runs/run", name, starting(page, job), kind="wide")
+        head = html.crumb(
+            "Runs", "#/runs/list", name, "starting"
+        )  # its index and models are made ready
+        follow = f' data-on="none"{attributes(follow="*", do="open", view="runs/run")}'
+        return html.view("runs/run", name, head, running(page, job), kind="wide", more=follow)
     run = folder(page, event)
     row = run_list.row_of(page.workbench, run.name)
-    part = event.query.get("part", "questions")
-    inside = {"metrics": metrics, "cost": cost, "config": config}.get(part)
-    body = inside(page, run) if inside else questions_part(page, run, event.query)
+    if part == "config":
+        body = html.pre(json.dumps(run.spec(), ensure_ascii=False, indent=2), "pre code")
+    elif part in ("metrics", "cost"):
+        body = {"metrics": metrics, "cost": cost}[part](page, run)
+    else:
+        body = questions_part(page, run, event.query)
     head = f'<div id="run-head">{heading(page, row, part)}</div>'
     return html.view("runs/run", row.title, head, body, kind="wide", more=" data-problems")
 
 
-def starting(page: Page, job: Job) -> str:
-    """A run whose index and models are being made ready."""
-    head = html.crumb("Runs", "#/runs/list", job.name, "starting")
-    follow = attributes(follow="*", do="runs.begun", run=job.name)
-    return f'{head}<div{follow} data-on="none">{running(page, job)}</div>'
-
-
-def begun(page: Page, event: Event) -> Patch:
-    """The run once it is there."""
-    return {"go": address(event.text("run"))}
-
-
 def heading(page: Page, row: run_list.RunRow, part: str) -> str:
-    """Name, what it is about, what can be done with it."""
     when, state = numbers.moment(row.created), STATES.get(row.state, row.state)
     counted = f"{questions_of(row).removesuffix(' questions')} questions"
     about = html.dotted(f"on {row.dataset}", counted, when, state)
@@ -111,17 +105,12 @@ def compare_menu(page: Page, row: run_list.RunRow) -> str:
     """The other runs on the same dataset, "" where there are none."""
     listed = run_list.rows(page.workbench)
     others = [r for r in listed if r.name != row.name and r.dataset == row.dataset][:30]
-    links = "".join(
-        html.link(
-            html.dotted(other.title, numbers.moment(other.created)),
-            html.address("runs/compare", a=other.name, b=row.name),
-            "",
-        )
-        for other in others
-    )
-    if not links:
-        return ""
-    return f'<details class="menu wide-menu"><summary class="button">Compare with …</summary><div>{links}</div></details>'
+    links = ""
+    for other in others:
+        title = html.dotted(other.title, numbers.moment(other.created))
+        links += html.link(title, pair_address(other.name, row.name), "")
+    summary = '<summary class="button">Compare with …</summary>'
+    return f'<details class="menu wide-menu">{summary}<div>{links}</div></details>' if links else ""
 
 
 def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
@@ -132,28 +121,23 @@ def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
         inside = "" if job.done else running(page, job)
         live_part = f'<div id="run-live"{follow}>{inside}</div>'
     return (
-        f'{live_part}<div id="run-top">{top(page, run)}</div><div class="cols two runcols">'
+        f'{live_part}<div id="run-top">{top(page, run)}</div><div class="cols two">'
         f'<div class="leftlist" id="run-list" data-form>{listed(page, run, query)}</div>'
         f'<div class="detail" id="run-question" data-problems>{detail(page, run, opened_first(page, run, query))}</div></div>'
     )
 
 
 def top(page: Page, run: RunFolder) -> str:
-    """Tiles and the bar where questions were lost."""
-    report = run.report()
-    if report is None or is_going(run):
-        return html.note("The scores appear when the run ends.") + bar(page, run)
-    problems = "".join(map(html.warning, report.get("warnings", [])))
-    return tiles(page, run, report) + bar(page, run) + problems
-
-
-def bar(page: Page, run: RunFolder) -> str:
-    """Where questions were lost; read from the steps when it is first seen."""
+    """Tiles, the bar where questions were lost, and warnings. Where they were lost is read when the legend is first seen."""
+    report, going = run.report(), is_going(run)
     legend = "".join(f"<span>{e(text)}</span>" for _, text, _ in lost_of(page, run.name))
-    shown = run_questions.questions(page.workbench, run)
-    if shown and not is_going(run) and not run_questions.stages_known(page.workbench, run):
-        legend += READING.format(do="runs.stages", more=attributes(run=run.name))
-    return f'{lost_bar(page, run.name, tall=True)}<div class="legend">{legend}</div>'
+    answers = run_questions.questions(page.workbench, run)
+    if answers and not going and not run_questions.stages_known(page.workbench, run):
+        legend += reading("runs.stages", run=run.name)
+    bar = f'{lost_bar(page, run.name, tall=True)}<div class="legend">{legend}</div>'
+    if report is None or going:
+        return html.note("The scores appear when the run ends.") + bar
+    return tiles(page, report) + bar + "".join(map(html.warning, report.get("warnings", [])))
 
 
 def is_going(run: RunFolder) -> bool:
@@ -162,27 +146,24 @@ def is_going(run: RunFolder) -> bool:
 
 
 def listed(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
-    """Chips with counts, a filter by words, and the list."""
-    only, words, hint = query.get("only", ""), query.get("words", ""), "Filter by words"
+    only, hint = query.get("only", ""), "Filter by words"
     data = {"run": run.name, "only": only}
-    field = filter_field("run-words", words, "runs.choose", hint, **data)
+    field = filter_field("run-words", query.get("words", ""), "runs.choose", hint, **data)
     return f'<div id="run-chips">{chips(page, run, only)}</div>{field}<div id="run-rows">{listing(page, run, query)}</div>'
 
 
 def chips(page: Page, run: RunFolder, only: str) -> str:
-    """Filters by verdict."""
-    shown = run_questions.questions(page.workbench, run)
-    return verdict_chips(shown, only, "runs.choose", run=run.name)
+    answers = run_questions.questions(page.workbench, run)
+    return verdict_chips(answers, only, "runs.choose", run=run.name)
 
 
 def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
-    """The questions that fit the filter."""
+    """The list itself, windowed."""
     shown, count = fitting(page, run, query), len(run_questions.questions(page.workbench, run))
     if not shown:
         return html.note("No question fits the filter.")
-    known = run_questions.stages_known(page.workbench, run)
-    chosen = {"only": query.get("only", ""), "words": query.get("words", "")}
-    key = {"run": run.name, **chosen, "n": count, "known": known}
+    key = {"run": run.name, "only": query.get("only", ""), "words": query.get("words", "")}
+    key |= {"n": count, "known": run_questions.stages_known(page.workbench, run)}
     at = position(shown, opened_first(page, run, query))
     return html.window("run-questions", key, len(shown), "runs.question", at=at, row=66)
 
@@ -203,16 +184,15 @@ def opened_first(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
 
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
-    """Rows of the list."""
     rows = fitting(page, page.workbench.runs.open(key["run"]), key)[start : start + count]
+    below = "{} <s>gold</s> {}"
     return [
-        (row.qid, listed_row(row, f"{e(row.answer[:120]) or '–'} <s>gold</s> {e(row.gold[:80])}"))
+        (row.qid, listed_row(row, below.format(e(row.answer[:120]) or "–", e(row.gold[:80]))))
         for row in rows
     ]
 
 
 def detail(page: Page, run: RunFolder, qid: str) -> str:
-    """One question: its answer over the gold, and every step as it was asked and answered."""
     if not qid:
         return html.empty(
             "Choose a question: its steps appear here. J and K move through the list."
@@ -221,24 +201,23 @@ def detail(page: Page, run: RunFolder, qid: str) -> str:
         example, episode = run_questions.opened(run, qid)
     except RalleError as error:
         return html.problem(error)
-    gold, prices = example.gold, page.workbench.models.prices()
-    shown = run_questions.questions(page.workbench, run)
-    kind = next((row.kind for row in shown if row.qid == qid), "none")
+    gold, prices, build, steps, spent = example.gold, page.workbench.models.prices(), "", "", ""
+    answers = run_questions.questions(page.workbench, run)
+    kind = next((row.kind for row in answers if row.qid == qid), "none")
     answer, spec = run_views.answered(example, episode), run.spec()["spec"]
-    build = ""
     if spec["settings"].get("agent"):
-        build = html.address("build/agent", run=run.name, q=qid)
+        build = html.link("Open in Build", html.address("build/agent", run=run.name, q=qid))
     elif spec["settings"].get("chain"):
-        build = html.address("build/one", set=spec["dataset"], q=qid, run=run.name)
+        place = html.address("build/one", set=spec["dataset"], q=qid, run=run.name)
+        build = html.link("Open in Build", place)
     accepted = f"<small>gold</small> <mark>{e(gold.answers[0])}</mark>" if gold.answers else ""
-    steps, spent = "", ""
     if episode:
         took = figures.duration(sum(step.seconds for step in episode.steps))
         spent = f"{took} · price {price(episode.steps, prices)}"
         steps = "".join(_step(*item, gold, answer, prices) for item in enumerate(episode.steps, 1))
     record = html.fold("Record of the dataset", html.as_json(dict(example.record)), id="run-record")
     return (
-        f'<div class="dh"><h3 dir="auto">{e(example.question.text)}</h3>{html.link("Open in Build", build) if build else ""}</div>'
+        f'<div class="dh"><h3 dir="auto">{e(example.question.text)}</h3>{build}</div>'
         f"{answer_line(kind, marked(answer, gold.answers), accepted)}"
         f"{html.note(html.dotted(qid, spent))}{steps}{record}"
     )
@@ -262,7 +241,6 @@ def _step(index: int, step: Step, gold: Gold, answer: str, prices: Any) -> str:
 
 
 def question(page: Page, event: Event) -> Patch:
-    """Another question of the list."""
     return {"#run-question": detail(page, folder(page, event), event.text("id"))}
 
 
@@ -297,7 +275,6 @@ def live(page: Page, event: Event) -> Patch:
 
 
 def resume(page: Page, event: Event) -> Patch:
-    """Continue a run that was stopped."""
     run = folder(page, event)
     page.workbench.runs.start(page.workbench.runs.resume(run.name))
     return {"go": address(run.name), "say": "The run continues."}

@@ -26,13 +26,27 @@ LONG_BEFORE, BEFORE_MARK = 150, 60
 """Characters before the first mark of a passage from which they are left out, and how many of them stay."""
 
 
-def marked(text: str, gold: Iterable[str], answer: str = "") -> str:
-    """The text with gold answers marked, and a wrong answer marked as such."""
-    places = [(start, "", end) for start, end in spans(text, tuple(gold))]
+Place = tuple[int, str, int]
+"""(start, class, end) of a marked span of a text."""
+
+
+def places(text: str, gold: Iterable[str], answer: str = "") -> list[Place]:
+    """Where a text holds gold answers, and a wrong answer."""
+    marks = [(start, "", end) for start, end in spans(text, tuple(gold))]
     if is_span(answer):
-        places += [(start, "answer", end) for start, end in spans(text, (answer.strip(),))]
+        marks += [(start, "answer", end) for start, end in spans(text, (answer.strip(),))]
+    return marks
+
+
+def marked(text: str, gold: Iterable[str]) -> str:
+    """The text with gold answers marked."""
+    return highlighted(text, places(text, gold))
+
+
+def highlighted(text: str, marks: Iterable[Place]) -> str:
+    """The text with its marks; of those that overlap only the first."""
     parts, at = "", 0
-    for start, kind, end in sorted(places):
+    for start, kind, end in sorted(marks):
         if start >= at:
             parts += f'{e(text[at:start])}<mark class="{kind}">{e(text[start:end])}</mark>'
             at = end
@@ -59,22 +73,30 @@ def passage(rank: int, hit: Hit, gold: Gold, far: bool, wrong: str = "") -> str:
     has = bool(spans(hit.passage.text, gold.answers))
     tags = '<em class="tag gold">gold page</em>' if is_gold else ""
     tags += '<em class="tag good">has the answer</em>' if has else ""
-    text = excerpt(hit.passage.text, gold.answers, wrong)
+    kinds = f"{'g ' if is_gold else ''}{'far' if far else ''}".strip()
+    return article(rank, hit, places(hit.passage.text, gold.answers, wrong), tags, kinds)
+
+
+def article(rank: int, hit: Hit, marks: Sequence[Place], tags: str = "", kinds: str = "") -> str:
+    """A passage with its rank, its score and its marks; ``tags``: HTML behind its title."""
+    of_page = f"page {e(hit.passage.page_id)}, passage {e(hit.passage.doc_id)}"
     return (
-        f'<article class="p{" g" if is_gold else ""}{" far" if far else ""}" tabindex="0"><h4><b>{rank}</b><span dir="auto">{e(hit.passage.title or hit.passage.doc_id)}</span>{tags}'
-        f'<span class="n" title="page {e(hit.passage.page_id)}, passage {e(hit.passage.doc_id)}">{hit.score:.3f}</span></h4><p dir="auto">{text}</p></article>'
+        f'<article class="{f"p {kinds}".strip()}" tabindex="0"><h4><b>{rank}</b><span dir="auto">{e(hit.passage.title or hit.passage.doc_id)}</span>{tags}'
+        f'<span class="n" title="{of_page}">{hit.score:.3f}</span></h4><p dir="auto">{excerpt(hit.passage.text, marks)}</p></article>'
     )
 
 
-def excerpt(text: str, gold: Iterable[str], answer: str) -> str:
+def excerpt(text: str, marks: Sequence[Place]) -> str:
     """A passage with its marks, HTML. Of a closed passage only the first lines are in sight, so what stands long before the
     first mark is left out of them."""
-    marks = spans(text, tuple(gold)) + (spans(text, (answer.strip(),)) if is_span(answer) else [])
-    first = min((start for start, _ in marks), default=0)
+    first = min((start for start, _, _ in marks), default=0)
     at = text.rfind(" ", 0, first - BEFORE_MARK) if first > LONG_BEFORE else -1
     if at < 0:
-        return marked(text, gold, answer)
-    return f'<span class="lead">{e(text[:at])}</span> <span>{marked(text[at + 1 :], gold, answer)}</span>'
+        return highlighted(text, marks)
+    rest = [(start - at - 1, kind, end - at - 1) for start, kind, end in marks]
+    return (
+        f'<span class="lead">{e(text[:at])}</span> <span>{highlighted(text[at + 1 :], rest)}</span>'
+    )
 
 
 def tokens(step: Step) -> str:
@@ -209,11 +231,11 @@ def asked(question: str, below: str) -> str:
     return f'<div class="asked-question">{title}<p>{below}</p></div>'
 
 
-def requests(steps: Sequence[Step], gold: Gold, prices: Prices) -> str:
-    """Every request with its reply, each folded."""
+def requests(steps: Sequence[Step], gold: Gold, prices: Prices, first: str = "") -> str:
+    """Every request with its reply, each folded; ``first``: the name of the first where that is not its kind."""
     return "".join(
         html.fold(
-            f"{n} {type(step.request).__name__}",
+            f"{n} {(n == 1 and first) or type(step.request).__name__}",
             output(step, gold, None, prices),
             gist=html.dotted(figures.duration(step.seconds), tokens(step)),
         )

@@ -29,3 +29,4 @@ document.addEventListener('rb-bottom', () => {
   const t = $('#turns');
   if (t) t.scrollTop = t.scrollHeight;
 });
+document.addEventListener('rb-cited', () => $('#chat-side .cited')?.scrollIntoView({block: 'nearest'}));

@@ -169,6 +169,8 @@ def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> It
                     return
                 yield patch
         except RalleError:
+            if bench.running is not going:
+                return
             bench.executed = None
             yield {"#one-status": ""}
             raise

@@ -16,7 +16,14 @@ from rallebench.gui.places import (
     _data_search,
 )
 from rallebench.gui.places._bench import bench_of
-from rallebench.gui.places._data_search import KINDS, badge, delete_index, state, switch_button
+from rallebench.gui.places._data_search import (
+    KINDS,
+    badge,
+    delete_button,
+    delete_index,
+    state,
+    switch_button,
+)
 from rallebench.render.numbers import plural, text
 from rallebench.services import gold_coverage, library
 from rallebench.services.gold_coverage import Coverage
@@ -30,7 +37,6 @@ NOTHING_KEPT = "Nothing is kept yet. Dense builds keep their vectors here, so th
 
 @PLACES.register("data", label="Data", order=4)
 def data(page: Page) -> None:
-    """Import, look, index, search, delete."""
     page.view("data/list", open_list)
     page.actions("data", refresh, ask_delete, delete, verify, use)
     for part in (_data_import, _data_build, _data_search, _data_read, _data_builders):
@@ -90,20 +96,13 @@ def table(
 
 
 def named(name: str, view: str, about: str = "", title: str = "") -> str:
-    """The name of a row, which opens it."""
     link = html.named(name, f"data/{view}", id=name)
     if about:
         return f"{link}<small>{e(about)}</small>"
     return f'<span class="nowrap" title="{e(title)}">{link}</span>'
 
 
-def delete_button(what: str, name: str, able: bool) -> str:
-    """The button that asks before it deletes, "" for what is not deletable."""
-    return html.button("Delete…", "data.ask_delete", what=what, id=name) if able else ""
-
-
 def corpora_table(lines: list[CorpusLine]) -> str:
-    """The corpora."""
     rows = []
     for line in lines:
         menu = html.menu(
@@ -122,7 +121,6 @@ def corpora_table(lines: list[CorpusLine]) -> str:
 
 
 def index_table(lines: list[RetrieverLine]) -> str:
-    """The indexes, and what is made of several."""
     rows = []
     for line in lines:
         about = f"{line.kind}: {line.about or ' + '.join(line.parts)}"
@@ -232,7 +230,6 @@ def ask_delete(page: Page, event: Event) -> Patch:
 
 
 def delete(page: Page, event: Event) -> Patch:
-    """Delete it."""
     workbench, name = page.workbench, event.text("id")
     verbs = {
         "corpus": workbench.data.delete_corpus,
@@ -250,7 +247,6 @@ def delete(page: Page, event: Event) -> Patch:
 
 
 def verify(page: Page, event: Event) -> Patch:
-    """Compare an index with its manifest, as a job."""
     page.workbench.data.verify_index(event.text("id"))
     return {**refresh(page, event), "say": f"Verifying {event.text('id')}."}
 

@@ -12,7 +12,7 @@ from rallebench.gui import figures, form, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.jobs import counted, share_of, stop_button
-from rallebench.gui.places import _experiment, _experiment_files, _published
+from rallebench.gui.places import _experiment, _published
 from rallebench.gui.places._design import (
     KINDS,
     cards,
@@ -35,7 +35,6 @@ from rallebench.services import (
 )
 from rallebench.services.experiment_design import Design
 from rallebench.services.experiment_groups import ExperimentRow
-from rallebench.services.jobs import Job
 
 
 @PLACES.register("experiments", label="Experiments", order=3)
@@ -44,7 +43,7 @@ def experiments(page: Page) -> None:
     page.view("experiments/list", open_list)
     page.actions("experiments", change, show_plan, add_field, drop_field, ask_prompt, add_prompt)
     page.actions("experiments", choose_paper, run, estimate, resume, again, news)
-    for part in (_experiment, _experiment_files, _published):
+    for part in (_experiment, _published):
         part.register(page)
 
 
@@ -77,8 +76,7 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
 
 def change(page: Page, event: Event) -> Iterator[Patch]:
     """A field has changed: the steps where they have other fields now, and the plan."""
-    design = read(page, event)
-    yield from redrawn(page, event, design)
+    yield from redrawn(page, event, read(page, event))
 
 
 def redrawn(page: Page, event: Event, design: Design) -> Iterator[Patch]:
@@ -110,7 +108,6 @@ def add_field(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def drop_field(page: Page, event: Event) -> Iterator[Patch]:
-    """Vary a field no more."""
     design = read(page, event)
     design.vary.pop(event.text("field"), None)
     yield from redrawn(page, event, design)
@@ -123,12 +120,11 @@ def ask_prompt(page: Page, event: Event) -> Patch:
     template = chain_of(page, event, design).actions[action - 1].template
     fields = form.text("title", "Name", f"prompt {len(design.prompts) + 2}", more=' maxlength="40"')
     fields += form.area("template", "Prompt", template, 10, ' class="mono"')
-    add = html.button("Add the prompt", "experiments.add_prompt", kind="primary", field=name)
-    return {"dialog": html.dialog("Write a prompt", fields, add)}
+    do = "experiments.add_prompt"
+    return html.ask("Write a prompt", fields, "Add the prompt", do, field=name)
 
 
 def add_prompt(page: Page, event: Event) -> Iterator[Patch]:
-    """Add the prompt to those that are compared."""
     design, name, title = design_of(page, event), event.text("field"), event.text("title")
     if not title or title in design.prompts:
         raise UsageError("Give the prompt a name that no other prompt has.")
@@ -168,7 +164,6 @@ def _start(page: Page, request: ExperimentRequest, track: bool = True) -> None:
 
 
 def estimate(page: Page, event: Event) -> Patch:
-    """Ask three questions of each run, to know what all will cost."""
     design = read(page, event)
     request = request_of(page, event, design)
     experiment_jobs.estimate(page.workbench, request, forecasts.planned(page.workbench, request))
@@ -191,17 +186,15 @@ def again(page: Page, event: Event) -> Patch:
 def running(page: Page) -> str:
     """What runs now, with its parts."""
     titles = {g.name: g.title for g in experiment_groups.groups(page.workbench) if g.automatic}
-    jobs = experiment_jobs.active(page.workbench)
-    drawn = "".join(_going(job, titles.get(job.name, job.name)) for job in jobs)
+    drawn = ""
+    for job in experiment_jobs.active(page.workbench):
+        title = titles.get(job.name, job.name)
+        parts = "".join(map(_part, experiment_jobs.parts(job)))
+        drawn += (
+            f'<div class="x-run"><div class="row">{html.link(title, address(job.name), "nm")}<span class="num">{e(counted(job) or job.message)}</span>'
+            f'<span class="gap"></span>{stop_button(job)}</div>{html.progress(share_of(job), title)}<ul class="x-parts">{parts}</ul></div>'
+        )
     return html.heading("Running") + drawn if drawn else ""
-
-
-def _going(job: Job, title: str) -> str:
-    lines = "".join(f"<li>{_part(part)}</li>" for part in experiment_jobs.parts(job))
-    return (
-        f'<div class="x-run"><div class="row">{html.link(title, address(job.name), "nm")}<span class="num">{e(counted(job) or job.message)}</span>'
-        f'<span class="gap"></span>{stop_button(job)}</div>{html.progress(share_of(job), title)}<ul class="x-parts">{lines}</ul></div>'
-    )
 
 
 def _part(part: experiment_jobs.PartState) -> str:
@@ -210,12 +203,11 @@ def _part(part: experiment_jobs.PartState) -> str:
     where = f"{part.done:,} of {part.total:,}" if part.state == "running" and part.total else ""
     mean = ""
     if best := experiment_jobs.headline(part):
-        share = experiment_groups.is_share(best[0])
-        score = f"{100 * best[1]:.1f} %" if share else text(best[1])
+        score = f"{100 * best[1]:.1f} %" if experiment_groups.is_share(best[0]) else text(best[1])
         mean = f"{experiment_groups.label_of(best[0])} {score}"
     message = on_page(part.message) if part.state != "done" else ""
     name = html.state(experiment_groups.plain_label(part.label), kind=kind)
-    return f'{name}<small class="num">{e(html.dotted(where, mean, message))}</small>'
+    return f'<li>{name}<small class="num">{e(html.dotted(where, mean, message))}</small></li>'
 
 
 def news(page: Page, event: Event) -> Patch:
@@ -236,21 +228,18 @@ def _ended(page: Page) -> str:
 
 
 def done(page: Page) -> str:
-    """A line an experiment."""
     listed = experiment_groups.groups(page.workbench)
     if not listed:
         return html.empty(
             "Nothing yet. Choose what to vary above and press Run: the result is a line here."
         )
-    active = {job.name for job in experiment_jobs.active(page.workbench)}
-    ended = {job.name: job for job in experiment_jobs.ended(page.workbench)}
     heads = ("Experiment", "Winner", ">Result", "", "Beside", "When")
-    lines = [_line(group, group.name in active, ended.get(group.name)) for group in listed]
+    lines = [_line(page, group) for group in listed]
     addresses = [address(group.name) for group in listed]
     return html.rows(heads, lines, kind="x-done", addresses=addresses)
 
 
-def _line(group: ExperimentRow, active: bool, ended: Job | None) -> list[str]:
+def _line(page: Page, group: ExperimentRow) -> list[str]:
     title, about = group.title, group.about
     if not group.automatic:
         title, about = group.name, html.dotted(group.title, group.about)
@@ -263,11 +252,12 @@ def _line(group: ExperimentRow, active: bool, ended: Job | None) -> list[str]:
             mean = figures.percent(group.mean, share=group.share) + label
             bar = figures.interval_bar(group.mean) if group.share else ""
         return [name, e(group.winner), mean, bar, beside(group), when]
-    if active:
+    job = experiment_jobs.newest(page.workbench, group.name)
+    if job is not None and not job.done:
         return [name, html.state("running"), "", "", "", when]
     why, more = "not ended", html.button("Continue", "experiments.resume", id=group.name)
-    if ended is not None and ended.status == "failed" and ended.error:
-        why = f'<span class="x-failed">{e(ended.error)}</span>'
+    if job is not None and job.status == "failed":
+        why = f'<span class="x-failed">{e(job.error)}</span>'
     return [name, more, "", "", why, when]
 
 

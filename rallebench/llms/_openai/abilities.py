@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
-from rallebench.core.errors import RalleError
+from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.formats import SCHEMA, Format
 from rallebench.core.types import Generate, Message, ToolSpec, digest
 from rallebench.http.client import Server
@@ -117,10 +116,13 @@ class Abilities:
     def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """The JSON of the server's answer, {} if it does not answer with an object."""
         seconds = min(self._settings.timeout, SECONDS)
-        with suppress(Failure, RalleError):
+        try:
             document = self._server.document(method, path, body, seconds)[0]
             return document if isinstance(document, Mapping) else {}
-        return {}
+        except StoppedError:  # else what was not asked would be learned
+            raise
+        except (Failure, RalleError):
+            return {}
 
 
 def in_prompt(body: Mapping[str, Any], form: Format) -> dict[str, Any]:

@@ -107,17 +107,19 @@ def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(cli: Co
     assert [part["label"] for part in grid["parts"]][:2] == expected
     assert grid["means"][react] == {"wiki": 1.0, "aminer": 1.0, "all": 1.0}
     ranks = ("Wikipedia KA", "scholar KS", "wiki", "aminer", "all")
-    assert grid["ranks"][react] == dict.fromkeys(ranks, 1.0)
+    assert grid["ranks"][react] == dict.fromkeys(ranks, 1)
     assert {row["state"] for row in grid["cells"] if row["workflow"] == "pal"} == {"not feasible"}
     sentence = "pal · oracle-7b is not feasible on hotpotqa, soay_easy: it runs programs"
     assert sum(sentence in note for note in grid["notes"]) == 1
-    scores, ranks, endings, tests = grid["tables"]
+    scores, ranks, endings, questions, tests = grid["tables"]
     assert [row[0].split(" less ")[1] for row in tests["rows"]] == [react] * 3, "the best"
     tasks = ["hotpotqa", "soay_easy"]
     means = ["Wikipedia mean", "scholar mean", "all mean"]
     assert scores["columns"] == ["system", *tasks, *means]
     assert len(scores["rows"]) == 4 and ranks["rows"][0][1:] == [1, 1, 1, 1, 1]
-    assert [row[2] for row in ranks["rows"]] == [1, 3, 3, 3]  # of scholars the others know nothing
+    assert [row[2] for row in ranks["rows"]] == [1, 2, 3, 4]  # of scholars the others know nothing
+    pools = [["hotpotqa", "knowledge application", 8, 0, 8, 7400]]
+    assert questions["rows"] == [*pools, ["soay_easy", "knowledge seeking", 3, 0, 3, 12700]]
     assert endings["columns"][:2] == ["system", "answered"]
     ended = sum(cell["n"] - cell["n_errors"] for cell in grid["cells"])
     assert sum(sum(row[1:]) for row in endings["rows"]) == ended
@@ -201,6 +203,61 @@ def test_revals_own_files_are_drawn_from_and_its_first_answer_counts_in_its_form
     assert original["means"][system]["all"] == answers.count("Titan") / 4
 
 
+HOTPOT = [
+    {
+        "_id": qid,
+        "question": text,
+        "answer": answer,
+        "supporting_facts": [[TITLES[page], 0]],
+        "context": [[TITLES[page], [f"The beginning of {TITLES[page]}."]]],
+    }
+    for qid, text, answer, page in QUESTIONS
+]
+
+
+def test_public_sets_are_read_by_their_own_names_and_demonstrations_drawn_from_the_rest(
+    cli: CommandLine,
+) -> None:
+    folder = cli.workspace / "public"
+    folder.mkdir()
+    (folder / "hotpot_dev_distractor_v1.json").write_text(json.dumps(HOTPOT))
+    pairs = (f"data={folder}", "retriever=tiny", "instances=2", "demonstrations=2")
+    found = reval(cli, *pairs, llm="oracle-7b")
+    assert [part["label"] for part in found["parts"]] == ["react oracle-7b hotpotqa"]
+    assert found["tables"][3]["rows"] == [["hotpotqa", "knowledge application", 2, 2, 8, 7400]]
+    run = cli.workspace / "runs" / "n react oracle-7b hotpotqa"
+    agent = json.loads((run / "run.json").read_text())["spec"]["settings"]["agent"]
+    asked = {row["input"] for row in read_lines(run / "questions.jsonl")}
+    assert len(agent["shots"]) == 2 == agent["settings"]["shots"]
+    assert not asked & set(agent["shots"])
+    steps = read_lines(run / "episodes.jsonl")[0]["steps"]
+    prompt = json.dumps(steps[0], ensure_ascii=False).replace("\\n", "\n")
+    shown = next(row for row in HOTPOT if row["question"] == agent["shots"][0])
+    title = shown["supporting_facts"][0][0]
+    assert f"Question: {shown['question']}\nThought 1: I need to find {title}.\n" in prompt
+    assert f"Action 1: Search[{title}]\nObservation 1: The beginning of {title}.\n" in prompt
+    assert f"Action 2: Finish[{shown['answer']}]" in prompt
+    again = reval(cli, *pairs, llm="oracle-7b", name="again", flags=("--seed", "1"))
+    other = cli.workspace / "runs" / "again react oracle-7b hotpotqa" / "run.json"
+    drawn = json.loads(other.read_text())["spec"]["settings"]["agent"]["shots"]
+    assert again["parts"][0]["n"] == 2 and drawn != agent["shots"]
+
+
+def test_more_demonstrations_than_the_pool_has_are_refused(cli: CommandLine) -> None:
+    pairs = ("tasks=hotpotqa", "retriever=tiny", "demonstrations=2")
+    said = cli.refused("reval", *pairs, llm="oracle-7b")
+    assert "of the 8 questions of hotpotqa only 0 are not asked" in said
+    assert "instances=6" in said
+
+
+def test_a_cut_public_file_is_refused_before_anything_runs(cli: CommandLine) -> None:
+    folder = cli.workspace / "public"
+    folder.mkdir()
+    (folder / "hotpot_dev_distractor_v1.json").write_text(json.dumps(HOTPOT)[:-30])
+    said = cli.refused("reval", f"data={folder}", "retriever=tiny", llm="oracle-7b")
+    assert "hotpot_dev_distractor_v1.json, record 8 is cut off" in said
+
+
 def request(workspace: Path, **settings: str) -> ExperimentRequest:
     checked = SUITES.settings("reval", {"retriever": "tiny", **settings})
     return ExperimentRequest(Workspace(workspace), "oracle-7b", checked)
@@ -220,7 +277,7 @@ def test_a_plan_counts_calls_and_writes_no_run(made: Path) -> None:
         ({"workflows": ","}, "The systems need workflows"),
         ({"workflows": "barag-basic"}, "is run by a suite of its own"),
         ({"tasks": "hotpotqua"}, "Did you mean 'hotpotqa'"),
-        ({"tasks": "musique"}, "The questions of musique are not here. Get MuSiQue"),
+        ({"tasks": "musique"}, "The questions of musique are not here. Fetch MuSiQue"),
         ({"models": "nobody"}, "nobody"),
         ({"env": "wikpedia"}, "Did you mean 'wikipedia'"),
         ({"more": "stepps=3"}, "Did you mean 'steps'"),

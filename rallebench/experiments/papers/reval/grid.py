@@ -19,6 +19,7 @@ from rallebench.datasets.reading import read_questions
 from rallebench.datasets.tasks import DOMAINS, TASKS, available, sampled, task_of
 from rallebench.environments import ENVIRONMENTS
 from rallebench.experiments.papers.common import is_original, names_in
+from rallebench.experiments.papers.reval.demonstrations import drawn, with_shots
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import FOLDER, Agent, original_prompts, prepare_agent
 from rallebench.workspace.paths import READER
@@ -29,23 +30,27 @@ BELOW = ("", "data/KoLA2", "KoLA2")
 
 @dataclass(frozen=True, slots=True)
 class TaskQuestions:
-    """A task with its questions. ``environments``: those that fit, its own first; () for a set that says none."""
+    """A task with its questions. ``environments``: those that fit, its own first; () for a set that says none. ``pool``: the
+    questions in the file; ``demonstrations``: those drawn from it to be shown."""
 
     task: AgentTask
     dataset: str
     file: Path
     examples: tuple[Example, ...]
     environments: tuple[str, ...]
+    pool: int
+    demonstrations: tuple[Example, ...] = ()
 
 
 def read_tasks(request: ExperimentRequest, domain: str = "") -> list[TaskQuestions]:
     """The tasks that are named, or all (of a ``domain``) whose questions are there, each read and checked.
 
     Raises UsageError, NotFoundError, BadFileError. The setting ``instances``: the number of questions that
-    are drawn, as R-Eval draws them; with ``compat=original`` only the first answer of the gold counts.
+    are drawn, as R-Eval draws them; ``demonstrations``: the number of others that are drawn to be shown; with
+    ``compat=original`` only the first answer of the gold counts.
     """
     files = _files(request, domain)
-    tasks = [_task(request, name, path) for name, path in files.items()]
+    tasks = [_task(request, name, path, form) for name, (path, form) in files.items()]
     counts = Counter(questions.task for questions in tasks)
     twice = next((task.name for task, count in counts.items() if count > 1), "")
     if twice:
@@ -54,15 +59,15 @@ def read_tasks(request: ExperimentRequest, domain: str = "") -> list[TaskQuestio
     return tasks
 
 
-def _files(request: ExperimentRequest, domain: str) -> dict[str, Path]:
-    """Dataset → file, in R-Eval's order or as named."""
+def _files(request: ExperimentRequest, domain: str) -> dict[str, tuple[Path, str]]:
+    """Dataset → (file, format, '' for the one that is recognised), in R-Eval's order or as named."""
     workspace, data = request.workspace, request.settings["data"]
     known, theirs = workspace.dataset_paths(), _in_folder(request)
     here = available(known)
     own = {task.name: task for task in TASKS} | {task.number: task for task in TASKS}
     tasks = [task for task in TASKS if domain in ("", task.domain)]
     every = [t.name for t in tasks if t.name in theirs or (not data and t.name in here)]
-    files: dict[str, Path] = {}
+    files: dict[str, tuple[Path, str]] = {}
     for name in names_in(request.settings["tasks"]) or every:
         task = own.get(name)
         if task is None:
@@ -71,17 +76,17 @@ def _files(request: ExperimentRequest, domain: str) -> dict[str, Path]:
                     unknown("task or dataset", name, [*(t.name for t in TASKS), *known])
                 )
             dataset, path = workspace.dataset(name)
-            files[dataset] = path
+            files[dataset] = path, ""
         elif task.name in theirs:
             files[task.name] = theirs[task.name]
         elif task.name in here:
-            files[here[task.name]] = known[here[task.name]]
+            files[here[task.name]] = known[here[task.name]], ""
         else:
             raise NotFoundError(f"The questions of {task.name} are not here. {task.how}")
     if not files:
         names = ", ".join(task.name for task in tasks)
         raise NotFoundError(
-            f"{data} holds none of R-Eval's files ({tasks[0].file} … {tasks[-1].file})."
+            f"{data} holds none of R-Eval's files ({tasks[0].file} … {tasks[-1].file}), and no public set of its tasks."
             if data
             else f"The questions of none of these tasks are here: {names}.",
             hint=None if data else Hint("list", "tasks"),
@@ -89,8 +94,8 @@ def _files(request: ExperimentRequest, domain: str) -> dict[str, Path]:
     return files
 
 
-def _in_folder(request: ExperimentRequest) -> dict[str, Path]:
-    """R-Eval's task → its file in the folder ``data``, if one is given."""
+def _in_folder(request: ExperimentRequest) -> dict[str, tuple[Path, str]]:
+    """R-Eval's task → (file, format) in the folder ``data``, if one is given: R-Eval's own file, else the set as published."""
     data = request.settings["data"]
     if not data:
         return {}
@@ -100,19 +105,22 @@ def _in_folder(request: ExperimentRequest) -> dict[str, Path]:
             f"data={data} is a file, not the folder that holds it. A file can be named as a task.",
             hint=Hint("set", f"tasks={data}"),
         )
+    published = ((task.name, task.path_in(folder), task.form) for task in TASKS)
+    public = {name: (path, form) for name, path, form in published if path}
     paths = [(task.name, folder / below / task.file) for below in BELOW[::-1] for task in TASKS]
-    return {name: path for name, path in paths if path.is_file()}
+    return public | {name: (path, "") for name, path in paths if path.is_file()}
 
 
-def _task(request: ExperimentRequest, name: str, path: Path) -> TaskQuestions:
-    examples, instances = read_questions(path), request.settings["instances"]
-    if instances:
-        examples = tuple(sampled(examples, instances))
+def _task(request: ExperimentRequest, name: str, path: Path, form: str) -> TaskQuestions:
+    every, instances = read_questions(path, form=form), request.settings["instances"]
+    examples = tuple(sampled(every, instances)) if instances else every
     examples = examples[: request.limit]
+    demonstrations = drawn(every, examples, request.settings["demonstrations"], request.seed, name)
     if is_original(request):
         examples = tuple(map(_with_first_answer, examples))
     task, env = task_named(name, examples), common_field(examples, "environment")
-    return TaskQuestions(task, name, path, examples, _fitting(name, task.domain, env))
+    environments = _fitting(name, task.domain, env)
+    return TaskQuestions(task, name, path, examples, environments, len(every), demonstrations)
 
 
 def _fitting(name: str, domain: str, env: str) -> tuple[str, ...]:
@@ -246,7 +254,7 @@ def _cell(
         allow_python=request.allow_python,
         prompts=request.settings["prompts"],
     )
-    return replace(cell, agent=agent)
+    return replace(cell, agent=with_shots(agent, questions.demonstrations))
 
 
 def wording_in(request: ExperimentRequest, cells: Iterable[GridCell]) -> Wording:

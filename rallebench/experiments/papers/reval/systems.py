@@ -19,8 +19,8 @@ from rallebench.core.prompts import Wording
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.table_files import csv_table, latex
-from rallebench.core.tables import Cell, Figure, Mean, Table
-from rallebench.datasets.tasks import DOMAINS, INSTANCES, TASKS, task_of
+from rallebench.core.tables import Cell, Column, Figure, Mean, Table
+from rallebench.datasets.tasks import DOMAINS, INSTANCES, LEVELS, TASKS, task_of
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import (
@@ -37,8 +37,10 @@ from rallebench.experiments.papers.common import (
 from rallebench.experiments.papers.reval import PAPER
 from rallebench.experiments.papers.reval.grid import GridCell, grid, read_tasks, wording_in
 from rallebench.experiments.papers.testing import tests_between
+from rallebench.experiments.published import published_table
 from rallebench.metrics import metric
 
+POOLS = "reval_table1"
 REWARD = "f1_yes_no"
 Grid = Generator["RunRequest | Release", Any, Report]
 NAMED_BY = ("workflows", "models", "tasks")
@@ -59,7 +61,10 @@ SETTINGS = {
         names="dataset",
         many=True,
     ),
-    "data": string("folder with R-Eval's files (1-1_high_freq_ent.jsonl …)", names="folder"),
+    "data": string(
+        "folder with R-Eval's files (1-1_high_freq_ent.jsonl …), or with the public sets of its tasks",
+        names="folder",
+    ),
     "env": string(
         "environments to act in; default: each task's own", names="environment", many=True
     ),
@@ -76,6 +81,12 @@ SETTINGS = {
     "more": string("further settings of workflows and environments: max_tokens=64;env.similar=5"),
     "instances": Setting(
         int, 0, 0, 1_000_000, about="questions drawn of each task as R-Eval draws its 100; 0: all"
+    ),
+    "demonstrations": Setting(
+        int,
+        0,
+        *(0, 50),
+        about="shown questions, drawn by the seed from those that are not asked; 0: the workflow's own",
     ),
     "tokenizer": string(
         "folder with the tokenizer whose tokens position match compares (the paper: GPT-2's)",
@@ -140,7 +151,8 @@ def _run(
 ) -> RunRequest:
     agent, questions, s = cell.agent, cell.questions, request.settings
     assert agent is not None
-    whole = not s["instances"] and not is_original(request)  # the file says which questions
+    all_of_file = not s["instances"] and questions.file.is_file()
+    whole = all_of_file and not is_original(request)  # the file says which questions
     return scored_run(
         cell.label,
         agent.workflow,
@@ -200,6 +212,7 @@ def _report(
         tables=(
             *tables,
             _endings(systems, scored, results),
+            _pools(cells),
             *tests_between({"": by_system}, (REWARD,), names={REWARD: "F1"}, best=True),
         ),
         figures=(_figure(leaderboard),),
@@ -247,7 +260,16 @@ def _own_rows(
                 means[domain] = None if value is None else Mean(value, None, None, 0)
             why = "" if means else next(iter(whys.values()))
             settings = {"workflow": system.workflow, "llm": system.llm}
-            yield own_row(table, system.label, means, why, differs, **settings)
+            drawn = [n for n in means if n in own and not _is_theirs(own[n][0])]
+            other = f"Of {', '.join(drawn)} the questions are drawn anew of the public set."
+            more = (*differs, other * bool(drawn))
+            yield own_row(table, system.label, means, why, more, **settings)
+
+
+def _is_theirs(cell: GridCell) -> bool:
+    """Whether the questions are those of R-Eval's own file."""
+    task = task_of(cell.task)
+    return task is not None and cell.questions.file.name == task.file
 
 
 def _endings(
@@ -268,6 +290,23 @@ def _endings(
     )
     note = "Numbers of questions, over all tasks."
     return Table("How the episodes ended", columns, rows, note=note)
+
+
+def _pools(cells: Sequence[GridCell]) -> Table:
+    """How many questions each task has, beside the paper's."""
+    printed = {row.settings["id"]: row.values["pool"] for row in published_table(POOLS).rows}
+    known = {task.name: task for task in TASKS}
+    rows: list[tuple[Cell, ...]] = []
+    for questions in {cell.task: cell.questions for cell in cells}.values():
+        task = known.get(questions.task.name)
+        level = LEVELS.get(questions.task.level, "")
+        papers = printed[task.number] if task else None
+        counts = (len(questions.examples), len(questions.demonstrations), questions.pool)
+        rows.append((questions.task.name, level, *counts, papers))
+    count = [Column(c, "count") for c in ("asked", "shown", "pool", "pool in the paper")]
+    note = "The paper draws 100 questions of each pool, and prints the pools rounded."
+    heads = (Column("task", "text"), Column("level", "text"), *count)
+    return Table("Questions", heads, tuple(rows), note=note)
 
 
 def _as_json(cell: GridCell, result: RunResult | None, failed: Mapping[str, str]) -> dict[str, Any]:

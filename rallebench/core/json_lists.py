@@ -1,0 +1,141 @@
+"""The elements of one JSON list, read in pieces: published sets are one list of half a gigabyte, often in one line."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+PIECE = 2**20
+LONGEST = 64 * 2**20
+"""Characters of the longest element."""
+SEARCHED = 2**16
+"""Characters in which the key of a list must stand."""
+_NEAR_END, _WORD = 16, 6
+"""Where a piece ends inside a value, its error is so near to the end; at the end of a file, no further than in "false"."""
+_DECODER = json.JSONDecoder()
+_BLANK = re.compile(r"[ \t\r\n]*")
+_NO_UTF8 = re.compile("[\udc80-\udcff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An element that cannot be read. ``what`` continues "FILE, record N" and ends with a full stop."""
+
+    what: str
+
+
+CUT = Broken(" is cut off; the file is only a part of the set, so download or copy it again.")
+
+
+def begins_list(handle: Any) -> bool:
+    """Whether a file that can be peeked into is one JSON list."""
+    return bool(handle.peek(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[")
+
+
+def elements(handle: BinaryIO, inside: str = "") -> Iterator[Any]:
+    """The elements in order, a Broken for one that cannot be read. ``inside``: the list is under this key of an object.
+
+    >>> import io
+    >>> list(elements(io.BytesIO(b'[{"a": 1}, {"b"')))[0], list(elements(io.BytesIO(b'{"rows": [2]}'), "rows"))
+    ({'a': 1}, [2])
+    """
+    text = _Text(handle)
+    if not text.enter(inside):
+        yield Broken(f" has no list {inside!r}; name a file that has.")
+        return
+    while (mark := text.mark()) != "]":
+        if not mark:
+            yield CUT
+            return
+        value = text.value()
+        yield value
+        if isinstance(value, Broken) and not text.goes_on:
+            return
+        if text.mark() == ",":
+            text.at += 1
+        elif text.mark() not in ("]", ""):
+            yield Broken(" is not valid JSON (',' or ']' is missing before it).")
+            return
+    text.at += 1
+    if text.spoils(inside):
+        yield Broken(" is no record: something stands behind the end of the list; remove it.")
+
+
+class _Text:
+    """What has been read and not yet used. ``at``: the next character; ``goes_on``: whether the last bad value has an end."""
+
+    def __init__(self, handle: BinaryIO) -> None:
+        self._handle = handle
+        self._bytes = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
+        self._held, self.at, self.goes_on = "", 0, True
+
+    def enter(self, key: str) -> bool:
+        """Go behind the opening bracket. False if there is none."""
+        opening = re.compile(rf'"{re.escape(key)}"\s*:\s*\[' if key else r"\s*\[")
+        while not (begin := opening.search(self._held)):
+            if len(self._held) > SEARCHED or not self._more(PIECE):
+                return False
+        self.at = begin.end()
+        return True
+
+    def mark(self) -> str:
+        """The next character that is not blank; '' at the end."""
+        while True:
+            blank = _BLANK.match(self._held, self.at)
+            self.at = blank.end() if blank else self.at
+            if self.at < len(self._held):
+                return self._held[self.at]
+            if not self._more(PIECE):
+                return ""
+
+    def spoils(self, inside: str) -> bool:
+        """Whether what is left of the file is more than blanks; ``inside`` an object, whether it is no UTF-8."""
+        if not inside:
+            return bool(self.mark())
+        while not _NO_UTF8.search(self._held, self.at):
+            self.at = len(self._held)
+            if not self._more(PIECE):
+                return False
+        return True
+
+    def value(self) -> Any:
+        """The value that begins here, or Broken."""
+        piece = PIECE
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._held, self.at)
+            except json.JSONDecodeError as error:
+                wrong = not error.msg.startswith("Unterminated string")
+                left = len(self._held.rstrip()) - error.pos
+                if wrong and left > _NEAR_END:
+                    return self._broken(f" is not valid JSON ({error.msg}).")
+                if len(self._held) - self.at > LONGEST:
+                    return self._broken(" is longer than any record; is this a list of records?")
+                if not self._more(piece):
+                    cut = not wrong or left < _WORD
+                    return self._broken(CUT.what if cut else f" is not valid JSON ({error.msg}).")
+                piece *= 2  # an element of many pieces is not decoded once for each
+                continue
+            except (ValueError, RecursionError) as error:
+                many = isinstance(error, ValueError)
+                why = "a number has too many digits" if many else "too deeply nested"
+                return self._broken(f" is not valid JSON ({why}).")
+            raw, self.at = self._held[self.at : end], end
+            self.goes_on = True
+            if _NO_UTF8.search(raw):
+                return Broken(" is not UTF-8; save the file as UTF-8 and try again.")
+            return value
+
+    def _broken(self, what: str) -> Broken:
+        self.goes_on = False
+        return Broken(what)
+
+    def _more(self, size: int) -> bool:
+        raw = self._handle.read(size)
+        self._held = self._held[self.at :] + self._bytes.decode(raw, final=not raw)
+        self.at = 0
+        return bool(raw)

@@ -1,0 +1,105 @@
+"""What the readers of published question sets share: the fields of a record, its answer, its language.
+
+A reader says with a ``PublishedSet`` which fields every record has and which file is the right one; half a file, another
+version of it, another language and a split without answers are then bad rows whose sentence names that file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.sources import Source
+from rallebench.core.types import Example
+from rallebench.datasets import Record
+from rallebench.datasets.kilt import examples, first_rows
+
+LAST_LATIN = 0x24F
+"""The code of the last letter of Latin alphabets."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSet:
+    """``name``: as its paper writes it; ``fields``: those of every record; ``others``: fields of a set that is like it;
+    ``take``: the file to take instead of a wrong one; ``inside``: the key of the list, where the file is an object."""
+
+    name: str
+    fields: tuple[str, ...]
+    take: str
+    others: tuple[str, ...] = ()
+    inside: str = ""
+
+    def recognises(self, path: Path) -> bool:
+        """Whether the first rows of a file have the fields of this set."""
+        rows = first_rows(path, self.inside) if path.is_file() else []
+        return bool(rows) and all(
+            row.keys() >= set(self.fields) and row.keys().isdisjoint(self.others) for row in rows
+        )
+
+    def read(
+        self, source: Source, record_of: Callable[[Record], Record | None]
+    ) -> Iterator[Example]:
+        """The examples; ``record_of`` makes a row KILT's record, None for a row that is left out."""
+        yield from examples(source, self.records(source, record_of))
+
+    def records(
+        self, source: Source, record_of: Callable[[Record], Record | None]
+    ) -> Iterator[tuple[int, Record]]:
+        """(line, record); a record without an id gets its number."""
+        for number, (line, row) in enumerate(source.objects(self.inside), 1):
+            missing = [name for name in self.fields if name not in row]
+            if missing:
+                have = " and ".join(filter(None, [", ".join(self.fields[:-1]), self.fields[-1]]))
+                source.bad(
+                    line,
+                    f" has no {', '.join(map(repr, missing))}; take {self.take}, whose records have {have}.",
+                )
+                continue
+            try:
+                record = record_of(row)
+            except (LookupError, TypeError, ValueError, AttributeError):
+                source.bad(line, f" has fields of another form than {self.name}; take {self.take}.")
+                continue
+            if record is None:
+                continue
+            if not any(str(element.get("answer") or "").strip() for element in record["output"]):
+                source.bad(line, f" has no answer, as in a test set; take {self.take}.")
+            elif not in_latin_letters(str(record["input"])):
+                source.bad(
+                    line,
+                    f" is not in English, as {self.name} is; take {self.take}, or write your questions as JSON lines "
+                    "with question and answer.",
+                )
+            else:
+                yield line, {**record, "id": record.get("id") or str(number)}
+
+
+def record(
+    question: Any,
+    answers: Sequence[Any],
+    pages: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Record:
+    """A record in KILT's form. ``pages``: title → text of the gold pages, which are needed together; a page's id is its title."""
+    provenance = [
+        {"wikipedia_id": title, "title": title, **({"text": text} if text else {})}
+        for title, text in (pages or {}).items()
+    ]
+    output: list[Record] = [
+        {"answer": str(answer).strip()} for answer in answers if answer is not None
+    ]
+    if provenance:
+        output[:1] = [{**(output[0] if output else {}), "provenance": provenance}]
+    return {"input": question, "output": output, **{k: v for k, v in more.items() if v is not None}}
+
+
+def in_latin_letters(text: str) -> bool:
+    """Whether at least half of the letters of a text are Latin; a text without letters is taken for one.
+
+    >>> in_latin_letters("Who wrote 三体?"), in_latin_letters("谁写了三体?")
+    (True, False)
+    """
+    letters = [ord(letter) <= LAST_LATIN for letter in text if letter.isalpha()]
+    return 2 * sum(letters) >= len(letters)

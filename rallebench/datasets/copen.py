@@ -1,0 +1,88 @@
+"""COPEN's three tasks (Peng et al. 2022, arXiv:2211.04079), a JSON list each, as questions in our own words.
+
+Similarity (``csj``): ``query``, the similar entity ``y`` and the others ``n``; property (``cpj``): a ``text`` and whether it is
+true (``label``); context (``cic``): a ``sentence``, an ``entity`` and its concepts, of which ``my_label`` fits. The candidates are
+shuffled by a question's own text, so that they stand in one order always. The labels of COPEN's test sets are not published.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+
+from rallebench.core.sources import Source
+from rallebench.core.types import Example, digest
+from rallebench.datasets import DATASETS, Record
+from rallebench.datasets._published import PublishedSet, record
+
+CSJ = PublishedSet("COPEN", ("query", "y", "n"), "task1/iid/dev.json of COPEN")
+CPJ = PublishedSet("COPEN", ("text", "label"), "task2/iid/dev.json of COPEN", others=("sentence",))
+CIC = PublishedSet("COPEN", ("sentence", "entity", "label"), "task3/iid/dev.json of COPEN")
+TRUTH = {0: "false", 1: "true"}
+
+
+def _shuffled(names: Iterable[str], question: str) -> str:
+    order = sorted(dict.fromkeys(names))
+    random.Random(int(digest([question, order])[:16], 16)).shuffle(order)
+    return ", ".join(order)
+
+
+def _similarity(row: Record) -> Record:
+    query, answer = row["query"]["name"], row["y"]["name"]
+    candidates = _shuffled([answer, *(other["name"] for other in row["n"])], query)
+    question = f"Which of these is of the same kind as {query}: {candidates}?"
+    return record(question, [answer], environment="wiki", dataset="csj")
+
+
+def _property(row: Record) -> Record:
+    question = f"Is this statement true or false: {str(row['text']).strip()}"
+    label = TRUTH[row["label"]] if row["label"] is not None else None
+    return record(question, [label], environment="wiki", dataset="cpj")
+
+
+def _concept(row: Record) -> Record:
+    concepts = [path.split("_")[-1] for chain in row["label"] for path in chain]
+    entity, answer = row["entity"]["name"], row.get("my_label")
+    question = (
+        f'In the sentence "{str(row["sentence"]).strip()}", which concept fits {entity} best: '
+        f"{_shuffled(concepts, row['sentence'])}?"
+    )
+    return record(question, [answer and answer.split("_")[-1]], environment="wiki", dataset="cic")
+
+
+@DATASETS.register(
+    "copen-csj",
+    recognises=CSJ.recognises,
+    sample={
+        "dev.json": '[{"query": {"id": 1, "name": "Titan"}, "y": {"id": 2, "name": "Triton"}, "n": [{"id": 3, "name": "Ulm"}]},\n'
+        ' {"query": {"id": 4, "name": "Rhine"}, "y": {"id": 5, "name": "Danube"}, "n": [{"id": 6, "name": "Linz"}]}]\n'
+    },
+)
+def read_similarity(source: Source) -> Iterator[Example]:
+    """COPEN's conceptual similarity judgment (task1): which candidate is most like an entity."""
+    yield from CSJ.read(source, _similarity)
+
+
+@DATASETS.register(
+    "copen-cpj",
+    recognises=CPJ.recognises,
+    sample={
+        "dev.json": '[{"concept": "river", "text": "Rivers have beds.", "label": 1},\n {"concept": "moon", "text": "Moons are tea.", "label": 0}]\n'
+    },
+)
+def read_property(source: Source) -> Iterator[Example]:
+    """COPEN's conceptual property judgment (task2): whether a statement about a concept is true."""
+    yield from CPJ.read(source, _property)
+
+
+@DATASETS.register(
+    "copen-cic",
+    recognises=CIC.recognises,
+    sample={
+        "dev.json": '[{"sentence": "He rowed on the Danube.", "entity": {"id": 1, "name": "Danube"}, "label": [["Place", "Place_River"]], "my_label": "Place_River"},\n'
+        ' {"sentence": "He saw Titan.", "entity": {"id": 2, "name": "Titan"}, "label": [["Place", "Place_Moon"]], "my_label": "Place_Moon"}]\n'
+    },
+)
+def read_concept(source: Source) -> Iterator[Example]:
+    """COPEN's conceptualization in contexts (task3): the concept of an entity that fits its sentence."""
+    yield from CIC.read(source, _concept)

@@ -1,0 +1,32 @@
+"""KoLA's form (Yu et al. 2023, arXiv:2306.09296), of which R-Eval made its tasks 1-1, 1-2 and 2-1 to 2-3: a JSON object
+whose ``request_states`` hold a question and its references each. A question's number is its id; KoLA's ids repeat themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rallebench.core.sources import Source
+from rallebench.core.types import Example
+from rallebench.datasets import DATASETS, Record
+from rallebench.datasets._published import PublishedSet, record
+
+KOLA = PublishedSet(
+    "KoLA", ("instance",), "a file of KoLA's Sample_Data with answers", inside="request_states"
+)
+SAMPLE = """{"adapter_spec": {"instructions": ""}, "request_states": [
+ {"instance": {"input": {"text": "Which moon?"}, "references": [{"output": {"text": "Titan"}, "tags": ["correct"]}], "id": "id1"}},
+ {"instance": {"input": {"text": "Which sea?"}, "references": [{"output": {"text": "Black Sea"}, "tags": ["correct"]}], "id": "id1"}}]}
+"""
+
+
+def _record(row: Record) -> Record:
+    instance = row["instance"]
+    answers = [reference["output"]["text"] for reference in instance.get("references", ())]
+    return record(instance["input"]["text"], answers, environment="wiki")
+
+
+@DATASETS.register("kola", recognises=KOLA.recognises, sample={"1-1_sample.json": SAMPLE})
+def read_kola(source: Source) -> Iterator[Example]:
+    """KoLA's JSON object with request_states, as of R-Eval's tasks from KoLA."""
+    yield from KOLA.read(source, _record)

@@ -1,0 +1,41 @@
+"""MuSiQue (Trivedi et al. 2022, arXiv:2108.00573): JSON lines with ``id``, ``question``, ``answer``, ``answer_aliases``,
+``answerable`` and ``paragraphs`` (title, paragraph_text, is_supporting).
+
+Questions that are not answerable, of which MuSiQue-Full has one for each that is, are left out, as in R-Eval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rallebench.core.sources import Source
+from rallebench.core.types import Example
+from rallebench.datasets import DATASETS, Record
+from rallebench.datasets._published import PublishedSet, record
+
+MUSIQUE = PublishedSet("MuSiQue", ("id", "question", "paragraphs"), "musique_ans_v1.0_dev.jsonl")
+SAMPLE = """{"id": "2hop__1_2", "question": "Who discovered the largest moon of Saturn?", "answer": "Huygens", "answer_aliases": ["Christiaan Huygens"], "answerable": true, "question_decomposition": [], "paragraphs": [{"idx": 0, "title": "Saturn", "paragraph_text": "Titan is its largest moon.", "is_supporting": true}, {"idx": 1, "title": "Titan", "paragraph_text": "Huygens discovered it.", "is_supporting": true}]}
+{"id": "2hop__3_4", "question": "Which sea does the river of Ulm reach?", "answer": "Black Sea", "answer_aliases": [], "answerable": true, "question_decomposition": [], "paragraphs": [{"idx": 0, "title": "Danube", "paragraph_text": "It reaches the Black Sea.", "is_supporting": true}]}
+"""
+
+
+def _record(row: Record) -> Record | None:
+    if not row.get("answerable", True):
+        return None
+    pages: dict[str, str] = {}
+    for paragraph in row["paragraphs"]:
+        if paragraph.get("is_supporting"):
+            title = str(paragraph["title"])
+            pages[title] = "\n".join(filter(None, [pages.get(title), paragraph["paragraph_text"]]))
+    answers = [row.get("answer"), *row.get("answer_aliases", ())]
+    return record(
+        row["question"], answers, pages, id=row["id"], environment="wiki", dataset="musique"
+    )
+
+
+@DATASETS.register(
+    "musique", recognises=MUSIQUE.recognises, sample={"musique_ans_v1.0_dev.jsonl": SAMPLE}
+)
+def read_musique(source: Source) -> Iterator[Example]:
+    """MuSiQue's own JSON lines; aliases are accepted, and questions that are not answerable left out."""
+    yield from MUSIQUE.read(source, _record)

@@ -1,0 +1,84 @@
+"""Demonstrations drawn from the pool of a task's questions: those that are not asked, by the seed, as a workflow shows them.
+
+The file holds no steps, so they are made of its gold: the gold pages are searched one after another, as far as the file has
+their texts and the environment has a search, and the answer ends the episode.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rallebench.core.errors import Hint, UsageError
+from rallebench.core.types import Example, ToolSpec, digest
+from rallebench.workflows import Shot, ShotStep
+from rallebench.workflows.prompts import FINISH
+from rallebench.workspace.flows import Agent
+
+SEARCH = "Search"
+LONGEST = 600
+"""Characters of a page that a demonstration shows."""
+
+
+def drawn(
+    every: Sequence[Example], questions: Sequence[Example], number: int, seed: int, task: str
+) -> tuple[Example, ...]:
+    """So many questions of the pool that are not asked, the same for the same seed. Raises UsageError if there are fewer."""
+    if not number:
+        return ()
+    ids = {example.question.qid for example in questions}
+    rest = [example for example in every if example.question.qid not in ids]
+    if len(rest) < number:
+        raise UsageError(
+            f"demonstrations={number}: of the {len(every)} questions of {task} only {len(rest)} are not asked.",
+            hint=Hint("set", f"instances={max(1, len(every) - number)}"),
+        )
+    chosen = random.Random(int(digest([seed, task])[:16], 16))
+    return tuple(chosen.sample(rest, number))
+
+
+def with_shots(agent: Agent, examples: Sequence[Example]) -> Agent:
+    """The agent with these demonstrations in place of its workflow's own; unchanged without any."""
+    if not examples:
+        return agent
+    tools = agent.acting.make().tools if agent.acting else ()
+    shots = tuple(shot_of(example, tools) for example in examples)
+    return replace(agent, shots=shots, settings={**agent.settings, "shots": len(shots)})
+
+
+def shot_of(example: Example, tools: Sequence[ToolSpec] = ()) -> Shot:
+    """A question with its answer, and a step for each gold page that can be searched with these tools."""
+    answer = next(iter(example.gold.answers), "")
+    search = next((tool for tool in tools if tool.name == SEARCH), None)
+    pages = _pages(example) if search else []
+    steps = [
+        ShotStep(f"I need to find {title}.", SEARCH, title, {search.arguments[0]: title}, text)
+        for title, text in pages
+        if search
+    ]
+    ended = {"return_type": "give_answer", "final_answer": answer}
+    steps.append(ShotStep(f"So the answer is {answer}.", FINISH, answer, ended))
+    plan = [f"Search {title}." for title, _ in pages] + ["Finish with the answer."]
+    lines = [f"page = {SEARCH}({title!r})" for title, _ in pages] + [f"print({answer!r})"]
+    return Shot(
+        example.question.text,
+        answer,
+        tuple(steps),
+        " ".join(f"{number}. {step}" for number, step in enumerate(plan, 1)),
+        " ".join([*(text for _, text in pages), f"So the answer is {answer}."]),
+        "\n".join(lines),
+    )
+
+
+def _pages(example: Example) -> list[tuple[str, str]]:
+    """(title, beginning of its text) of the gold pages whose texts the record holds."""
+    outputs: Sequence[Any] = example.record.get("output") or ()
+    items = [item for output in outputs for item in output.get("provenance") or ()]
+    texts = {str(item["title"]): str(item["text"]) for item in items if item.get("text")}
+    return [(title, _beginning(" ".join(text.split()))) for title, text in texts.items()]
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …"

@@ -1,0 +1,169 @@
+"""A turn of a conversation and the sources of its answer, as HTML."""
+
+from __future__ import annotations
+
+import re
+
+from rallebench.core.types import Gold
+from rallebench.gui import figures, html
+from rallebench.gui.frame import Page
+from rallebench.gui.html import attributes, e
+from rallebench.gui.markdown import safe_markdown
+from rallebench.gui.places._steps import Place, article, price, requests, tokens
+from rallebench.services.citations import HOW, Citation
+from rallebench.services.conversations import Talk, Turn
+
+_OPEN, _CLOSE = "\ue000", "\ue001"
+"""Stand around the number of a citation until the answer is HTML; they are nobody's characters."""
+_MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
+
+
+def turns_html(page: Page, talk: Talk) -> str:
+    """The open branch of a conversation."""
+    if not talk.turns:
+        return html.empty("Ask the chain something. Its sources appear beside the answer.")
+    return "".join(turn_html(page, talk, turn) for turn in talk.path)
+
+
+def turn_html(page: Page, talk: Talk, turn: Turn) -> str:
+    """A turn: question, what was searched for, answer with its citations, steps, buttons."""
+    answer, end = "", ""
+    if turn.state == "done":
+        answer, end = answer_html(turn), remark(talk, turn)
+    elif turn.answer:
+        answer = safe_markdown(turn.answer)
+    elif turn.state == "running":
+        answer = f'<span class="note">{e(turn.activity)}</span>'
+    if turn.state == "failed":
+        end = html.problem(turn.error)
+    elif turn.state == "stopped":
+        end = html.note("Stopped by you.")
+    over = turn.state != "running"
+    steps = steps_fold(page, turn) if over and (turn.steps or turn.rewriting) else ""
+    return (
+        f'<section class="turn" id="t{turn.number}"><h4 dir="auto">{e(turn.question)}</h4>{searched(turn)}'
+        f'<div class="said" dir="auto">{answer}</div>{end}{steps}<div class="row">{buttons(talk, turn)}</div></section>'
+    )
+
+
+def searched(turn: Turn) -> str:
+    """What was searched for where that is not the question as it was typed."""
+    if turn.rewriting is None or turn.standalone == turn.question:
+        return ""
+    return f'<p class="note searched">Searched for: <q dir="auto">{e(turn.standalone)}</q></p>'
+
+
+def buttons(talk: Talk, turn: Turn) -> str:
+    """What can be done with a turn, and the way to its other branches."""
+    number = turn.number
+    row = branches(talk, turn) + html.button("Sources", "chat.sources", kind="quiet", index=number)
+    if turn.state == "running":
+        return row
+    row += html.button("Regenerate", "chat.regenerate", kind="quiet", index=number)
+    row += html.button("Edit", "chat.edit", kind="quiet", index=number)
+    row += html.button("Open in Build", "chat.open_in_build", kind="quiet", index=number)
+    return row + html.button("Save to a dataset", "chat.keep", kind="quiet", index=number)
+
+
+def branches(talk: Talk, turn: Turn) -> str:
+    """ "2 of 3" with the ways to the branch before and after, "" for one branch."""
+    others = talk.branches(turn)
+    if len(others) < 2:
+        return ""
+    at, parts = others.index(turn), ""
+    for to, sign, label in ((at - 1, "‹", "Earlier branch"), (at + 1, "›", "Later branch")):
+        off = not 0 <= to < len(others) or talk.is_busy
+        data = attributes(do="chat.branch", index=others[max(0, min(to, len(others) - 1))].number)
+        more = ' disabled aria-disabled="true"' if off else ""
+        arrow = f'<button type="button" class="quiet" aria-label="{label}" title="{label}"{data}{more}>{sign}</button>'
+        parts += arrow if parts else f'{arrow}<span class="note">{at + 1} of {len(others)}</span>'
+    return (
+        f'<span class="branches" role="group" aria-label="Branches of this question">{parts}</span>'
+    )
+
+
+def answer_html(turn: Turn) -> str:
+    """The answer with a mark behind each sentence that a passage supports."""
+    text, listed = "", list[Citation]()
+    for sentence in turn.cited:
+        plain = re.sub(f"[{_OPEN}{_CLOSE}]", "", sentence.text)
+        words = plain.rstrip()
+        marks = ""
+        for citation in sentence.citations:
+            marks += f"{_OPEN}{len(listed)}{_CLOSE}"
+            listed.append(citation)
+        text += f"{words}{marks}{plain[len(words) :]}"
+
+    def button(match: re.Match[str]) -> str:
+        citation = listed[int(match[1])]
+        title = turn.sources[citation.number - 1].passage.title
+        about = f"Source {citation.number}, {title}: {HOW[citation.how]}. Show the passage"
+        data = attributes(do="chat.sources", index=turn.number, cite=int(match[1]))
+        return f'<button type="button" class="cite {citation.how}" id="c{turn.number}-{match[1]}" title="{e(about)}" aria-label="{e(about)}"{data}>[{citation.number}]</button>'
+
+    return _MARK.sub(button, safe_markdown(text))
+
+
+def remark(talk: Talk, turn: Turn) -> str:
+    """What the reader of an answer must know of it: whether it is empty, new, and supported."""
+    if not turn.answer.strip():
+        return html.note("The answer is empty.")
+    words = []
+    sentences = [sentence for sentence in turn.cited if sentence.text.strip()]
+    unmarked = sum(not sentence.citations for sentence in sentences)
+    if turn.sources and unmarked == len(sentences):
+        words.append("No passage holds the words of this answer.")
+    elif turn.sources and unmarked:
+        words.append("No passage holds the words of the sentences without a mark.")
+    if talk.repeats(turn):
+        words.append("This is the same answer as before.")
+    return html.note(" ".join(words))
+
+
+def steps_fold(page: Page, turn: Turn) -> str:
+    """The steps of a turn, with what they took; the rewriting of the question is the first."""
+    prices = page.workbench.models.prices()
+    steps = ((turn.rewriting,) if turn.rewriting else ()) + turn.steps
+    facts = html.dotted(
+        figures.duration(sum(step.seconds for step in steps)),
+        tokens(steps[-1]),
+        f"price {price(steps, prices)}",
+        f"{len(turn.sources)} sources",
+    )
+    first = "Rewritten question" if turn.rewriting else ""
+    inside = requests(steps, Gold(), prices, first)
+    return html.fold("Steps", inside, gist=facts, id=f"turn-{turn.number}")
+
+
+def sources_html(turn: Turn | None, cite: int | None = None) -> str:
+    """The sources of an answer with what it cites of them; the chosen citation first in sight, its span marked."""
+    if turn is None or (turn.state == "running" and not turn.sources):
+        return html.empty("The sources of an answer appear here.")
+    citations = [citation for sentence in turn.cited for citation in sentence.citations]
+    chosen = citations[cite] if cite is not None and 0 <= cite < len(citations) else None
+    rows = ""
+    for number, hit in enumerate(turn.sources, 1):
+        marks: list[Place] = []
+        for citation in [chosen] if chosen else citations:
+            if citation.number == number and citation.place:
+                marks.append((citation.place[0], "", citation.place[1]))
+        kinds = "" if chosen is None else "cited" if chosen.number == number else "far"
+        rows += article(number, hit, marks, kinds=kinds)
+    head = html.heading("Sources", f"of “{cut(turn.question)}”", first=True)
+    return head + status(turn, chosen) + (rows or html.empty("No passage stood in the prompt."))
+
+
+def cut(question: str) -> str:
+    """The beginning of a question."""
+    return question if len(question) <= 60 else f"{question[:58].rstrip()} …"
+
+
+def status(turn: Turn, chosen: Citation | None) -> str:
+    """How the chosen passage supports its sentence, with the span; read aloud when it is chosen."""
+    words = ""
+    if chosen is not None:
+        passage = turn.sources[chosen.number - 1].passage
+        span = passage.text[slice(*chosen.place)] if chosen.place else ""
+        quoted = f": “{span}”" if span else ""
+        words = f"[{chosen.number}] {passage.title or passage.doc_id}: {HOW[chosen.how]}{quoted}"
+    return f'<p class="note" role="status" dir="auto">{e(words)}</p>'

@@ -1,0 +1,164 @@
+"""Which passages support an answer, sentence by sentence: what was quoted, what the model cites, what has the same words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from rallebench.core.text import CJK_CHARACTER, sentences, tokenize
+from rallebench.core.types import Hit
+from rallebench.reader import sentence_read
+from rallebench.reader.text import FUNCTION_WORDS, stem
+from rallebench.services.steps import spans
+
+How = Literal["quoted", "read", "same", "cited", "similar"]
+
+HOW: dict[How, str] = {
+    "quoted": "the reader copied these words from it",
+    "read": "the reader judged by this sentence",
+    "same": "it holds the same words",
+    "cited": "the model cites it",
+    "similar": "its words are the closest; the model does not cite it",
+}
+"""How a passage supports a sentence, in words."""
+
+MOST = 3
+"""Passages that are cited for words that many hold."""
+SUPPORT, LEAST = 0.6, 3
+"""The share of a sentence's telling words that a passage must hold, and how many they must be at least."""
+LONGEST = 400
+"""Characters. A longer sentence is not looked for word for word."""
+
+_MARK = re.compile(r"\s?[\[【](\d{1,2}(?:\s*[,，、;–-]\s*\d{1,2})*)[\]】](?!\()")
+_BEHIND = re.compile(r"([.!?。！？]+[\"'”’)\]」』]*)((?:\s*[\[【]\d[\d\s,，、;–-]*[\]】](?!\())+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """``number``: of the passage, from 1. ``place``: the span of its text that supports the sentence, None for the whole."""
+
+    number: int
+    how: How
+    place: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CitedSentence:
+    """A sentence of an answer with the space behind it, without the marks that the model wrote."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+
+
+def cited(
+    answer: str, hits: Sequence[Hit], note: str = "", *, copies: bool = False
+) -> tuple[CitedSentence, ...]:
+    """The sentences of an answer, which join to it, with the passages that support them; none where no passage does.
+
+    ``note``: of the reply; that of a reader which ``copies`` names the sentence that it read.
+    """
+    whole = answer.strip()
+    if copies and len(whole) <= LONGEST and (places := _places(whole, hits)):
+        return (CitedSentence(answer, (_read(places, hits, note),)),)
+    if copies and (places := _places(sentence_read(note), hits)) and len(sentences(whole)) == 1:
+        number, *place = places[0]
+        return (CitedSentence(answer, (Citation(number, "read", (place[0], place[1])),)),)
+    moved = _BEHIND.sub(lambda match: f"{match[2]}{match[1]}", answer)
+    parts = [_cited(text, hits) for text in sentences(moved)]
+    if not copies:
+        return tuple(parts)
+    quoted = (
+        replace(part, citations=tuple(replace(c, how="quoted") for c in part.citations[:1]))
+        if all(citation.how == "same" for citation in part.citations)
+        else replace(part, citations=())
+        for part in parts
+    )
+    return tuple(quoted)
+
+
+def _cited(text: str, hits: Sequence[Hit]) -> CitedSentence:
+    """A sentence with its citations."""
+    numbers: list[int] = []
+
+    def taken(match: re.Match[str]) -> str:
+        named = _numbers(match[1])
+        if not all(1 <= number <= len(hits) for number in named):
+            return match[0]  # it names no passage
+        numbers.extend(named)
+        return ""
+
+    plain = _MARK.sub(taken, text)
+    if numbers:
+        places = ((n, _support(plain, hits[n - 1], 1)[1]) for n in dict.fromkeys(numbers))
+        return CitedSentence(plain, tuple(Citation(n, "cited", place) for n, place in places))
+    core = plain.strip().rstrip(".!?。！？")
+    if places_of_words := _places(core, hits) if 1 < len(core) <= LONGEST else []:
+        first = {n: (start, end) for n, start, end in reversed(places_of_words)}
+        return CitedSentence(
+            plain, tuple(Citation(n, "same", first[n]) for n in sorted(first)[:MOST])
+        )
+    scores = [(*_support(plain, hit), -n) for n, hit in enumerate(hits, 1)]
+    score, place, n = max(scores, key=lambda score: (score[0], score[2]), default=(0.0, None, 0))
+    return CitedSentence(plain, (Citation(-n, "similar", place),) if score >= SUPPORT else ())
+
+
+def _numbers(mark: str) -> list[int]:
+    """The numbers of a mark; a range is all of its numbers.
+
+    >>> _numbers("1, 3-5")
+    [1, 3, 4, 5]
+    """
+    numbers: list[int] = []
+    for part in re.split(r"[,，、;]", mark):
+        ends = [int(end) for end in re.split(r"[–-]", part)]
+        numbers += range(ends[0], ends[-1] + 1)
+    return numbers
+
+
+def _places(words: str, hits: Sequence[Hit]) -> list[tuple[int, int, int]]:
+    """(number of the passage, start, end) of all places that hold the words."""
+    return [
+        (number, start, end)
+        for number, hit in enumerate(hits, 1)
+        for start, end in spans(hit.passage.text, (words,))
+    ]
+
+
+def _read(places: Sequence[tuple[int, int, int]], hits: Sequence[Hit], note: str) -> Citation:
+    """The place that the reader copied: in the sentence that its note names, else the first."""
+    sentence = sentence_read(note)
+    for number, start, end in places:
+        around = spans(hits[number - 1].passage.text, (sentence,)) if sentence else []
+        if any(first <= start and end <= last for first, last in around):
+            return Citation(number, "quoted", (start, end))
+    number, start, end = places[0]
+    return Citation(number, "quoted", (start, end))
+
+
+def _telling(text: str) -> set[str]:
+    """The words of a text that say what it is about, by their stems; of Chinese the pairs of characters."""
+    words = (word for word in tokenize(text) if word not in FUNCTION_WORDS)
+    return {word if CJK_CHARACTER.match(word) else stem(word) for word in words}
+
+
+def _support(sentence: str, hit: Hit, least: int = LEAST) -> tuple[float, tuple[int, int] | None]:
+    """(share of the sentence's telling words that a place of the passage holds, that place): a sentence, or two in a row.
+
+    The title counts, too. 0 without ``least`` of them, and where a number of the sentence is not there.
+    """
+    telling = _telling(sentence)
+    numbers = {word for word in telling if any(letter.isdigit() for letter in word)}
+    title, parts = _telling(hit.passage.title), sentences(hit.passage.text)
+    best: tuple[float, tuple[int, int] | None] = (0.0, None)
+    ends = [sum(map(len, parts[: i + 1])) for i in range(len(parts))]
+    for count in (1, 2):
+        for first in range(len(parts) - count + 1):
+            text = "".join(parts[first : first + count])
+            held = telling & (_telling(text) | title)
+            share = len(held) / len(telling) if telling else 0.0
+            if len(held) >= least and numbers <= held and share > best[0]:
+                start = ends[first] - len(parts[first])
+                best = share, (start, start + len(text.rstrip()))
+    return best

@@ -1,0 +1,197 @@
+"""Conversations: turns with their answers, regenerated and edited without losing what was there before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rallebench.chains.conversation import reads_history, standalone
+from rallebench.core.errors import UsageError
+from rallebench.core.stopping import Stop
+from rallebench.core.types import Chain, Episode, Hit, Message, Question, Retrieve, Step
+from rallebench.engine.single import Delta, Event, StepDone, StepStarted
+from rallebench.services.asking import REWRITING, Asking
+from rallebench.services.citations import CitedSentence, cited
+from rallebench.services.steps import sources
+
+HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
+"""How much of a conversation a chain is given: about 2,000 tokens, so small models keep room to answer."""
+
+State = Literal["running", "done", "stopped", "failed"]
+
+
+@dataclass(eq=False)
+class Turn:
+    """A question and its answer so far. ``number``: in its conversation, from 0; ``before``: the turn that it follows.
+
+    ``rewriting``: the step that put the question so that it stands alone; ``steps``: those of the chain's actions.
+    ``hang_up``: of the thread that answers.
+    """
+
+    chain: Chain
+    question: str
+    history: tuple[Message, ...] = ()
+    number: int = 0
+    before: Turn | None = None
+    answer: str = ""
+    rewriting: Step | None = None
+    steps: tuple[Step, ...] = ()
+    episode: Episode | None = None
+    error: str = ""
+    activity: str = "Starting …"
+    state: State = "running"
+    copies: bool = False
+    hang_up: Stop = field(default_factory=Stop)
+
+    def take(self, event: Event) -> str:
+        """Take over what happened; returns what was added to the answer."""
+        before = self.answer
+        if isinstance(event, StepStarted):
+            self.activity = activity(event)
+        elif isinstance(event, Delta):
+            self.answer += event.text if event.index == answering(self.chain) else ""
+        elif isinstance(event, StepDone):
+            if event.index == REWRITING:
+                self.rewriting = event.step
+            else:
+                self.steps = (*self.steps, event.step)
+        else:
+            self.episode, self.error = event, event.error
+            self.state = "failed" if event.error else "done"
+            self.answer = event.answer or self.answer
+        return self.answer[len(before) :] if self.answer.startswith(before) else ""
+
+    @property
+    def standalone(self) -> str:
+        """The question as it was searched for and answered."""
+        if self.rewriting is None:
+            return self.question
+        question = Question("", self.question, history=self.history)
+        return standalone(question, self.rewriting.reply.text)
+
+    @property
+    def sources(self) -> list[Hit]:
+        """The passages that stood in the prompt of the answer."""
+        return sources(self.standalone, self.steps)
+
+    @property
+    def cited(self) -> tuple[CitedSentence, ...]:
+        """The sentences of the answer, each with the passages that support it."""
+        note = self.steps[-1].reply.note if self.steps else ""
+        return cited(self.answer, self.sources, note, copies=self.copies)
+
+    @property
+    def in_build(self) -> tuple[Question, tuple[Step, ...]]:
+        """The question as One question asks it, and its steps: a chain that reads the earlier turns is given them."""
+        history = self.history if reads_history(self.chain) else ()
+        return Question("custom", self.standalone, history=history), self.steps
+
+
+def answering(chain: Chain) -> int | None:
+    """The index of the action whose text is the answer while it is written; None if that is not known."""
+    actions = chain.actions
+    end = next((i for i, action in enumerate(actions) if not action.template), len(actions)) - 1
+    return end if end >= 0 and actions[end].kind == "generate" else None
+
+
+def activity(event: StepStarted) -> str:
+    """What a step does, in a few words."""
+    if event.index == REWRITING:
+        return "Rewriting the question …"
+    return "Searching …" if isinstance(event.request, Retrieve) else "Asking the model …"
+
+
+@dataclass(eq=False)
+class Talk:
+    """Turns that form a tree: a question that is asked again, or edited, begins a branch beside the earlier one.
+
+    ``turns``: all of them as they were asked; ``last``: the last turn of the branch that is open.
+    """
+
+    turns: list[Turn] = field(default_factory=list)
+    last: Turn | None = None
+    began: float = field(default_factory=time.time)
+
+    @property
+    def path(self) -> tuple[Turn, ...]:
+        """The open branch from its first turn."""
+        return _path(self.last)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is being written."""
+        return any(turn.state == "running" for turn in self.turns)
+
+    def turn(self, number: int) -> Turn:
+        """A turn by its number. Raises UsageError."""
+        if not 0 <= number < len(self.turns):
+            raise UsageError("The conversation has no such turn; reload the page.")
+        return self.turns[number]
+
+    def ask(self, asking: Asking, chain: Chain, question: str, before: Turn | None) -> Turn:
+        """Begin a turn after ``before``, which opens its branch. Raises UsageError while another is being answered."""
+        if not question.strip():
+            raise UsageError("There is no question; type one.")
+        if self.is_busy:
+            raise UsageError("The last question is still being answered; wait for it, or stop it.")
+        turn = Turn(chain, question.strip(), history(_path(before)), len(self.turns), before)
+        turn.copies = bool(chain.llms) and asking.copies(chain.llms[-1])
+        self.turns.append(turn)
+        self.last = turn
+        return turn
+
+    def branches(self, turn: Turn) -> list[Turn]:
+        """The turns that stand at the same place, this one among them, the oldest first."""
+        return [other for other in self.turns if other.before is turn.before]
+
+    def show(self, turn: Turn) -> None:
+        """Open the branch of a turn, to its newest end."""
+        self.last = turn
+        while following := [other for other in self.turns if other.before is self.last]:
+            self.last = following[-1]
+
+    def stop(self) -> None:
+        """Stop the answer that is being written; what has come stays."""
+        for turn in self.turns:
+            if turn.state == "running":
+                turn.state = "stopped"
+                turn.hang_up.set()
+
+    def repeats(self, turn: Turn) -> bool:
+        """Whether an earlier branch has the same answer to the same question."""
+        return bool(turn.answer) and any(
+            (other.question, other.answer) == (turn.question, turn.answer)
+            for other in self.branches(turn)
+            if other.number < turn.number
+        )
+
+
+def _path(turn: Turn | None) -> tuple[Turn, ...]:
+    """The turns up to this one, the first one first."""
+    path: list[Turn] = []
+    while turn is not None:
+        path.insert(0, turn)
+        turn = turn.before
+    return tuple(path)
+
+
+def history(turns: Sequence[Turn]) -> tuple[Message, ...]:
+    """The earlier turns that the next one is given: answered ones, the oldest dropped, long texts cut."""
+    messages: list[Message] = []
+    room = HISTORY_CHARACTERS
+    answered = [turn for turn in turns if turn.state == "done" and turn.answer.strip()]
+    for turn in reversed(answered[-HISTORY_TURNS:]):
+        pair = [Message("user", _cut(turn.question)), Message("assistant", _cut(turn.answer))]
+        room -= sum(len(message.content) for message in pair)
+        if room < 0:
+            break
+        messages = pair + messages
+    return tuple(messages)
+
+
+def _cut(text: str) -> str:
+    """The text, its end left out if it is long."""
+    text = text.strip()
+    return text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 2]} …"

@@ -1,0 +1,258 @@
+"""Chat: turns, what was searched for, citations, branches, and the ways to Build and to a dataset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Loopback, hang
+from page_views import texts
+from small_workspace import make_workspace, read_lines, scripted
+
+from rallebench.core.entries import LLMEntry
+from rallebench.core.errors import Hint, UsageError
+from rallebench.core.files import read_json, write_json
+from rallebench.gui.frame import Page
+from rallebench.gui.places._bench import Bench
+from rallebench.services.workbench import Workbench
+
+FIELDS: dict[str, Any] = {
+    "count": "2",
+    "name": "read",
+    "about": "",
+    "a0_kind": "retrieve",
+    "a0_target": "tiny",
+    "a0_k": "2",
+    "a0_template": "{question}",
+    "a0_dialect": "fstring",
+    "a1_kind": "generate",
+    "a1_target": "writer",
+    "a1_template": "Passages: {response[0]}\nQuestion: {question}\nAnswer:",
+    "a1_dialect": "fstring",
+}
+MOON, SECOND = "Which moon of Saturn has a thick atmosphere?", "Who discovered it?"
+REWRITTEN = "Who discovered Titan?"
+REPLIES = {
+    f"Last question: {SECOND}": REWRITTEN,
+    f"Question: {SECOND[:-1]} first": "Nobody",
+    REWRITTEN: "Titan was discovered by Huygens in 1655. I like cheese.",
+    "Saturn": "Titan",
+}
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Page]:
+    folder = make_workspace(tmp_path)
+    models = {**read_json(folder / "llms.json"), **scripted({"writer": {"replies": REPLIES}})}
+    write_json(folder / "llms.json", models)
+    bench = Workbench(folder)
+    page = Page(bench)
+    page.open("build/one?set=tiny-qa&chain=read")
+    page.call("build.edit", FIELDS)
+    yield page
+    bench.close()
+
+
+def bench(page: Page) -> Bench:
+    return page.session("w")["build"]  # type: ignore[no-any-return]
+
+
+def sent(page: Page, *questions: str) -> str:
+    """The turns after these questions."""
+    html = ""
+    for text in questions:
+        html = page.call("chat.send", {"text": text})["#turns"]
+    return html
+
+
+def labels(html: str) -> list[str]:
+    """What a screen reader says of the marks."""
+    return re.findall(r'<button[^>]*class="cite[^>]*aria-label="([^"]*)"', html)
+
+
+def test_a_follow_up_shows_what_was_searched_for_and_the_rewriting_is_a_step(opened: Page) -> None:
+    first = sent(opened, MOON)
+    assert "Searched for" not in first and "Rewritten question" not in first
+    html = sent(opened, SECOND)
+    assert f"Searched for: {REWRITTEN}" in texts(html)
+    assert "1 Rewritten question" in texts(html) and "Last question: Who discovered it?" in html
+    about = texts(opened.open("build/chat")["#v-build-chat"])
+    assert "writer rewrites a follow-up question so that it stands alone." in about
+
+
+def test_a_stopped_turn_lets_go_of_a_server_that_hangs(opened: Page) -> None:
+    with Loopback(hang(60)) as server:
+        settings = {"base_url": server.url, "model": "m"}
+        far = LLMEntry(backend="openai_compatible", settings=settings)
+        opened.workbench.workspace.save_llm("far", far)
+        opened.call("build.edit", {**FIELDS, "a1_target": "far"})
+        opened.act({"action": "chat.send", "window": "w", "data": {"text": MOON}})
+        assert server.until(lambda: bool(server.bodies), 10)
+        assert "Stopped by you" in opened.call("chat.stop")["#turns"]
+        assert opened.workbench.models.leases.wait(5)
+    assert "Stopped by you" in opened.open("build/chat")["#v-build-chat"]
+
+
+def test_marks_stand_beside_the_sentences_that_a_passage_supports(opened: Page) -> None:
+    html = sent(opened, MOON, SECOND)
+    words = texts(html)
+    assert "in 1655. [1] I like cheese." in words, "the second sentence has no support"
+    assert "No passage holds the words of the sentences without a mark." in words
+    assert "Source 1, Titan (moon): it holds the same words. Show the passage" in labels(html)
+    assert "its words are the closest" in labels(html)[-1]
+
+
+def test_a_mark_shows_its_passage_with_the_span(opened: Page) -> None:
+    sent(opened, MOON, SECOND)
+    patch = opened.call("chat.sources", {"index": "0", "cite": "0"})
+    side = patch["#chat-side"]
+    assert (
+        "<mark" in side
+        and side.count('class="p cited"') == 1
+        and patch["event"]["name"] == "rb-cited"
+    )
+    status = re.search(r'role="status"[^>]*>([^<]*)<', side)
+    assert status and status[1].startswith("[1] ") and status[1].endswith(": “Titan”")
+    whole = opened.call("chat.sources", {"index": "1"})["#chat-side"]
+    assert "cited" not in whole and "<mark" in whole
+    with pytest.raises(UsageError, match="no such turn"):
+        opened.call("chat.sources", {"index": "9"})
+
+
+def test_with_the_embedded_reader_chat_says_that_it_quotes(opened: Page) -> None:
+    opened.call("build.edit", {**FIELDS, "a1_target": "extractive-reader"})
+    words = texts(opened.open("build/chat")["#v-build-chat"])
+    assert "extractive-reader quotes: it copies a few words from the passages or declines" in words
+    assert "with the names of the questions before it" in words
+
+
+def test_a_chain_that_reads_the_history_is_given_it(opened: Page) -> None:
+    opened.call(
+        "build.edit", {**FIELDS, "a1_target": "echo", "a1_template": "{history} {question}"}
+    )
+    html = sent(opened, "Which moon?", "And whose?")
+    assert "User: Which moon?" in html and "Searched for" not in html
+    drawn = opened.open("build/chat")["#v-build-chat"]
+    assert "reads the earlier turns by {history}" in texts(drawn) and "2 turns" in drawn
+    opened.call("chat.open_in_build", {"index": "1"})
+    assert bench(opened).question == "And whose?"
+    patch = opened.call("build.show_prompt", {**read_fields(opened), "index": "1"})
+    assert "User: Which moon?" in patch["#out-1"], "One question is given the earlier turns, too"
+    opened.call("build.pick", {"id": "q2"})
+    assert bench(opened).earlier == ()
+
+
+def read_fields(page: Page) -> dict[str, Any]:
+    return {**FIELDS, "a1_target": "echo", "a1_template": "{history} {question}"}
+
+
+def test_conversations_are_listed_and_chosen(opened: Page) -> None:
+    sent(opened, MOON)
+    opened.call("chat.new")
+    assert "New conversation" in opened.open("build/chat")["#v-build-chat"]
+    assert MOON in opened.call("chat.choose", {"index": "1"})["#v-build-chat"]
+
+
+def test_a_regenerated_answer_is_a_branch_and_says_when_it_is_the_same(opened: Page) -> None:
+    sent(opened, MOON, SECOND)
+    html = opened.call("chat.regenerate", {"index": "0"})["#turns"]
+    assert "This is the same answer as before." in html and "2 of 2" in html
+    assert SECOND not in html, "what came after is in the other branch"
+    html = opened.call("chat.branch", {"index": "0"})["#turns"]
+    assert "1 of 2" in html and SECOND in html and "same answer" not in html
+
+
+def test_an_edited_question_is_asked_in_its_place(opened: Page) -> None:
+    sent(opened, MOON, SECOND)
+    asks = opened.call("chat.edit", {"index": "1"})["dialog"]
+    assert SECOND in asks and "stay as a branch" in asks
+    patch = opened.call("chat.resend", {"index": "1", "edited": "Which moon has Saturn?"})
+    assert patch["dialog"] == "" and "Which moon has Saturn?" in patch["#turns"]
+    assert SECOND not in patch["#turns"] and "2 of 2" in patch["#turns"]
+    with pytest.raises(UsageError, match="no question"):
+        opened.call("chat.resend", {"index": "1", "edited": " "})
+
+
+def test_a_turn_opens_in_build_with_its_steps(opened: Page) -> None:
+    sent(opened, MOON, SECOND)
+    mine = {**FIELDS, "a0_k": "1"}
+    opened.call("build.edit", mine)
+    patch = opened.call("chat.open_in_build", {"index": "1"})
+    assert patch["go"].startswith("#/build/one?set=tiny-qa&q=Who%20discovered%20Titan")
+    assert "Undo returns to yours" in patch["say"]
+    asked = opened.workbench.models.backends.llms["writer"].calls  # type: ignore[attr-defined]
+    view = opened.open(patch["go"])["#v-build-one"]
+    assert REWRITTEN in view and "discovered by Huygens in 1655" in texts(view)
+    assert opened.workbench.models.backends.llms["writer"].calls == asked  # type: ignore[attr-defined]
+    assert bench(opened).chain.actions[0].k == 2 and len(bench(opened).steps) == 2
+    assert bench(opened).stale_from is None
+    opened.call("build.undo")
+    assert bench(opened).chain.actions[0].k == 1
+
+
+def test_a_question_is_saved_with_its_corrected_answer(opened: Page) -> None:
+    sent(opened, MOON, SECOND)
+    asks = opened.call("chat.keep", {"index": "1"})["dialog"]
+    assert REWRITTEN in asks and 'value="tiny-qa"' in asks
+    assert re.search(r'value="p5" checked', asks), "the cited page is ticked"
+    fields = {
+        "index": "1",
+        "dataset": "mine",
+        "question": REWRITTEN,
+        "answers": "Christiaan Huygens\nHuygens",
+        "page": ["p5"],
+    }
+    patch = opened.call("chat.save", fields)
+    assert patch["dialog"] == "" and patch["say"] == "Saved in mine, which holds 1 question now."
+    (row,) = read_lines(opened.workbench.workspace.path / "datasets" / "mine.jsonl")
+    assert row["input"] == REWRITTEN and row["id"] == "chat-1"
+    assert row["output"][0]["provenance"] == [{"wikipedia_id": "p5", "title": "Christiaan Huygens"}]
+    assert [answer["answer"] for answer in row["output"]] == ["Christiaan Huygens", "Huygens"]
+    assert 'value="mine"' in opened.call("chat.keep", {"index": "0"})["dialog"]
+    with pytest.raises(UsageError, match="holds this question already"):
+        opened.call("chat.save", fields)
+
+
+def test_a_turn_that_fails_keeps_its_question(opened: Page) -> None:
+    opened.call("build.edit", {**FIELDS, "a1_target": "mute"})
+    html = sent(opened, "Which moon of Saturn?")
+    assert "Which moon of Saturn?" in html and 'class="problem"' in html
+    opened.call("build.edit", FIELDS)
+    html = opened.call("chat.regenerate", {"index": "0"})["#turns"]
+    assert "Titan" in html and "2 of 2" in html
+    with pytest.raises(UsageError, match="no question"):
+        opened.call("chat.send", {"text": " "})
+
+
+def test_a_turn_that_fails_names_the_mend(opened: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Iterator[Any]:
+        raise UsageError("The index 'tiny' is not loaded", hint=Hint("load"))
+        yield
+
+    monkeypatch.setattr(opened.workbench.asking, "chat", refuse)
+    words = texts(sent(opened, "Which moon?"))
+    assert "The index &#x27;tiny&#x27; is not loaded; load it in Models." in words
+
+
+def test_the_answer_cannot_smuggle_marks_or_html(opened: Page) -> None:
+    template = "{question} {response[0]}"
+    opened.call("build.edit", {**FIELDS, "a1_target": "echo", "a1_template": template})
+    html = sent(opened, "Titan \ue0007\ue001 <b onclick=x>moon</b> [2].")
+    said = html.partition('class="said"')[2].partition("<details")[0]
+    assert "&lt;b onclick=x&gt;" in said and "<b onclick" not in said
+    assert "\ue000" not in said and "Titan 7" in said
+    assert labels(said)[0].startswith("Source 2, "), "a mark that the model wrote"
+
+
+def test_a_refused_question_leaves_the_running_answer_alone(opened: Page) -> None:
+    begun = opened.handle({"action": "chat.send", "data": {"text": MOON}, "window": "w"})
+    assert isinstance(begun, Iterator) and MOON in next(begun)["#v-build-chat"]
+    refused = opened.act({"action": "chat.send", "data": {"text": "Another?"}, "window": "w"})
+    assert "stream" not in refused and "is still being answered" in refused["problem"]
+    last: dict[str, Any] = {}
+    for patch in begun:
+        last |= patch
+    assert "Titan" in texts(last["#turns"]) and "Send" in last["#chat-buttons"]
