@@ -73,7 +73,18 @@ def paired_table(
 
 
 def _row(label: str, name: str, pair: PairedComparison, unit: float) -> tuple[Any, ...]:
-    ends = (None if x is None else unit * x for x in (pair.difference, pair.low, pair.high))
+    value, low, high = (
+        None if x is None else unit * x for x in (pair.difference, pair.low, pair.high)
+    )
     verdict = "" if pair.corrected is None else "yes" if pair.significant else "no"
     p = pair.note or pair.corrected
-    return (label, name, Mean(*ends, pair.n), p, verdict, pair.wins, pair.ties, pair.losses)
+    return (
+        label,
+        name,
+        Mean(value, low, high, pair.n),
+        p,
+        verdict,
+        pair.wins,
+        pair.ties,
+        pair.losses,
+    )

@@ -142,7 +142,8 @@ def own_rows(
 
 def counts(workbench: Workbench) -> dict[str, int]:
     """Reference → the number of our experiments that stand beside the table."""
-    store, experiments = workbench.experiments.store, {}
+    store = workbench.experiments.store
+    experiments: dict[str, set[str]] = {}
     for name in store.names():
         with suppress(RalleError, LookupError, TypeError, ValueError):
             for row in rows_of(store.open(name).report or {}):

@@ -139,17 +139,19 @@ def _chain(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain | 
         if name not in copy:
             return None
         copy.read(name)  # raises BadFileError for a file that is missing
-        return workspace.chain(str(copy.path(name)))
+        theirs: Chain = workspace.chain(str(copy.path(name)))
+        return theirs
     written = kilt_set.chains.get(mode)
     if written is None:
         return None
     linking = kilt_set.task == "linking"
     if linking and mode == "retrieve" and request.settings["rewrite"]:
         search = workspace.chain("rewrite-el").actions[0]
-        plain = workspace.chain(written)
+        plain: Chain = workspace.chain(written)
         return replace(plain, name="retrieve-only-rewrite-el", actions=(search,))
     original = request.settings["compat"] == "original" and written == "rewrite-el-titles"
-    return workspace.chain("rewrite-el" if original else written)
+    ours: Chain = workspace.chain("rewrite-el" if original else written)
+    return ours
 
 
 def ralle_copy(request: ExperimentRequest) -> OriginalCopy | None:

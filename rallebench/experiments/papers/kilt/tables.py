@@ -141,8 +141,8 @@ def own_rows(
             rows.append(own_row(table, f"{system}, {mode}", cells, why, differs, **settings))
         nq = next((answered for answered in of_mode if answered.kilt.name == "nq"), None)
         if mode == "closed-book" and nq is not None:
-            cells = {column: nq.result.means.get(name) for column, name in CLOSED_NQ.items()}
-            rows.append(own_row("ralle_table7", llm, cells, nq.why, differs))
+            own = {column: nq.result.means.get(name) for column, name in CLOSED_NQ.items()}
+            rows.append(own_row("ralle_table7", llm, own, nq.why, differs))
     return rows
 
 
@@ -192,8 +192,8 @@ def _table(
             of_line.append((f"{name}, {mode}{line.end}", *cells, *[_average(cells)] * several))
             rows.append(of_line[-1])
     for line, of_line in zip(lines, ours):
-        for printed, cells in line.printed if of_line else ():
-            alike = {label: cell for label, cell in cells.items() if label in comparable}
+        for printed, figures in line.printed if of_line else ():
+            alike = {label: cell for label, cell in figures.items() if label in comparable}
             if alike:
                 rows.append(printed_row(printed, sets, alike, of_line))
     columns = ("", *(kilt.label for kilt in sets), *[AVERAGE] * several)
