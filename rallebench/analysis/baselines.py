@@ -25,6 +25,7 @@ LABELS: Mapping[str, str] = {
     "closed-book": "closed book",
     "random": "random passage",
     "oracle": "oracle passage",
+    "long-context": "whole pages",
 }
 """Baseline → its display name."""
 

@@ -17,15 +17,20 @@ from rallebench.services.experiment_results import COLUMNS, LABELS
 
 @VERBS.register(
     "baselines",
-    about="run what a run is compared with: closed book, random passages, oracle passages",
+    about="run what a run is compared with: closed book, random passages, oracle passages, whole pages",
     example="rallebench baselines my-run",
     order=6.2,
-    flags=(flag("run", "RUN"), switch("--plan", "only say what it would run"), *MLFLOW),
+    flags=(
+        flag("run", "RUN"),
+        switch("--long-context", "also with the whole pages of the passages: long prompts"),
+        switch("--plan", "only say what it would run"),
+        *MLFLOW,
+    ),
 )
 def baselines(args: argparse.Namespace) -> Result:
     """Run the missing baselines of a run; every metric of the run, of its baselines and of the ceiling."""
     workbench = workbench_of(args)
-    request = workbench.experiments.baselines(args.run)
+    request = workbench.experiments.baselines(args.run, args.long_context)
     plan = flags.plan_of(workbench, request, args)
     if plan is not None:
         return plan

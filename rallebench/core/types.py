@@ -70,7 +70,7 @@ class Gold:
     ``answers``: any of them is right (KILT aliases). ``required``: a right answer holds a member of each group (RGB).
     ``provenance``: one set of page ids per gold output element that names any, in order.
     ``titles``: page id → title. ``reference``: a long text (CRUD-RAG, judges). ``passages``: as
-    ``provenance``, of passage ids, where the gold names passages.
+    ``provenance``, of passage ids, where the gold names passages. ``grades``: page id → how relevant it is, where that is not 1.
     """
 
     answers: tuple[str, ...] = ()
@@ -79,6 +79,12 @@ class Gold:
     titles: Mapping[str, str] = field(default_factory=dict)
     reference: str = ""
     passages: tuple[frozenset[str], ...] = ()
+    grades: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def graded(self) -> dict[str, float]:
+        """Every gold page id with its grade, 1 where the gold gives none."""
+        return {page: self.grades.get(page, 1.0) for page in self.pages}
 
     @property
     def pages(self) -> frozenset[str]:

@@ -16,7 +16,7 @@ import mmap
 import os
 import shutil
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from json.encoder import encode_basestring as _q
@@ -104,6 +104,22 @@ class PassageStore:
             return Origin(passage.doc_id, 0, len(passage.text))
         document = passage.doc_id.rpartition("#")[0]
         return Origin(document, int(self._spans[row, 0]), int(self._spans[row, 1]))
+
+    def joined(self, rows: Sequence[int]) -> str:
+        """Passages as one text: overlapping chunks of a document merged, others separated by blank lines."""
+        text, document, end = "", "", 0
+        for row in rows:
+            passage, origin = self[row], self.origin(row)
+            length = origin.end - origin.start
+            body = passage.text[-length:] if 0 < length < len(passage.text) else passage.text
+            if text and origin.document == document and origin.start > 0:
+                shared = max(0, end - origin.start)
+                text += body[shared:] if shared else " " + body.lstrip()
+            else:
+                text += "\n\n" + body if text else body
+            same = origin.document == document
+            document, end = origin.document, max(end, origin.end) if same else origin.end
+        return text
 
     def page_ids(self) -> frozenset[str]:
         """All page ids; reads the whole store once."""

@@ -1,8 +1,8 @@
 """BEIR's questions (Thakur et al. 2021, arXiv:2104.08663): ``queries.jsonl`` and ``qrels/<split>.tsv``.
 
 A record gets one output element for each relevant passage, its id as ``wikipedia_id``: recall at k is then
-the share of relevant passages found, as in BEIR. Questions without a relevant passage in the split are left
-out, as there.
+the share of relevant passages found, as in BEIR. A score other than 1 is its ``relevance``, by which nDCG is graded.
+Questions without a relevant passage in the split are left out, as there.
 """
 
 from __future__ import annotations
@@ -37,22 +37,34 @@ def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
     split = next((path for path in splits if path.exists()), None)
     if split is None:
         raise BadFileError(f"{folder / 'qrels'} holds no test.tsv, dev.tsv or train.tsv.")
-    relevant = _relevant(replace(source, path=split, total=0))
+    relevant = relevant_in(replace(source, path=split, total=0))
     queries = replace(source, path=folder / "queries.jsonl", total=0)
     for line, row in queries.objects():
         qid, text = str(row.get("_id", row.get("id", ""))).strip(), row.get("text")
         if not qid or not isinstance(text, str):
             queries.bad(line, " needs '_id' and 'text'.")
         elif qid in relevant:
-            output = [{"provenance": [{"wikipedia_id": page}]} for page in relevant[qid]]
+            output = [{"provenance": [judged(*pair)]} for pair in relevant[qid].items()]
             yield line, {"id": qid, "input": text, "output": output}
 
 
-def _relevant(source: Source) -> dict[str, list[str]]:
-    """Query id → ids of its relevant passages (score above 0)."""
-    relevant: dict[str, list[str]] = {}
+def judged(page: str, score: float) -> dict[str, Any]:
+    """A relevant passage as an item of a provenance.
+
+    >>> judged("d7", 1.0), judged("d7", 2.0)
+    ({'wikipedia_id': 'd7'}, {'wikipedia_id': 'd7', 'relevance': 2})
+    """
+    grade = {"relevance": int(score) if score == int(score) else score}
+    return {"wikipedia_id": page, **(grade if score != 1 else {})}
+
+
+def relevant_in(source: Source) -> dict[str, dict[str, float]]:
+    """Query id → ids of its relevant passages with their scores above 0, of a file of judgements in BEIR's or TREC's form."""
+    relevant: dict[str, dict[str, float]] = {}
     for line, text in source.lines():
         fields = text.split("\t")
+        if len(fields) == 1 and len(text.split()) == 4:  # TREC's form may have blanks
+            fields = text.split()
         if line == 1 and fields[0].strip().lower() in ("query-id", "query_id", "qid"):
             continue
         if len(fields) == 4:  # TREC's own form has a column that is always 0
@@ -64,7 +76,7 @@ def _relevant(source: Source) -> dict[str, list[str]]:
                 source.bad(line, " is not query-id<TAB>corpus-id<TAB>score.")
             continue
         if score > 0:
-            relevant.setdefault(query, []).append(passage)
+            relevant.setdefault(query, {})[passage] = score
     return relevant
 
 

@@ -103,7 +103,8 @@ def read_gold(
     ``answers``: the distinct stripped non-empty answers in order. ``provenance``: for each output
     element that names any page, the set of its ids; with several ``rank_keys`` an id is their
     values joined with ``+``. ``titles``: page id → title ('' if none is given) of every page in order.
-    ``passages``: the sets of ``doc_id``, which RaLLe's data and others add to KILT's fields.
+    ``passages``: the sets of ``doc_id``, which RaLLe's data and others add to KILT's fields. ``grades``: a page's ``relevance``,
+    which BEIR's judgements add, where it is a number.
     """
     elements = read_output(record, where)
     answers = dict.fromkeys(answer for element in elements if (answer := _alias(element, where)))
@@ -114,11 +115,17 @@ def read_gold(
         if page := provenance_id(item, (PAGE_KEY,), where):
             titles[page] = titles.get(page) or str(item.get("title") or "").strip()
     passages = [set(map(_passage_id, group)) - {""} for group in items]
+    grades = {
+        provenance_id(item, (PAGE_KEY,), where): float(item["relevance"])
+        for item in (item for group in items for item in group)
+        if isinstance(item.get("relevance"), (int, float))
+    }
     return Gold(
         tuple(answers),
         provenance=tuple(frozenset(ids) for ids in sets if ids),
         titles=titles,
         passages=tuple(frozenset(ids) for ids in passages if ids),
+        grades=grades,
     )
 
 

@@ -73,7 +73,7 @@ class PageStore:
         if not passages:
             return None
         title = next((passage.title for _, passage in passages if passage.title), "")
-        return Page(page_id, title, self._joined([row for row, _ in passages]))
+        return Page(page_id, title, self.store.joined([row for row, _ in passages]))
 
     def titled(self, title: str) -> tuple[Page, ...]:
         """The pages of that title in the order of the corpus; case and spaces do not matter.
@@ -94,24 +94,6 @@ class PageStore:
                 page = self.page(passage.page_id) or Page("", passage.title, passage.text)
                 pages[passage.page_id] = page
         return tuple(pages.values())
-
-    def _joined(self, rows: list[int]) -> str:
-        """Overlapping chunks of a document merged; other passages separated by blank lines."""
-        text, document, end = "", "", 0
-        for row in rows:
-            passage, origin = self.store[row], self.store.origin(row)
-            length = origin.end - origin.start
-            body = passage.text[-length:] if 0 < length < len(passage.text) else passage.text
-            if text and origin.document == document and origin.start > 0:
-                shared = max(0, end - origin.start)
-                text += body[shared:] if shared else " " + body.lstrip()
-            else:
-                text += "\n\n" + body if text else body
-            document, end = (
-                origin.document,
-                max(end, origin.end) if origin.document == document else origin.end,
-            )
-        return text
 
 
 def plain_title(title: str) -> str:

@@ -1,8 +1,9 @@
-"""The baselines of a chain as an experiment: the same chain with no passages, with random ones, and with the gold's.
+"""The baselines of a chain as an experiment: the same chain with no passages, with random ones, with the gold's, and where that
+is wished with whole pages.
 
 A baseline is the chain with every retrieve action's retriever exchanged and its template the bare question, run as any
-other chain under ``RUN closed-book``, ``RUN random`` and ``RUN oracle``. Steps that they share with the run come
-from the reply cache.
+other chain under ``RUN closed-book``, ``RUN random`` and ``RUN oracle``. ``RUN long-context`` keeps the retriever and its
+query, and hands out the whole pages of what it finds. Steps that they share with the run come from the reply cache.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.runs import RunRequest
+from rallebench.core.settings import Setting
 from rallebench.core.types import Action, Chain, Example, digest
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import is_of
@@ -29,14 +31,27 @@ RETRIEVER_OF_BASELINE: Mapping[str, str] = {
     "closed-book": "nothing",
     "random": "random",
     "oracle": "gold",
+    "long-context": "pages",
 }
 """Baseline → the way of combining retrievers that it exchanges a chain's own for."""
+LONG = "long-context"
+SETTINGS = {
+    "run": Setting(str, "", about="the run", names="run"),
+    "long_context": Setting(
+        bool, False, about="also with the whole pages of the passages that are found: long prompts"
+    ),
+}
 
 
 def baseline_chains(
-    workspace: Workspace, chain: Chain, dataset: str, examples: Sequence[Example]
+    workspace: Workspace,
+    chain: Chain,
+    dataset: str,
+    examples: Sequence[Example],
+    long_context: bool = False,
 ) -> dict[str, Chain]:
-    """Baseline → chain; ``oracle`` only where the gold of ``dataset``, whose ``examples`` are given, names pages.
+    """Baseline → chain; ``oracle`` only where the gold of ``dataset``, whose ``examples`` are given, names pages, and
+    whole pages only for a ``long_context``.
 
     Raises UsageError for a chain that retrieves nothing, or that is a baseline itself.
     """
@@ -50,10 +65,14 @@ def baseline_chains(
     has_pages = any(example.gold.pages or example.gold.passages for example in examples)
     chains = {}
     for baseline, kind in RETRIEVER_OF_BASELINE.items():
-        if kind == "gold" and not has_pages:
+        if (kind == "gold" and not has_pages) or (baseline == LONG and not long_context):
             continue
         changed, end = chain, f"?questions={written(dataset)}" if kind == "gold" else ""
         for place in places:
+            if baseline == LONG:
+                whole = f"{kind}:({chain.actions[place].target})"
+                changed = changed.replace_action(place, target=whole)
+                continue
             target = f"{kind}:{','.join(workspace.indexes_of(chain.actions[place].target))}{end}"
             changed = changed.replace_action(
                 place, target=target, template="{question}", dialect="fstring"
@@ -104,7 +123,7 @@ def baseline_name(run: str, baseline: str) -> str:
     return f"{run} {baseline}"
 
 
-@EXPERIMENTS.register("baselines", place="runs")
+@EXPERIMENTS.register("baselines", place="runs", form=SETTINGS)
 def baselines(request: ExperimentRequest) -> Experiment:
     """The baselines of the run ``run``, compared with it.
 
@@ -112,7 +131,8 @@ def baselines(request: ExperimentRequest) -> Experiment:
     workspace = request.workspace
     run = RunFolder.open(workspace.runs, request.settings["run"])
     failed: dict[str, str] = {}
-    for baseline, step in baseline_runs(workspace, run).items():
+    long_context = bool(request.settings.get("long_context"))
+    for baseline, step in baseline_runs(workspace, run, long_context).items():
         try:
             yield step
         except RalleError as error:
@@ -122,7 +142,9 @@ def baselines(request: ExperimentRequest) -> Experiment:
     return Report({**data, "failed": failed}, failed=failed)
 
 
-def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]:
+def baseline_runs(
+    workspace: Workspace, run: RunFolder, long_context: bool = False
+) -> dict[str, RunRequest]:
     """Baseline → its run. Raises UsageError where there can be none, or if another run has the name of a baseline."""
     stored = run.spec()
     spec = stored["spec"]
@@ -146,7 +168,8 @@ def baseline_runs(workspace: Workspace, run: RunFolder) -> dict[str, RunRequest]
         )
     whole = replace(whole, batch_size=stored["batch_size"])
     requests = {}
-    for baseline, changed in baseline_chains(workspace, chain, dataset, whole.examples).items():
+    chains = baseline_chains(workspace, chain, dataset, whole.examples, long_context)
+    for baseline, changed in chains.items():
         name = baseline_name(run.name, baseline)
         request = replace(whole, flow=chain_flow(changed), label=baseline, name=name)
         exists = (workspace.runs / name).exists()

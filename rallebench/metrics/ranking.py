@@ -7,7 +7,7 @@ to ir_measures, which asks trec_eval.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
@@ -58,13 +58,18 @@ def average_precision(ids: Sequence[str], relevant: Collection[str], k: int = AL
 
 
 def ndcg(ids: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """Gains of 1 with discount 1 / log2(rank + 1), over those of the best possible list.
+    """Gains with discount 1 / log2(rank + 1), over those of the best possible list. A gain is the grade in a mapping, else 1.
 
-    >>> ndcg(["x", "a"], {"a"}, 5) == 1 / math.log2(3)
-    True
+    >>> ndcg(["x", "a"], {"a"}, 5) == 1 / math.log2(3), ndcg(["a", "b"], {"a": 1, "b": 2}, 1)
+    (True, 0.5)
     """
-    gain = sum(1 / math.log2(rank + 1) for rank, i in enumerate(ids[:k], 1) if i in relevant)
-    return gain / sum(1 / math.log2(rank + 1) for rank in range(1, min(k, len(relevant)) + 1))
+    grades = relevant if isinstance(relevant, Mapping) else dict.fromkeys(relevant, 1.0)
+    best = sorted(grades.values(), reverse=True)[:k]
+    return _discounted(grades.get(i, 0.0) for i in ids[:k]) / _discounted(best)
+
+
+def _discounted(gains: Iterable[float]) -> float:
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
 
 
 def mean_reciprocal_rank(ids: Sequence[str], relevant: Collection[str], k: int = ALL) -> float:
@@ -112,7 +117,7 @@ _DEFINITIONS = {
 _TRAPS = {
     "mrr": "MRR is the mean of it. ",
     "mrr_each": "Not MRR: with two {gold}s even the best list scores 0.75. ",
-    "ndcg": "Every {gold} has gain 1, so graded judgements are not used; the discount is log2(rank + 1). ",
+    "ndcg": "A {gold} has gain 1, a graded page (BEIR's judgements) its grade; the discount is log2(rank + 1). ",
     "map": "MAP is the mean of it. ",
     "precision": "The divisor is k even where fewer {unit}s were retrieved. ",
     "recall": "With k below the number of {gold}s it cannot reach 1. ",
@@ -137,9 +142,9 @@ def _doc(unit: str, name: str, source: str, at_k: bool) -> str:
     )
 
 
-def _relevant(gold: Gold, unit: str) -> frozenset[str]:
+def _relevant(gold: Gold, unit: str) -> Collection[str]:
     if unit == "page":
-        return gold.pages
+        return gold.graded
     return frozenset().union(*gold.passages) if gold.passages else frozenset()
 
 

@@ -201,6 +201,17 @@ def papers() -> dict[str, list[str]]:
     return groups
 
 
+def paper_name(paper: str) -> str:
+    """What a paper is called; of a plug-in's benchmark its title, else its own first word.
+
+    >>> paper_name("rgb"), paper_name("beir"), paper_name("mine")
+    ('RGB', 'BEIR', 'mine')
+    """
+    names = papers().get(paper) or ()
+    titles = (str(SUITES.entry(name).traits.get("title", "")) for name in names)
+    return PAPERS.get(paper) or next(filter(None, titles), paper)
+
+
 def first_suite(paper: str) -> str:
     """The benchmark that a paper begins with: one that needs little, and has a table of the paper beside it."""
     names = papers().get(paper) or papers()["rgb"]

@@ -48,6 +48,7 @@ class Design:
     k: str = "10"
     knobs: dict[str, list[str]] = field(default_factory=dict)
     run: str = ""
+    long_context: bool = False
     chains: list[str] = field(default_factory=list)
     folder: str = ""
     auto: str = field(default_factory=lambda: time.strftime("%Y%m%d-%H%M%S"))
@@ -113,7 +114,7 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
     if design.kind == "baselines":
         if not design.run:
             raise UsageError("Choose the run whose baselines are wanted.")
-        return workbench.experiments.baselines(design.run)
+        return workbench.experiments.baselines(design.run, design.long_context)
     options = runs.BenchmarkOptions(
         design.dataset or None, limit, seed=seed, llm=design.llm or None
     )
@@ -147,6 +148,7 @@ def take(workbench: Workbench, design: Design, name: str) -> None:
         design.knobs = {key: [str(v) for v in values] for key, values in settings["sweep"].items()}
     elif design.kind == "baselines":
         design.run = str(settings["run"])
+        design.long_context = bool(settings.get("long_context"))
 
 
 def fit_dataset(workbench: Workbench, design: Design, indexes: Iterable[str]) -> None:
@@ -217,6 +219,7 @@ def command(request: ExperimentRequest) -> str:
     words = ["--workspace", str(request.workspace.path), "--name", request.name]
     if verb == "baselines":
         words = [str(settings["run"]), *words[:2]]
+        words += ["--long-context"] if settings.get("long_context") else []
     elif verb == "sweep":
         chain = chain_from_json(settings["chain"])
         if chain.name not in request.workspace.chain_paths():

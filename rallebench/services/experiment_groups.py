@@ -14,10 +14,10 @@ from rallebench.core.errors import RalleError
 from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.statistics import LEVEL
 from rallebench.experiments import BUILDERS, SUITES
-from rallebench.experiments.baselines import baseline_name
+from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.metrics import metric
-from rallebench.services.designs import PAPERS, base_chain
+from rallebench.services.designs import base_chain, paper_name
 from rallebench.services.experiments import suite_name
 from rallebench.services.library import listed
 
@@ -97,7 +97,8 @@ def _is_automatic(stored: StoredExperiment) -> bool:
         return True
     request = stored.request
     if stored.kind == "baselines":
-        return stored.name == baseline_name(str(request["settings"]["run"]), "baselines")
+        own = baseline_name(str(request["settings"]["run"]), "baselines")
+        return stored.name in (own, f"{own} {LONG}")
     if stored.kind not in SUITES:
         return False
     settings, limit = request.get("settings") or {}, request.get("limit")
@@ -113,7 +114,7 @@ def title_of(stored: StoredExperiment) -> str:
     if stored.kind in NAMED:
         of = settings.get("run") or settings.get("title") or ""
         return f"{NAMED[stored.kind]}{f' of {of}' if of else ''}"
-    paper = PAPERS.get(stored.kind.partition("-")[0], stored.kind)
+    paper = paper_name(stored.kind.partition("-")[0])
     part = stored.kind.partition("-")[2].replace("-", " ")
     return f"{paper}, {part}" if part else paper
 

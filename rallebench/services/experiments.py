@@ -28,7 +28,7 @@ from rallebench.engine.pilot import QUESTIONS, pilot
 from rallebench.engine.plan import Plan
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS, SUITES
-from rallebench.experiments.baselines import baseline_name
+from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.prepared_run import check_options
 from rallebench.experiments.tradeoff import Tradeoff, from_json
 from rallebench.services.builders import NOUN, document
@@ -151,11 +151,12 @@ class Experiments:
         workspace = self._workbench.workspace
         return ExperimentRequest(workspace, "", settings, limit, seed, kind=kind, name=name)
 
-    def baselines(self, run: str) -> ExperimentRequest:
-        """The request for the baselines of a run. Raises UsageError if there is no such run."""
+    def baselines(self, run: str, long_context: bool = False) -> ExperimentRequest:
+        """The request for the baselines of a run, ``long_context`` with whole pages, too. Raises UsageError if there is no such run."""
         spec = RunFolder.open(self._workbench.workspace.runs, run).spec()["spec"]
-        name = baseline_name(run, BASELINES)
-        return self.request(BASELINES, name, {"run": run}, spec["limit"], spec["seed"])
+        name = baseline_name(run, f"{BASELINES} {LONG}" if long_context else BASELINES)
+        settings = {"run": run, **({"long_context": True} if long_context else {})}
+        return self.request(BASELINES, name, settings, spec["limit"], spec["seed"])
 
     def _lease(self, request: ExperimentRequest, use: str = "") -> Lease:
         """Check the request and return its lease; ``use`` precedes the noun ("the plan of "). Raises UsageError, NotFoundError."""

@@ -1,4 +1,4 @@
-"""The tables that five papers print, by paper and number: as values for the page and for files, with our runs beside them."""
+"""The tables that papers print, by paper and number: as values for the page and for files, with our runs beside them."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ PAPERS: Mapping[str, str] = {
     "crud": "CRUD-RAG",
     "barag": "BARAG",
     "reval": "R-Eval",
+    "beir": "BEIR",
+    "mtrag": "MTRAG",
+    "browsecomp": "BrowseComp-Plus",
 }
 TEXT = "text"
 """The number of the table with figures from a paper's running text."""

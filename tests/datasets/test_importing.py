@@ -71,6 +71,7 @@ def test_beirs_questions_get_a_page_for_each_relevant_passage(
     assert (first.question.qid, first.question.text) == ("q1", "Question 1?")
     assert first.gold.provenance == (frozenset({"d7"}), frozenset({"d9"}))
     assert second.gold.pages == {"d1"}
+    assert first.gold.graded == {"d7": 1.0, "d9": 2.0} and second.gold.graded == {"d1": 1.0}
     assert tuple(read_examples(folder)) == (first, second)
 
 

@@ -103,6 +103,21 @@ def test_any_ranking_scores_as_in_ir_measures(ids: list[str], relevant: frozense
     compare([ids], [relevant], [listed(*ids)], [gold], passages=True)
 
 
+@LAW
+@given(
+    st.lists(IDS, min_size=1, max_size=7, unique=True),
+    st.dictionaries(IDS, st.integers(1, 4), min_size=1),
+)
+def test_graded_judgements_score_as_in_ir_measures(ids: list[str], grades: dict[str, int]) -> None:
+    ir = pytest.importorskip("ir_measures")
+    run = [ir.ScoredDoc("0", i, -float(n)) for n, i in enumerate(ids)]
+    qrels = [ir.Qrel("0", i, grade) for i, grade in grades.items()]
+    gold = Gold(provenance=tuple(frozenset({i}) for i in grades), grades=grades)
+    for row in ir.iter_calc([ir.nDCG @ 5, ir.nDCG @ 10, ir.R @ 5], qrels, run):
+        ours = {"nDCG@5": "ndcg@5", "nDCG@10": "ndcg@10", "R@5": "page_recall@5"}[str(row.measure)]
+        assert metric(ours).value(listed(*ids), gold) == pytest.approx(row.value, abs=1e-9)
+
+
 def bm25_run(
     rows: Sequence[tuple[str, str, str, str]], asked: Sequence[Example], k: int = 20
 ) -> list[Episode]:

@@ -97,6 +97,26 @@ def test_a_line_exchanges_every_retriever_and_asks_it_the_bare_question(bench: W
         assert (made.actions[0], made.actions[2]) == (own.actions[0], own.actions[2])
 
 
+def test_the_long_context_hands_out_whole_pages_of_what_its_own_retriever_finds(
+    bench: Workbench, run: CommandLine
+) -> None:
+    examples = bench.asking.questions("tiny-qa")
+    own = bench.workspace.chain("two")
+    asked = baselines.baseline_chains(bench.workspace, own, "tiny-qa", examples, True)
+    assert list(asked) == ["closed-book", "random", "oracle", "long-context"]
+    made = asked["long-context"].actions[1]
+    assert (made.target, made.template) == ("pages:(tiny)", own.actions[1].template)
+    assert baselines.is_baseline(asked["long-context"])
+
+    without = run.json("baselines", "read", "--no-mlflow")
+    assert "long-context" not in without["lines"]
+    value = run.json("baselines", "read", "--long-context", "--no-mlflow")
+    assert value["lines"]["long-context"] == "read long-context"
+    assert value["columns"] == ["closed-book", "random", "oracle", "long-context", "ceiling"]
+    out = run("baselines", "read", "--long-context", "--no-mlflow").out
+    assert "whole pages" in out
+
+
 def test_a_combination_is_exchanged_for_the_indexes_that_it_is_made_of(bench: Workbench) -> None:
     target = "llm-rerank:(rrf:tiny,starter-hybrid?depth=7)?llm=titan"
     made = Chain("c", (Action("retrieve", "{question}", target=target),))

@@ -1,4 +1,4 @@
-"""Figures that the five papers print: one JSON file a table, read by name.
+"""Figures that papers print: one JSON file a table, read by name.
 
 Percentages stay percentages, as printed; ``null`` is a cell that is not printed. ``source`` names the paper and its table,
 ``doubts`` what does not agree with other figures of the paper. The papers: RaLLe (arXiv:2308.10633), RGB (arXiv:2309.01431),

@@ -170,6 +170,20 @@ def _factor(table: PublishedTable) -> Iterator[Plot]:
         yield Plot(f"{column} by {x}", (column,), "percent", x, kind, setting, "task")
 
 
+def _forms(table: PublishedTable) -> Iterator[Plot]:
+    for form in dict.fromkeys(row.settings["form"] for row in table.rows):
+        yield Plot(f"Asked by: {form}", table.columns, where={"form": form})
+
+
+def _agents(table: PublishedTable) -> Iterator[Plot]:
+    for retriever in dict.fromkeys(row.settings["retriever"] for row in table.rows):
+        yield Plot(f"With {retriever}", table.columns[:2], where={"retriever": retriever})
+
+
+def _retrievers(table: PublishedTable) -> Iterator[Plot]:
+    yield Plot("Evidence and gold documents", table.columns)
+
+
 def _workflows(table: PublishedTable) -> Iterator[Plot]:
     tasks = tuple(column for column in table.columns if column[0].isdigit())
     high = _rim({"": [("", row.values[task]) for row in table.rows for task in tasks]})
@@ -197,5 +211,8 @@ _PLOTS = {
     **{f"crud_table{number}": _factor for number in range(3, 9)},
     "reval_table3": _workflows,
     "reval_table5": _workflows,
+    "mtrag_table1": _forms,
+    "browsecomp_table1": _agents,
+    "browsecomp_table2": _retrievers,
 }
 """Table → its drawings. Of the others a table of words or sizes is all that there is to see."""

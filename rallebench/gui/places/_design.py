@@ -22,12 +22,12 @@ KINDS = {
     "sweep": ("Sweep", "Vary k, the index, the model or a prompt, and see which setting wins."),
     "suite": (
         "Published benchmark",
-        "Run RGB, CRUD-RAG, BARAG, KILT or R-Eval as its paper did, beside its table.",
+        "Run RGB, CRUD-RAG, BARAG, KILT, R-Eval, BEIR, MTRAG or BrowseComp-Plus, beside its paper's table.",
     ),
     "tradeoff": ("Index trade-off", "Compare indexes by recall, speed, memory and disk."),
     "baselines": (
         "Baselines",
-        "Run a chain with no, random and gold passages: what retrieval gains.",
+        "Run a chain with no, random and gold passages, or whole pages: what retrieval gains.",
     ),
     "batch": ("Folder of chains", "Run every chain of a folder on its questions, and rank them."),
 }
@@ -95,6 +95,8 @@ def read(page: Page, event: Event) -> Design:
             name: [*event.many(f"knob:{name}"), *event.many(f"knob-own:{name}")]
             for name in designs.search_knobs(page.workbench, design.indexes)
         }
+    elif design.kind == "baselines" and "run" in event.data:
+        design.long_context = event.flag("long_context")
     elif design.kind == "batch":
         design.chains = event.many("chains")
     return design
@@ -238,7 +240,7 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
     about, asks, known = designs.suite_about(design.suite)
     paper, suites, tabs = design.suite.partition("-")[0], designs.papers(), ""
     for name in suites:
-        label, on = designs.PAPERS.get(name, name), "on" if name == paper else ""
+        label, on = designs.paper_name(name), "on" if name == paper else ""
         tabs += html.button(label, "experiments.choose_paper", kind=on, paper=name)
     parts = [
         (name, name.partition("-")[2].replace("-", " ").capitalize() or "All of it")
@@ -305,11 +307,12 @@ def _tradeoff(page: Page, event: Event, design: Design) -> Steps:
 def _baselines(page: Page, event: Event, design: Design) -> Steps:
     names = [run.name for run in page.workbench.runs.list()[:100]]
     which = "The same chain with no passages, with random passages, and, where the questions name gold pages, with those."
+    long = form.check("long_context", "Whole pages, too (long prompts)", design.long_context)
     run = form.chooser("Run", "run", names, design.run, blank="Choose a run")
     return (
         ("Of which run", three(run)),
         ("Over what", html.note("The questions, metrics and seed of that run.")),
-        ("Which", html.note(which)),
+        ("Which", html.note(which) + long),
     )
 
 

@@ -1,4 +1,4 @@
-"""Papers: the tables that five papers print, found by words, sorted by a column, drawn, and taken away; our runs stand in them."""
+"""Papers: the tables that papers print, found by words, sorted by a column, drawn, and taken away; our runs stand in them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ FIRST_TABLES = {
     "crud": "crud:2",
     "barag": "barag:1",
     "reval": "reval:2",
+    "beir": "beir:2",
+    "mtrag": "mtrag:1",
+    "browsecomp": "browsecomp:1",
 }
 """Paper of a benchmark → the printed table to show beside its results."""
 NONE_YET = "None of your runs is beside it: run the benchmark on the paper's own questions."
 SAVED = (("CSV", "csv"), ("LaTeX", "tex"), ("JSON", "json"))
 WORDS = "papers-words"
 """Where a window keeps what it searches for."""
-ABOUT = "Every table that five papers print. Your runs stand in them where set, split, metric and number of questions are the paper's."
+ABOUT = "Every table that the papers of the benchmarks print. Your runs stand in them where set, split, metric and number of questions are the paper's."
 SUITES = {table.partition(":")[0]: suite for suite, table in FIRST_TABLES.items()}
 
 
@@ -163,7 +166,10 @@ def _list(chosen: str) -> str:
         for name, about in tables:
             label = _number(name).capitalize()
             items += html.choice(address(name), label, about, name == chosen)
-        title, gist = published.PAPERS.get(paper, paper), f"{len(tables)} tables"
+        title, gist = (
+            published.PAPERS.get(paper, paper),
+            f"{len(tables)} table{'s' * (len(tables) != 1)}",
+        )
         opened = chosen.startswith(f"{paper}:")
         # A fold keeps its state by its id; that of the chosen paper has one of its own, so that it opens.
         name = f"x-paper-{paper}{'-chosen' * opened}"

@@ -1,0 +1,62 @@
+"""BrowseComp-Plus (Chen et al. 2025, arXiv:2508.06600): JSON lines with ``query_id``, ``query``, ``answer``, ``gold_docs``,
+``evidence_docs`` and ``negative_docs``, after its own script has decrypted them.
+
+The evidence documents are the gold pages, an evidence set each; those that hold the answer have the mark ``gold``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.sources import Source
+from rallebench.core.types import Example
+from rallebench.datasets import DATASETS, Record
+from rallebench.datasets._published import PublishedSet, record
+
+BROWSECOMP = PublishedSet(
+    "BrowseComp-Plus",
+    ("query_id", "query", "gold_docs", "evidence_docs"),
+    "browsecomp_plus_decrypted.jsonl of scripts_build_index/decrypt_dataset.py",
+)
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
+SAMPLE = """{"query_id": "1", "query": "Which moon did the man of The Hague discover?", "answer": "Titan", "gold_docs": [{"docid": "d1", "text": "Titan.", "url": ""}], "evidence_docs": [{"docid": "d1", "text": "Titan.", "url": ""}, {"docid": "d2", "text": "Huygens.", "url": ""}], "negative_docs": []}
+{"query_id": "2", "query": "Which sea does the river of Ulm reach?", "answer": "Black Sea", "gold_docs": [{"docid": "d3", "text": "Danube.", "url": ""}], "evidence_docs": [{"docid": "d3", "text": "Danube.", "url": ""}], "negative_docs": []}
+"""
+
+
+def _record(row: Record) -> Record:
+    if _BASE64.fullmatch(str(row["query"])):
+        raise ValueError("still encrypted")
+    gold = {str(document["docid"]) for document in row["gold_docs"]}
+    evidence = dict.fromkeys([*(str(d["docid"]) for d in row["evidence_docs"]), *sorted(gold)])
+    kilt_record = record(row["query"], [row.get("answer")], id=str(row["query_id"]))
+    kilt_record["output"] += [
+        {"provenance": [{"wikipedia_id": page, **({"gold": True} if page in gold else {})}]}
+        for page in evidence
+    ]
+    return kilt_record
+
+
+def gold_of(record: Mapping[str, Any]) -> frozenset[str]:
+    """The documents of a record that hold the answer."""
+    items = (item for element in record["output"] for item in element.get("provenance", ()))
+    return frozenset(str(item["wikipedia_id"]) for item in items if item.get("gold"))
+
+
+def folder_file(path: Path) -> Path:
+    """The decrypted file of BrowseComp-Plus's repository, or ``path`` itself."""
+    inside = path / "data" / "browsecomp_plus_decrypted.jsonl"
+    return inside if inside.is_file() else path
+
+
+@DATASETS.register(
+    "browsecomp",
+    recognises=BROWSECOMP.recognises,
+    sample={"browsecomp_plus_decrypted.jsonl": SAMPLE},
+)
+def read_browsecomp(source: Source) -> Iterator[Example]:
+    """BrowseComp-Plus's decrypted JSON lines; the gold pages are the evidence documents."""
+    yield from BROWSECOMP.read(source, _record)

@@ -1,0 +1,141 @@
+"""What benchmarks of retrieval share: a run that retrieves and generates nothing, scored by its ranked list of documents.
+
+A document is relevant by its grade; the document that is the question itself is no hit, as in BEIR's own evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from rallebench.chains.chain import as_flow
+from rallebench.chains.overrides import override
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import RunRequest, RunResult, Values
+from rallebench.core.settings import Setting
+from rallebench.core.types import Chain, Episode, Example
+from rallebench.experiments.papers.common import scored_run
+from rallebench.metrics.ranking import ndcg, recall
+from rallebench.workspace.flows import chain_flow
+from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
+
+RETRIEVE, READ = "retrieve-only", "read-dialogue"
+MEASURES = {"nDCG": ndcg, "R": recall}
+WORDS = {"nDCG": "Normalised discounted gain", "R": "Share of the relevant documents"}
+
+Relevant = Callable[[Example], Mapping[str, float]]
+"""Document → its grade."""
+KINDS = Setting(
+    str,
+    "bm25",
+    about="kinds of index, built over each corpus: bm25, flat, hnsw …; several with commas",
+    sweep=("bm25", "flat", "hnsw"),
+    many=True,
+)
+ENCODER = Setting(str, "minilm", about="encoder of the kinds that need one", names="encoder")
+
+
+def by_grade(example: Example) -> Mapping[str, float]:
+    """The relevant documents as the gold grades them."""
+    return example.gold.graded
+
+
+def measured(
+    columns: Sequence[str], judged: Mapping[str, Relevant]
+) -> Callable[[Example, Episode], Values]:
+    """The scores ``nDCG@10``, ``R@100`` …; with several ways to judge, each with its name before: ``gold R@5``."""
+
+    def score(example: Example, episode: Episode) -> Values:
+        pages = dict.fromkeys(hit.passage.page_id for hit in episode.hits)
+        ids = [page for page in pages if page and page != example.question.qid]
+        values: dict[str, float | None] = {}
+        for name, relevant_of in judged.items():
+            relevant = relevant_of(example)
+            for column in columns:
+                measure, _, k = column.partition("@")
+                value = MEASURES[measure](ids, relevant, int(k)) if relevant else None
+                values[f"{name} {column}".strip()] = value
+        return values
+
+    return score
+
+
+def definitions(columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Column → what it is."""
+    return {
+        f"{name} {column}".strip(): f"{WORDS[column.partition('@')[0]]} among the first {column.partition('@')[2]}."
+        for name in names
+        for column in columns
+    }
+
+
+def prepared_chain(request: ExperimentRequest, name: str, retriever: str, k: int) -> Chain:
+    """A shipped chain with its retriever and its model in place; the retriever may be an index that is not built yet."""
+    return override(request.workspace.chain(name), request.llm, retriever, k)
+
+
+def check_retrievers(request: ExperimentRequest, retrievers: Sequence[str]) -> None:
+    """Raise NotFoundError, UsageError for a retriever that cannot be asked."""
+    for name in retrievers:
+        request.workspace.indexes_of(name)
+
+
+def ranked_run(
+    label: str,
+    dataset: str,
+    examples: tuple[Example, ...],
+    chain: Chain,
+    columns: Sequence[str],
+    judged: Mapping[str, Relevant],
+    *,
+    metrics: tuple[str, ...] = (),
+    file: Path | None = None,
+) -> RunRequest:
+    """A chain over the questions, scored by what it retrieved; ``metrics`` are registered ones besides."""
+    flow = chain_flow(chain)
+    scores = definitions(columns, tuple(judged))
+    run = scored_run(
+        label,
+        "chain",
+        dataset,
+        examples,
+        lambda question: as_flow(chain, question),
+        flow.settings,
+        measured(columns, judged),
+        scores,
+        flow.llms,
+        flow.retrievers,
+        chain=chain,
+        metrics=metrics,
+        file=str(file or ""),
+    )
+    return replace(run, rates=replace(run.rates, ranges=dict.fromkeys(scores, (0.0, 1.0))))
+
+
+def recipes(
+    request: ExperimentRequest, corpus: Path, kinds: Sequence[str], form: str = ""
+) -> dict[str, IndexRecipe]:
+    """Kind → the index of a corpus. Raises UsageError, NotFoundError."""
+    encoder = request.settings["encoder"]
+    return {kind: index_recipe(corpus, kind, encoder=encoder, form=form) for kind in kinds}
+
+
+def average(results: Sequence[RunResult], metric: str) -> float | None:
+    """The mean over sets of the means over questions; None where a set has none."""
+    means = [result.mean(metric) for result in results]
+    known = [mean for mean in means if mean is not None]
+    return fmean(known) if known and len(known) == len(means) else None
+
+
+def pooled(results: Sequence[RunResult], metric: str) -> float | None:
+    """The mean over the questions of all sets."""
+    values: list[Any] = [
+        value
+        for result in results
+        for value in result.values.get(metric, {}).values()
+        if value is not None
+    ]
+    return fmean(values) if values else None

@@ -1,0 +1,202 @@
+"""BEIR (Thakur et al. 2021, arXiv:2104.08663): retrieval alone over sets in BEIR's form, a folder each.
+
+Every set is searched by an index of every kind that is named, over its own corpus, or by an index that exists. Beside the
+figures stand those of BM25 as BEIR printed them and as Pyserini reproduces them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import Hint, NotFoundError, UsageError
+from rallebench.core.experiments import (
+    Experiment,
+    ExperimentRequest,
+    IndexRequest,
+    Release,
+    Report,
+)
+from rallebench.core.runs import RunResult
+from rallebench.core.settings import Setting
+from rallebench.core.tables import Column, Table
+from rallebench.core.types import Example
+from rallebench.corpora.beir import corpus_file
+from rallebench.datasets.beir import recognises
+from rallebench.datasets.reading import read_questions
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.benchmarks._ranked import (
+    ENCODER,
+    KINDS,
+    RETRIEVE,
+    average,
+    by_grade,
+    check_retrievers,
+    prepared_chain,
+    ranked_run,
+    recipes,
+)
+from rallebench.experiments.papers.common import bars, failed_note, names_in, string
+from rallebench.experiments.published import published_table
+from rallebench.workspace.indexes.recipes import IndexRecipe
+
+PAPER = "arXiv:2104.08663"
+PRINTED = "beir_table2"
+FETCH = "curl -LO https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets/scifact.zip && unzip scifact.zip"
+HEADLINE = "nDCG@10"
+SETTINGS = {
+    "data": string(
+        f"folder of a set in BEIR's form, or of several such folders; as after `{FETCH}`",
+        names="folder",
+    ),
+    "datasets": string("of a folder of several sets, some; default: all", many=True),
+    "kinds": KINDS,
+    "encoder": ENCODER,
+    "retriever": string("instead, of one set: indexes that exist", names="retriever", many=True),
+    "depth": Setting(
+        int, 100, 10, 1000, about="documents that are retrieved; recall is at this depth"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BeirSet:
+    """``systems``: kind or index → its recipe, None for an index that exists."""
+
+    name: str
+    folder: Path
+    examples: tuple[Example, ...]
+    systems: Mapping[str, IndexRecipe | None]
+
+
+def sets_in(folder: Path) -> dict[str, Path]:
+    """Name → folder of every set in BEIR's form: the folder itself, or those in it."""
+    if recognises(folder):
+        return {folder.resolve().name: folder}
+    return {path.name: path for path in sorted(folder.iterdir()) if recognises(path)}
+
+
+def read_sets(request: ExperimentRequest) -> list[BeirSet]:
+    """All that is named, read and checked. Raises UsageError, NotFoundError, BadFileError."""
+    s = request.settings
+    folder = request.workspace.data(s["data"], f"a folder in BEIR's form, as after `{FETCH}`")
+    known = sets_in(folder) if folder.is_dir() else {}
+    if not known:
+        raise NotFoundError(
+            f"{folder} is no folder in BEIR's form and holds none: it needs corpus.jsonl, queries.jsonl and qrels; "
+            f"fetch one with `{FETCH}`."
+        )
+    names = names_in(s["datasets"]) or list(known)
+    for name in names:
+        if name not in known:
+            raise NotFoundError(f"{folder} has no set {name!r}; it has {', '.join(known)}.")
+    retrievers, kinds = names_in(s["retriever"]), names_in(s["kinds"])
+    if retrievers and len(names) > 1:
+        raise UsageError(
+            f"retriever={s['retriever']} searches one corpus, and {len(names)} sets are named.",
+            hint=Hint("set", f"datasets={names[0]}"),
+        )
+    check_retrievers(request, retrievers)
+    if not retrievers and not kinds:
+        raise UsageError("No kind of index is named.", hint=Hint("set", "kinds=bm25"))
+    sets = []
+    for name in names:
+        path = known[name]
+        corpus_file(path)
+        systems: dict[str, IndexRecipe | None] = dict.fromkeys(retrievers)
+        if not retrievers:
+            systems = {**recipes(request, path, kinds, "beir")}
+        examples = read_questions(path, request.limit, "beir")
+        sets.append(BeirSet(name, path, examples, systems))
+    return sets
+
+
+@EXPERIMENTS.register(
+    "beir",
+    place="suites",
+    paper=PAPER,
+    title="BEIR",
+    needs_llm=False,
+    asks=False,
+    form=SETTINGS,
+    named_by=("datasets", "kinds", "retriever"),
+)
+def beir(request: ExperimentRequest) -> Experiment:
+    """BEIR's sets: nDCG@10 and recall of retrieval alone, beside BM25 as BEIR and Pyserini print it."""
+    depth = request.settings["depth"]
+    columns = (HEADLINE, f"R@{depth}")
+    sets = read_sets(request)
+    results: dict[str, dict[str, RunResult]] = {}
+    notes: list[str] = []
+    for each in sets:
+        for system, recipe in each.systems.items():
+            index = system
+            if recipe is not None:
+                index = (yield IndexRequest(f"{each.name} {system}", recipe, True)).name
+            chain = prepared_chain(request, RETRIEVE, index, depth + 1)  # one may be the query
+            label = f"{each.name} {system}"
+            run = ranked_run(
+                *(label, each.name, each.examples, chain, columns, {"": by_grade}),
+                file=each.folder,
+            )
+            result = yield run
+            results.setdefault(each.name, {})[system] = result
+            notes += failed_note(label, result, "counted here and in no mean")
+            yield Release((index,))
+    if any(result.simulated for by in results.values() for result in by.values()):
+        return Report()
+    return _report(request, sets, results, columns, notes)
+
+
+def _report(
+    request: ExperimentRequest,
+    sets: Sequence[BeirSet],
+    results: Mapping[str, Mapping[str, RunResult]],
+    columns: Sequence[str],
+    notes: list[str],
+) -> Report:
+    systems = list(sets[0].systems)
+    printed = published_table(PRINTED)
+    papers = {row.system: printed.shares(row) for row in printed.rows}
+    rows: list[tuple[Any, ...]] = []
+    for name, by in results.items():
+        ours = (by[s].means.get(column) for s in systems for column in columns)
+        theirs = (papers.get(name, {}).get(column) for column in printed.columns)
+        rows.append((name, len(by[systems[0]].request.examples), *ours, *theirs))
+    if len(rows) > 1:
+        means = (
+            average([by[s] for by in results.values()], column)
+            for s in systems
+            for column in columns
+        )
+        rows.append(("mean of the sets", None, *means, *(None for _ in printed.columns)))
+    heads = (
+        Column("set", "text"),
+        Column("questions", "count"),
+        *(Column(f"{s} {column}", "percent") for s in systems for column in columns),
+        *(Column(f"{column}, printed", "percent") for column in printed.columns),
+    )
+    note = (
+        "Printed is nDCG@10 of BM25: as in BEIR's Table 2, and Pyserini's with title and text as two fields or as one. Lucene "
+        "stems words and leaves out stop words; the bm25 here does not."
+    )
+    series = {
+        s: [(name, by[s].means.get(HEADLINE)) for name, by in results.items()] for s in systems
+    }
+    series["BM25, printed"] = [
+        (name, papers.get(name, {}).get(printed.columns[0])) for name in results
+    ]
+    unknown = [name for name in results if name not in papers]
+    if unknown:
+        notes.append(
+            f"No figure is printed for {', '.join(unknown)}; a folder must be named as BEIR names its set."
+        )
+    data = {
+        "headline": HEADLINE,
+        "means": {name: {s: by[s].mean(HEADLINE) for s in systems} for name, by in results.items()},
+    }
+    tables = (Table("BEIR", heads, tuple(rows), True, note),)
+    figures = (bars("nDCG@10 by set", "set", HEADLINE, series),)
+    return Report(data, tuple(notes), tables=tables, figures=figures)

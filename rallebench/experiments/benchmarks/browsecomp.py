@@ -1,0 +1,292 @@
+"""BrowseComp-Plus (Chen et al. 2025, arXiv:2508.06600): hard questions over one fixed corpus, by retrieval alone and by agents.
+
+Documents are judged twice: *evidence* is needed to answer, *gold* holds the answer, too. Without a model the whole question is
+the query; with one, agents search and read the corpus, and what counts is the evidence that they ever saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import Hint, NotFoundError, UsageError
+from rallebench.core.experiments import (
+    Experiment,
+    ExperimentRequest,
+    IndexRequest,
+    Release,
+    Report,
+)
+from rallebench.core.files import sha256_file
+from rallebench.core.runs import Backends, RunRequest, RunResult, Values
+from rallebench.core.settings import Setting
+from rallebench.core.tables import Column, Table
+from rallebench.core.types import Episode, Example, Retrieve
+from rallebench.datasets.browsecomp import folder_file, gold_of
+from rallebench.datasets.reading import read_questions
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.benchmarks._ranked import (
+    ENCODER,
+    KINDS,
+    RETRIEVE,
+    by_grade,
+    check_retrievers,
+    prepared_chain,
+    ranked_run,
+    recipes,
+)
+from rallebench.experiments.papers.common import bars, failed_note, names_in, scored_run, string
+from rallebench.experiments.published import published_table
+from rallebench.workflows import WORKFLOWS, agent_workflows
+from rallebench.workspace.flows import prepare_agent
+from rallebench.workspace.indexes.recipes import IndexRecipe
+
+PAPER = "arXiv:2508.06600"
+RETRIEVERS, AGENTS = "browsecomp_table2", "browsecomp_table1"
+FETCH = (
+    "git clone https://github.com/texttron/BrowseComp-Plus && cd BrowseComp-Plus && pip install datasets && "
+    "python scripts_build_index/decrypt_dataset.py --output data/browsecomp_plus_decrypted.jsonl"
+)
+CORPUS = (
+    'python -c "from datasets import load_dataset; '
+    "load_dataset('Tevatron/browsecomp-plus-corpus', split='train').to_json('corpus.jsonl')\""
+)
+ENVIRONMENT = "corpus-tools"
+COLUMNS = ("R@5", "R@100", "R@1000", "nDCG@10")
+SEEN: Mapping[str, str] = {
+    "evidence recall": "The share of the evidence documents that a search ever listed.",
+    "gold recall": "The share of the documents with the answer that a search ever listed.",
+    "searches": "The searches of an episode.",
+}
+ACCURACY = "has_answer"
+SETTINGS = {
+    "data": string(
+        f"the decrypted file, or the folder of its repository: `{FETCH}`", names="file folder"
+    ),
+    "corpus": string(f"the fixed corpus, indexed by the kinds: `{CORPUS}`", names="corpus file"),
+    "kinds": KINDS,
+    "encoder": ENCODER,
+    "retriever": string("instead: indexes of the corpus that exist", names="retriever", many=True),
+    "workflows": Setting(
+        str,
+        "react",
+        about="agents that a model acts as: react, function-calling …",
+        names="workflow",
+        many=True,
+    ),
+    "k": Setting(int, 5, 1, 50, about="passages that a search of an agent lists"),
+    "steps": Setting(int, 30, 1, 1000, about="steps of an agent at most"),
+    "depth": Setting(
+        int,
+        10,
+        *(10, 1000),
+        about="documents that retrieval alone finds; all are stored, and of 830 questions 1000 long ones take 25 GB",
+    ),
+}
+
+
+@EXPERIMENTS.register(
+    "browsecomp",
+    place="suites",
+    paper=PAPER,
+    title="BrowseComp-Plus",
+    needs_llm=False,
+    form=SETTINGS,
+    named_by=("kinds", "retriever", "workflows"),
+)
+def browsecomp(request: ExperimentRequest) -> Experiment:
+    """BrowseComp-Plus: retrieval alone by evidence and by gold documents; with a model, agents over the fixed corpus."""
+    file, questions = _questions(request)
+    systems, workflows = _systems(request), _workflows(request) if request.llm else []
+    searched: dict[str, RunResult] = {}
+    acted: dict[str, RunResult] = {}
+    indexes: dict[str, str] = {}
+    for system, recipe in systems.items():
+        indexes[system] = system
+        if recipe is not None:
+            indexes[system] = (yield IndexRequest(f"corpus {system}", recipe)).name
+        searched[system] = yield _retrieval(request, system, indexes[system], file, questions)
+    for (
+        system,
+        index,
+    ) in indexes.items():  # last: agents open pages, which only an index that is built has
+        for workflow in workflows:
+            label = f"{workflow} {request.llm} {system}"
+            acted[label] = yield _agent(request, label, workflow, index, file, questions)
+        yield Release((index,))
+    results = {**searched, **acted}
+    if any(result.simulated for result in results.values()):
+        return Report()
+    notes = [
+        note
+        for label, result in results.items()
+        for note in failed_note(label, result, "counted here and in no mean")
+    ]
+    return _report(request, searched, acted, notes)
+
+
+def _questions(request: ExperimentRequest) -> tuple[Path, tuple[Example, ...]]:
+    path = request.workspace.data(request.settings["data"], f"the decrypted file: `{FETCH}`")
+    file = folder_file(path)
+    if file.is_dir():
+        raise NotFoundError(
+            f"{file} has no data/browsecomp_plus_decrypted.jsonl; make it with `{FETCH}`."
+        )
+    return file, read_questions(file, request.limit, "browsecomp")
+
+
+def _systems(request: ExperimentRequest) -> dict[str, IndexRecipe | None]:
+    """Kind or index → its recipe, None for an index that exists. Raises UsageError, NotFoundError."""
+    s = request.settings
+    retrievers, kinds = names_in(s["retriever"]), names_in(s["kinds"])
+    if retrievers:
+        check_retrievers(request, retrievers)
+        return dict.fromkeys(retrievers)
+    if not s["corpus"]:
+        raise UsageError(
+            f"The corpus is not named; fetch it with `{CORPUS}`.",
+            hint=Hint("set", "corpus=corpus.jsonl"),
+        )
+    if not kinds:
+        raise UsageError("No kind of index is named.", hint=Hint("set", "kinds=bm25"))
+    return {**recipes(request, request.workspace.corpus(s["corpus"]), kinds)}
+
+
+def _workflows(request: ExperimentRequest) -> list[str]:
+    """Those that act in an environment. Raises UsageError for another."""
+    acting = [name for name in agent_workflows() if WORKFLOWS.entry(name).traits["needs_env"]]
+    names = names_in(request.settings["workflows"])
+    for name in names:
+        if name not in acting:
+            raise UsageError(
+                f"workflows={name}: choose of {', '.join(acting)}, which search a corpus."
+            )
+    request.workspace.llm(request.llm)
+    return names
+
+
+def _retrieval(
+    request: ExperimentRequest, system: str, index: str, file: Path, questions: tuple[Example, ...]
+) -> RunRequest:
+    depth = request.settings["depth"]
+    columns = [column for column in COLUMNS if int(column.partition("@")[2]) <= depth]
+    judged = {"evidence": by_grade, "gold": _gold}
+    chain = prepared_chain(request, RETRIEVE, index, depth)
+    return ranked_run(system, "browsecomp", questions, chain, columns, judged, file=file)
+
+
+def _gold(example: Example) -> Mapping[str, float]:
+    return dict.fromkeys(gold_of(example.record), 1.0)
+
+
+def _agent(
+    request: ExperimentRequest,
+    label: str,
+    workflow: str,
+    index: str,
+    file: Path,
+    questions: tuple[Example, ...],
+) -> RunRequest:
+    s = request.settings
+    values = {"env.retriever": index, "env.k": str(s["k"]), "steps": str(s["steps"])}
+    agent = prepare_agent(
+        request.workspace,
+        workflow,
+        ENVIRONMENT,
+        request.llm,
+        values,
+        seed=request.seed,
+        allow_python=request.allow_python,
+    )
+    return scored_run(
+        label,
+        agent.workflow,
+        "browsecomp",
+        questions,
+        agent.flows(Backends()),
+        {"agent": agent.as_json()},
+        _seen,
+        SEEN,
+        (agent.llm,),
+        agent.retrievers,
+        agent=agent,
+        metrics=(ACCURACY, "em", "f1"),
+        file=str(file),
+        sha256=sha256_file(file),
+    )
+
+
+def _seen(example: Example, episode: Episode) -> Values:
+    """What the searches of an episode listed."""
+    pages = {hit.passage.page_id for hit in episode.hits}
+    evidence, gold = example.gold.pages, gold_of(example.record)
+    return {
+        "evidence recall": len(evidence & pages) / len(evidence) if evidence else None,
+        "gold recall": len(gold & pages) / len(gold) if gold else None,
+        "searches": float(sum(isinstance(step.request, Retrieve) for step in episode.steps)),
+    }
+
+
+def _report(
+    request: ExperimentRequest,
+    searched: Mapping[str, RunResult],
+    acted: Mapping[str, RunResult],
+    notes: Sequence[str],
+) -> Report:
+    columns = list(next(iter(searched.values())).means)
+    printed = published_table(RETRIEVERS)
+    ours = ((label, *(r.means.get(c) for c in columns)) for label, r in searched.items())
+    theirs = (
+        (f"{row.system}, printed", *(printed.shares(row).get(c) for c in columns))
+        for row in printed.rows
+    )
+    heads = (Column("retriever", "text"), *(Column(c, "percent") for c in columns))
+    note = "The whole question is the query. Printed figures are over all 830 questions and whole documents."
+    tables = [Table("Retrieval alone", heads, (*ours, *theirs), True, note)]
+    if acted:
+        tables.append(_agents(acted))
+    series = {
+        name: [(label, result.means.get(name)) for label, result in {**searched, **acted}.items()]
+        for name in dict.fromkeys(("evidence R@5", "evidence recall"))
+    }
+    means = {label: result.mean("evidence R@5") for label, result in searched.items()}
+    means |= {label: result.mean("evidence recall") for label, result in acted.items()}
+    return Report(
+        {"headline": "evidence recall" if acted else "evidence R@5", "means": means},
+        tuple(notes),
+        tables=tuple(tables),
+        figures=(bars("Evidence", "system", "share", series),),
+    )
+
+
+def _agents(acted: Mapping[str, RunResult]) -> Table:
+    rows: list[tuple[Any, ...]] = [
+        (
+            label,
+            (result.report.get("metrics") or {}).get(ACCURACY),
+            result.means.get("evidence recall"),
+            result.means.get("gold recall"),
+            result.means.get("searches"),
+        )
+        for label, result in acted.items()
+    ]
+    rows += _printed_agents()
+    heads = (
+        Column("agent", "text"),
+        Column("accuracy", "percent"),
+        *(Column(name, "percent") for name in ("evidence recall", "gold recall")),
+        Column("searches", "quantity"),
+    )
+    note = (
+        "Accuracy here is whether the accepted answer stands in the agent's; the paper asks a judge, and its agents have prompts of "
+        "their own."
+    )
+    return Table("Agents", heads, tuple(rows), True, note)
+
+
+def _printed_agents() -> Iterator[tuple[Any, ...]]:
+    for row in published_table(AGENTS).rows:
+        values = row.values
+        label = f"{row.system}, {row.settings['retriever']}, printed"
+        yield label, values["accuracy"] / 100, values["recall"] / 100, None, values["searches"]

@@ -1,0 +1,294 @@
+"""MTRAG (Katsis et al. 2025, arXiv:2501.03468): questions of conversations over four corpora, asked in three forms.
+
+``lastturn`` is the last question as it stands, ``rewrite`` the question rewritten to stand alone, and ``questions`` all of the
+user's questions so far. The files are those of MTRAG's repository; every corpus is indexed, and its questions searched in every
+form. With a model the passages are read, too, and the answers compared with MTRAG's own, where its tasks of generation lie beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError, Hint, NotFoundError
+from rallebench.core.experiments import (
+    Experiment,
+    ExperimentRequest,
+    IndexRequest,
+    Release,
+    Report,
+)
+from rallebench.core.runs import RunResult
+from rallebench.core.settings import Setting
+from rallebench.core.sources import Source
+from rallebench.core.tables import Column, Table
+from rallebench.core.types import Example
+from rallebench.datasets.beir import judged, relevant_in
+from rallebench.datasets.kilt import examples
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.benchmarks._ranked import (
+    ENCODER,
+    KINDS,
+    READ,
+    RETRIEVE,
+    by_grade,
+    pooled,
+    prepared_chain,
+    ranked_run,
+    recipes,
+)
+from rallebench.experiments.papers.common import bars, failed_note, in_folder, string, values_in
+from rallebench.experiments.published import published_table
+from rallebench.workspace.indexes.recipes import IndexRecipe
+
+PAPER = "arXiv:2501.03468"
+PRINTED = "mtrag_table1"
+FETCH = "git clone https://github.com/IBM/mt-rag-benchmark && cd mt-rag-benchmark/corpora/passage_level && unzip '*.zip'"
+DOMAINS = ("clapnq", "cloud", "fiqa", "govt")
+FORMS: Mapping[str, str] = {
+    "lastturn": "last turn",
+    "rewrite": "rewritten query",
+    "questions": "full conversation",
+}
+USER = "|user|:"
+COLUMNS = ("R@1", "R@3", "R@5", "R@10", "nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10")
+DEPTH, HEADLINE = 10, "nDCG@5"
+ANSWERS = ("f1", "rougel")
+TASKS = ("mtrag-human/retrieval_tasks", "human/retrieval_tasks", "retrieval_tasks", "")
+CORPORA = ("corpora/passage_level", "corpora", "passage_level", "")
+TARGETS = ("mtrag-human/generation_tasks", "human/generation_tasks", "generation_tasks", "")
+SETTINGS = {
+    "data": string(
+        f"folder of MTRAG's repository with its corpora unpacked: `{FETCH}`", names="folder"
+    ),
+    "datasets": Setting(
+        str,
+        "",
+        about="clapnq, cloud, fiqa, govt; default: those that are there",
+        sweep=DOMAINS,
+        many=True,
+    ),
+    "forms": Setting(
+        str,
+        ",".join(FORMS),
+        about="lastturn, rewrite, questions (the full conversation); several with commas",
+        sweep=tuple(FORMS),
+        many=True,
+    ),
+    "kinds": KINDS,
+    "encoder": ENCODER,
+    "k": Setting(int, 5, 1, DEPTH, about="passages that a model reads"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A domain with its questions in every form, and the recipes of its indexes."""
+
+    name: str
+    questions: Mapping[str, tuple[Example, ...]]
+    systems: Mapping[str, IndexRecipe]
+
+
+def read_domains(request: ExperimentRequest) -> list[Domain]:
+    """All that is named, read and checked. Raises UsageError, NotFoundError, BadFileError."""
+    s = request.settings
+    folder = request.workspace.data(s["data"], f"the folder of MTRAG's repository: `{FETCH}`")
+    if not folder.is_dir():
+        raise NotFoundError(
+            f"{folder} is a file; name the folder of MTRAG's repository: `{FETCH}`."
+        )
+    forms = values_in("forms", s["forms"], Setting(str, "", choices=tuple(FORMS), required=True))
+    kinds = values_in("kinds", s["kinds"], Setting(str, "", required=True))
+    tasks = next(
+        (folder / b for b in TASKS if any((folder / b / d).is_dir() for d in DOMAINS)), None
+    )
+    if tasks is None:
+        raise NotFoundError(
+            f"{folder} has no mtrag-human/retrieval_tasks; fetch MTRAG's repository: `{FETCH}`."
+        )
+    named = values_in("datasets", s["datasets"], Setting(str, "", choices=DOMAINS))
+    answers = {}
+    if request.llm:
+        request.workspace.llm(request.llm)
+        answers = _targets(folder)
+    domains = []
+    for name in named or [domain for domain in DOMAINS if (tasks / domain).is_dir()]:
+        corpus = in_folder(folder, (f"{place}/{name}.jsonl".lstrip("/") for place in CORPORA))
+        if corpus is None:
+            raise NotFoundError(
+                f"{folder} has no corpora/passage_level/{name}.jsonl; unpack {name}.jsonl.zip.",
+                hint=Hint("set", "datasets=NAME"),
+            )
+        systems = recipes(request, corpus, kinds, "jsonl")
+        questions = {form: _questions(tasks / name, name, form, answers) for form in forms}
+        questions = {form: each[: request.limit] for form, each in questions.items()}
+        domains.append(Domain(name, questions, systems))
+    return domains
+
+
+def _questions(
+    folder: Path, domain: str, form: str, answers: Mapping[str, str]
+) -> tuple[Example, ...]:
+    """The questions of a domain in one form that have a relevant passage. Raises BadFileError, NotFoundError."""
+    file, qrels = folder / f"{domain}_{form}.jsonl", folder / "qrels" / "dev.tsv"
+    for path in (file, qrels):
+        if not path.is_file():
+            raise NotFoundError(f"{path} is missing; fetch MTRAG's repository again: `{FETCH}`.")
+    relevant, source = relevant_in(Source(qrels)), Source(file)
+
+    def records() -> Iterator[tuple[int, dict[str, Any]]]:
+        for line, row in source.objects():
+            qid, text = str(row.get("_id") or ""), row.get("text")
+            if not qid or not isinstance(text, str):
+                source.bad(line, f" needs '_id' and 'text'; fetch MTRAG's repository: `{FETCH}`.")
+            elif qid in relevant:
+                output: list[dict[str, Any]] = [
+                    {"provenance": [judged(*pair)]} for pair in relevant[qid].items()
+                ]
+                output += [{"answer": answers[qid]}] if qid in answers else []
+                yield line, {"id": qid, "input": turns(text), "output": output}
+
+    questions = tuple(examples(source, records()))
+    if not questions:
+        raise BadFileError(
+            f"No question of {file} has a passage in {qrels}; fetch both again: `{FETCH}`."
+        )
+    return questions
+
+
+def turns(text: str) -> str:
+    """The user's turns without the mark before each.
+
+    >>> turns("|user|: Who?\\n|user|: And when?")
+    'Who?\\nAnd when?'
+    """
+    lines = (line.strip().removeprefix(USER).strip() for line in text.splitlines())
+    return "\n".join(filter(None, lines))
+
+
+def _targets(folder: Path) -> dict[str, str]:
+    """Task → MTRAG's own answer, of its tasks of generation; {} where they do not lie in the folder."""
+    path = in_folder(folder, (f"{place}/reference.jsonl".lstrip("/") for place in TARGETS))
+    if path is None:
+        return {}
+    source = Source(path)
+    answers = {}
+    for line, row in source.objects():
+        try:
+            answers[str(row["task_id"])] = str(row["targets"][0]["text"])
+        except (LookupError, TypeError):
+            source.bad(line, f" has no task_id and targets; fetch MTRAG's repository: `{FETCH}`.")
+    return answers
+
+
+@EXPERIMENTS.register(
+    "mtrag",
+    place="suites",
+    paper=PAPER,
+    title="MTRAG",
+    needs_llm=False,
+    form=SETTINGS,
+    named_by=("datasets", "forms", "kinds"),
+)
+def mtrag(request: ExperimentRequest) -> Experiment:
+    """MTRAG: the last turn, the rewritten query and the full conversation, by what they retrieve and what a model answers."""
+    domains = read_domains(request)
+    results: dict[tuple[str, str], list[RunResult]] = {}
+    notes: list[str] = []
+    for domain in domains:
+        for kind, recipe in domain.systems.items():
+            index = (yield IndexRequest(f"{domain.name} {kind}", recipe, True)).name
+            k = request.settings["k"] if request.llm else DEPTH
+            chain = prepared_chain(request, READ if request.llm else RETRIEVE, index, k)
+            for form, questions in domain.questions.items():
+                label = f"{domain.name} {form} {kind}"
+                answered = any(example.gold.answers for example in questions)
+                run = ranked_run(
+                    *(label, f"mtrag-{domain.name}-{form}", questions, chain),
+                    *(_columns(k), {"": by_grade}),
+                    metrics=ANSWERS if request.llm and answered else (),
+                )
+                result = yield run
+                results.setdefault((kind, form), []).append(result)
+                notes += failed_note(label, result, "counted here and in no mean")
+            yield Release((index,))
+    if any(result.simulated for each in results.values() for result in each):
+        return Report()
+    if request.llm and not any(
+        e.gold.answers for d in domains for q in d.questions.values() for e in q
+    ):
+        notes.append(
+            "generation_tasks/reference.jsonl is not in the folder, so no answer is scored."
+        )
+    return _report(request, results, notes)
+
+
+def _columns(k: int) -> tuple[str, ...]:
+    """The columns of which k passages tell something."""
+    return tuple(column for column in COLUMNS if int(column.partition("@")[2]) <= k)
+
+
+def _report(
+    request: ExperimentRequest,
+    results: Mapping[tuple[str, str], Sequence[RunResult]],
+    notes: list[str],
+) -> Report:
+    columns = _columns(request.settings["k"] if request.llm else DEPTH)
+    answers = (
+        ANSWERS
+        if any(_mean(r, "f1") is not None for each in results.values() for r in each)
+        else ()
+    )
+    rows: list[tuple[Any, ...]] = []
+    for (kind, form), each in results.items():
+        questions = sum(len(result.request.examples) for result in each)
+        means = (pooled(each, column) for column in columns)
+        spoken = (_weighted(each, metric) for metric in answers)
+        rows.append((f"{kind}, {FORMS[form]}", questions, *means, *spoken))
+    printed = published_table(PRINTED)
+    for row in printed.rows:
+        shares = printed.shares(row)
+        label = f"{row.system}, {FORMS[row.settings['form']]}, printed"
+        rows.append((label, 777, *(shares[c] for c in columns), *(None for _ in answers)))
+    names = sorted(
+        {result.request.dataset.name.split("-")[1] for r in results.values() for result in r}
+    )
+    note = (
+        f"Means over the questions of {', '.join(names)}; printed ones are over all four domains."
+    )
+    if answers:
+        note += " Answers are compared with MTRAG's own, not judged as in its paper."
+    heads = (
+        Column("system", "text"),
+        Column("questions", "count"),
+        *(Column(column, "percent") for column in (*columns, *answers)),
+    )
+    best = HEADLINE if HEADLINE in columns else columns[-1]
+    series = {
+        kind: [
+            (FORMS[form], pooled(each, best)) for (k, form), each in results.items() if k == kind
+        ]
+        for kind in dict.fromkeys(kind for kind, _ in results)
+    }
+    by_form = {f"{kind} {form}": pooled(each, best) for (kind, form), each in results.items()}
+    return Report(
+        {"headline": best, "means": by_form, "llm": request.llm},
+        tuple(notes),
+        tables=(Table("MTRAG", heads, tuple(rows), True, note),),
+        figures=(bars(f"{best} by form", "form", best, series),),
+    )
+
+
+def _mean(result: RunResult, metric: str) -> float | None:
+    value = (result.report.get("metrics") or {}).get(metric)
+    return value.get("value") if isinstance(value, Mapping) else None
+
+
+def _weighted(results: Sequence[RunResult], metric: str) -> float | None:
+    """The mean of a registered metric over the questions of all sets."""
+    known = [(mean, len(r.episodes)) for r in results if (mean := _mean(r, metric)) is not None]
+    total = sum(n for _, n in known)
+    return sum(mean * n for mean, n in known) / total if total else None

@@ -1,0 +1,122 @@
+"""BEIR's sets by folder: indexed, searched and scored, beside the printed figures; wrong folders are one sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import CommandLine, make_workspace, write_lines
+
+DOCUMENTS = {
+    "d1": "Titan is the largest moon of Saturn.",
+    "d2": "Triton is the largest moon of Neptune.",
+    "d3": "The Danube reaches the Black Sea.",
+    "d4": "Charon is the largest moon of Pluto.",
+    "q3": "Which river reaches the Black Sea?",
+}
+QUERIES = {"q1": "the largest moon of Saturn", "q2": "the moon of Pluto", "q3": DOCUMENTS["q3"]}
+QRELS = {("q1", "d1"): 2, ("q1", "d2"): 1, ("q2", "d4"): 1, ("q2", "d1"): 0, ("q3", "d3"): 1}
+
+
+def write_set(folder: Path, name: str) -> Path:
+    path = folder / name
+    (path / "qrels").mkdir(parents=True)
+    rows = [{"_id": i, "title": "", "text": text} for i, text in DOCUMENTS.items()]
+    write_lines(path / "corpus.jsonl", rows)
+    write_lines(path / "queries.jsonl", [{"_id": i, "text": t} for i, t in QUERIES.items()])
+    lines = [f"{query}\t{document}\t{score}" for (query, document), score in QRELS.items()]
+    text = "\n".join(["query-id\tcorpus-id\tscore", *lines])
+    (path / "qrels" / "test.tsv").write_text(text + "\n")
+    return path
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capfd, make_workspace(tmp_path / "w"))
+
+
+def gains(ranked: list[str], relevant: dict[str, int]) -> float:
+    found = sum(relevant.get(i, 0) / math.log2(n + 1) for n, i in enumerate(ranked[:10], 1))
+    best = sorted(relevant.values(), reverse=True)
+    return found / sum(grade / math.log2(n + 1) for n, grade in enumerate(best, 1))
+
+
+def test_sets_are_indexed_searched_and_scored_beside_the_printed_figures(cli: CommandLine) -> None:
+    folder = cli.workspace / "beir"
+    write_set(folder, "scifact")
+    write_set(folder, "nfcorpus")
+    found: Any = cli.report("beir", f"data={folder}", "depth=10", run="b")
+    (table,) = found["tables"]
+    heads = ["bm25 nDCG@10", "bm25 R@10", "BM25, printed"]
+    heads += ["BM25 multifield, printed", "BM25 flat, printed"]
+    assert table["columns"] == ["set", "questions", *heads]
+    nfcorpus, scifact, mean = table["rows"]
+    assert (scifact[0], scifact[1], scifact[4:]) == ("scifact", 3, [0.665, 0.6647, 0.6789])
+    assert nfcorpus[4:] == [0.325, 0.3254, 0.3218] and mean[0] == "mean of the sets"
+    expected = []
+    for line in cli.episodes("b scifact bm25"):
+        ids = [hit["page_id"] for hit in line["steps"][0]["reply"]["hits"]]
+        relevant = {d: score for (q, d), score in QRELS.items() if q == line["qid"] and score}
+        assert ids[0] == "q3" if line["qid"] == "q3" else "q3" not in ids[:1]
+        expected.append(gains([i for i in ids if i != line["qid"]], relevant))
+    assert scifact[2]["value"] == pytest.approx(sum(expected) / 3)
+    assert mean[2] == pytest.approx(scifact[2]["value"]) and scifact[3]["value"] == 1.0
+    assert found["means"]["scifact"]["bm25"] == pytest.approx(sum(expected) / 3)
+
+
+def test_one_folder_of_another_name_is_searched_by_indexes_that_exist(cli: CommandLine) -> None:
+    path = write_set(cli.workspace, "mine")
+    cli.json("index", "--corpus", path, "--name", "own", "--kind", "bm25")
+    found = cli.report("beir", f"data={path}", "retriever=own,random:own", run="b")
+    assert [part["label"] for part in found["parts"]] == ["mine own", "mine random:own"]
+    (row,) = found["tables"][0]["rows"]
+    assert row[-3:] == [None] * 3 and len(row) == 9
+    assert any("No figure is printed for mine" in note for note in found["notes"])
+
+
+def test_a_plan_names_the_index_to_be_built_and_writes_nothing(cli: CommandLine) -> None:
+    path = write_set(cli.workspace, "scifact")
+    ran = cli.suite("beir", f"data={path}", flags=("--plan",))
+    assert ran.code == 0 and "scifact bm25" in ran.out
+    assert not (cli.workspace / "experiments").exists()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "why"),
+    [
+        (["data=EMPTY"], "is no folder in BEIR's form and holds none"),
+        (["data=ALL", "datasets=scifacts"], "has no set 'scifacts'; it has nfcorpus, scifact"),
+        (["data=ALL", "retriever=tiny"], "searches one corpus, and 2 sets are named"),
+        (["data=ALL", "kinds="], "No kind of index is named"),
+        (["data=ALL", "datasets=scifact", "retriever=nobody"], "There is no index 'nobody'"),
+        (["data=ALL", "kinds=bm52"], "bm52"),
+        ([], "No data is named"),
+        (["data=CUT"], "line 2 is not valid JSON"),
+        (["data=NOGOLD"], "holds no question"),
+        (["data=BARE"], "holds no corpus.jsonl"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_before_anything_runs(
+    cli: CommandLine, pairs: list[str], why: str
+) -> None:
+    folder = cli.workspace / "all"
+    (cli.workspace / "empty").mkdir()
+    for name in ("scifact", "nfcorpus"):
+        write_set(folder, name)
+    cut = write_set(cli.workspace / "c", "cut")
+    (cut / "queries.jsonl").write_text('{"_id": "q1", "text": "moon"}\n{"_id": "q2", "te')
+    bare = write_set(cli.workspace / "d", "bare")
+    (bare / "corpus.jsonl").unlink()
+    none = write_set(cli.workspace / "e", "nogold")
+    (none / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t0\n")
+    places = {"EMPTY": cli.workspace / "empty", "ALL": folder, "CUT": cut}
+    places |= {"NOGOLD": none, "BARE": bare}
+    filled = [
+        next((pair.replace(k, str(v)) for k, v in places.items() if k in pair), pair)
+        for pair in pairs
+    ]
+    assert why in cli.refused("beir", *filled)
+    assert json.loads((cli.workspace / "llms.json").read_text())

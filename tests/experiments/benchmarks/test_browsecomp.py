@@ -1,0 +1,140 @@
+"""BrowseComp-Plus: evidence and gold documents by retrieval alone and by agents; encrypted and wrong files are one sentence."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import CommandLine, make_workspace, scripted, write_lines
+
+DOCUMENTS = {
+    "1": "Christiaan Huygens was born in The Hague and discovered Titan.",
+    "2": "Titan is the largest moon of Saturn.",
+    "3": "The Danube flows from Ulm into the Black Sea.",
+    "4": "Ulm has the highest church tower.",
+}
+
+
+def documents(*ids: str) -> list[dict[str, str]]:
+    return [{"docid": i, "text": DOCUMENTS[i], "url": ""} for i in ids]
+
+
+def question(qid: str, query: str, answer: Any, evidence: list[Any], gold: list[Any]) -> Any:
+    lists = {"gold_docs": gold, "evidence_docs": evidence, "negative_docs": documents("4")}
+    return {"query_id": qid, "query": query, "answer": answer, **lists}
+
+
+ROWS = [
+    question(
+        "7",
+        "Who discovered the largest moon of Saturn?",
+        "Huygens",
+        documents("1", "2"),
+        documents("1"),
+    ),
+    question(
+        "9", "Which sea does the river of Ulm reach?", "Black Sea", documents("3"), documents("3")
+    ),
+]
+MODEL = {
+    "replies": {
+        r"(?s)largest moon of Saturn\?\s*\nThought 1:.*Action 1:$": "Search[largest moon of Saturn]",
+        r"(?s)Action 2:$": "Finish[Christiaan Huygens]",
+        r"(?s)Action 1:$": "Finish[North Sea]",
+    },
+    "default": "Hm.",
+}
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> CommandLine:
+    folder = make_workspace(tmp_path / "w")
+    models = json.loads((folder / "llms.json").read_text()) | scripted({"agent": MODEL})
+    (folder / "llms.json").write_text(json.dumps(models))
+    (folder / "data").mkdir()
+    write_lines(folder / "data" / "browsecomp_plus_decrypted.jsonl", ROWS)
+    write_lines(folder / "corpus.jsonl", documents(*DOCUMENTS))
+    return CommandLine(capfd, folder)
+
+
+def pairs(cli: CommandLine, *more: str) -> tuple[str, ...]:
+    return (f"data={cli.workspace}", f"corpus={cli.workspace / 'corpus.jsonl'}", *more)
+
+
+def test_retrieval_alone_is_judged_by_evidence_and_by_gold(cli: CommandLine) -> None:
+    found: Any = cli.report("browsecomp", *pairs(cli), run="b")
+    (table,) = found["tables"]
+    names = [f"{kind} {m}" for kind in ("evidence", "gold") for m in ("R@5", "nDCG@10")]
+    assert table["columns"] == ["retriever", *names]
+    ours, *printed = table["rows"]
+    assert ours[0] == "bm25" and [cell["value"] for cell in ours[1:4:2]] == [1.0, 1.0]
+    assert ours[2]["value"] <= 1.0 and printed[0] == ["BM25, printed", 0.012, 0.016, 0.014, 0.017]
+
+
+def test_agents_search_the_fixed_corpus_and_what_they_saw_counts(cli: CommandLine) -> None:
+    found: Any = cli.report("browsecomp", *pairs(cli, "k=2"), llm="agent", run="b")
+    assert [part["label"] for part in found["parts"]] == ["bm25", "react agent bm25"]
+    ours, first, *_ = found["tables"][1]["rows"]
+    assert (ours[0], ours[1]["value"]) == ("react agent bm25", 0.5)
+    assert ours[2]["value"] == ours[3]["value"] == 0.5 and ours[4]["value"] == 0.5
+    assert first[:3] == ["gpt-4.1, BM25, printed", 0.1458, 0.1642]
+    agent = json.loads((cli.workspace / "runs" / "b react agent bm25" / "run.json").read_text())
+    assert agent["spec"]["settings"]["agent"]["environment"]["name"] == "corpus-tools"
+
+
+def test_indexes_that_exist_are_searched_and_a_plan_writes_nothing(cli: CommandLine) -> None:
+    ran = cli.suite("browsecomp", *pairs(cli), llm="agent", flags=("--plan",))
+    assert ran.code == 0 and "What comes after 'bm25'" in ran.out  # its agents need the index
+    assert not (cli.workspace / "experiments").exists()
+    cli.json("index", "--corpus", cli.workspace / "corpus.jsonl", "--name", "own", "--kind", "bm25")
+    file = cli.workspace / "data" / "browsecomp_plus_decrypted.jsonl"
+    found = cli.report("browsecomp", f"data={file}", "retriever=own", "depth=100", run="b")
+    assert "evidence R@100" in found["tables"][0]["columns"]
+
+
+def encrypted(value: Any) -> Any:
+    return base64.b64encode(str(value).encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("encrypted", "browsecomp_plus_decrypted.jsonl of scripts_build_index/decrypt_dataset.py"),
+        ("cut", "line 2 is not valid JSON"),
+        ("other version", "has no 'gold_docs'"),
+        ("no gold", "has no answer, as in a test set"),
+        ("chinese", "is not in English"),
+        ("no corpus", "The corpus is not named; fetch it with `python -c"),
+        ("no file", "has no data/browsecomp_plus_decrypted.jsonl; make it with `git clone"),
+        ("workflow", "workflows=chain-of-thought: choose of"),
+        ("retriever", "nobody"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_before_anything_runs(
+    cli: CommandLine, change: str, why: str
+) -> None:
+    file, settings, llm = cli.workspace / "data" / "browsecomp_plus_decrypted.jsonl", pairs(cli), ""
+    first, second = (dict(row) for row in ROWS)
+    if change == "encrypted":
+        write_lines(file, [{**first, "query": encrypted(first["query"])}])
+    elif change == "cut":
+        file.write_text(json.dumps(first) + "\n" + json.dumps(second)[:60])
+    elif change == "other version":
+        del first["gold_docs"]
+        write_lines(file, [first])
+    elif change == "no gold":
+        write_lines(file, [{**first, "answer": None}])
+    elif change == "chinese":
+        write_lines(file, [{**first, "query": "谁发现了土星最大的卫星？"}])
+    elif change == "no corpus":
+        settings = settings[:1]
+    elif change == "no file":
+        settings = (f"data={cli.workspace / 'chains'}", settings[1])
+    elif change == "workflow":
+        settings, llm = (*settings, "workflows=chain-of-thought"), "agent"
+    else:
+        settings = (*settings, "retriever=nobody")
+    assert why in cli.refused("browsecomp", *settings, llm=llm)

@@ -1,0 +1,117 @@
+"""MTRAG: each form of a question retrieves for itself; with a model the answers are compared; wrong folders are one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import CommandLine, make_workspace, write_lines
+
+PASSAGES = {
+    "c1-0-40": "Titan is the largest moon of Saturn.",
+    "c2-0-40": "Huygens discovered Titan in 1655.",
+    "c3-0-40": "The Danube reaches the Black Sea.",
+}
+FORMS = {
+    "lastturn": ["|user|: And who was it?", "|user|: Which sea?"],
+    "rewrite": ["|user|: Who discovered Titan?", "|user|: Which sea does the Danube reach?"],
+    "questions": [
+        "|user|: What is the largest moon of Saturn?\n|user|: Who discovered it?",
+        "|user|: Where does the Danube flow?\n|user|: Which sea?",
+    ],
+}
+TASKS = ("a<::>2", "b<::>2")
+GOLD = {"a<::>2": "c2-0-40", "b<::>2": "c3-0-40"}
+
+
+def write_mtrag(folder: Path, domains: tuple[str, ...] = ("clapnq", "govt")) -> Path:
+    for domain in domains:
+        tasks = folder / "mtrag-human" / "retrieval_tasks" / domain
+        (tasks / "qrels").mkdir(parents=True)
+        lines = [f"{task}\t{passage}\t1" for task, passage in GOLD.items()]
+        (tasks / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\n" + "\n".join(lines))
+        for form, texts in FORMS.items():
+            rows = [{"_id": task, "text": text} for task, text in zip(TASKS, texts)]
+            write_lines(tasks / f"{domain}_{form}.jsonl", rows)
+        corpus = folder / "corpora" / "passage_level"
+        corpus.mkdir(parents=True, exist_ok=True)
+        rows = [{"_id": i, "title": "", "text": text, "url": ""} for i, text in PASSAGES.items()]
+        write_lines(corpus / f"{domain}.jsonl", rows)
+    targets = folder / "mtrag-human" / "generation_tasks"
+    targets.mkdir(parents=True, exist_ok=True)
+    rows = [{"task_id": t, "targets": [{"text": a}]} for t, a in zip(TASKS, ("Titan", "Black Sea"))]
+    write_lines(targets / "reference.jsonl", rows)
+    return folder
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(capfd, make_workspace(tmp_path / "w"))
+
+
+def test_every_form_retrieves_for_itself_beside_the_printed_figures(cli: CommandLine) -> None:
+    folder = write_mtrag(cli.workspace / "mtrag")
+    found: Any = cli.report("mtrag", f"data={folder}", run="m")
+    assert len(found["parts"]) == 6
+    rows = {row[0]: row[1:] for row in found["tables"][0]["rows"]}
+    assert rows["bm25, rewritten query"][0] == 4 and rows["bm25, rewritten query"][1] == 1.0
+    assert rows["bm25, last turn"][1] < 1.0  # "it" says nothing of Titan
+    assert rows["BM25, last turn, printed"] == [777, 0.08, 0.15, 0.2, 0.27, 0.17, 0.16, 0.18, 0.21]
+    assert found["means"]["bm25 rewrite"] == 1.0
+    asked = [line["steps"][0]["query"] for line in cli.episodes("m clapnq questions bm25")]
+    assert asked[0] == "What is the largest moon of Saturn?\nWho discovered it?"
+
+
+def test_with_a_model_the_answers_are_compared_with_mtrags_own(cli: CommandLine) -> None:
+    folder = write_mtrag(cli.workspace / "mtrag", ("clapnq",))
+    pairs = (f"data={folder}", "forms=rewrite", "k=1")
+    found: Any = cli.report("mtrag", *pairs, llm="titan", run="m")
+    (table,) = found["tables"]
+    assert table["columns"] == ["system", "questions", "R@1", "nDCG@1", "f1", "rougel"]
+    assert table["rows"][0][1:] == [2, 1.0, 1.0, 0.5, pytest.approx(0.5)]
+    (folder / "mtrag-human" / "generation_tasks" / "reference.jsonl").unlink()
+    found = cli.report("mtrag", *pairs, llm="titan", run="bare")
+    assert found["tables"][0]["columns"] == ["system", "questions", "R@1", "nDCG@1"]
+    assert any("no answer is scored" in note for note in found["notes"])
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("data", "has no mtrag-human/retrieval_tasks; fetch MTRAG's repository: `git clone"),
+        ("corpus", "unpack clapnq.jsonl.zip"),
+        ("form", "clapnq_lastturn.jsonl is missing"),
+        ("cut", "line 2 is not valid JSON"),
+        ("other version", "needs '_id' and 'text'"),
+        ("no gold", "No question of"),
+        ("forms", "forms"),
+        ("targets", "has no task_id and targets"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_before_anything_runs(
+    cli: CommandLine, change: str, why: str
+) -> None:
+    folder = write_mtrag(cli.workspace / "mtrag", ("clapnq",))
+    tasks = folder / "mtrag-human" / "retrieval_tasks" / "clapnq"
+    pairs, llm = [f"data={folder}"], ""
+    if change == "data":
+        pairs = [f"data={cli.workspace / 'datasets'}"]
+    elif change == "corpus":
+        (folder / "corpora" / "passage_level" / "clapnq.jsonl").unlink()
+    elif change == "form":
+        (tasks / "clapnq_lastturn.jsonl").unlink()
+    elif change == "cut":
+        (tasks / "clapnq_rewrite.jsonl").write_text('{"_id": "a<::>2", "text": "Who?"}\n{"_id')
+    elif change == "other version":
+        write_lines(tasks / "clapnq_rewrite.jsonl", [{"id": "a<::>2", "question": "Who?"}])
+    elif change == "no gold":
+        (tasks / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nx\tc1\t1\n")
+    elif change == "forms":
+        pairs.append("forms=lastturns")
+    else:
+        llm = "titan"
+        file = folder / "mtrag-human" / "generation_tasks" / "reference.jsonl"
+        file.write_text(json.dumps({"task_id": "a<::>2"}) + "\n")
+    assert why in cli.refused("mtrag", *pairs, llm=llm)
