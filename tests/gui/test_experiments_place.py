@@ -13,6 +13,9 @@ from small_suites import small_suites
 from small_workspace import make_workspace
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.tables import Mean
+from rallebench.experiments.papers.beside import own_row
+from rallebench.experiments.published import published_names
 from rallebench.gui.frame import Page
 from rallebench.services import experiment_jobs
 from rallebench.services.experiment_design import Design
@@ -540,3 +543,30 @@ def test_every_published_table_opens_and_is_saved(page: Page) -> None:
     )
     with pytest.raises(NotFoundError):
         page.open("experiments/published?table=rgb:99")
+    saved = page.call("published.save", {"table": "rgb:1", "suffix": "json"})["download"]["text"]
+    assert json.loads(saved)["rows"][0]["values"]["en_0"] == 96.33
+
+
+def test_papers_lists_every_table_is_searched_and_reached_from_experiments(page: Page) -> None:
+    assert 'href="#/experiments/published"' in page.open("experiments/list")["#v-experiments-list"]
+    drawn = page.open("experiments/published")["#v-experiments-published"]
+    assert drawn.count("table=") == 2 * len(published_names()), "a link and the row of every table"
+    few = page.call("published.search", {"words": "diskann memory"})["#x-papers"]
+    assert "table=ralle:4" in few and "table=rgb" not in few
+    assert "try fewer of them" in page.call("published.search", {"words": "nothing"})["#x-papers"]
+    assert "try fewer of them" in page.open("experiments/published")["#v-experiments-published"]
+
+
+def test_our_runs_are_marked_in_the_table_and_its_drawings(page: Page) -> None:
+    row = own_row("rgb_table1", "reader", {"en_0": Mean(0.5, 0.4, 0.6, 300)}, "", ["Reworded."])
+    folder = page.workbench.workspace.path / "experiments" / "night"
+    folder.mkdir(parents=True)
+    request = {"kind": "rgb-noise", "noun": "suite", "request": {"settings": {}}, "runs": {}}
+    report = {"request": {}, "made": "", "published": [row.as_json()]}
+    (folder / "experiment.json").write_text(json.dumps(request))
+    (folder / "report.json").write_text(json.dumps(report))
+    drawn = page.open("experiments/published?table=rgb:1")["#v-experiments-published"]
+    assert drawn.count('class="mine"') == 1 and "Ours (night): Reworded." in drawn
+    assert "ours: reader (night)" in drawn, "in the drawing"
+    listed = page.open("experiments/published")["#v-experiments-published"]
+    assert listed.count('<td class="n">1</td>') == 1

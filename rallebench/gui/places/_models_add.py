@@ -194,12 +194,7 @@ def add_preset(page: Page, event: Event) -> Patch:
     """Add a preset and begin to load it, which downloads it. One in a package that is not installed is refused."""
     chosen = event.text("preset")
     entry = model_entries.entry_of(page.workbench, quantization_of(event), preset=chosen)
-<<<<<<< HEAD
-    return added(page, "", entry, wish=chosen, load=True)
-=======
-    model_entries.needs(entry.settings)
     return added(page, "", entry, wish=chosen, then="load")
->>>>>>> main
 
 
 # another backend
