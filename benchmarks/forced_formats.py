@@ -81,8 +81,8 @@ def write_model(folder: Path) -> Path:
     torch.manual_seed(_report.SEED)
     config = LlamaConfig(
         vocab_size=len(known),
-        hidden_size=32,
-        intermediate_size=64,
+        hidden_size=64,
+        intermediate_size=128,
         num_hidden_layers=1,
         num_attention_heads=4,
         max_position_embeddings=16384,

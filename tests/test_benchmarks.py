@@ -67,6 +67,7 @@ MEASURES = {
         "gain by sorting mixed lengths, in processor time",
     },
     "scoring": {"BLEU and ROUGE-L over all answers, processor", "BLEU and ROUGE-L, an answer"},
+    "small_models": {"starter-qa, smollm2-4bit: a question"},
     "suites": {
         "RGB at five shares of noise, processor",
         "a second run that changes one share, processor",

@@ -5,8 +5,8 @@
 
 A mutant is known by the name of its function, the source text of the place, its number among equal ones there, and the new
 text, not by its module: after a move it is found again. One whose place is gone is recorded as ``gone``. The tests of a
-mutant are those whose files name its module or function, and tests/safety; never more than MOST files. Each is made in a
-copy of the project, so that a killed process leaves nothing behind.
+mutant are the examples of its module, the files that name its module or function or mirror its folder, at most MOST, and
+the golden workspace. Each is made in a copy of the project, so that a killed process leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).with_name("mutants.json")
-NUMBER, SEED, MOST, PATIENCE = 200, 20261123, 6, 120
+NUMBER, SEED, MOST, PATIENCE = 200, 20261123, 25, 600
 FLIPPED = {
     ast.Lt: "<=",
     ast.LtE: "<",
@@ -132,26 +132,26 @@ def choose(root: Path) -> list[Mutant]:
 
 
 def tests_of(root: Path, mutant: Mutant, place: Place) -> list[str]:
-    """Test files that name the function or import its module, the most telling first; then the golden workspace."""
-    module = ".".join(place.file.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
-    package = place.file.parent.name
+    """The module's own examples, test files that name the function or the module or mirror its folder, the most telling
+    first, and the golden workspace."""
+    path = place.file.relative_to(root).with_suffix("")
+    module = ".".join(path.parts).removesuffix(".__init__")
+    parent, _, name = module.rpartition(".")
+    named = re.compile(
+        rf"\b{re.escape(module)}\b|from {re.escape(parent)} import [^#]*?\b{re.escape(name)}\b"
+    )
+    function = re.compile(rf"\b{re.escape(mutant.function)}\b")
+    mirrors = [root / "tests" / Path(*path.parts[1:depth]) for depth in range(2, len(path.parts))]
     weights: dict[Path, int] = {}
     for file in (root / "tests").rglob("test_*.py"):
         text = file.read_text("utf-8")
-        weight = 4 * bool(re.search(rf"\b{re.escape(mutant.function)}\b", text)) + 3 * bool(
-            re.search(rf"{re.escape(module)}\b", text)
-        )
-        parent, _, name = module.rpartition(".")
-        weight += 3 * bool(re.search(rf"from {re.escape(parent)} import .*\b{name}\b", text)) + (
-            file.parent.name == package
-        )
-        if weight and "gui" not in file.parts and "safety" not in file.parts:
+        weight = 4 * bool(function.search(text)) + 3 * bool(named.search(text))
+        weight += sum(2 for mirror in mirrors if mirror in file.parents)
+        if weight and "safety" not in file.parts:
             weights[file] = weight
     best = sorted(weights, key=lambda file: (-weights[file], file))[:MOST]
-    return [
-        str(file.relative_to(root))
-        for file in (*best, root / "tests" / "safety" / "test_golden_workspace.py")
-    ]
+    golden = root / "tests" / "safety" / "test_golden_workspace.py"
+    return [str(file.relative_to(root)) for file in (place.file, *best, golden)]
 
 
 def change(place: Place, text: str) -> None:
