@@ -96,6 +96,25 @@ def test_a_chain_over_another_corpus_is_swept_on_a_dataset_that_its_corpus_cover
     assert chosen("tiny-qa") in drawn
 
 
+@pytest.mark.parametrize(
+    ("paper", "title", "table"),
+    [
+        ("beir", "BEIR", "beir:2"),
+        ("mtrag", "MTRAG", "mtrag:1"),
+        ("browsecomp", "BrowseComp-Plus", "browsecomp:1"),
+    ],
+)
+def test_a_benchmark_is_offered_by_its_title_with_its_settings_and_its_printed_table(
+    page: Page, paper: str, title: str, table: str
+) -> None:
+    drawn = page.open(f"experiments/list?kind=suite&paper={paper}")["#v-experiments-list"]
+    assert f">{title}</button>" in drawn and 'name="s:data"' in drawn and f"table={table}" in drawn
+    plan = texts(page.call("experiments.change", {"suite": paper, "shown": paper})["#x-plan"])
+    assert "No data is named" in plan
+    printed = texts(page.open(f"experiments/published?table={table}")["#v-experiments-published"])
+    assert title in printed and "BM25" in printed
+
+
 def test_the_sets_of_the_chosen_folder_are_offered(page: Page, tmp_path: Path) -> None:
     for name in ("en_fact.jsonl", "zh_int.json.gz", "articles_A_f.jsonl", "notes.txt"):
         (tmp_path / name).write_text("{}")
@@ -484,6 +503,9 @@ def test_baselines_of_a_run_stand_around_it(page: Page) -> None:
     ran(page)
     page.open("experiments/list?run=ks%20k%3D2")
     fields = {"run": "ks k=2", "name": ""}
+    assert "3 baselines" in texts(page.call("experiments.change", fields)["#x-plan"])
+    long = {**fields, "long_context": "on"}
+    assert "4 baselines" in texts(page.call("experiments.change", long)["#x-plan"])
     assert "3 baselines" in texts(page.call("experiments.change", fields)["#x-plan"])
     page.call("experiments.run", fields)
     ended(page)
