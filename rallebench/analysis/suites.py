@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rallebench.analysis.paired import PairedComparison, Sides, compare_all
@@ -10,6 +11,7 @@ from rallebench.core.tables import Column, Mean, Table
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.score import examples_of
+from rallebench.engine.statistics import LEVEL
 from rallebench.engine.store import RunFolder
 from rallebench.workspace.paths import Workspace
 
@@ -46,17 +48,43 @@ def differences(workspace: Workspace, first: StoredExperiment, other: StoredExpe
         for name in left:
             if name in right:
                 sides[label, name] = name, left[name], right[name], clusters
-    rows = tuple(_row(*line, pair) for line, pair in compare_all(sides).items())
+    return paired_table(TITLE, "part", compare_all(sides), f"{other.name} less {first.name}")
+
+
+def paired_table(
+    title: str,
+    head: str,
+    pairs: Mapping[tuple[str, str], PairedComparison],
+    what: str,
+    unit: float = 1,
+) -> Table:
+    """Comparisons (what is compared, metric) as a table, each with its interval, Holm's p and its wins. ``head``: of the first
+    column; ``what``: less what, for the note; ``unit``: by which differences are multiplied."""
+    points = " in points of 100" if unit == 100 else ""
     note = (
-        f"{other.name} less {first.name}, over the questions that both have scored. Both come from one sign-flip "
-        f"test over articles and count {len(rows)} comparisons: p by Holm, the intervals, which hold together at 95 %, by Bonferroni."
+        f"{what}{points}, over the questions that both have scored. Interval and p come from one sign-flip test over articles "
+        f"and count {len(pairs)} comparison{'s' * (len(pairs) != 1)}: p by Holm, the intervals, which hold together at 95 %, by Bonferroni. "
+        f"Below {LEVEL} a difference is shown."
     )
     p = Column("p, corrected", "p")
-    columns = ("part", "metric", "difference", p, "higher", "equal", "lower")
-    return Table(TITLE, columns, rows, note=note)
+    columns = (head, "metric", "difference", p, "shown", "higher", "equal", "lower")
+    rows = tuple(_row(label, name, pair, unit) for (label, name), pair in pairs.items())
+    return Table(title, columns, rows, note=note)
 
 
-def _row(label: str, name: str, pair: PairedComparison) -> tuple[Any, ...]:
-    difference = Mean(pair.difference, pair.low, pair.high, pair.n)
+def _row(label: str, name: str, pair: PairedComparison, unit: float) -> tuple[Any, ...]:
+    value, low, high = (
+        None if x is None else unit * x for x in (pair.difference, pair.low, pair.high)
+    )
+    verdict = "" if pair.corrected is None else "yes" if pair.significant else "no"
     p = pair.note or pair.corrected
-    return (label, name, difference, p, pair.wins, pair.ties, pair.losses)
+    return (
+        label,
+        name,
+        Mean(value, low, high, pair.n),
+        p,
+        verdict,
+        pair.wins,
+        pair.ties,
+        pair.losses,
+    )

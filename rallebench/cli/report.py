@@ -1,32 +1,47 @@
-"""``report``: a run or a comparison as one HTML file."""
+"""``report``: a run or a comparison as one HTML file; a table of a paper with our runs beside it."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from pathlib import Path
 
 from rallebench.cli.flags import check_out, flag
 from rallebench.cli.verbs import VERBS, Result, workbench_of
-from rallebench.core.files import writing
+from rallebench.core.errors import UsageError
+from rallebench.core.files import write_text, writing
+from rallebench.core.table_files import csv_table, latex
+from rallebench.core.tables import Section
 from rallebench.render.report import page
+from rallebench.services import published
 from rallebench.services.reports import report_of
+from rallebench.services.workbench import Workbench
 
 
 @VERBS.register(
     "report",
-    about="write a run, or a comparison of runs, as one HTML file that opens offline",
+    about="write runs as one HTML file that opens offline; print a paper's table with ours beside it",
     example="rallebench report my-run --out my-run.html",
     order=6.8,
     flags=(
-        flag("runs", "RUN", nargs="+"),
-        flag("--out", "FILE.html", type=Path, required=True),
+        flag("runs", "RUN", "runs; with --published suite runs, default: all", nargs="*"),
+        flag(
+            "--out", "FILE", "the HTML file; with --published also .csv, .tex or .json", type=Path
+        ),
+        flag("--published", "TABLE", "of a paper, as ralle:2; see 'rallebench list published'"),
         flag("--metric", "M", "of the differences between several runs", default=""),
     ),
 )
 def report(args: argparse.Namespace) -> Result:
-    """The file, and its size in bytes."""
+    """The file, and its size in bytes; of a published table the table itself."""
     workbench = workbench_of(args)
+    if args.published:
+        return _published(args, workbench)
+    if not args.runs or args.out is None:
+        raise UsageError(
+            "Name runs and the file with --out FILE.html, or a table with --published."
+        )
     out = check_out(args.out, workbench)
     runs = [workbench.runs.open(name) for name in args.runs]
     title, sections = report_of(runs, workbench.workspace, args.metric)
@@ -35,3 +50,26 @@ def report(args: argparse.Namespace) -> Result:
         size = sum(handle.write(piece.encode("utf-8", "replace")) for piece in pieces)
     value = {"runs": [run.name for run in runs], "file": str(out), "bytes": size}
     return Result(value, (f"{out}: {size / 1e6:.2f} MB",))
+
+
+def _published(args: argparse.Namespace, workbench: Workbench) -> Result:
+    """A paper's table with ours beside it, printed or as a file by its suffix."""
+    value = published.opened(args.published)
+    own = published.own_rows(workbench, value, args.runs)
+    table, document = published.as_table(value, own), published.document(value, own)
+    if args.out is None:
+        doubts = (f"Note: {doubt}" for doubt in value.doubts)
+        return Result(document, (table, *doubts))
+    forms = {
+        ".json": lambda: json.dumps(document, ensure_ascii=False, indent=2) + "\n",
+        ".csv": lambda: csv_table(table),
+        ".tex": lambda: latex(table),
+        ".html": lambda: "".join(
+            page(args.published, [Section("", (table, *published.figures(value, own)))])
+        ),
+    }
+    if args.out.suffix not in forms:
+        raise UsageError(f"--out {args.out}: its end must be one of {', '.join(forms)}.")
+    out = check_out(args.out, workbench)
+    write_text(out, forms[args.out.suffix]())
+    return Result({**document, "file": str(out)}, (f"wrote {out}",))

@@ -1,13 +1,20 @@
-"""Prompts as text files: those shipped below ``prompts/``, and the user's own folder, which may replace some."""
+"""Prompts as text files: those shipped below ``prompts/``, and the user's own folder, which may replace some.
+
+The folder holds files named as the shipped ones, or is a copy of the paper's own repository (``core.originals``).
+"""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.originals import copy_in
 
 
 def prompts_folder() -> Path:
@@ -16,15 +23,68 @@ def prompts_folder() -> Path:
     return beside if beside.is_dir() else Path(sys.prefix) / "share" / "rallebench" / "prompts"
 
 
-def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()) -> str:
-    """The file ``name`` of the folder ``own``, or else of ``prompts/below``, without the last line's end.
+REWORDED, ORIGINAL, OWN = "reworded", "original", "own"
+"""Whose words a request sends: ours, those of the paper's repository, those of the user."""
 
-    ``fields``: the names that it must hold in braces. Raises BadFileError.
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Whose words are sent. ``sha256``: of the texts of the user's folder, '' without one. ``shipped``: the prompts that are ours
+    all the same, as the folder has none for them; ``unknown``: those whose text is not that of the known commit."""
+
+    whose: str = REWORDED
+    sha256: str = ""
+    shipped: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def original(self) -> bool:
+        """Whether every text that the paper's repository has is sent as it stands there."""
+        return self.whose == ORIGINAL
+
+    def note(self) -> str:
+        """What a table that holds printed figures says of the prompts."""
+        if self.whose == REWORDED:
+            return "Prompts reworded."
+        mark = f"sha256 {self.sha256[:12]}"
+        if self.whose == OWN:
+            return f"Prompts of the user's own ({mark}), not the paper's."
+        sentence = f"Original prompts ({mark})"
+        if self.unknown:
+            sentence += f", of {', '.join(self.unknown)} a version that is not known here"
+        if self.shipped:
+            sentence += f"; reworded, as the repository has none: {', '.join(self.shipped)}"
+        return f"{sentence}."
+
+    def as_json(self) -> dict[str, Any]:
+        """As a report keeps it."""
+        return asdict(self)
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """What the settings of a run keep of it; {} for the shipped prompts."""
+        return {"wording": {"whose": self.whose, "sha256": self.sha256}} if self.sha256 else {}
+
+
+SHIPPED = Wording()
+"""The wording of a request without a folder of the user's."""
+
+
+def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()) -> str:
+    """The prompt ``name`` of the folder ``own``, or else of ``prompts/below``, without the last line's end.
+
+    ``own``: a folder with a file of that name, or a copy of the paper's repository; ``fields``: the names that the text must
+    hold in braces. Raises BadFileError.
     """
     folder = Path(own).expanduser()
     if own and not folder.is_dir():
         raise BadFileError(f"{own} is no folder of prompts; it may hold {name} and other prompts.")
-    path = folder / name if own and (folder / name).is_file() else prompts_folder() / below / name
+    shipped = prompts_folder() / below
+    copy = copy_in(folder.resolve(), shipped) if own else None
+    if copy is not None and name in copy:
+        return copy.read(name).text
+    mine = own and copy is None and (folder / name).is_file()
+    path = folder / name if mine else shipped / name
     text = read_prompt(path).removesuffix("\n")
     for field in fields:
         if f"{{{field}}}" not in text:
@@ -32,17 +92,48 @@ def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()
     return text
 
 
-def check_own(own: str, names: Iterable[str]) -> None:
-    """Raise BadFileError for a folder ``own`` without any of the prompts ``names``: it would change nothing."""
-    needed, folder = list(dict.fromkeys(names)), Path(own).expanduser()
-    if not own or not folder.is_dir() or any((folder / name).is_file() for name in needed):
-        return
-    if not needed:
-        raise BadFileError(
-            f"This request reads no prompt, so {own} would change nothing; leave prompts out."
-        )
-    raise BadFileError(
-        f"{own} holds none of the prompts of this request ({', '.join(needed)}); name its files so, or leave prompts out."
+def wording_of(own: str, prompts: Iterable[tuple[str, str]], *, demanded: bool = True) -> Wording:
+    """Whose words a request sends that reads these ``prompts``: (folder below ``prompts/``, name) of each.
+
+    Raises BadFileError where ``own`` is no folder, and, if ``demanded``, for one that has none of them: it would change nothing.
+    """
+    needed, folder = list(dict.fromkeys(prompts)), Path(own).expanduser()
+    if not own:
+        return SHIPPED
+    texts: dict[str, str] = {}
+    unknown: list[str] = []
+    whose = OWN
+    for below, name in needed:
+        copy = copy_in(folder.resolve(), prompts_folder() / below) if folder.is_dir() else None
+        if copy is not None and name in copy:
+            whose, read = ORIGINAL, copy.read(name)
+            texts[f"{below}/{name}"] = read.text
+            unknown += [] if read.known else [name]
+        elif copy is None and (folder / name).is_file():
+            texts[f"{below}/{name}"] = prompt_text(below, name, own)
+    names = [name for _, name in needed]
+    if not texts and (demanded or not folder.is_dir()):
+        raise BadFileError(_without(own, names))
+    shipped = [name for below, name in needed if f"{below}/{name}" not in texts]
+    return wording(whose, texts, shipped, unknown) if texts else Wording(shipped=tuple(shipped))
+
+
+def wording(
+    whose: str, texts: Mapping[str, str], shipped: Iterable[str] = (), unknown: Iterable[str] = ()
+) -> Wording:
+    """The wording of a request that sends these ``texts`` (name → text)."""
+    lines = "\0".join(f"{name}\0{texts[name]}" for name in sorted(texts))
+    return Wording(whose, sha256(lines.encode()).hexdigest(), tuple(shipped), tuple(unknown))
+
+
+def _without(own: str, names: Sequence[str]) -> str:
+    if not Path(own).expanduser().is_dir():
+        return f"{own} is no folder of prompts; it may hold {', '.join(names)}."
+    if not names:
+        return f"This request reads no prompt, so {own} would change nothing; leave prompts out."
+    return (
+        f"{own} holds none of the prompts of this request ({', '.join(names)}) and is no copy of the paper's repository "
+        "with them; name its files so, or leave prompts out."
     )
 
 

@@ -262,9 +262,10 @@ def rows(
     kind: str = "",
     addresses: Sequence[str] = (),
     abouts: Sequence[str] = (),
+    marked: Sequence[bool] = (),
 ) -> str:
     """A table of HTML cells. A heading that begins with ">" is a column of numbers; ``addresses``: one a row; ``abouts``: one
-    a heading."""
+    a heading; ``marked``: which rows stand out."""
     sides, top, body = ["n" if head.startswith(">") else "" for head in heads], "", ""
     for index, head in enumerate(heads):
         about = f' title="{e(abouts[index])}"' if abouts else ""
@@ -272,6 +273,7 @@ def rows(
     for index, line in enumerate(lines):
         cells = "".join(f'<td class="{side}">{cell}</td>' for side, cell in zip(sides, line))
         target = f' data-href="{e(addresses[index])}" tabindex="0"' if addresses else ""
+        target += ' class="mine"' if marked and marked[index] else ""
         body += f"<tr{target}>{cells}</tr>"
     return f'<table class="t {kind}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rallebench.core.settings import Setting
 from rallebench.core.types import Step
@@ -12,8 +11,6 @@ from rallebench.environments import ENVIRONMENTS
 from rallebench.services.episodes import EpisodeState
 from rallebench.workflows import REASONS, WORKFLOWS, agent_workflows
 from rallebench.workflows.trees import Node, tree_of
-
-Form = Mapping[str, Setting]
 
 
 def workflows() -> dict[str, str]:
@@ -41,15 +38,6 @@ def forms(workflow: str, environment: str) -> dict[str, Setting]:
     own = dict(WORKFLOWS.entry(workflow).form)
     theirs = ENVIRONMENTS.entry(environment).form if needs_environment(workflow) else {}
     return {**own, **{f"env.{name}": setting for name, setting in theirs.items()}}
-
-
-def changed(form: Form, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that are not the defaults."""
-    return {
-        name: values[name]
-        for name, setting in form.items()
-        if values.get(name) not in ("", None) and str(values[name]) != str(setting.default)
-    }
 
 
 def meaning(stop_reason: str) -> str:

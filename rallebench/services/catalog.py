@@ -27,6 +27,7 @@ from rallebench.llms import LLMS
 from rallebench.llms.presets import GROUPS, presets
 from rallebench.metrics import METRICS, card, read_card
 from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, needs_encoder, search_form
+from rallebench.services import published
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.environments import scholar_tables
 from rallebench.workspace.indexes.recipes import kinds
@@ -131,6 +132,7 @@ _LISTINGS: dict[str, Callable[[Workspace], Abouts]] = {
     "judges": lambda _: _metrics(METRICS.judge_names()),
     "tasks": lambda workspace: tasks.described(workspace.dataset_paths()),
     "scholars": lambda workspace: {n: str(path) for n, path in scholar_tables(workspace).items()},
+    "published": lambda _: published.abouts(),
     "suites": lambda _: {name: SUITES.entry(name).about for name in SUITES.names()},
 }
 

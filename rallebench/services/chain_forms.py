@@ -35,8 +35,14 @@ __all__ = [
     "checked_generation",
 ]
 
-FORMS = {"json": ".json", "yaml": ".yaml", "ralle": "-ralle.json", "python": ".py", "command": ""}
-"""Form → how the name of its file ends; "" for one that is no file."""
+FORMS = {
+    "json": ("JSON", ".json"),
+    "yaml": ("YAML", ".yaml"),
+    "ralle": ("RaLLe", "-ralle.json"),
+    "python": ("Python", ".py"),
+    "command": ("Command line", ""),
+}
+"""Form → (what it is called, how the name of its file ends; "" for one that is no file)."""
 
 NOT_IN_RALLE = frozenset({"documents", "history"})
 """Variables that RaLLe's own templates do not have."""

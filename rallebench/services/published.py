@@ -1,13 +1,24 @@
-"""The tables that five papers print, by paper and number, as tables for the page and for files."""
+"""The tables that papers print, by paper and number: as values for the page and for files, with our runs beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import NotFoundError
-from rallebench.core.tables import Column, Table
+from rallebench.core.errors import NotFoundError, RalleError
+from rallebench.core.registry import unknown
+from rallebench.core.tables import Column, Figure, Mean, Table
+from rallebench.experiments.papers.beside import OwnRow, rows_of
 from rallebench.experiments.published import PublishedTable, published_names, published_table
+from rallebench.experiments.published.plots import OURS, DrawnRow, lines_of, plots_of
+
+if TYPE_CHECKING:
+    from rallebench.services.workbench import Workbench
+
+__all__ = ["OURS"]
 
 PAPERS: Mapping[str, str] = {
     "ralle": "RaLLe (KILT)",
@@ -21,6 +32,23 @@ PAPERS: Mapping[str, str] = {
 }
 TEXT = "text"
 """The number of the table with figures from a paper's running text."""
+MOST = 20
+"""Experiments, from the newest on, whose rows stand beside a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A row of ours, and the experiment that it is of."""
+
+    experiment: str
+    row: OwnRow
+
+    @property
+    def name(self) -> str:
+        """What the row is called beside the printed ones."""
+        n = max((mean.n for mean in self.row.cells.values()), default=0)
+        count = f", n = {n:,}" if n else ""
+        return f"{OURS}{self.row.system} ({self.experiment}{count})"
 
 
 def listed() -> dict[str, list[tuple[str, str]]]:
@@ -31,6 +59,42 @@ def listed() -> dict[str, list[tuple[str, str]]]:
             (reference(name), published_table(name).about)
         )
     return tables
+
+
+def abouts() -> dict[str, str]:
+    """Reference → what the table has."""
+    return {name: about for tables in listed().values() for name, about in tables}
+
+
+def searched(words: str) -> dict[str, list[tuple[str, str]]]:
+    """As ``listed``, those tables alone that have all ``words`` in their name, their description, a heading or a row. A number must
+    stand there as a whole: table 1 is not table 10."""
+    whole = (
+        rf"(?<![\w.]){part}(?![\w.])" if part.isdecimal() else re.escape(part)
+        for part in words.lower().split()
+    )
+    parts = [re.compile(pattern) for pattern in whole]
+    return {
+        paper: fitting
+        for paper, tables in listed().items()
+        if (
+            fitting := [
+                (name, about)
+                for name, about in tables
+                if all(part.search(_words_of(name)) for part in parts)
+            ]
+        )
+    }
+
+
+def _words_of(name: str) -> str:
+    value = opened(name)
+    paper, number = name.split(":")
+    kind = "running text" if number == TEXT else f"table {number}"
+    settings = (_plain(v) for row in value.rows for v in row.settings.values())
+    systems = (row.system for row in value.rows)
+    parts = (PAPERS.get(paper, paper), kind, value.about, value.split, *value.columns)
+    return " ".join((*parts, *systems, *settings)).lower()
 
 
 def reference(name: str) -> str:
@@ -47,27 +111,139 @@ def opened(table: str) -> PublishedTable:
     """A table by its short name, as ``ralle:2``. Raises NotFoundError."""
     known = {reference(name): name for name in published_names()}
     if table not in known:
-        raise NotFoundError(
-            f"There is no published table {table!r}; there are {', '.join(list(known)[:6])} …"
-        )
+        raise NotFoundError(unknown("published table", table, list(known)))
     return published_table(known[table])
 
 
-def as_table(value: PublishedTable) -> Table:
-    """The table as it is printed: a text a cell, the second value of a cell in brackets."""
+# our runs
+
+
+def own_rows(
+    workbench: Workbench, table: PublishedTable, names: Sequence[str] = ()
+) -> list[Beside]:
+    """Our rows of a table, of the experiments ``names``, or of the newest that have some; damaged ones are left out.
+
+    Raises UsageError for a named experiment that has none.
+    """
+    store, rows = workbench.experiments.store, []
+    for name in names:
+        own = rows_of(store.open(name).report or {}, table.name)
+        if not own:
+            raise NotFoundError(
+                f"The experiment {name!r} has nothing of this table ({reference(table.name)}); name one of its benchmark."
+            )
+        rows += [Beside(name, row) for row in own]
+    for name in store.names() if not names else ():
+        with suppress(RalleError, LookupError, TypeError, ValueError):
+            rows += [
+                Beside(name, row) for row in rows_of(store.open(name).report or {}, table.name)
+            ]
+        if len({row.experiment for row in rows}) == MOST:
+            break
+    return rows
+
+
+def counts(workbench: Workbench) -> dict[str, int]:
+    """Reference → the number of our experiments that stand beside the table."""
+    store = workbench.experiments.store
+    experiments: dict[str, set[str]] = {}
+    for name in store.names():
+        with suppress(RalleError, LookupError, TypeError, ValueError):
+            for row in rows_of(store.open(name).report or {}):
+                if not row.why:
+                    experiments.setdefault(reference(row.table), set()).add(name)
+    return {table: len(names) for table, names in experiments.items()}
+
+
+def as_table(value: PublishedTable, own: Sequence[Beside] = ()) -> Table:
+    """The table as it is printed: a text a cell, the second value of a cell in brackets. Below it our rows that may stand there; the
+    note says what differs, and why others are left out."""
     columns = value.columns or tuple(dict.fromkeys(c for row in value.rows for c in row.values))
     settings = list(dict.fromkeys(name for row in value.rows for name in row.settings))
     heads = [Column("System", "text"), *(Column(name, "text") for name in settings)]
-    heads += [Column(c, "text", value.unit(c)) for c in columns]
+    units = dict.fromkeys(map(value.unit, columns))
+    several = len(units) > 1
+    heads += [Column(c, "text", value.unit(c) if several else "") for c in columns]
     rows = []
     for row in value.rows:
         cells: list[Any] = [row.system, *(_plain(row.settings.get(name)) for name in settings)]
         for column in columns:
             figure = value.printed(row, column) if column in row.values else ""
             extra = row.brackets.get(column)
-            cells.append(f"{figure} ({extra:g})" if extra is not None else figure)
+            cells.append(figure if extra is None else f"{figure} ({value.number(column, extra)})")
         rows.append(tuple(cells))
-    return Table(value.about, tuple(heads), tuple(rows), note=value.source)
+    for beside in own:
+        if not beside.row.why:
+            mine = (_plain(beside.row.settings.get(name)) for name in settings)
+            means = (_mean(value, column, beside.row.cells.get(column)) for column in columns)
+            rows.append((beside.name, *mine, *means))
+    unit = "" if several or not columns else f"All in: {next(iter(units))}."
+    note = " ".join(filter(None, (f"{value.source}.", unit, comparison(own))))
+    return Table(value.about, tuple(heads), tuple(rows), note=note)
+
+
+def _mean(value: PublishedTable, column: str, mean: Mean | None) -> str:
+    """A mean of ours with as many digits as the paper prints, and its interval."""
+    if mean is None or mean.value is None:
+        return ""
+    words = value.number(column, mean.value)
+    if mean.low is None or mean.high is None:
+        return words
+    return f"{words} [{value.number(column, mean.low)}, {value.number(column, mean.high)}]"
+
+
+def comparison(own: Sequence[Beside]) -> str:
+    """What differs from the paper, in sentences, and which of our experiments are left out, and why."""
+    return " ".join(_notes(own))
+
+
+def _notes(own: Sequence[Beside]) -> Iterator[str]:
+    differing: dict[str, list[str]] = {}
+    absent: dict[str, list[str]] = {}
+    for beside in own:
+        names = (absent if beside.row.why else differing).setdefault(
+            beside.row.why or beside.row.note, []
+        )
+        if beside.experiment not in names:
+            names.append(beside.experiment)
+    for sentences, names in differing.items():
+        yield f"Ours ({', '.join(names)}): {sentences}"
+    for why, names in absent.items():
+        yield f"Not beside it: {', '.join(names)} ({why})."
+
+
+def figures(value: PublishedTable, own: Sequence[Beside] = ()) -> list[Figure]:
+    """The table as the paper draws it, with our rows marked in it."""
+    lines = lines_of(value)
+    lines += [
+        DrawnRow(f"{b.row.system} ({b.experiment})", b.row.settings, b.row.cells, True)
+        for b in own
+        if not b.row.why
+    ]
+    drawn = [plot.figure(lines) for plot in plots_of(value)]
+    return [figure for figure in drawn if figure.series]
+
+
+def document(value: PublishedTable, own: Sequence[Beside] = ()) -> dict[str, Any]:
+    """The table as one JSON document: the printed cells as numbers, then our rows."""
+    rows = [
+        {
+            "system": row.system,
+            "settings": dict(row.settings),
+            "values": dict(row.values),
+            "brackets": dict(row.brackets),
+        }
+        for row in value.rows
+    ]
+    facts = {name: getattr(value, name) for name in ("about", "source", "split", "n", "units")}
+    return {
+        "table": reference(value.name),
+        **facts,
+        "columns": list(value.columns),
+        "rows": rows,
+        "doubts": list(value.doubts),
+        "ours": [{"experiment": b.experiment, **b.row.as_json()} for b in own],
+    }
 
 
 def _plain(value: Any) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from rallebench.analysis.paired import PairedComparison, compare
 from rallebench.chains.saved import chain_to_json
@@ -17,6 +18,8 @@ FEW = 30
 """Questions below which a difference is hardly ever shown."""
 
 NAMES = {"retrieve": "retrieve", "generate": "generate", "identity": "pass on"}
+TEMPLATES = {"retrieve": "query", "generate": "prompt", "identity": "text"}
+"""Kind of an action → what it is called, and what its template is."""
 
 
 __all__ = ["PairedComparison"]
@@ -32,9 +35,18 @@ class VariantAnswer:
     seconds: float
 
 
+Cells = Mapping[tuple[str, str], VariantAnswer]
+"""(``key_of`` a chain, question id) → its answer."""
+
+
 def key_of(chain: Chain) -> str:
     """Equal for chains that answer alike, whatever they are called."""
     return digest(chain_to_json(chain)["actions"])[:16]
+
+
+def cell_of(chain: Chain, example: Example) -> tuple[str, str]:
+    """The key of the answer of a chain to a question."""
+    return key_of(chain), example.question.qid
 
 
 def ask(workbench: Workbench, chain: Chain, example: Example) -> VariantAnswer:
@@ -49,15 +61,17 @@ def ask(workbench: Workbench, chain: Chain, example: Example) -> VariantAnswer:
 
 
 def missing(
-    chains: Sequence[Chain],
-    examples: Sequence[Example],
-    cells: Mapping[tuple[str, str], VariantAnswer],
-) -> Iterator[tuple[Chain, Example]]:
+    chains: Sequence[Chain], examples: Sequence[Example], cells: Cells
+) -> list[tuple[Chain, Example]]:
     """The cells to be asked, question by question."""
-    for example in examples:
-        for chain in chains:
-            if (key_of(chain), example.question.qid) not in cells:
-                yield chain, example
+    grid = product(examples, chains)
+    return [(chain, x) for x, chain in grid if cell_of(chain, x) not in cells]
+
+
+def scores(chain: Chain, examples: Sequence[Example], cells: Cells) -> dict[str, float]:
+    """Question id → exact match of a chain, where it was scored."""
+    answers = {x.question.qid: cells.get(cell_of(chain, x)) for x in examples}
+    return {qid: cell.em for qid, cell in answers.items() if cell and cell.em is not None}
 
 
 def sample(examples: Sequence[Example], count: int) -> list[Example]:
@@ -69,21 +83,11 @@ def sample(examples: Sequence[Example], count: int) -> list[Example]:
 
 
 def paired(
-    base: Chain,
-    other: Chain,
-    examples: Sequence[Example],
-    cells: Mapping[tuple[str, str], VariantAnswer],
+    base: Chain, other: Chain, examples: Sequence[Example], cells: Cells
 ) -> PairedComparison:
     """Exact match of ``other`` against ``base`` on the questions that both have answered."""
-    columns = [
-        {
-            x.question.qid: cells[key_of(chain), x.question.qid].em
-            for x in examples
-            if (key_of(chain), x.question.qid) in cells
-        }
-        for chain in (base, other)
-    ]
-    return compare("em", columns[0], columns[1], clusters=clusters_of(examples).of)
+    a, b = (scores(chain, examples, cells) for chain in (base, other))
+    return compare("em", a, b, clusters=clusters_of(examples).of)
 
 
 def difference_label(base: Chain, other: Chain) -> str:
@@ -111,17 +115,9 @@ def _action(a: Action, b: Action) -> list[str]:
     if a.k != b.k:
         words.append(f"k {b.k}")
     if (a.template, a.dialect) != (b.template, b.dialect):
-        words.append(
-            "prompt changed"
-            if b.kind == "generate"
-            else "query changed"
-            if b.kind == "retrieve"
-            else "text changed"
-        )
+        words.append(f"{TEMPLATES[b.kind]} changed")
     for name in sorted({*a.generation, *b.generation}):
-        if a.generation.get(name) != b.generation.get(name):
-            value = b.generation.get(name)
-            words.append(
-                f"{name.replace('_', ' ')} {'default' if value is None else value if len(str(value)) < 20 else 'changed'}"
-            )
+        if a.generation.get(name) != (value := b.generation.get(name)):
+            short = "default" if value is None else value if len(str(value)) < 20 else "changed"
+            words.append(f"{name.replace('_', ' ')} {short}")
     return words

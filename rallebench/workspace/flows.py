@@ -13,7 +13,7 @@ from rallebench import sandbox
 from rallebench.chains.chain import as_flow
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.errors import Hint, NotFoundError, UsageError
-from rallebench.core.prompts import prompts_folder, read_prompt
+from rallebench.core.prompts import prompt_text, prompts_folder, read_prompt, wording_of
 from rallebench.core.registry import unknown
 from rallebench.core.runs import Backends, FlowSpec
 from rallebench.core.settings import Setting, checked
@@ -143,8 +143,9 @@ def prepare_agent(
     *,
     seed: int | None = None,
     allow_python: bool = False,
+    prompts: str = "",
 ) -> Agent:
-    """Find and check all that an agent needs; loads no model. Raises UsageError.
+    """Find and check all that an agent needs; loads no model. Raises UsageError. ``prompts``: a copy of R-Eval's repository, or ''.
 
     ``settings_given``: settings of the workflow and of the environment; one that both have is the workflow's, and the
     environment's is ``env.name``.
@@ -174,12 +175,11 @@ def prepare_agent(
     mine, theirs = _parted(workflow, entry.form, env if traits["needs_env"] else "", settings_given)
     settings = checked(f"workflow {workflow!r}", entry.form, mine)
     acting = make_environment(workspace, env, theirs) if traits["needs_env"] else None
-    prompts = {name: _text(name) for name in traits["prompts"]}
+    own = original_prompts(workflow, env)
+    texts = {name: _text(name, own[name], prompts) for name in traits["prompts"]}
     shots = _shots(settings, env if acting else "wikipedia", acting, at_most="shots" not in mine)
     settings = {**settings, "shots": len(shots)}
-    return Agent(
-        workflow, llm, settings, acting, prompts, shots, seed, bool(traits["needs_python"])
-    )
+    return Agent(workflow, llm, settings, acting, texts, shots, seed, bool(traits["needs_python"]))
 
 
 def _parted(
@@ -202,7 +202,17 @@ def _parted(
     return mine, theirs
 
 
-def _text(name: str) -> str:
+def original_prompts(workflow: str, env: str) -> dict[str, str]:
+    """Prompt of a workflow → the name of the text that replaces it, which is written for an environment."""
+    return {
+        name: f"{env}/{workflow}/{name}" for name in WORKFLOWS.entry(workflow).traits["prompts"]
+    }
+
+
+def _text(name: str, own: str, folder: str) -> str:
+    """The shipped prompt, or the text ``own`` of a user's ``folder`` that has it."""
+    if folder and not wording_of(folder, [(FOLDER, own)], demanded=False).shipped:
+        return prompt_text(FOLDER, own, folder)
     text = read_prompt(prompts_folder() / FOLDER / name, "install rallebench again")
     return text.removesuffix("\n")
 

@@ -88,6 +88,17 @@ def test_published_tables_are_browsed_by_address(page: Any) -> None:
     with page.expect_download() as download:
         press(page, "CSV")
     assert download.value.suggested_filename == "rgb-3.csv"
+    page.locator(".crumb a").filter(has_text="Papers").click()
+    says(page, "#v-experiments-published h1", "Papers")
+    page.locator("#x-papers-words").fill("diskann memory")
+    page.locator("#x-papers tr[data-href*='ralle:4']").click()
+    head = page.locator("table.x-paper th").filter(has_text="Memory")
+    figures = "table.x-paper tbody tr td:nth-child(5)"
+    for order, first in (("descending", "90.4"), ("ascending", "10.9")):
+        head.locator("button").click()
+        assert head.get_attribute("aria-sort") == order
+        cells = page.locator(figures).all_text_contents()
+        assert cells[0] == first and cells[-1] == "–", "empty cells stay last"
 
 
 @pytest.mark.parametrize("width", [820, 1280, 1920])

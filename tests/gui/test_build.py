@@ -48,6 +48,10 @@ FIELDS: dict[str, Any] = {
     "a1_target": "titan",
     "a1_template": "Passages: {response[0]}\nQuestion: {question}\nAnswer:",
     "a1_dialect": "fstring",
+    "a1_max_tokens": "",
+    "a1_system": "",
+    "a1_stop": "",
+    "a1_options": "",
 }
 
 
@@ -254,7 +258,7 @@ def test_a_link_with_another_chain_asks_before_it_replaces_an_edited_one(opened:
     patch = opened.open("build/one?chain=title")
     assert "Replace the chain that you edited?" in patch["dialog"]
     assert bench(opened).chain.actions[0].k == 7
-    opened.call("build.replace_chain", {"source_chain": "title"})
+    opened.call("build.replace_chain", {"chain": "title"})
     assert bench(opened).chain.name == "title"
     opened.call("build.undo")
     assert bench(opened).chain.actions[0].k == 7
@@ -405,6 +409,21 @@ def test_an_episode_is_followed_edited_continued_and_kept(opened: Page) -> None:
     assert "Right" in texts(patch["#agent-side"])
     kept = opened.call("agent.keep")
     assert kept["go"].startswith("#/runs/run?id=")
+
+
+def test_a_model_that_only_copies_is_said_to_be_no_agent_until_another_is_chosen(
+    opened: Page,
+) -> None:
+    html = opened.open("build/agent")["#v-build-agent"]
+    assert "cannot act as an agent" not in html and 'value="echo" selected' in html
+    fields = {"workflow": "react", "env": "wikipedia", "llm": "extractive-reader"}
+    words = texts(opened.call("agent.choose", fields)["#agent-form"])
+    assert (
+        "extractive-reader only copies words from a prompt, so it cannot act as an agent." in words
+    )
+    assert "smollm2-135m-gguf" in words
+    html = opened.call("agent.choose", {**fields, "llm": "echo"})["#agent-form"]
+    assert "cannot act" not in html
 
 
 def test_an_agent_runs_on_a_dataset_as_a_job(opened: Page) -> None:

@@ -13,6 +13,9 @@ from small_suites import small_suites
 from small_workspace import make_workspace
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.tables import Mean
+from rallebench.experiments.papers.beside import own_row
+from rallebench.experiments.published import published_names
 from rallebench.gui.frame import Page
 from rallebench.services import experiment_jobs
 from rallebench.services.experiment_design import Design
@@ -91,6 +94,25 @@ def test_a_chain_over_another_corpus_is_swept_on_a_dataset_that_its_corpus_cover
     fields = {"indexes": ["tiny"], "dataset": "starter-qa", "k": "5", "limit": ""}
     drawn = page.call("experiments.change", fields, window="other")["#x-form"]
     assert chosen("tiny-qa") in drawn
+
+
+@pytest.mark.parametrize(
+    ("paper", "title", "table"),
+    [
+        ("beir", "BEIR", "beir:2"),
+        ("mtrag", "MTRAG", "mtrag:1"),
+        ("browsecomp", "BrowseComp-Plus", "browsecomp:1"),
+    ],
+)
+def test_a_benchmark_is_offered_by_its_title_with_its_settings_and_its_printed_table(
+    page: Page, paper: str, title: str, table: str
+) -> None:
+    drawn = page.open(f"experiments/list?kind=suite&paper={paper}")["#v-experiments-list"]
+    assert f">{title}</button>" in drawn and 'name="s:data"' in drawn and f"table={table}" in drawn
+    plan = texts(page.call("experiments.change", {"suite": paper, "shown": paper})["#x-plan"])
+    assert "No data is named" in plan
+    printed = texts(page.open(f"experiments/published?table={table}")["#v-experiments-published"])
+    assert title in printed and "BM25" in printed
 
 
 def test_the_sets_of_the_chosen_folder_are_offered(page: Page, tmp_path: Path) -> None:
@@ -482,6 +504,9 @@ def test_baselines_of_a_run_stand_around_it(page: Page) -> None:
     page.open("experiments/list?run=ks%20k%3D2")
     fields = {"run": "ks k=2", "name": ""}
     assert "3 baselines" in texts(page.call("experiments.change", fields)["#x-plan"])
+    long = {**fields, "long_context": "on"}
+    assert "4 baselines" in texts(page.call("experiments.change", long)["#x-plan"])
+    assert "3 baselines" in texts(page.call("experiments.change", fields)["#x-plan"])
     page.call("experiments.run", fields)
     ended(page)
     one = texts(page.open("experiments/one?id=ks%20k%3D2%20baselines")["#v-experiments-one"])
@@ -540,3 +565,30 @@ def test_every_published_table_opens_and_is_saved(page: Page) -> None:
     )
     with pytest.raises(NotFoundError):
         page.open("experiments/published?table=rgb:99")
+    saved = page.call("published.save", {"table": "rgb:1", "suffix": "json"})["download"]["text"]
+    assert json.loads(saved)["rows"][0]["values"]["en_0"] == 96.33
+
+
+def test_papers_lists_every_table_is_searched_and_reached_from_experiments(page: Page) -> None:
+    assert 'href="#/experiments/published"' in page.open("experiments/list")["#v-experiments-list"]
+    drawn = page.open("experiments/published")["#v-experiments-published"]
+    assert drawn.count("table=") == 2 * len(published_names()), "a link and the row of every table"
+    few = page.call("published.search", {"words": "diskann memory"})["#x-papers"]
+    assert "table=ralle:4" in few and "table=rgb" not in few
+    assert "try fewer of them" in page.call("published.search", {"words": "nothing"})["#x-papers"]
+    assert "try fewer of them" in page.open("experiments/published")["#v-experiments-published"]
+
+
+def test_our_runs_are_marked_in_the_table_and_its_drawings(page: Page) -> None:
+    row = own_row("rgb_table1", "reader", {"en_0": Mean(0.5, 0.4, 0.6, 300)}, "", ["Reworded."])
+    folder = page.workbench.workspace.path / "experiments" / "night"
+    folder.mkdir(parents=True)
+    request = {"kind": "rgb-noise", "noun": "suite", "request": {"settings": {}}, "runs": {}}
+    report = {"request": {}, "made": "", "published": [row.as_json()]}
+    (folder / "experiment.json").write_text(json.dumps(request))
+    (folder / "report.json").write_text(json.dumps(report))
+    drawn = page.open("experiments/published?table=rgb:1")["#v-experiments-published"]
+    assert drawn.count('class="mine"') == 1 and "Ours (night): Reworded." in drawn
+    assert "ours: reader (night)" in drawn, "in the drawing"
+    listed = page.open("experiments/published")["#v-experiments-published"]
+    assert listed.count('<td class="n">1</td>') == 1

@@ -333,7 +333,7 @@ def test_search_list_and_pick_take_combinations(
     assert found[0]["hits"][0]["page_id"] == "p2"
     assert "both" in [row["name"] for row in rallebench.json("list", "retrievers")["retrievers"]]
     names = [row["name"] for row in rallebench.json("list", "combinations")["combinations"]]
-    assert " ".join(names) == "gold llm-rerank nothing random rerank rrf scores several union"
+    assert " ".join(names) == "gold llm-rerank nothing pages random rerank rrf scores several union"
     picked = rallebench.json(
         "pick --dataset tiny-qa --index both --output", folder / "picked.jsonl", "--number", 5
     )

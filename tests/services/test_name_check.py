@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,17 @@ def test_of_several_of_one_name_track_sends_the_first_or_the_one_of_the_kind(
 
 
 def test_a_sweep_without_a_finished_run_is_not_sent(rallebench: CommandLine) -> None:
+    assert rallebench(*BEGUN["sweep"], "n").code == 0
+    shutil.rmtree(rallebench.workspace / "runs")
+    (rallebench.workspace / "experiments" / "n" / "report.json").unlink()
+    ran = rallebench("track n")
+    assert ran.code == 2 and "No run of the sweep 'n' has ended yet" in ran.last
+
+
+def test_a_sweep_whose_every_variant_is_refused_leaves_nothing_to_send(
+    rallebench: CommandLine,
+) -> None:
     words = ("sweep --chain closed --vary llm=misspelt --dataset tiny-qa", "--no-mlflow")
     assert rallebench(*words, "--name", "n").code == 1
     ran = rallebench("track n")
-    assert ran.code == 2 and "No run of the sweep 'n' has ended yet" in ran.last
+    assert ran.code == 2 and "There is no run 'n'" in ran.last

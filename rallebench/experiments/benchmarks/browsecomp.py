@@ -59,7 +59,7 @@ SEEN: Mapping[str, str] = {
     "gold recall": "The share of the documents with the answer that a search ever listed.",
     "searches": "The searches of an episode.",
 }
-ACCURACY = "has_answer"
+ACCURACY = "has_answer_all"
 SETTINGS = {
     "data": string(
         f"the decrypted file, or the folder of its repository: `{FETCH}`", names="file folder"
@@ -267,7 +267,7 @@ def _agents(acted: Mapping[str, RunResult]) -> Table:
             (result.report.get("metrics") or {}).get(ACCURACY),
             result.means.get("evidence recall"),
             result.means.get("gold recall"),
-            result.means.get("searches"),
+            _number(result.mean("searches")),
         )
         for label, result in acted.items()
     ]
@@ -276,7 +276,7 @@ def _agents(acted: Mapping[str, RunResult]) -> Table:
         Column("agent", "text"),
         Column("accuracy", "percent"),
         *(Column(name, "percent") for name in ("evidence recall", "gold recall")),
-        Column("searches", "quantity"),
+        Column("searches", "text"),
     )
     note = (
         "Accuracy here is whether the accepted answer stands in the agent's; the paper asks a judge, and its agents have prompts of "
@@ -289,4 +289,10 @@ def _printed_agents() -> Iterator[tuple[Any, ...]]:
     for row in published_table(AGENTS).rows:
         values = row.values
         label = f"{row.system}, {row.settings['retriever']}, printed"
-        yield label, values["accuracy"] / 100, values["recall"] / 100, None, values["searches"]
+        shares = (values["accuracy"] / 100, values["recall"] / 100, None)
+        yield label, *shares, _number(values["searches"])
+
+
+def _number(value: float | None) -> str:
+    """A number as text: all other cells of its table are percentages."""
+    return "" if value is None else f"{value:.2f}"

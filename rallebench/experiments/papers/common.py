@@ -32,10 +32,10 @@ def compat(about: str = "") -> Setting:
     return string(about, "corrected", "original")
 
 
-def own_prompts(folder: str) -> Setting:
-    """A folder with the user's prompts, named as those in ``folder``."""
+def own_prompts(folder: str, originals: str = "") -> Setting:
+    """A folder with the user's prompts, named as those in ``folder``, or a copy of the repository ``originals``."""
     about = f"folder with prompts of your own, named as in prompts/{folder}"
-    return string(about, names="folder")
+    return string(about + (f"; or your copy of {originals}" if originals else ""), names="folder")
 
 
 def register_each(

@@ -1,4 +1,4 @@
-"""Figures that the five papers print: one JSON file a table, read by name.
+"""Figures that papers print: one JSON file a table, read by name.
 
 Percentages stay percentages, as printed; ``null`` is a cell that is not printed. ``source`` names the paper and its table,
 ``doubts`` what does not agree with other figures of the paper. The papers: RaLLe (arXiv:2308.10633), RGB (arXiv:2309.01431),
@@ -36,7 +36,8 @@ class PublishedRow:
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
     """A printed table. ``columns``: () where every row has its own. ``units``, ``digits``: for all columns, or a mapping from
-    column, pattern or ``default``; digits after the point, -3 for thousands."""
+    column, pattern or ``default``; digits after the point, -3 for thousands. ``n``: the number of questions, or a mapping from a set
+    or language; None where it is not printed."""
 
     name: str
     about: str
@@ -46,6 +47,8 @@ class PublishedTable:
     units: Any
     digits: Any
     doubts: tuple[str, ...]
+    split: str = ""
+    n: Any = None
 
     def row(self, system: str = "", **settings: Any) -> PublishedRow:
         """The row of a system ('': any) with these settings. Raises LookupError unless there is exactly one."""
@@ -82,6 +85,10 @@ class PublishedTable:
         value = row.values[column]
         if value is None or isinstance(value, str):
             return value or ""
+        return self.number(column, value)
+
+    def number(self, column: str, value: float) -> str:
+        """A number with as many digits as the paper prints in a column."""
         digits = _of(self.digits, column, 0)
         return f"{value / 1000:.0f}k" if digits < 0 else f"{value:.{digits}f}"
 
@@ -115,6 +122,8 @@ def published_table(name: str) -> PublishedTable:
         value["units"],
         value.get("decimals", 0),
         tuple(value["doubts"]),
+        value.get("split") or "",
+        value.get("n"),
     )
 
 

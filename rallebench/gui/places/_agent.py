@@ -13,7 +13,15 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._one import columns, status
-from rallebench.gui.places._steps import asked, numbers_box, price, requests, verdict_box
+from rallebench.gui.places._steps import (
+    TITLES,
+    asked,
+    numbers_box,
+    price,
+    requests,
+    verdict_box,
+)
+from rallebench.render.numbers import plural
 from rallebench.services import agents, catalog
 from rallebench.services.episodes import (
     EpisodeRequest,
@@ -25,7 +33,10 @@ from rallebench.services.episodes import (
 from rallebench.services.runs import BenchmarkOptions, of_flow
 from rallebench.services.transcript import Piece, actions, before, beginning, edit_text, pieces
 
-FIRST, FIRST_ENV = "react", "wikipedia"
+CANNOT_ACT = (
+    "{llm} only copies words from a prompt, so it cannot act as an agent. Choose a model that writes, or add one in Models, such "
+    "as the small preset smollm2-135m-gguf."
+)
 
 
 def register(page: Page) -> None:
@@ -35,37 +46,63 @@ def register(page: Page) -> None:
 
 
 def state_of(page: Page, event: Event) -> EpisodeState | None:
-    """The episode that this window shows; ``run`` and ``q`` in the address name one of a run."""
+    """The episode of this window; ``run`` and ``q`` in the address name one of a run."""
     if event.query.get("run") and event.query.get("q"):
         return open_episode(page.workbench, event.query["run"], event.query["q"])
     return page.workbench.asking.episode(str(event.session.get("episode", "")))
 
 
-def choices_of(event: Event) -> dict[str, Any]:
-    """What the form holds."""
-    chosen: dict[str, Any] = event.session.setdefault(
-        "agent", {"workflow": FIRST, "env": FIRST_ENV, "llm": "", "question": "", "settings": {}}
-    )
+def choices_of(page: Page, event: Event) -> dict[str, Any]:
+    """What the form holds; at first a model that can act, where the workspace has one."""
+    if "agent" not in event.session:
+        llms = list(page.workbench.workspace.llms())
+        llm = next((name for name in llms if not page.workbench.asking.copies(name)), llms[0])
+        first = {
+            "workflow": "react",
+            "env": "wikipedia",
+            "llm": llm,
+            "question": "",
+            "settings": {},
+        }
+        event.session["agent"] = first
+    chosen: dict[str, Any] = event.session["agent"]
     return chosen
 
 
 def open_agent(page: Page, event: Event) -> Iterator[Patch]:
     """The form and the episode; one that is running is followed."""
     state = state_of(page, event)
+    inside = parts(page, state)
     body = columns(
-        f'{status("agent")}<span id="agent-buttons" class="row">{buttons(state)}</span>',
+        f'{status("agent")}<span id="agent-buttons" class="row">{inside["#agent-buttons"]}</span>',
         f'<div class="start" style="overflow-y:auto" data-form id="agent-form" data-problems>{draw(page, event)}</div>',
-        f'<div class="mid" id="agent-episode">{episode_html(page, state)}</div>',
-        f'<div class="side" id="agent-side" data-problems>{outcome(page, state)}</div>',
+        f'<div class="mid" id="agent-episode">{inside["#agent-episode"]}</div>',
+        f'<div class="side" id="agent-side" data-problems>{inside["#agent-side"]}</div>',
     )
     yield {"#v-build-agent": body, "title": "Agent"}
     if state is not None and state.going:
         yield from watch(page, state.name)
 
 
-def buttons(state: EpisodeState | None) -> str:
+def parts(page: Page, state: EpisodeState | None) -> Patch:
+    """What changes while an episode goes on."""
+    going = state is not None and state.going
+    return {
+        "#agent-episode": episode_html(page, state),
+        "#agent-side": outcome(page, state),
+        "#agent-buttons": buttons(going),
+        "#agent-status": so_far(state) if state is not None and going else "",
+    }
+
+
+def so_far(state: EpisodeState) -> str:
+    """How many steps an episode has, and what they took."""
+    return html.dotted(plural(len(state.steps), "step"), figures.duration(state.seconds))
+
+
+def buttons(going: bool) -> str:
     """Run, or Stop while an episode is running."""
-    if state is not None and state.going:
+    if going:
         return html.button("Stop", "agent.stop")
     fields = {"with": "#agent-form"}
     dataset = html.button("Run on a dataset", "agent.ask_dataset", **fields)
@@ -74,23 +111,24 @@ def buttons(state: EpisodeState | None) -> str:
 
 def draw(page: Page, event: Event) -> str:
     """Workflow, environment, model, question and all settings."""
-    bench, chosen = bench_of(page, event), choices_of(event)
-    workflow, env = chosen["workflow"], chosen["env"]
+    bench, chosen = bench_of(page, event), choices_of(page, event)
+    workflow, env, llm = chosen["workflow"], chosen["env"], chosen["llm"]
     change, about = form.on_change("agent.choose"), agents.workflows()
     parts = form.chooser(
         "Workflow", "workflow", list(about), workflow, about[workflow], more=change
     )
     if agents.needs_environment(workflow):
         parts += form.chooser("Environment", "env", agents.environments(), env, more=change)
-    llms = list(page.workbench.workspace.llms())
-    parts += form.chooser("Model", "llm", llms, chosen["llm"] or llms[0])
+    parts += form.chooser("Model", "llm", list(page.workbench.workspace.llms()), llm, more=change)
+    if page.workbench.asking.copies(llm):
+        parts += html.warning(CANNOT_ACT.format(llm=llm)) + html.link(
+            "Open Models", "#/models/list"
+        )
     examples = page.workbench.asking.questions(bench.dataset)[:500]
-    title = f"Question of {bench.dataset}, or your own"
-    question = chosen["question"] or bench.question
-    parts += form.text("question", title, question, more=' list="agent-questions"')
-    parts += form.suggestions(
-        "agent-questions", [(x.question.qid, x.question.text[:120]) for x in examples]
-    )
+    title, typed = f"Question of {bench.dataset}, or your own", chosen["question"]
+    parts += form.text("question", title, typed or bench.question, more=' list="agent-questions"')
+    offered = [(x.question.qid, x.question.text[:120]) for x in examples]
+    parts += form.suggestions("agent-questions", offered)
     if agents.needs_python(workflow) and not page.workbench.allow_python:
         parts += html.warning(
             "This workflow runs programs that the model writes. Start rallebench with --allow-python to permit it."
@@ -102,48 +140,41 @@ def draw(page: Page, event: Event) -> str:
         value, prefix = chosen["settings"].get(name, setting.default), name.rpartition("env.")[1]
         group, title = list(groups)[not prefix], name.removeprefix(prefix)
         groups[group] += form.control(title, setting, value, offers.get(name), prefix)
-    stacks = {
-        title: f'<div class="stack">{fields}</div>' for title, fields in groups.items() if fields
-    }
-    folds = [html.fold(title, stack, id=f"agent-{title[:3]}") for title, stack in stacks.items()]
-    return f'<div class="stack">{parts}</div>{"".join(folds)}'
+    folds = "".join(
+        html.fold(title, f'<div class="stack">{fields}</div>', id=f"agent-{title[:3]}")
+        for title, fields in groups.items()
+        if fields
+    )
+    return f'<div class="stack">{parts}</div>{folds}'
 
 
-def remember(event: Event) -> dict[str, Any]:
-    """Take the fields over into the session."""
-    chosen = choices_of(event)
+def remember(page: Page, event: Event) -> dict[str, Any]:
+    """Take the fields over into the session. Raises UsageError."""
+    chosen = choices_of(page, event)
     for name in ("workflow", "env", "llm", "question"):
         chosen[name] = event.text(name, chosen[name])
-    settings = dict(chosen["settings"])
-    for name, setting in agents.forms(chosen["workflow"], chosen["env"]).items():
-        if setting.kind is bool:
-            settings[name] = event.flag(name)
-        elif name in event.data:
-            settings[name] = event.text(name)
-    chosen["settings"] = settings
+    chosen["settings"] = form.changed(agents.forms(chosen["workflow"], chosen["env"]), event)
     return chosen
 
 
 def choose(page: Page, event: Event) -> Patch:
-    """Another workflow or environment."""
-    remember(event)
+    """Another workflow, environment or model."""
+    remember(page, event)
     return {"#agent-form": draw(page, event)}
 
 
 def agent_of(chosen: dict[str, Any]) -> tuple[str, str, str, dict[str, Any]]:
-    """Workflow, environment, model and settings that the form describes. Raises UsageError."""
+    """Workflow, environment, model and settings that the form describes."""
     workflow = chosen["workflow"]
     env = chosen["env"] if agents.needs_environment(workflow) else ""
-    settings = agents.changed(agents.forms(workflow, chosen["env"]), chosen["settings"])
-    return workflow, env, chosen["llm"], settings
+    return workflow, env, chosen["llm"], chosen["settings"]
 
 
 def run(page: Page, event: Event) -> Iterator[Patch]:
     """Start an episode and follow it."""
-    chosen, dataset = remember(event), bench_of(page, event).dataset
-    agent = agent_of(chosen)
+    chosen, dataset = remember(page, event), bench_of(page, event).dataset
     question = example_of(page.workbench, dataset, chosen["question"])
-    yield from start(page, event, EpisodeRequest(*agent, *question))
+    yield from start(page, event, EpisodeRequest(*agent_of(chosen), *question))
 
 
 def start(page: Page, event: Event, request: EpisodeRequest) -> Iterator[Patch]:
@@ -166,13 +197,7 @@ def watch(page: Page, name: str) -> Iterator[Patch]:
     while (state := page.workbench.asking.episode(name)) is not None:
         if state.mark != seen:
             seen = state.mark
-            so_far = f"{len(state.steps)} steps · {figures.duration(state.seconds)}"
-            yield {
-                "#agent-episode": episode_html(page, state),
-                "#agent-side": outcome(page, state),
-                "#agent-buttons": buttons(state),
-                "#agent-status": so_far if state.going else "",
-            }
+            yield parts(page, state)
         if not state.going:
             return
         time.sleep(PAUSE)
@@ -196,12 +221,15 @@ def episode_html(page: Page, state: EpisodeState | None) -> str:
     request = state.episode_request
     where = f" in {request.env}" if request.env else ""
     about = f"<small>{e(f'{request.workflow}{where} · {request.llm}')}</small>"
-    head = asked(request.example.question.text, about)
-    tree = ""
+    shown = asked(request.example.question.text, about)
     if nodes := _branch(agents.search_tree(state.steps), 0):
-        tree = html.fold("The tree of the search", nodes, id="agent-tree", opened=True)
-    requests = "" if state.going else _requests(page, state)
-    return f"{head}{tree}{_pieces(state)}{requests}"
+        shown += html.fold("The tree of the search", nodes, id="agent-tree", opened=True)
+    shown += _pieces(state)
+    if state.steps and not state.going:
+        steps = requests(state.steps, request.example.gold, page.workbench.models.prices())
+        count = plural(len(state.steps), "step")
+        shown += html.fold("Every request and reply", steps, gist=count, id="agent-requests")
+    return shown
 
 
 def _pieces(state: EpisodeState) -> str:
@@ -211,26 +239,16 @@ def _pieces(state: EpisodeState) -> str:
         change = ""
         if piece.at in known and piece.kind in ("action", "program") and not state.going:
             change = html.button("Edit", "agent.edit", kind="quiet", at=piece.at)
-        rows += _piece(piece, piece.label, change)
+        rows += _piece(piece, "", change)
     if state.request is not None:
         for piece in beginning(state.request, state.writing, workflow):
-            rows += _piece(piece, f"{piece.label} …")
+            rows += _piece(piece, " …")
     return rows
 
 
-def _piece(piece: Piece, label: str, more: str = "") -> str:
-    text = f'<span class="text" dir="auto">{e(piece.text)}</span>'
-    return (
-        f'<div class="piece {piece.kind}"><small>{e(label)}</small><div>{text} {more}</div></div>'
-    )
-
-
-def _requests(page: Page, state: EpisodeState) -> str:
-    gold, prices = state.episode_request.example.gold, page.workbench.models.prices()
-    steps, gist = requests(state.steps, gold, prices), f"{len(state.steps)} steps"
-    if not steps:
-        return ""
-    return html.fold("Every request and reply", steps, gist=gist, id="agent-requests")
+def _piece(piece: Piece, end: str, more: str = "") -> str:
+    text = f'<span class="text" dir="auto">{e(piece.text)}</span> {more}'
+    return f'<div class="piece {piece.kind}"><small>{e(piece.label)}{end}</small><div>{text}</div></div>'
 
 
 def _branch(nodes: Sequence[Any], parent: int) -> str:
@@ -250,26 +268,26 @@ def outcome(page: Page, state: EpisodeState | None) -> str:
     if state is None:
         return html.empty("The answer appears here.")
     if state.going:
-        return f'<section class="verdict none"><h2>Running</h2>{html.note(f"{len(state.steps)} steps so far.")}</section>'
-    gold, episode = state.episode_request.example.gold, state.episode
+        return f'<section class="verdict none"><h2>Running</h2>{html.note(so_far(state))}</section>'
+    episode, kind = state.episode, "failed"
     reason = episode.outcome.stop_reason if episode and episode.outcome else state.state
-    right = agents.is_right(state)
-    kind, title = "none", "Ended" if state.state == "ended" else "Stopped"
-    if state.error:
-        kind, title = "failed", "Failed"
-    elif right is not None:
-        kind, title = ("right", "Right") if right else ("wrong", "Wrong")
+    if not state.error:
+        kind = {True: "right", False: "wrong", None: "none"}[agents.is_right(state)]
+    title = TITLES[kind]
+    if kind == "none":
+        title = "Ended" if state.state == "ended" else "Stopped"
     facts = numbers_box(
         (f"{len(state.steps)}", "steps"),
         (figures.duration(state.seconds), "time"),
         (price(state.steps, page.workbench.models.prices()), "price"),
     )
-    kept = html.button("Keep as a run", "agent.keep", disabled=episode is None)
+    keeping = html.button("Keep as a run", "agent.keep", disabled=episode is None)
     if state.run:
-        kept = html.link(f"Run {state.run}", html.address("runs/run", id=state.run))
+        keeping = html.link(f"Run {state.run}", html.address("runs/run", id=state.run))
     answer, below = episode.answer if episode else "", (html.note(agents.meaning(reason)), facts)
+    gold = state.episode_request.example.gold
     box = verdict_box(kind, title, gold, answer, state.error, *below)
-    return f'{box}<div class="row">{kept}</div>'
+    return f'{box}<div class="row">{keeping}</div>'
 
 
 def known_state(page: Page, event: Event) -> EpisodeState:
@@ -284,12 +302,11 @@ def edit(page: Page, event: Event) -> Patch:
     """An action of the episode in a drawer, to be changed."""
     state, at = known_state(page, event), int(event.text("at"))
     text = edit_text(state.steps[at].reply, state.episode_request.workflow)
-    parts = form.area("text", "Action", text, 4, ' class="mono"') + html.note(
-        "The episode continues from here with your action; what came after it is dropped."
-    )
-    parts += html.button("Continue from here", "agent.continue", kind="primary", at=at)
+    about = "The episode continues from here with your action; what came after it is dropped."
+    go = html.button("Continue from here", "agent.continue", kind="primary", at=at)
+    fields = form.area("text", "Action", text, 4, ' class="mono"') + html.note(about) + go
     title = f"Edit the action of step {at + 1}"
-    return {"drawer": html.drawer(title, f'<div data-form class="stack">{parts}</div>')}
+    return {"drawer": html.drawer(title, f'<div data-form class="stack">{fields}</div>')}
 
 
 def continue_(page: Page, event: Event) -> Iterator[Patch]:
@@ -308,7 +325,7 @@ def keep(page: Page, event: Event) -> Patch:
 
 def ask_dataset(page: Page, event: Event) -> Patch:
     """On which dataset the agent is run."""
-    remember(event)
+    remember(page, event)
     bench, names = bench_of(page, event), list(page.workbench.workspace.dataset_paths())
     fields = form.fields(
         form.chooser("Dataset", "dataset", names, bench.dataset),
@@ -322,9 +339,7 @@ def ask_dataset(page: Page, event: Event) -> Patch:
 def benchmark(page: Page, event: Event) -> Patch:
     """Start a run of the agent as a job."""
     workbench = page.workbench
-    workflow, env, llm, settings = agent_of(choices_of(event))
-    llm = llm or next(iter(workbench.workspace.llms()))
-    flow = workbench.asking.agent(workflow, env, llm, settings).flow
+    flow = workbench.asking.agent(*agent_of(choices_of(page, event))).flow
     limit = event.whole("limit", "Questions at most")
     options = BenchmarkOptions(dataset=event.text("dataset"), limit=limit)
     run_of_agent = of_flow(workbench, flow, options, run=event.text("as"))

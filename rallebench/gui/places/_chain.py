@@ -16,7 +16,8 @@ from rallebench.services.workbench import Workbench
 
 KINDS = {"retrieve": "Retrieve", "generate": "Generate", "identity": "Pass on"}
 DIALECTS = [("fstring", "f-string"), ("eval", "eval")]
-OWN = ("max_tokens", "temperature", "seed", "stop", "system")
+NUMBERS = {"max_tokens": "Tokens at most", "temperature": "Temperature", "seed": "Seed"}
+OWN = (*NUMBERS, "stop", "system")
 """Settings of a generate action that have fields of their own."""
 
 HINTS = {
@@ -27,7 +28,7 @@ HINTS = {
 
 def read_chain(event: Event) -> Chain:
     """The fields → Chain. Raises UsageError naming the action and the field."""
-    count = int(event.text("count", "0") or 0)
+    count = event.whole("count") or 0
     if not 1 <= count <= MAX_ACTIONS:
         raise UsageError("The chain on this page is older than the program; reload the page.")
     name = event.text("name") or "untitled"
@@ -35,38 +36,38 @@ def read_chain(event: Event) -> Chain:
 
 
 def _read(event: Event, index: int) -> Action:
-    def raw(field: str) -> str:
-        value = event.data.get(f"a{index}_{field}", "")
-        return str(value[0] if isinstance(value, list) else value).replace("\r\n", "\n")
-
-    kind, where = raw("kind"), f"Action {index + 1}"
-    k = event.whole(f"a{index}_k", f"{where}: k") if kind == "retrieve" else 5
+    key, where = f"a{index}_", f"Action {index + 1}"
+    kind, target = event.text(f"{key}kind"), event.text(f"{key}target")
+    k = event.whole(f"{key}k", f"{where}: k") if kind == "retrieve" else None
     if k is not None and not 1 <= k <= 10_000:
         raise UsageError(f"{where}: k is {k}; it must be a whole number from 1 to 10000.")
-    generation = _generation(event, index, where, raw) if kind == "generate" else {}
-    target = "" if kind == "identity" else raw("target").strip()
-    return Action(kind, raw("template"), raw("dialect") or "fstring", target, k or 5, generation)  # type: ignore[arg-type]
+    generation = _generation(event, key, where) if kind == "generate" else {}
+    target = "" if kind == "identity" else target
+    dialect = event.text(f"{key}dialect") or "fstring"
+    return Action(kind, _typed(event, f"{key}template"), dialect, target, k or 5, generation)  # type: ignore[arg-type]
 
 
-def _generation(event: Event, index: int, where: str, raw: Any) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    if raw("options").strip():
-        try:
-            settings = json.loads(raw("options"))
-        except ValueError as error:
-            raise UsageError(f"{where}: the other settings are not valid JSON ({error}).") from None
-        if not isinstance(settings, dict):
-            raise UsageError(
-                f'{where}: the other settings must be a JSON object, as in {{"top_p": 0.9}}.'
-            )
-    for name, label in (("max_tokens", "tokens at most"), ("seed", "seed")):
-        if (whole := event.whole(f"a{index}_{name}", f"{where}: {label}")) is not None:
-            settings[name] = whole
-    if (number := event.number(f"a{index}_temperature", f"{where}: temperature")) is not None:
-        settings["temperature"] = int(number) if number == int(number) else number
-    if raw("system"):
-        settings["system"] = raw("system")
-    if stops := [_unescaped(line) for line in raw("stop").split("\n") if line]:
+def _typed(event: Event, name: str) -> str:
+    """A text as it was typed, with its blanks."""
+    value = event.data.get(name, "")
+    return str(value[0] if isinstance(value, list) else value).replace("\r\n", "\n")
+
+
+def _generation(event: Event, key: str, where: str) -> dict[str, Any]:
+    try:
+        settings = json.loads(event.text(f"{key}options") or "{}")
+    except ValueError as error:
+        raise UsageError(f"{where}: the other settings are not valid JSON ({error}).") from None
+    if not isinstance(settings, dict):
+        raise UsageError(
+            f'{where}: the other settings must be a JSON object, as in {{"top_p": 0.9}}.'
+        )
+    for name, label in NUMBERS.items():
+        if (number := event.number(f"{key}{name}", f"{where}: {label.lower()}")) is not None:
+            settings[name] = int(number) if number == int(number) else number
+    if system := _typed(event, f"{key}system"):
+        settings["system"] = system
+    if stops := [_unescaped(line) for line in _typed(event, f"{key}stop").split("\n") if line]:
         settings["stop"] = stops
     return checked_generation(settings, where)
 
@@ -92,18 +93,9 @@ def summary(action: Action) -> str:
     return html.dotted(action.target or "nothing chosen", k, tokens)
 
 
-def fields_in(action: Action, index: int) -> str:
-    """The names that the template of an action may use, those of earlier actions only."""
-    names = ["{question}"]
-    for earlier in range(index):
-        names += [f"{{response[{earlier}]}}", f"{{documents[{earlier}]}}"]
-    names.append("{history}")
-    return "Fields " + " ".join(f"<code>{e(name)}</code>" for name in names)
-
-
 def editor(workbench: Workbench, action: Action, index: int) -> str:
-    """The fields of an action."""
-    key, generation, space = f"a{index}_", action.generation, workbench.workspace
+    """The fields of an action; its template may name what the earlier ones gave."""
+    key, space = f"a{index}_", workbench.workspace
     pair, title = "", "Text"
     if action.kind == "retrieve":
         title, names = "Query", list(space.retrievers())
@@ -112,53 +104,42 @@ def editor(workbench: Workbench, action: Action, index: int) -> str:
     elif action.kind == "generate":
         title, names = "Prompt", list(space.llms())
         pair = form.chooser("Model", f"{key}target", names, action.target, blank="Choose one")
-        most = generation.get("max_tokens")
-        pair += form.number(f"{key}max_tokens", "Tokens at most", most, hint="auto")
+        pair += _number(action, key, "max_tokens")
     hint = e(HINTS.get(action.dialect, ""))
     more = f' class="mono" id="{key}template" spellcheck="false" placeholder="{hint}"'
+    earlier = [f"{{response[{i}]}} {{documents[{i}]}}" for i in range(index)]
+    words = " ".join(["{question}", *earlier, "{history}"]).split()
+    names_used = " ".join(f"<code>{e(word)}</code>" for word in words)
     return (
         form.hidden(**{f"{key}kind": action.kind})
         + (f'<div class="field-pair">{pair}</div>' if pair else "")
         + form.area(f"{key}template", title, action.template, 2, more)
-        + f'<small class="names">{fields_in(action, index)}</small>'
+        + f'<small class="names">Fields {names_used}</small>'
         + html.fold("More settings", _more(action, key), id=f"{key}more")
     )
 
 
+def _number(action: Action, key: str, name: str) -> str:
+    step = ' step="any"' if name == "temperature" else ""
+    value = action.generation.get(name)
+    return form.number(f"{key}{name}", NUMBERS[name], value, hint="auto", more=step)
+
+
 def _more(action: Action, key: str) -> str:
-    dialect = form.chooser("Template", f"{key}dialect", DIALECTS, action.dialect)
-    if action.kind != "generate":
-        return form.fields(dialect)
-    generation = action.generation
-    other = {name: value for name, value in generation.items() if name not in OWN}
-    stops = "\n".join(stop.replace("\n", "\\n") for stop in generation.get("stop", ()))
-    temperature = generation.get("temperature")
-    return form.fields(
-        dialect,
-        form.number(
-            f"{key}temperature", "Temperature", temperature, hint="auto", more=' step="any"'
-        ),
-        form.number(f"{key}seed", "Seed", generation.get("seed"), hint="auto"),
-        form.area(f"{key}stop", "Stop texts, one a line", stops),
-        form.area(f"{key}system", "System prompt", generation.get("system", "")),
-        form.text(
-            f"{key}options",
-            "Other settings, JSON",
-            json.dumps(other, ensure_ascii=False) if other else "",
-        ),
-    )
-
-
-def action_menu(index: int, count: int) -> str:
-    """Moving, removing and running one action."""
-    return html.menu(
-        html.button("Run this action", "build.run_action", index=index),
-        html.button("Show the prompt", "build.show_prompt", index=index),
-        html.button("Move up", "build.move", index=index, by=-1, disabled=index == 0),
-        html.button("Move down", "build.move", index=index, by=1, disabled=index == count - 1),
-        html.button("Remove", "build.remove", index=index, kind="danger", disabled=count == 1),
-        label=f"Action {index + 1}",
-    )
+    controls = [form.chooser("Template", f"{key}dialect", DIALECTS, action.dialect)]
+    if action.kind == "generate":
+        generation = action.generation
+        other = {name: value for name, value in generation.items() if name not in OWN}
+        stops = "\n".join(stop.replace("\n", "\\n") for stop in generation.get("stop", ()))
+        options = json.dumps(other, ensure_ascii=False) if other else ""
+        controls += [
+            _number(action, key, "temperature"),
+            _number(action, key, "seed"),
+            form.area(f"{key}stop", "Stop texts, one a line", stops),
+            form.area(f"{key}system", "System prompt", generation.get("system", "")),
+            form.text(f"{key}options", "Other settings, JSON", options),
+        ]
+    return form.fields(*controls)
 
 
 def hidden_fields(chain: Chain) -> str:
@@ -176,9 +157,17 @@ def draw(
     """All actions, one line each, which opens into its fields and its output."""
     count, rows = len(chain.actions), ""
     for index, action in enumerate(chain.actions):
+        menu = html.menu(
+            html.button("Run this action", "build.run_action", index=index),
+            html.button("Show the prompt", "build.show_prompt", index=index),
+            html.button("Move up", "build.move", index=index, by=-1, disabled=index == 0),
+            html.button("Move down", "build.move", index=index, by=1, disabled=index == count - 1),
+            html.button("Remove", "build.remove", index=index, kind="danger", disabled=count == 1),
+            label=f"Action {index + 1}",
+        )
         head = (
             f'<b class="no">{index + 1}</b><strong>{KINDS[action.kind]}</strong><span class="what">{e(summary(action))}</span>'
-            f'<span class="gap"></span><span class="gist" id="gist-{index}">{gists.get(index, "")}</span>{action_menu(index, count)}'
+            f'<span class="gap"></span><span class="gist" id="gist-{index}">{gists.get(index, "")}</span>{menu}'
         )
         body = (
             f'<div class="edit">{editor(workbench, action, index)}</div>'
@@ -186,11 +175,9 @@ def draw(
         )
         opens = " open" if index == opened else ""
         rows += f'<details class="act" id="act-{index}"{opens}><summary>{head}</summary><div class="body">{body}</div></details>'
+    full = {"kind": "dashed", "disabled": count >= MAX_ACTIONS}
     more = "".join(
-        html.button(
-            f"+ {label}", "build.add", kind="dashed", add=kind, disabled=count >= MAX_ACTIONS
-        )
-        for kind, label in KINDS.items()
+        html.button(f"+ {label}", "build.add", add=kind, **full) for kind, label in KINDS.items()
     )
     return f'{hidden_fields(chain)}{rows}<div class="row add">{more}</div>'
 

@@ -11,14 +11,6 @@ from rallebench.gui.places._bench import bench_of, read_bench
 from rallebench.gui.places._one import chain_patch
 from rallebench.services import chain_forms
 
-LABELS = {
-    "json": "JSON",
-    "yaml": "YAML",
-    "ralle": "RaLLe",
-    "python": "Python",
-    "command": "Command line",
-}
-
 
 def register(page: Page) -> None:
     """Add the actions of this drawer."""
@@ -30,10 +22,11 @@ def show(page: Page, event: Event) -> Patch:
     bench, shape = read_bench(page, event), event.text("shape", "json")
     tabs = "".join(
         html.button(label, "code.show", kind="on" if key == shape else "", shape=key)
-        for key, label in LABELS.items()
+        for key, (label, _) in chain_forms.FORMS.items()
     )
     text = chain_forms.code(page.workbench, bench.chain, bench.dataset, shape)
-    take = "" if shape == "command" else html.button("Download", "code.download", shape=shape)
+    _, ending = chain_forms.FORMS[shape]
+    take = html.button("Download", "code.download", shape=shape) if ending else ""
     about = "a chain of rallebench or an experiment of RaLLe"
     pasted = form.area("text", "Or paste its text", rows=3, more=' class="mono"')
     use = html.button("Use this chain", "code.paste")
@@ -54,7 +47,7 @@ def show(page: Page, event: Event) -> Patch:
 def download(page: Page, event: Event) -> Patch:
     """The chain as a file."""
     bench, shape = bench_of(page, event), event.text("shape")
-    name = chain_forms.file_stem(bench.chain.name) + chain_forms.FORMS[shape]
+    name = chain_forms.file_stem(bench.chain.name) + chain_forms.FORMS[shape][1]
     text = chain_forms.code(page.workbench, bench.chain, bench.dataset, shape)
     return {"download": {"name": name, "text": text}}
 

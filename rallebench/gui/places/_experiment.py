@@ -17,7 +17,7 @@ from rallebench.gui.html import attributes, e, warning
 from rallebench.gui.jobs import stop_button
 from rallebench.gui.places import _published, _runs_list
 from rallebench.gui.wording import on_page
-from rallebench.render import experiments, report, svg
+from rallebench.render import experiments, report
 from rallebench.render.numbers import text
 from rallebench.services import experiment_groups, experiment_jobs, experiment_results
 from rallebench.services.experiment_groups import plain_label
@@ -118,7 +118,7 @@ def _ranked(page: Page, event: Event, stored: StoredExperiment) -> str:
         chooser = go_select("Decided by", "by", options, document["metric"] or "")
     return (
         f"{say(experiment_results.verdict(value))}{warned}{warnings_of(document['failed'])}{chooser}{ranking(value)}"
-        f"{plots(experiment_results.figures(value))}{_all_metrics(value)}"
+        f"{_published.plots(experiment_results.figures(value))}{_all_metrics(value)}"
     )
 
 
@@ -161,16 +161,6 @@ def _all_metrics(value: Ranking) -> str:
     return html.fold("Every metric", table, gist=gist, id="x-metrics")
 
 
-def plots(drawings: Sequence[Figure]) -> str:
-    """Drawings two in a row, each with its links."""
-    drawn = "".join(
-        f'<figure class="x-plot"><figcaption>{e(figure.title)}</figcaption>{svg.saveable(figure, figure.title or "plot")}</figure>'
-        for figure in drawings
-        if svg.figure(figure)
-    )
-    return f'<div class="x-plots">{drawn}</div>' if drawn else ""
-
-
 # other kinds
 
 
@@ -196,7 +186,7 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> str:
         best = f"{group.winner} has {score}{more}."
     return (
         f'{say(best)}{warnings_of(failed)}<div class="wide">{table}</div>{html.note(note)}'
-        f'<div class="row">{choosers}</div>{plots([figure])}'
+        f'<div class="row">{choosers}</div>{_published.plots([figure])}'
     )
 
 
@@ -214,7 +204,7 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> str:
     if printed := _published.FIRST_TABLES.get(stored.kind.partition("-")[0]):
         own = html.link("The paper's own tables", _published.address(printed))
         drawn += f'<p class="note">{own}</p>'
-    drawn += plots([Figure(**value) for value in document.get("plots", ())])
+    drawn += _published.plots([Figure(**value) for value in document.get("plots", ())])
     if notes:
         inside = "".join(map(warning, notes))
         gist = f"{len(notes)} sentences"

@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 from rallebench.core.errors import RalleError
-from rallebench.core.types import Chain, Step
+from rallebench.core.types import Step
 from rallebench.gui import form, html
 from rallebench.gui.frame import Page, Patch
 from rallebench.gui.html import e
@@ -128,14 +128,9 @@ def result_html(page: Page, bench: Bench) -> str:
     return result(example, episode.steps, episode.answer, episode.error, bench.verdict, prices)
 
 
-def is_edited(page: Page, chain: Chain) -> bool:
-    """Whether a chain would be lost if it were replaced."""
-    return not is_saved(page.workbench, chain)
-
-
 def header(page: Page, bench: Bench) -> Patch:
     """The chain in the header, with a dot while it has unsaved changes; an edited one is also kept by the browser."""
-    edited_now = is_edited(page, bench.chain)
+    edited_now = not is_saved(page.workbench, bench.chain)
     dot = '<i class="dot" title="Unsaved changes" data-unsaved></i>' if edited_now else ""
     patch: Patch = {
         "chain": f'<a href="#/build/one"><span>Chain</span> <b>{e(bench.chain.name)}</b>{dot}</a>'
@@ -152,7 +147,7 @@ def left_behind(page: Page, bench: Bench, draft: str = "") -> str:
     """The offer to restore the edited chain that the browser kept through a crash; "" where there is none."""
     with suppress(ValueError, LookupError, TypeError, RalleError):  # "" or damaged: there is none
         chain = chain_from_json(json.loads(draft)["chain"])
-        if chain != bench.chain and is_edited(page, chain) and not is_edited(page, bench.chain):
+        if not is_saved(page.workbench, chain) and is_saved(page.workbench, bench.chain):
             bench.left_behind = chain
     if bench.left_behind is None:
         return ""

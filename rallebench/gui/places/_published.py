@@ -1,13 +1,17 @@
-"""Published tables: the figures that five papers print, to be read, sorted out and taken away."""
+"""Papers: the tables that papers print, found by words, sorted by a column, drawn, and taken away; our runs stand in them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from rallebench.core.table_files import csv_table, latex
+from rallebench.core.tables import Figure
 from rallebench.gui import html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
+from rallebench.gui.places._questions import filter_field
+from rallebench.render import svg
 from rallebench.services import published
 
 FIRST_TABLES = {
@@ -21,6 +25,11 @@ FIRST_TABLES = {
     "browsecomp": "browsecomp:1",
 }
 """Paper of a benchmark → the printed table to show beside its results."""
+NONE_YET = "None of your runs is beside it: run the benchmark on the paper's own questions."
+SAVED = (("CSV", "csv"), ("LaTeX", "tex"), ("JSON", "json"))
+WORDS = "papers-words"
+"""Where a window keeps what it searches for."""
+ABOUT = "Every table that the papers of the benchmarks print. Your runs stand in them where set, split, metric and number of questions are the paper's."
 SUITES = {table.partition(":")[0]: suite for suite, table in FIRST_TABLES.items()}
 
 
@@ -31,39 +40,92 @@ def address(table: str) -> str:
 
 def register(page: Page) -> None:
     """Add this view."""
-    page.view("experiments/published", open_table)
-    page.actions("published", save)
+    page.view("experiments/published", open_view)
+    page.actions("published", save, search)
 
 
-def open_table(page: Page, event: Event) -> Patch:
-    """A table beside the list of all. Raises NotFoundError."""
-    chosen = event.query.get("table") or FIRST_TABLES["kilt"]
+def open_view(page: Page, event: Event) -> Patch:
+    """The table that the address names, else all. Raises NotFoundError."""
+    chosen = event.query.get("table", "")
+    return open_table(page, event, chosen) if chosen else open_papers(page, event)
+
+
+def open_papers(page: Page, event: Event) -> Patch:
+    """Every table with a field that searches them."""
+    words = event.session.get(WORDS, "")
+    hint = "Search: a system, a set, a metric, a number"
+    field = filter_field("x-papers-words", words, "published.search", hint)
+    crumb = html.crumb("Experiments", "#/experiments/list", "Papers", ABOUT)
+    drawn = f'<div id="x-papers">{papers(page, words)}</div>'
+    body = f'<div class="x-search">{field}</div>{drawn}'
+    return html.view("experiments/published", "Papers", crumb, f"<div data-form>{body}</div>")
+
+
+def search(page: Page, event: Event) -> Patch:
+    """The tables that have the words."""
+    words = event.session[WORDS] = event.text("words")
+    return {"#x-papers": papers(page, words)}
+
+
+def papers(page: Page, words: str) -> str:
+    """Paper by paper its tables: what each has, how many questions, how many of our experiments stand in it."""
+    counts, drawn = published.counts(page.workbench), ""
+    for paper, tables in published.searched(words).items():
+        lines, addresses = [], []
+        for name, about in tables:
+            value = published.opened(name)
+            title = html.link(_number(name).capitalize(), address(name), "nm")
+            ours = counts.get(name, 0)
+            lines.append(
+                [title, e(f"{about[:1].upper()}{about[1:]}"), e(value.split), f"{ours or '–'}"]
+            )
+            addresses.append(address(name))
+        heads = ("Table", "What it has", "Questions", ">Our runs")
+        drawn += html.heading(published.PAPERS.get(paper, paper))
+        drawn += html.rows(heads, lines, kind="x-tables", addresses=addresses)
+    return drawn or html.empty("No table has these words; try fewer of them.")
+
+
+def open_table(page: Page, event: Event, chosen: str) -> Patch:
+    """A table beside the list of all, with our runs and its drawings. Raises NotFoundError."""
     value = published.opened(chosen)
     paper = chosen.partition(":")[0]
-    table = published.as_table(value)
+    own = published.own_rows(page.workbench, value)
+    table = published.as_table(value, own)
     shown = [i for i, _ in enumerate(table.labels) if _tells(i, table.rows)]
     numeric = [all(_is_figure(str(row[i])) for row in table.rows) for i in shown]
     labels = [_head(table.labels[i]) for i in shown]
     heads = [f"{'>' if right else ''}{label}" for right, label in zip(numeric, labels)]
     lines = [[_cell(str(row[i])) for i in shown] for row in table.rows]
+    ours = [str(row[0]).startswith(published.OURS) for row in table.rows]
     doubts = html.bullets(value.doubts, "x-list")
     if doubts:
         doubts = html.heading("What does not agree with the rest of the paper") + doubts
-    units = ", ".join(dict.fromkeys(filter(None, (column.help for column in table.heads))))
+    units = ", ".join(dict.fromkeys(filter(None, map(value.unit, value.columns))))
     saves = "".join(
-        html.button(label, "published.save", table=chosen, suffix=suffix)
-        for label, suffix in (("CSV", "csv"), ("LaTeX", "tex"))
+        html.button(label, "published.save", table=chosen, suffix=suffix) for label, suffix in SAVED
     )
     title = f"{published.PAPERS[paper]}, {_number(chosen)}"
-    crumb = html.crumb("Experiments", "#/experiments/list", title, value.source, buttons=saves)
+    crumb = html.crumb("Papers", "#/experiments/published", title, value.source, buttons=saves)
     benchmark = html.address("experiments/list", kind="suite", paper=SUITES[paper])
     about = f"{value.about[:1].upper()}{value.about[1:]}."
     body = (
         f'{crumb}<div class="x-published"><nav aria-label="Published tables">{_list(chosen)}</nav>'
         f"<div><p>{e(about)} <small>{e(units)}</small> {html.link('Run this benchmark', benchmark)}</p>"
-        f'<div class="wide">{html.rows(heads, lines, kind="x-paper")}</div>{doubts}</div></div>'
+        f'<div class="wide">{html.rows(heads, lines, kind="x-paper", marked=ours)}</div>{html.note(published.comparison(own) or NONE_YET)}'
+        f"{plots(published.figures(value, own))}{doubts}</div></div>"
     )
     return html.view("experiments/published", title, body, kind="wide")
+
+
+def plots(drawings: Sequence[Figure]) -> str:
+    """Drawings two in a row, each with its links."""
+    drawn = "".join(
+        f'<figure class="x-plot"><figcaption>{e(figure.title)}</figcaption>{svg.saveable(figure, figure.title or "plot")}</figure>'
+        for figure in drawings
+        if svg.figure(figure)
+    )
+    return f'<div class="x-plots">{drawn}</div>' if drawn else ""
 
 
 def _tells(column: int, rows: Sequence[Sequence[object]]) -> bool:
@@ -109,13 +171,20 @@ def _list(chosen: str) -> str:
             f"{len(tables)} table{'s' * (len(tables) != 1)}",
         )
         opened = chosen.startswith(f"{paper}:")
-        drawn += html.fold(title, items, gist=gist, id=f"x-paper-{paper}", opened=opened)
+        # A fold keeps its state by its id; that of the chosen paper has one of its own, so that it opens.
+        name = f"x-paper-{paper}{'-chosen' * opened}"
+        drawn += html.fold(title, items, gist=gist, id=name, opened=opened)
     return drawn
 
 
 def save(page: Page, event: Event) -> Patch:
     """The table as a file."""
     name, suffix = event.text("table"), event.text("suffix")
-    table = published.as_table(published.opened(name))
+    value = published.opened(name)
+    own = published.own_rows(page.workbench, value)
+    table = published.as_table(value, own)
     text = latex(table) if suffix == "tex" else csv_table(table)
+    if suffix == "json":
+        document = published.document(value, own)
+        text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
     return {"download": {"name": f"{name.replace(':', '-')}.{suffix}", "text": text}}

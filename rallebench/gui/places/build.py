@@ -27,7 +27,6 @@ from rallebench.gui.places._one import (
     chain_html,
     chain_patch,
     header,
-    is_edited,
     left_behind,
     output_html,
     question,
@@ -37,6 +36,7 @@ from rallebench.gui.places._one import (
 )
 from rallebench.gui.places._questions import chips, listed, question_rows
 from rallebench.gui.places._steps import gist
+from rallebench.services.chain_versions import is_saved
 from rallebench.services.steps import Delta, StepDone, StepStarted
 from rallebench.services.verdicts import verdict
 
@@ -96,11 +96,13 @@ def follow(page: Page, bench: Bench, event: Event) -> str:
     if not source or event.session.get("build-source") == source:
         return ""
     chain = chain_from(page, **source)
-    if chain == bench.chain or not is_edited(page, bench.chain):
+    if chain == bench.chain or is_saved(page.workbench, bench.chain):
         bench.edit(chain)
         event.session["build-source"] = source
         return ""
-    return replace_question(bench.chain, chain, source)
+    body = f"<p>The address names the chain {e(chain.name)}. Your changes to {e(bench.chain.name)} are not saved. Undo brings them back.</p>"
+    yes = html.button("Replace it", "build.replace_chain", kind="primary", **source)
+    return html.dialog("Replace the chain that you edited?", body, yes, keep="Keep mine")
 
 
 def chain_from(page: Page, run: str = "", chain: str = "") -> Chain:
@@ -110,18 +112,9 @@ def chain_from(page: Page, run: str = "", chain: str = "") -> Chain:
     return page.workbench.workspace.chain(chain)
 
 
-def replace_question(mine: Chain, other: Chain, source: dict[str, str]) -> str:
-    """The dialog before an edited chain is replaced."""
-    data = {f"source_{key}": value for key, value in source.items()}
-    body = f"<p>The address names the chain {e(other.name)}. Your changes to {e(mine.name)} are not saved. Undo brings them back.</p>"
-    yes = html.button("Replace it", "build.replace_chain", kind="primary", **data)
-    return html.dialog("Replace the chain that you edited?", body, yes, keep="Keep mine")
-
-
 def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Put the chain of the address in place of the edited one."""
-    names = {key: event.text(f"source_{key}") for key in ("run", "chain")}
-    source = {key: name for key, name in names.items() if name}
+    source = {key: name for key in ("run", "chain") if (name := event.text(key))}
     event.session["build-source"] = source
     yield from opened_chain(page, event, chain_from(page, **source), dialog="")
 
@@ -318,7 +311,7 @@ def undo(page: Page, event: Event) -> Patch:
 def load_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Another saved chain. An edited one is in Undo, and in Versions."""
     chain = page.workbench.workspace.chain(event.text("chain"))
-    lost = is_edited(page, bench_of(page, event).chain)
+    lost = not is_saved(page.workbench, bench_of(page, event).chain)
     say = {"say": "Your edited chain is in Undo."} if lost else {}
     yield from opened_chain(page, event, chain, heavy=False, **say)
 

@@ -59,7 +59,7 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
     if not design.llm and design.kind == "suite":
         design.llm = designs.first_model(page.workbench)
     body = (
-        f'<h1>Experiments</h1><div id="x-cards">{cards(design.kind)}</div>'
+        f'<div class="row"><h1>Experiments</h1><span class="gap"></span>{html.link("Papers", "#/experiments/published", "button")}</div><div id="x-cards">{cards(design.kind)}</div>'
         f'<div class="x-new"><div id="x-form" data-form{form.on_change("experiments.change")}>{steps(page, event, design)}</div>'
         f'<aside class="box x-plan" data-problems><div id="x-plan"><h3>Plan</h3>{html.note("Counting …")}</div></aside></div>'
         f'<div id="x-running" data-follow="*" data-do="experiments.news" data-on="none">{running(page)}</div>'

@@ -44,6 +44,7 @@ def gains(ranked: list[str], relevant: dict[str, int]) -> float:
     return found / sum(grade / math.log2(n + 1) for n, grade in enumerate(best, 1))
 
 
+@pytest.mark.slow
 def test_sets_are_indexed_searched_and_scored_beside_the_printed_figures(cli: CommandLine) -> None:
     folder = cli.workspace / "beir"
     write_set(folder, "scifact")

@@ -79,10 +79,17 @@ def test_agents_search_the_fixed_corpus_and_what_they_saw_counts(cli: CommandLin
     assert [part["label"] for part in found["parts"]] == ["bm25", "react agent bm25"]
     ours, first, *_ = found["tables"][1]["rows"]
     assert (ours[0], ours[1]["value"]) == ("react agent bm25", 0.5)
-    assert ours[2]["value"] == ours[3]["value"] == 0.5 and ours[4]["value"] == 0.5
+    assert ours[2]["value"] == ours[3]["value"] == 0.5 and ours[4] == "0.50"
+    assert first[4] == "10.35"
     assert first[:3] == ["gpt-4.1, BM25, printed", 0.1458, 0.1642]
     agent = json.loads((cli.workspace / "runs" / "b react agent bm25" / "run.json").read_text())
     assert agent["spec"]["settings"]["agent"]["environment"]["name"] == "corpus-tools"
+
+
+def test_an_agent_without_an_answer_is_counted_as_wrong(cli: CommandLine) -> None:
+    found: Any = cli.report("browsecomp", *pairs(cli, "steps=1"), llm="echo", run="b")
+    ours = found["tables"][1]["rows"][0]
+    assert (ours[1]["value"], ours[1]["n"], ours[4]) == (0.0, 2, "0.00")
 
 
 def test_indexes_that_exist_are_searched_and_a_plan_writes_nothing(cli: CommandLine) -> None:

@@ -51,6 +51,7 @@ def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> CommandLine:
     return CommandLine(capfd, make_workspace(tmp_path / "w"))
 
 
+@pytest.mark.slow
 def test_every_form_retrieves_for_itself_beside_the_printed_figures(cli: CommandLine) -> None:
     folder = write_mtrag(cli.workspace / "mtrag")
     found: Any = cli.report("mtrag", f"data={folder}", run="m")

@@ -122,7 +122,8 @@ def test_every_mode_is_a_run_with_the_tokens_of_all_its_calls(rallebench: Comman
     assert calls == {"baseline": {1}, "naive": {1}, "basic": {2}, "advanced": {2, 3}}
     total = sum(s["reply"].get("prompt_tokens", 0) for each in asks["advanced"] for s in each)
     assert found["modes"]["advanced"]["n_in"] == total > 0
-    (table,) = found["tables"]
+    table, tests = found["tables"]
+    assert {row[0] for row in tests["rows"]} >= {"naive less baseline", "advanced less basic"}
     columns = "Truthfulness, Relevance, Input tokens, Output tokens, Retrieved, Perfect, Answers"
     assert table["columns"][1:] == [*columns.split(", "), "Grounded", "Declined"]
     assert [row[0] for row in table["rows"]] == list(expected) and table["rows"][1][5] == 3
@@ -448,3 +449,16 @@ def test_behind_an_api_decisions_are_tool_calls_and_a_dead_one_stops_the_run(
     assert ran.code == 1 and "cannot be reached" in ran.last
     run = json.loads((rallebench.workspace / "runs" / "r basic" / "run.json").read_text())
     assert run["spec"]["settings"]["calls"] == "tools"
+
+
+def test_the_system_prompts_of_barags_repository_are_sent(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    (tmp_path / "prompts.py").write_text(
+        "system_prompt_nrag = 'Use the extracts.'\nsystem_prompt_barag = 'Choose.'\n"
+    )
+    found = modes(rallebench, "modes=naive,basic", f"prompts={tmp_path}")
+    sent = [each[-1]["messages"][0]["content"] for each in steps(rallebench.workspace, "r naive")]
+    assert set(sent) == {"Use the extracts."}
+    wording = found["wording"]
+    assert wording["whose"] == "original" and "basic-decide.txt" in wording["shipped"]

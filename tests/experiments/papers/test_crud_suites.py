@@ -130,7 +130,9 @@ def results(report: Any) -> dict[str, Any]:
     return value
 
 
-def test_answers_are_parsed_scored_and_shown_beside_the_papers(rallebench: CommandLine) -> None:
+def test_answers_are_parsed_scored_and_shown_beside_the_papers(
+    rallebench: CommandLine, like_the_papers: None
+) -> None:
     report = suite(rallebench, "crud-qa1")
     (part,), (table,) = report["parts"], report["tables"]
     whole = text_values(QA[0][2], QA[0][2])
@@ -154,6 +156,16 @@ def test_answers_are_parsed_scored_and_shown_beside_the_papers(rallebench: Comma
     step = rallebench.episodes("r qa1")[0]["steps"][1]
     sampling = (0.1, 1280, {"top_p": 0.9, "top_k": 5})
     assert (step["temperature"], step["max_tokens"], step["options"]) == sampling
+
+
+def test_the_papers_row_stands_only_beside_the_records_that_it_measured(
+    rallebench: CommandLine,
+) -> None:
+    report = suite(rallebench, "crud-qa1")
+    (table,), (own,) = report["tables"], report["published"]
+    assert len(table["rows"]) == 1 and "the paper's of split_merged" in table["note"]
+    assert (own["table"], own["cells"]) == ("crud_table8", {})
+    assert own["settings"] == {"task": "question answering 1-document", "llm": "reads"}
 
 
 def test_cruds_own_file_is_written_and_its_valid_rows_are_used_again(
@@ -348,3 +360,23 @@ def test_a_chinese_run_over_real_news_finds_the_gold_documents(
     english = suite(rallebench, "crud-qa1", *settings, "similarity=minilm", **more)
     assert english["parts"][0]["metrics"]["similarity"]["n"] == len(rows)
     assert any("reads English only" in note for note in english["notes"])
+
+
+def test_the_prompts_of_cruds_repository_are_sent_with_our_names_of_their_fields(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "CRUD_RAG" / "src" / "prompts"
+    folder.mkdir(parents=True)
+    (folder / "quest_answer.txt").write_text(
+        "请答{question}，见{search_documents}", encoding="utf-8"
+    )
+    own = f"prompts={tmp_path / 'CRUD_RAG'}"
+    report = suite(rallebench, "crud-qa1", own)
+    assert prompts(rallebench, "r qa1")[0].startswith(f"请答{QA[0][1]}，见{NEWS['1']}")
+    assert "Original prompts" in report["published"][0]["differs"][0]
+    spec = json.loads((rallebench.workspace / "runs" / "r qa1" / "run.json").read_text())["spec"]
+    expected = {"whose": "original", "sha256": report["wording"]["sha256"]}
+    assert spec["settings"]["wording"] == expected
+    data = f"data={rallebench.workspace / 'crud-data'}"
+    ran = rallebench.suite("crud-summary", data, "index=news", own, llm="reads", run="s")
+    assert ran.code == 2 and "without src/prompts/summary.txt; get the whole repository" in ran.err

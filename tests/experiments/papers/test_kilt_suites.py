@@ -117,7 +117,7 @@ def test_a_set_is_a_run_of_a_chain_that_can_be_analysed_and_continued_as_any(
 
 
 def test_several_sets_have_their_macro_average_beside_the_printed_one(
-    rallebench: CommandLine,
+    rallebench: CommandLine, like_the_papers: None
 ) -> None:
     found = suite(rallebench, "kilt", "several", "datasets=NQ,fever", llm="checker")
     assert [part["label"] for part in found["parts"]] == ["fev read", "nq read"]
@@ -133,7 +133,7 @@ def test_several_sets_have_their_macro_average_beside_the_printed_one(
 
 
 def test_an_average_over_eleven_sets_never_stands_in_a_column_with_ours_over_fewer(
-    rallebench: CommandLine,
+    rallebench: CommandLine, like_the_papers: None
 ) -> None:
     alone = suite(rallebench, "kilt-nq", "alone", "mode=retrieve", llm="")["tables"]
     for table, printed in zip(alone, (0.652, 0.716)):
@@ -190,17 +190,32 @@ def test_the_query_of_entity_linking_is_rewritten_unless_that_is_off(
         assert queries(made, f"plain ay2 {mode}") == [row["input"] for row in LINKS]
 
 
-def test_every_way_is_a_run_and_a_set_without_such_a_chain_is_said(rallebench: CommandLine) -> None:
+def test_every_way_is_a_run_and_a_set_without_such_a_chain_is_said(
+    rallebench: CommandLine, like_the_papers: None
+) -> None:
     found = suite(rallebench, "kilt", "ways", "datasets=fev,trex", "mode=closed-book,three-action")
     expected = ["fev closed-book", "trex closed-book", "trex three-action"]
     assert [part["label"] for part in found["parts"]] == expected
     assert "FEV has no chain for three-action and was left out there." in found["notes"]
-    speed = found["tables"][-1]
+    speed, tests = found["tables"][-2:]
+    (pair,) = {row[0] for row in tests["rows"]}
+    assert pair == "T-REx: three-action less closed-book", "the ways to answer one set"
     rows = {row[0]: row for row in speed["rows"]}
     assert rows["FEV, closed-book"][2] is None and rows["T-REx, three-action"][2] > 0
     fev, trex = rows["RaLLe: e5 (Flat), FEV"], rows["RaLLe: e5 (Flat), T-REx"]
     assert (fev[2], trex[2], fev[5]) == (0.177, 0.201, 84.8), "each of its own set"
     assert [plot["title"] for plot in found["plots"]] == ["Headline metric", "R-precision"]
+
+
+def test_ralles_figures_stand_only_beside_its_own_files(rallebench: CommandLine) -> None:
+    found = suite(rallebench, "kilt-nq", "mine", llm="checker")
+    assert not any("RaLLe" in row[0] for table in found["tables"] for row in table["rows"])
+    why = "nq-dev-kilt.jsonl is not KILT's file of NQ"
+    assert f"RaLLe's figures of NQ are left out: {why}." in found["tables"][0]["note"]
+    assert "Prompts reworded." in found["tables"][0]["note"]
+    assert {row["table"]: row["why"] for row in found["published"]} == dict.fromkeys(
+        ("ralle_table2", "ralle_table3", "ralle_table8"), why
+    )
 
 
 def test_gold_pages_that_the_index_lacks_and_failures_are_said(
@@ -306,3 +321,48 @@ def test_the_embedded_reader_answers_published_questions_over_their_own_corpus(
     (part,) = rallebench.report("kilt-nq", "retriever=qed", file, run="qed", **few)["parts"]
     assert part["n_errors"] == 0 and value(part, "Rprec") > 0.7
     assert 0.1 < value(part, "em") <= value(part, "has_answer_all")
+
+
+RALLE = "scripts/configs/experiment_settings"
+
+
+def ralle_copy(folder: Path, template: str) -> Path:
+    """A copy of RaLLe's repository with one chain of another wording."""
+    search = {"prompt_template": "{question}", "function": "Retriever", "retriever_name": "e5"}
+    read = {"prompt_template": template, "function": "LLM", "llm_name": "llama"}
+    chain = [
+        {**search, "npassage": 5, "f-strings_or_eval": "f-strings"},
+        {**read, "f-strings_or_eval": "f-strings"},
+    ]
+    dataset = {"dataset_name": "NQ", "num_evaluate": -1, "batch_size": 20}
+    value = {"chain_config": {"dataset": dataset, "len_chain": 2, "chain": chain}}
+    path = folder / RALLE / "retrieve-read" / "06_nq.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(value))
+    return path
+
+
+def test_the_chains_of_ralles_repository_are_run_as_they_are_written(
+    rallebench: CommandLine, tmp_path: Path
+) -> None:
+    file = ralle_copy(tmp_path / "RaLLe", "Tell me: {question} {response[0]}")
+    own = f"prompts={tmp_path / 'RaLLe'}"
+    found = suite(rallebench, "kilt-nq", "theirs", own, llm="checker")
+    steps = rallebench.episodes("theirs nq read")[0]["steps"]
+    assert steps[1]["messages"][0]["content"].startswith("Tell me: ")
+    assert found["wording"]["whose"] == "original" and len(found["wording"]["sha256"]) == 64
+    assert "Original prompts (sha256 " in found["tables"][0]["note"]
+    assert "read/nq a version that is not known here" in found["tables"][0]["note"]
+    data = f"data={rallebench.workspace / 'data'}"
+
+    def refused(*pairs: str) -> str:
+        ran = rallebench.suite("kilt-nq", data, "retriever=tiny", *pairs, llm="checker", run="x")
+        assert ran.code == 2 and ran.err.count("\n") == 1
+        return ran.err
+
+    assert "without scripts/configs/experiment_settings/closed-book/06_nq.json" in refused(
+        own, "mode=closed-book"
+    )
+    assert "is no copy of RaLLe's repository" in refused(f"prompts={rallebench.workspace}")
+    file.write_text(file.read_text()[:80])
+    assert "06_nq.json" in refused(own)

@@ -111,7 +111,8 @@ def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(cli: Co
     assert {row["state"] for row in grid["cells"] if row["workflow"] == "pal"} == {"not feasible"}
     sentence = "pal · oracle-7b is not feasible on hotpotqa, soay_easy: it runs programs"
     assert sum(sentence in note for note in grid["notes"]) == 1
-    scores, ranks, endings, questions = grid["tables"]
+    scores, ranks, endings, questions, tests = grid["tables"]
+    assert [row[0].split(" less ")[1] for row in tests["rows"]] == [react] * 3, "the best"
     tasks = ["hotpotqa", "soay_easy"]
     means = ["Wikipedia mean", "scholar mean", "all mean"]
     assert scores["columns"] == ["system", *tasks, *means]
@@ -471,3 +472,22 @@ def test_published_questions_are_answered_by_an_oracle_that_acts(
     system = {each["system"]: each for each in systems}["react · knows-all"]
     assert system["ACC"] == 100 and system["n"] == 60
     assert (system["verdicts"] == 60) == (name == "fever")
+
+
+def test_the_prompts_of_r_evals_repository_are_sent_with_their_own_demonstrations(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "R-Eval" / "environment" / "wiki_run"
+    folder.mkdir(parents=True)
+    (folder / "pre_prompt.py").write_text(
+        'REACT_INSTRUCTION = """Act.\n{examples}\nQuestion: {question}{scratchpad}"""\nraise OSError\n'
+    )
+    (folder / "fewshots.py").write_text("REACT_EXAMPLE = 'Question: Why?\\nAction 1: Finish[So]'\n")
+    pairs = ("tasks=hotpotqa", "retriever=tiny", f"prompts={tmp_path / 'R-Eval'}")
+    report = reval(cli, *pairs, "workflows=react", "models=guess-13b")
+    prompt = cli.episodes("n react guess-13b hotpotqa")[0]["steps"][0]["messages"][0]["content"]
+    assert prompt.startswith("Act.\nQuestion: Why?\nAction 1: Finish[So]\nQuestion: ")
+    assert prompt.endswith("\nThought 1:") and report["wording"]["whose"] == "original"
+    data = ("reval", *pairs, "workflows=chain-of-thought", "models=guess-13b")
+    ran = cli.suite(*data, run="x")
+    assert ran.code == 2 and "holds none of the prompts of this request" in ran.err

@@ -88,7 +88,7 @@ def calls(rallebench: CommandLine, run: str) -> int:
 
 
 def test_every_share_of_noise_is_a_run_and_a_column_above_the_papers_row(
-    rallebench: CommandLine, workspace: Path
+    rallebench: CommandLine, workspace: Path, like_the_papers: None
 ) -> None:
     report = suite(rallebench, "noise", "noise=0,0.4,1")
     first, second, _ = report["parts"]
@@ -103,14 +103,20 @@ def test_every_share_of_noise_is_a_run_and_a_column_above_the_papers_row(
     assert spec["workflow"] == "rgb" and spec["settings"]["noise"] == 0.4
     own = json.loads((folder / "report.json").read_text())["suite"]
     assert own["all_rate"]["value"] == 0.25
-    (table,), (plot,) = report["tables"], report["plots"]
+    (table, tests), (plot,) = report["tables"], report["plots"]
     assert table["columns"] == ["", "noise 0", "noise 0.4", "noise 1"] and table["percent"]
     right, declined, printed = table["rows"]
     assert right[0] == "reads: right" and (right[1]["value"], right[1]["n"]) == (0.75, 4)
     assert declined[2]["value"] == 0.75
     assert printed == ["RGB's paper: ChatGPT", 0.9633, 0.94, None]
-    expected = "The paper's row is of en, five documents, temperature 0.7; ours are of en_fact."
-    assert table["note"] == expected
+    row = "The paper's row: 5 documents a question, temperature 0.7."
+    assert table["note"] == f"{row} Prompts reworded."
+    assert [line[0] for line in tests["rows"]] == [
+        "noise=0.4 less noise=0",
+        "noise=1 less noise=0",
+        "noise=1 less noise=0.4",
+    ]
+    assert "count 3 comparisons: p by Holm" in tests["note"]
     assert plot["kind"] == "line" and [x for x, _ in plot["series"]["right"]] == [0, 0.4, 1]
     assert plot["series"]["RGB's paper: ChatGPT"] == [[0, 0.9633], [0.4, 0.94]]
 
@@ -193,8 +199,30 @@ def test_failed_questions_are_counted_in_no_rate_and_tried_again(rallebench: Com
     assert [line["qid"] for line in rallebench.episodes("r noise=0")].count("2") == 2
 
 
+def test_the_papers_row_stands_only_beside_its_own_set_and_number_of_questions(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    report = suite(rallebench, "noise", "noise=0,0.4")
+    table, (own,) = report["tables"][0], report["published"]
+    assert not any("paper" in row[0] for row in table["rows"])
+    assert (
+        table["note"] == "The paper's figures are left out: ours are of en_fact, the paper's of en."
+    )
+    assert own["why"] and own["cells"] == {} and own["table"] == "rgb_table1"
+    rows = [record(i % 4, id=i) for i in range(100)]
+    write_lines(workspace / "rgb" / "en_fact.jsonl", rows)
+    report = suite(rallebench, "counterfactual", run="hundred", llm="knows")
+    (own,) = report["published"]
+    assert own["why"] == "" and own["cells"]["Acc"]["n"] == 100
+    assert report["tables"][0]["rows"][1][1] == 0.89
+    few = suite(rallebench, "counterfactual", "passages=3", run="three", llm="knows")["published"][
+        0
+    ]
+    assert few["why"] == "ours are with 3 documents a question, the paper's with 5"
+
+
 def test_rejections_and_lucky_hits_stand_apart_and_together_only_in_rgbs_number(
-    rallebench: CommandLine,
+    rallebench: CommandLine, like_the_papers: None
 ) -> None:
     report = suite(rallebench, "rejection", "judge=judge")
     (part,), (table,) = report["parts"], report["tables"]
@@ -258,9 +286,11 @@ def test_judgements_that_fail_are_in_no_rate_and_a_judge_that_fails_costs_its_ra
     assert any("The judge 'rgb-rejection:gone' gave no scores" in note for note in report["notes"])
 
 
-def test_facts_are_asked_without_documents_and_with_false_ones(rallebench: CommandLine) -> None:
+def test_facts_are_asked_without_documents_and_with_false_ones(
+    rallebench: CommandLine, like_the_papers: None
+) -> None:
     report = suite(rallebench, "counterfactual", "judge=nose", llm="knows")
-    (shown,), (table,) = report["parts"][1:], report["tables"]
+    (shown,), (table, _) = report["parts"][1:], report["tables"]
     assert (report["acc"], report["acc_doc"], report["reported"]) == (0.75, 0.75, True)
     two_thirds = pytest.approx(2 / 3)
     rates = numbers(shown)
@@ -320,14 +350,14 @@ def test_records_that_lack_something_are_counted_and_named(
     assert "40% of all" in note
 
 
-def test_chinese_has_its_own_printed_row(rallebench: CommandLine) -> None:
-    (table,) = suite(rallebench, "noise", "noise=0,0.1", "language=zh")["tables"]
-    assert table["rows"][2] == ["RGB's paper: ChatGPT", 0.9567, None]
-    assert table["note"].startswith("The paper's row is of zh,")
+def test_chinese_has_its_own_printed_row(rallebench: CommandLine, like_the_papers: None) -> None:
+    report = suite(rallebench, "noise", "noise=0,0.1", "language=zh")
+    assert report["tables"][0]["rows"][2] == ["RGB's paper: ChatGPT", 0.9567, None]
+    assert list(report["published"][0]["cells"]) == ["zh_0"], "noise 0.1 is in no printed column"
 
 
 def test_of_integration_every_part_is_required_and_errors_are_labelled_in_a_file_that_stays(
-    rallebench: CommandLine,
+    rallebench: CommandLine, like_the_papers: None
 ) -> None:
     report = suite(rallebench, "integration")
     assert [part["label"] for part in report["parts"]] == ["noise=0", "noise=0.2", "noise=0.4"]
@@ -472,3 +502,24 @@ def test_all_published_records_are_asked_at_every_share(
     data = f"data={shared_data / 'rgb'}"
     report = rallebench.report("rgb-noise", data, "language=zh", llm="reads")
     assert len(report["parts"]) == 5 and all(part["n"] > 200 for part in report["parts"])
+
+
+def test_the_instructions_of_rgbs_repository_are_sent_and_recorded(
+    rallebench: CommandLine, workspace: Path, tmp_path: Path, like_the_papers: None
+) -> None:
+    folder = tmp_path / "RGB" / "config"
+    folder.mkdir(parents=True)
+    rules = "en:\n  system: Be brief.\n  instruction: 'On {DOCS}: {QUERY}'\n"
+    (folder / "instruction.yaml").write_text(rules)
+    own = f"prompts={tmp_path / 'RGB'}"
+    report = suite(rallebench, "noise", "noise=0", own)
+    first = rallebench.episodes("r noise=0")[0]["steps"][0]["messages"]
+    assert first[0]["content"] == "Be brief." and first[1]["content"].startswith("On Game 0")
+    assert "Original prompts (sha256 " in report["tables"][0]["note"]
+    spec = json.loads((workspace / "runs" / "r noise=0" / "run.json").read_text())["spec"]
+    assert spec["settings"]["wording"]["sha256"] == report["wording"]["sha256"]
+    (folder / "instruction.yaml").write_text(rules.replace("instruction:", "user:"))
+    data = f"data={workspace / 'rgb'}"
+    ran = rallebench.suite("rgb-noise", data, "set=en_fact", own, llm="reads", run="half")
+    assert ran.code == 2 and ran.err.count("\n") == 1
+    assert "holds no text en.instruction, so it is half a file or another version" in ran.err

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rallebench.core.errors import BackendError, Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.prompts import check_own
+from rallebench.core.prompts import wording_of
 from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Mean, Table
@@ -59,7 +59,7 @@ Pairs = list[tuple[float, "float | None", str]]
         ),
         "only": string("names of runs, as in A_d_20240123_100407,…; default: all", many=True),
         "compat": compat("original: the judge's system prompt is not sent"),
-        "prompts": own_prompts("judges"),
+        "prompts": own_prompts("judges", "TKenneweg/RAG_Dataset_Gen"),
         **JUDGING,
     },
 )
@@ -70,7 +70,7 @@ def agreement(request: ExperimentRequest) -> Experiment:
     names = values_in("only", s["only"], Setting(str, "", choices=tuple(known)))
     runs = [known[name] for name in names or known]
     articles = by_title(_article_files(request))
-    check_own(s["prompts"], JUDGE_PROMPTS)
+    wording_of(s["prompts"], JUDGE_PROMPTS)
     samples = [_sample(run, articles, request.limit) for run in runs]
     requests = [_run(request, sample) for sample in samples if sample.answers]
     if not requests:

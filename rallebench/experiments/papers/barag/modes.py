@@ -11,7 +11,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import Judge, RunRequest, RunResult
 from rallebench.core.settings import Setting
-from rallebench.core.tables import Table
+from rallebench.core.tables import Mean, Table
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER
 from rallebench.experiments.papers.barag.articles import sets_in
@@ -29,6 +29,7 @@ from rallebench.experiments.papers.barag.study import (
     COSTS,
     DATA,
     DEFINITIONS,
+    SCORES,
     Study,
     costs_of,
     rows_of,
@@ -36,12 +37,24 @@ from rallebench.experiments.papers.barag.study import (
     with_articles,
     worth_of,
 )
+from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import failed_note, values_in
+from rallebench.experiments.papers.testing import tests_between
+from rallebench.experiments.published import published_table
 from rallebench.workflows.barag import MODES
 from rallebench.workflows.barag_uncertain import RULE_SETTINGS, Rule, uncertain
 
 ALL = (*MODES, "uncertain")
-LABELS = {"f1": "F1", "em": "EM", "grounded": "Grounded", "declined": "Declined"}
+LABELS = {
+    "truthfulness": "Truthfulness",
+    "relevance": "Relevance",
+    "n_input_tokens": "Input tokens",
+    "n_output_tokens": "Output tokens",
+    "f1": "F1",
+    "em": "EM",
+    "grounded": "Grounded",
+    "declined": "Declined",
+}
 OTHER = {"embedding_tokens": "Embedding tokens", "judge_tokens": "Judge tokens"}
 ALONE = frozenset(("baseline", "gt"))
 """The modes that search for nothing."""
@@ -102,12 +115,15 @@ def modes(request: ExperimentRequest) -> Experiment:
     summaries = {mode: summary_of(of_mode) for mode, of_mode in rows.items()}
     about = f"{study.name}: {len(study.set.examples)} questions, {request.llm}"
     histogram = histogram_plot("Truthfulness + relevance", summaries)
+    tested = (*(SCORES if s["judge"] else ()), *study.quality, "n_input_tokens", "n_output_tokens")
     return Report(
         {
             "dataset": study.name,
             "llm": request.llm,
             "compat": s["compat"],
             "calls": study.agent.calls,
+            "wording": study.wording.as_json(),
+            KEY: [row.as_json() for row in _own_rows(study, results, summaries)],
             **judged,
             "modes": {mode: summary.as_json() for mode, summary in summaries.items()},
             "other_tokens": tokens,
@@ -117,9 +133,52 @@ def modes(request: ExperimentRequest) -> Experiment:
         tables=(
             _table(f"Ways of answering, {about}", summaries, results, study),
             *_other_tokens(f"Tokens that the paper does not count, {about}", tokens),
+            *tests_between({"": {m: (r,) for m, r in results.items()}}, tested, names=LABELS),
         ),
         figures=tuple(plot for plot in [histogram] if plot.series),
     )
+
+
+PRINTED = {"baseline": "Baseline", "naive": "NRAG", "advanced": "BARAG"}
+"""Way to answer → what the paper calls it in Tables II and III."""
+SETS = {"A_r_first300": "barag_table2", "A_r": "barag_table2", "A_f": "barag_table3"}
+"""Set of articles → the paper's table of its ways to answer."""
+ALONE_COLUMNS = {"baseline": ("A_r", "A_d", "A_f"), "gt": ("A_f_GT",)}
+"""Way to answer → its columns in Table I."""
+
+
+def _own_rows(
+    study: Study, results: Mapping[str, RunResult], summaries: Mapping[str, Summary]
+) -> Iterator[OwnRow]:
+    """Our rows of Tables I to III. The scores are a judge's, of the articles of the paper's own sets."""
+    request, name = study.request, study.name.removesuffix("_first300")
+    judge = request.settings["judge"]
+    differs = differs_by(
+        request,
+        study.wording,
+        f"Judged by {judge}, the paper's by GPT-4-0613." if judge else "Not judged.",
+        f"Ours search {request.settings['index']}, the paper's 12,792 articles of A_r."
+        if request.settings["index"]
+        else "",
+    )
+    for mode, result in results.items():
+        system, summary = f"{request.llm}, {mode}", summaries[mode]
+        if mode in PRINTED:
+            table = SETS.get(study.name, "barag_table2")
+            own = published_table(table)
+            why = unlike(name, own.split, result.n, own.n)
+            sums = (summary.n_in, summary.n_out, summary.retrieved)
+            means = [result.means.get(score) for score in SCORES]
+            means += [None if x is None else Mean(float(x), None, None, result.n) for x in sums]
+            cells = dict(zip(own.columns, means))
+            yield own_row(table, system, cells, why, differs, model=request.llm)
+        alone = published_table("barag_table1")
+        for column in ALONE_COLUMNS.get(mode, ()):
+            if column.removesuffix("_GT") == name:
+                why = unlike(name, name, result.n, alone.n[column])
+                for score in SCORES:
+                    cells = {column: result.means.get(score)}
+                    yield own_row(alone.name, system, cells, why, differs, metric=score)
 
 
 def _table(

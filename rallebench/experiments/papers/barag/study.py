@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.core.answers import answer_tokens
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.prompts import check_own, prompt_text
+from rallebench.core.prompts import SHIPPED, Wording, prompt_text, wording_of
 from rallebench.core.runs import Backends, FlowFactory, Judge, RunRequest, RunResult, Values
 from rallebench.core.types import (
     Episode,
@@ -36,7 +36,9 @@ from rallebench.workflows.barag_uncertain import declines
 
 SCORES = ("truthfulness", "relevance")
 PROMPTS = ("naive-system.txt", "basic-system.txt", "basic-decide.txt", "advanced-decide.txt")
-JUDGE_PROMPTS = tuple(METRICS.entry("truthfulness").traits["judge"].prompts)
+JUDGE_PROMPTS = tuple(
+    ("judges", name) for name in METRICS.entry("truthfulness").traits["judge"].prompts
+)
 DATA_IS = "a file of articles with questions, or a folder of such"
 DATA = {
     "data": string(
@@ -54,7 +56,7 @@ ASKING = {
     "calls": string(
         "how a decision is asked for; auto: tools behind an API", "auto", "tools", "text"
     ),
-    "prompts": own_prompts("suites/barag and prompts/judges"),
+    "prompts": own_prompts("suites/barag and prompts/judges", "TKenneweg/RAG_Dataset_Gen"),
 }
 COSTS = ("n_input_tokens", "n_output_tokens", "n_embedding_tokens", "retrieved", "undecided")
 DEFINITIONS = {
@@ -79,6 +81,7 @@ class Study:
     request: ExperimentRequest
     set: ArticleSet
     agent: BaragAgent
+    wording: Wording = SHIPPED
 
     @property
     def name(self) -> str:
@@ -122,7 +125,7 @@ class Study:
             self.name,
             self.set.examples if examples is None else examples,
             lambda question: flow(question, agent=self.agent),
-            {**self.settings, **settings},
+            {**self.settings, **settings, **self.wording.recorded},
             score,
             columns,
             (self.request.llm,),
@@ -162,7 +165,8 @@ def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any)
         )
     if s["index"]:
         workspace.retriever(s["index"])  # raises UsageError for an unknown one
-    check_own(s["prompts"], [*PROMPTS, *(JUDGE_PROMPTS if s["judge"] else ())])
+    read = [("suites/barag", name) for name in PROMPTS]
+    wording = wording_of(s["prompts"], [*read, *(JUDGE_PROMPTS if s["judge"] else ())])
     agent = BaragAgent(
         request.llm,
         Prompts(*(prompt_text("suites/barag", name, s["prompts"]) for name in PROMPTS)),
@@ -176,7 +180,7 @@ def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any)
         s["compat"],
         **more,
     )
-    return Study(request, questions, agent)
+    return Study(request, questions, agent, wording)
 
 
 def with_references(questions: ArticleSet, path: str) -> ArticleSet:

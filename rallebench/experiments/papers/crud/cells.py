@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.prompts import check_own, filled, prompt_text
+from rallebench.core.prompts import SHIPPED, Wording, filled, prompt_text, wording_of
 from rallebench.core.runs import RunRequest, RunResult, Values
 from rallebench.core.structured import without_reasoning
 from rallebench.core.types import (
@@ -47,6 +47,8 @@ from rallebench.experiments.papers.crud.scoring import (
 from rallebench.metrics.crud_bleu import ORDERS
 from rallebench.metrics.similarity import similarity
 
+FOLDER = "suites/crud"
+
 
 @dataclass(frozen=True, slots=True)
 class CellPlan:
@@ -62,6 +64,7 @@ class CellPlan:
     separator: str
     original: bool
     prompt: str = ""
+    wording: Wording = SHIPPED
     decoding: Mapping[str, Any] = field(default_factory=dict)
     similarity: str = ""
     judging: Judging | None = None
@@ -102,12 +105,11 @@ class Cell:
         return clusters_of(self.answered.request.examples).of
 
 
-def check_prompts(request: ExperimentRequest, tasks: Iterable[CrudTask]) -> None:
-    """Raise BadFileError for a folder of prompts that holds none which these tasks, or RAGQuestEval, read."""
-    check_own(
-        request.settings["prompts"],
-        [*(task.prompt for task in tasks), *(PROMPTS if request.settings["quest"] else ())],
-    )
+def wording_in(request: ExperimentRequest, tasks: Iterable[CrudTask]) -> Wording:
+    """Whose prompts these tasks, and RAGQuestEval, read. Raises BadFileError for a folder that holds none of them."""
+    quest = PROMPTS if request.settings["quest"] else ()
+    names = [*(task.prompt for task in tasks), *quest]
+    return wording_of(request.settings["prompts"], [(FOLDER, name) for name in names])
 
 
 def plan_cell(
@@ -137,7 +139,8 @@ def plan_cell(
     plan = replace(
         plan,
         decoding=decoding,
-        prompt=prompt_text("suites/crud", task.prompt, s["prompts"], (*task.fields, "documents")),
+        prompt=prompt_text(FOLDER, task.prompt, s["prompts"], (*task.fields, "documents")),
+        wording=wording_in(request, (task,)),
         similarity=s["similarity"],
         judging=judging_of(request, task, chosen),
     )
@@ -187,6 +190,7 @@ def _run(plan: CellPlan, label: str) -> RunRequest:
     settings["compat"] = "original" if plan.original else "corrected"
     if llm:
         settings["reuse"] = digest(dict(plan.earlier)) if plan.earlier else ""
+        settings |= plan.wording.recorded
     return scored_run(
         label,
         "crud" if llm else "crud-retrieval",

@@ -12,9 +12,10 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.beside import KEY
 from rallebench.experiments.papers.common import string
 from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending, suites
-from rallebench.experiments.papers.crud.cells import check_prompts
+from rallebench.experiments.papers.crud.cells import wording_in
 from rallebench.experiments.papers.crud.configurations import FACTORS, grid_of
 from rallebench.experiments.papers.crud.grid_cells import Outcomes, perform_grid
 from rallebench.experiments.papers.crud.records import DATA_IS, TASKS_SETTING, read_tasks, tasks_of
@@ -105,7 +106,8 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
             "Without a language model only what is retrieved is scored, and these tasks have no gold documents.",
             hint=Hint("choose", "llm"),
         )
-    check_prompts(request, tasks if request.llm else ())
+    if request.llm:
+        wording_in(request, tasks)
     records = read_tasks(request.workspace.data(s["data"], DATA_IS), tasks)
     every = [record for task in records.values() for record in task.records]
     if not request.llm and not any(record.gold for record in every):
@@ -124,6 +126,7 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
         {
             "dataset": ", ".join(dict.fromkeys(records[task.name].name for task in tasks)),
             "llm": request.llm,
+            KEY: [row.as_json() for row in grid_tables.own_rows(outcomes)],
             **grid_tables.report_of(outcomes),
         },
         tuple(grid_tables.notes_of(outcomes, left_out)),

@@ -7,8 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from rallebench.analysis.paired import PairedComparison
+from rallebench.analysis.suites import paired_table
 from rallebench.core.experiments import IndexResult
 from rallebench.core.tables import Figure, FigureKind, Mean, Table
+from rallebench.experiments.papers.beside import OwnRow
 from rallebench.experiments.papers.common import bars, listed
 from rallebench.experiments.papers.crud import suites
 from rallebench.experiments.papers.crud.configurations import FACTORS, Config
@@ -23,10 +25,6 @@ HEADS: Mapping[str, str] = {
 """Metric → its heading, in the order of a table."""
 NO_BETTER = ("length",)
 """Metrics of which more is not better."""
-NOTE = (
-    "The value less the base in points of 100, over the questions that both answered. Both come from one sign-flip "
-    "test and count all comparisons of one metric: p by Holm, the intervals, which hold together at 95 %, by Bonferroni."
-)
 
 
 def metrics_of(outcomes: Outcomes) -> list[str]:
@@ -52,6 +50,15 @@ def factor_tables(outcomes: Outcomes) -> Iterator[Table]:
         )
         heads = ("", *(HEADS[name] for name in names), "asked")
         yield Table(f"By {FACTORS[factor].heading}", heads, rows, note=note)
+
+
+def own_rows(outcomes: Outcomes) -> Iterator[OwnRow]:
+    """Every cell as a row of the paper's table of its factor; without a model none."""
+    for factor in outcomes.grid.values:
+        for task in outcomes.tasks:
+            for value, _, cell in outcomes.cells(factor, task):
+                if cell.plan.request.llm:
+                    yield suites.own_of(cell, factor, value)
 
 
 def factor_plots(outcomes: Outcomes) -> Iterator[Figure]:
@@ -110,22 +117,14 @@ def at_a_glance(outcomes: Outcomes, compared: Compared) -> Table:
 
 def differences(compared: Compared) -> Table:
     """Every value against the base in every metric, with p."""
-    rows = tuple(
-        (
-            f"{task} · {FACTORS[factor].heading} {value}",
-            HEADS[metric],
-            _gap(pair),
-            pair.corrected,
-            pair.wins,
-            pair.ties,
-            pair.losses,
-        )
+    pairs = {
+        (f"{task} · {FACTORS[factor].heading} {value}", HEADS[metric]): pair
         for metric, places in compared.items()
         for (task, factor), row in places.items()
         for value, pair in row.items()
-    )
-    columns = ("", "metric", "difference", "p, corrected", "higher", "equal", "lower")
-    return Table("Differences to the base, question by question", columns, rows, note=NOTE)
+    }
+    title = "Differences to the base, question by question"
+    return paired_table(title, "", pairs, "The value less the base", 100)
 
 
 def _gap(paired: PairedComparison, unit: float = 100) -> Mean:

@@ -13,6 +13,7 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Mean, Table
 from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import (
     bars,
     compat,
@@ -26,9 +27,9 @@ from rallebench.experiments.papers.common import (
 from rallebench.experiments.papers.crud import PAPER
 from rallebench.experiments.papers.crud.cells import (
     Cell,
-    check_prompts,
     perform_cell,
     plan_cell,
+    wording_in,
 )
 from rallebench.experiments.papers.crud.files import results_of, results_path
 from rallebench.experiments.papers.crud.records import (
@@ -63,14 +64,52 @@ def table_of(cells: Sequence[Cell]) -> Table:
         means = (percent(cell.answered.means.get(name), name) for name in COLUMNS.values())
         rows.append((_describe(cell), *means, len(cell.answered.episodes)))
         task = cell.plan.task
-        if all(other.plan.task != task for other in cells[number + 1 :]):
+        last = all(other.plan.task != task for other in cells[number + 1 :])
+        if last and not own_of(cell, "llm", cell.plan.request.llm).why:
             printed = published_table("crud_table3").row(task=task.printed, base=True).values
             rows.append((f"{task.name} · {PAPERS}", *printed.values(), None, None))
-    note = (
-        "All but length (characters) in %. The paper's rows were measured on its own records and model: a yardstick. "
-        "Empty: not measured."
-    )
+    own = own_of(cells[0], "llm", cells[0].plan.request.llm)
+    note = f"All but length (characters) in %. Empty: not measured. {own.note}"
     return Table("CRUD-RAG", ("task", *COLUMNS, "answers"), tuple(rows), note=note)
+
+
+SPLIT = "split_merged"
+"""The file of the fifth of the records that the paper measured."""
+ENCODER = "text2vec-base-chinese"
+FACTOR_TABLES = {
+    "chunk": ("crud_table3", "chunk_size"),
+    "overlap": ("crud_table4", "chunk_overlap_percent"),
+    "retriever": ("crud_table5", "retriever"),
+    "embedding": ("crud_table6", "embedding"),
+    "topk": ("crud_table7", "top-k"),
+    "llm": ("crud_table8", "llm"),
+}
+"""Factor of the grid → the paper's table of it, and the setting that it varies."""
+
+
+def own_of(cell: Cell, factor: str, value: Any) -> OwnRow:
+    """A cell as a row of the paper's table of a factor. Its figures are of all records of ``split_merged.json``."""
+    plan, request = cell.plan, cell.plan.request
+    records, n = plan.records, len(plan.chosen)
+    why = unlike(records.name, SPLIT, n, len(records.records))
+    own = {head: cell.answered.means.get(name) for head, name in COLUMNS.items() if head != "MRR"}
+    theirs = dict(zip(published_table("crud_table8").columns, own.values()))
+    if ENCODER not in plan.similarity:
+        del theirs["bertScore"]
+    judged = plan.judging.judge if plan.judging else None
+    if judged and judged.settings["precision"] == "paper":
+        del theirs["precision"]
+    differs = differs_by(
+        request,
+        plan.wording,
+        f"Ours retrieve from {plan.index}, the paper's from 86,834 articles." * bool(plan.k),
+        f"RAGQuestEval by {judged.llm}, the paper's by GPT-3.5-turbo." if judged else "",
+        "The paper does not print its number of records.",
+    )
+    table, setting = FACTOR_TABLES[factor]
+    system = f"{setting}={value}"
+    settings = {"task": plan.task.printed, setting: value}
+    return own_row(table, system, theirs, why, differs, **settings)
 
 
 def _describe(cell: Cell) -> str:
@@ -182,7 +221,7 @@ SETTINGS = {
     "top_k": Setting(int, 0, 0, 100_000, about="default: 5, behind an API the model's own"),
     "max_tokens": Setting(int, 1280, 1, 100_000),
     "compat": compat(),
-    "prompts": own_prompts("suites/crud"),
+    "prompts": own_prompts("suites/crud", "IAAR-Shanghai/CRUD_RAG"),
     "similarity": string(
         "encoder for the similarity of answer and reference; default: not measured",
         names="encoder",
@@ -219,7 +258,7 @@ def _searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
 def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Experiment:
     """These tasks, one cell each."""
     records = read_tasks(request.workspace.data(request.settings["data"], DATA_IS), tasks)
-    check_prompts(request, tasks)
+    wording = wording_in(request, tasks)
     searched = _searched_by(request)
     plans = [plan_cell(request, task, records[task.name], searched) for task in tasks]
     cells: list[Cell] = []
@@ -234,6 +273,8 @@ def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Exper
             "k": k,
             "compat": request.settings["compat"],
             "headline": "rouge-L",
+            "wording": wording.as_json(),
+            KEY: [own_of(cell, "llm", request.llm).as_json() for cell in cells],
             "counts": {cell.label: dict(cell.counts) for cell in cells},
         },
         notes_of(cells),

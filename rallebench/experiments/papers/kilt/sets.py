@@ -7,7 +7,7 @@ the questions to a file whose size is not published. WNED's and CWEB's one file 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from rallebench.chains.overrides import override
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json, sha256_file
+from rallebench.core.originals import OriginalCopy, copy_in
+from rallebench.core.prompts import ORIGINAL, SHIPPED, Wording, wording
 from rallebench.core.types import Chain, Example
 from rallebench.datasets.reading import read_examples
 from rallebench.experiments.papers.common import in_folder, names_in
@@ -111,15 +113,10 @@ def chain_of(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain 
     With ``compat=original`` a title ends at its first comma, as in RaLLe's files. Raises UsageError for what it lacks.
     """
     s, workspace = request.settings, request.workspace
-    name = kilt_set.chains.get(mode)
-    if name is None:
+    chain = _chain(request, kilt_set, mode)
+    if chain is None:
         return None
-    original = s["compat"] == "original" and name == "rewrite-el-titles"
-    chain = workspace.chain("rewrite-el" if original else name)
-    if kilt_set.task == "linking" and mode == "retrieve" and s["rewrite"]:
-        search = workspace.chain("rewrite-el").actions[0]
-        chain = replace(chain, name="retrieve-only-rewrite-el", actions=(search,))
-    if kilt_set.task == "linking" and mode == "read" and not s["rewrite"]:
+    if kilt_set.task == "linking" and mode in ("read", "retrieve") and not s["rewrite"]:
         plain = chain.replace_action(0, template="{question}", dialect="fstring")
         chain = replace(plain, name=f"{chain.name}-without-rewrite")
     kinds = {action.kind for action in chain.actions}
@@ -132,6 +129,52 @@ def chain_of(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain 
     chain = override(chain, request.llm, s["retriever"], k)
     check_chain(workspace, chain)
     return chain
+
+
+def _chain(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain | None:
+    """The chain as it is written: RaLLe's own of the user's copy, or ours."""
+    workspace = request.workspace
+    if (copy := ralle_copy(request)) is not None:
+        name = f"{mode}/{kilt_set.name}"
+        if name not in copy:
+            return None
+        copy.read(name)  # raises BadFileError for a file that is missing
+        theirs: Chain = workspace.chain(str(copy.path(name)))
+        return theirs
+    written = kilt_set.chains.get(mode)
+    if written is None:
+        return None
+    linking = kilt_set.task == "linking"
+    if linking and mode == "retrieve" and request.settings["rewrite"]:
+        search = workspace.chain("rewrite-el").actions[0]
+        plain: Chain = workspace.chain(written)
+        return replace(plain, name="retrieve-only-rewrite-el", actions=(search,))
+    original = request.settings["compat"] == "original" and written == "rewrite-el-titles"
+    ours: Chain = workspace.chain("rewrite-el" if original else written)
+    return ours
+
+
+def ralle_copy(request: ExperimentRequest) -> OriginalCopy | None:
+    """The user's copy of RaLLe's repository, None without one. Raises BadFileError for another folder."""
+    own = request.settings["prompts"]
+    if not own:
+        return None
+    copy = copy_in(Path(own).expanduser().resolve(), Path(__file__).parent)
+    if copy is None:
+        raise BadFileError(
+            f"{own} is no copy of RaLLe's repository; it holds no scripts/configs/experiment_settings."
+        )
+    return copy
+
+
+def wording_in(request: ExperimentRequest, pairs: Iterable[tuple[str, str]]) -> Wording:
+    """Whose prompts the chains of these (set, way) send."""
+    copy = ralle_copy(request)
+    if copy is None:
+        return SHIPPED
+    read = {f"{mode}/{name}": copy.read(f"{mode}/{name}") for name, mode in pairs}
+    texts = {name: original.text for name, original in read.items()}
+    return wording(ORIGINAL, texts, unknown=[n for n, of in read.items() if not of.known])
 
 
 # ── the files ────────────────────────────────────────────────────────────────

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from rallebench.chains.chain import as_flow
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.runs import RunRequest
+from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.engine.score import DEFAULT_METRICS, has_gold
 from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.beside import KEY, differs_by, unlike
 from rallebench.experiments.papers.common import (
     compat,
     definitions_of,
@@ -39,8 +40,16 @@ from rallebench.experiments.papers.kilt.sets import (
     files_of,
     read,
     sets_of,
+    wording_in,
 )
-from rallebench.experiments.papers.kilt.tables import SetResult, averages, figures_of, tables_of
+from rallebench.experiments.papers.kilt.tables import (
+    SetResult,
+    averages,
+    figures_of,
+    own_rows,
+    tables_of,
+)
+from rallebench.experiments.papers.testing import tests_between
 from rallebench.metrics import metric
 from rallebench.workspace.flows import chain_flow
 
@@ -68,6 +77,7 @@ OWN = {
         about="REWRITE-EL: entity linking asks 'What is \"mention\" ?'; false: the whole text",
     ),
     "compat": compat(),
+    "prompts": string("your copy of yhoshi3/RaLLe, whose chains are run", names="folder"),
 }
 SEVERAL = {
     "datasets": string(
@@ -95,6 +105,7 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
     modes = values_in("mode", s["mode"], Setting(str, "", choices=MODES, required=True))
     files = files_of(request, sets)
     chains, notes = _chains(request, files, modes)
+    wording = wording_in(request, chains)
     questions = {
         name: read(SETS[name], *file, s["split"], request.limit) for name, file in files.items()
     }
@@ -110,11 +121,13 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
         if not any(example.gold.pages for example in run.examples)
     ]
     notes = [*differences, *notes, *pageless]
+    over = f"Ours search {s['retriever']}, RaLLe's all of Wikipedia in 22.2 million passages."
+    differs = differs_by(request, wording, over * bool(searched))
     results = []
     for each, mode, run in runs:
         if run.rates.columns:
             result = yield run
-            results.append(SetResult(each.kilt, mode, result))
+            results.append(SetResult(each.kilt, mode, result, _why(request, each, result.n)))
             notes += failed_note(run.label, result, "counted here and in no mean")
     if not results:
         raise UsageError(f"mode={s['mode']}: nothing could be scored. {' '.join(notes)}")
@@ -122,13 +135,48 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
         "headline": {name: SETS[name].headline for name in questions},
         "averages": averages(results, bracket),
         "compat": s["compat"],
+        "wording": wording.as_json(),
+        KEY: [row.as_json() for row in own_rows(results, request.llm, s["retriever"], differs)],
         "data": {
             name: {"file": str(each.path), "rows": each.rows, "official": not each.differs}
             for name, each in questions.items()
         },
     }
-    tables = tables_of(results, request.llm, s["retriever"], bracket)
+    note = " ".join([*differs, *_left_out(results)])
+    tables = tables_of(results, request.llm, s["retriever"], bracket, note)
+    tables += tests_between(_by_set(results), _deciding(results), names=HEADS)
     return Report(data, tuple(notes), tables=tables, figures=figures_of(results))
+
+
+HEADS = {"em": "EM", "f1": "F1", "rougel": "ROUGE-L", "Rprec": "R-precision"}
+
+
+def _by_set(results: Sequence[SetResult]) -> dict[str, dict[str, tuple[RunResult]]]:
+    """Set → way → its run: the ways to answer a set are compared on the same questions."""
+    grouped: dict[str, dict[str, tuple[RunResult]]] = {}
+    for answered in results:
+        grouped.setdefault(answered.kilt.label, {})[answered.mode] = (answered.result,)
+    return grouped
+
+
+def _deciding(results: Sequence[SetResult]) -> list[str]:
+    """The headline metrics of the sets, and R-precision."""
+    return [*dict.fromkeys(answered.kilt.headline for answered in results), "Rprec"]
+
+
+def _why(request: ExperimentRequest, questions: Questions, n: int) -> str:
+    """Why RaLLe's figures may not stand beside these, '' if they may."""
+    split, kilt_set = request.settings["split"], questions.kilt
+    if questions.differs:
+        return f"{questions.path.name} is not KILT's file of {kilt_set.label}"
+    if split != "dev" and split in kilt_set.rows:
+        return f"ours are of the split {split}, the paper's of dev"
+    return unlike(kilt_set.label, kilt_set.label, n, kilt_set.rows["dev"])
+
+
+def _left_out(results: Sequence[SetResult]) -> list[str]:
+    whys = {answered.kilt.label: answered.why for answered in results if answered.why}
+    return [f"RaLLe's figures of {label} are left out: {why}." for label, why in whys.items()]
 
 
 register_each(

@@ -14,6 +14,7 @@ from typing import Any
 from rallebench.core.runs import RunResult
 from rallebench.core.tables import Figure, Mean, Table
 from rallebench.core.types import Generate, Retrieve
+from rallebench.experiments.papers.beside import OwnRow, own_row
 from rallebench.experiments.papers.common import bars
 from rallebench.experiments.papers.kilt.sets import SETS, KiltSet
 from rallebench.experiments.published import published_table
@@ -27,7 +28,6 @@ AVERAGE = "average"
 GB = 1e9
 LABELS = {"accuracy": "accuracy", "em": "EM", "rougel": "ROUGE-L", "f1": "F1"}
 _OVER = "The average counts every set the same, over those that have a value; RaLLe's is over the same sets as ours."
-_NOTE = f"{_OVER} RaLLe's figures are of KILT's dev files over all of Wikipedia."
 _SPEED = (
     "",
     "questions",
@@ -41,11 +41,12 @@ _SPEED = (
 
 @dataclass(frozen=True, slots=True)
 class SetResult:
-    """A set answered in one way."""
+    """A set answered in one way. ``why``: why RaLLe's figures of the set may not stand beside it, '' if they may."""
 
     kilt: KiltSet
     mode: str
     result: RunResult
+    why: str = ""
 
 
 Cells = Mapping[str, float]
@@ -78,9 +79,10 @@ def retrieval(table: str, linking: bool) -> Iterator[tuple[str, Cells]]:
 
 
 def tables_of(
-    results: Sequence[SetResult], llm: str, retriever: str, bracket: str
+    results: Sequence[SetResult], llm: str, retriever: str, bracket: str, differs: str = ""
 ) -> tuple[Table, ...]:
-    """Those tables that have a number of ours. ``bracket``: the has_answer that is reported."""
+    """Those tables that have a number of ours. ``bracket``: the has_answer that is reported; ``differs``: what differs from RaLLe's
+    figures, in sentences."""
     sets, name = _sets(results), llm or "no model"
     labels = {
         label: ", ".join(kilt.label for kilt in sets if kilt.headline == metric)
@@ -93,16 +95,55 @@ def tables_of(
         Line(bracket, brackets, f": {bracket}"),
     )
     variant = (Line("KILT", [(READER, answers("KILT"))]),)
-    note = f"The headline metric, counted only where R-precision is 1: right, and for the gold's reasons. {_OVER}"
+    note = f"{_OVER} {differs}".rstrip()
+    variants = f"The headline metric, counted only where R-precision is 1: right, and for the gold's reasons. {note}"
     tables = [
-        _table(f"Headline metric ({metrics})", results, name, headline, _NOTE),
-        _table("KILT's variant of the headline metric", results, name, variant, note),
+        _table(f"Headline metric ({metrics})", results, name, headline, note),
+        _table("KILT's variant of the headline metric", results, name, variant, variants),
     ]
     linking = any(kilt.task == "linking" for kilt in sets)
     for metric, title, published in RETRIEVAL:
         printed = [(f"RaLLe: {name}", cells) for name, cells in retrieval(published, linking)]
-        tables.append(_table(title, results, retriever, (Line(metric, printed),), _NOTE))
+        tables.append(_table(title, results, retriever, (Line(metric, printed),), note))
     return tuple(table for table in (*tables, _speed(results, retriever)) if table.rows)
+
+
+OWN: Mapping[str, Sequence[tuple[str, str, Mapping[str, str]]]] = {
+    "read": (
+        ("ralle_table2", "headline", {"block": "downstream"}),
+        ("ralle_table2", "KILT", {"block": "KILT"}),
+    ),
+    "three-action": (
+        ("ralle_table5", "headline", {"block": "downstream"}),
+        ("ralle_table5", "KILT", {"block": "KILT"}),
+    ),
+    "closed-book": (("ralle_table6", "headline", {}),),
+}
+"""Way → RaLLe's tables of it: (table, metric, settings of its rows)."""
+CLOSED_NQ = {"EM": "em", "has_answer": "has_answer_all", "f1": "f1"}
+"""Column of RaLLe's table of models without documents on NQ → our metric."""
+
+
+def own_rows(
+    results: Sequence[SetResult], llm: str, retriever: str, differs: Sequence[str]
+) -> list[OwnRow]:
+    """Our rows of RaLLe's tables, by way; a set that is not RaLLe's has no cell."""
+    rows = []
+    for mode in dict.fromkeys(answered.mode for answered in results):
+        of_mode = [answered for answered in results if answered.mode == mode]
+        alike = [answered for answered in of_mode if not answered.why]
+        why = "" if alike else of_mode[0].why
+        tables = [(llm or "no model", *of) for of in OWN.get(mode, ())]
+        if any(answered.result.request.flow.retrievers for answered in of_mode):
+            tables += [(retriever, table, metric, {}) for metric, _, table in RETRIEVAL]
+        for system, table, metric, settings in tables:
+            cells = {kilt.label: mean for kilt, mean in _means(alike, mode, metric)}
+            rows.append(own_row(table, f"{system}, {mode}", cells, why, differs, **settings))
+        nq = next((answered for answered in of_mode if answered.kilt.name == "nq"), None)
+        if mode == "closed-book" and nq is not None:
+            own = {column: nq.result.means.get(name) for column, name in CLOSED_NQ.items()}
+            rows.append(own_row("ralle_table7", llm, own, nq.why, differs))
+    return rows
 
 
 def figures_of(results: Sequence[SetResult]) -> tuple[Figure, ...]:
@@ -140,6 +181,8 @@ def _table(
     """A column per set; the ways in which the first line has a value, then the printed rows of every line."""
     sets = _sets(results)
     several = len(sets) > 1
+    comparable = {answered.kilt.label for answered in results if not answered.why}
+    comparable |= {PRINTED_AVERAGE} if len(comparable) == len(SETS) else set()
     ours: list[list[tuple[Any, ...]]] = [[] for _ in lines]
     rows = []
     for mode in _modes(results, lines[0].metric):
@@ -149,8 +192,10 @@ def _table(
             of_line.append((f"{name}, {mode}{line.end}", *cells, *[_average(cells)] * several))
             rows.append(of_line[-1])
     for line, of_line in zip(lines, ours):
-        if of_line:
-            rows += [printed_row(name, sets, cells, of_line) for name, cells in line.printed]
+        for printed, figures in line.printed if of_line else ():
+            alike = {label: cell for label, cell in figures.items() if label in comparable}
+            if alike:
+                rows.append(printed_row(printed, sets, alike, of_line))
     columns = ("", *(kilt.label for kilt in sets), *[AVERAGE] * several)
     return Table(title, columns, tuple(rows), True, note)
 
@@ -187,7 +232,7 @@ def _speed(results: Sequence[SetResult], retriever: str) -> Table:
         name = f"{answered.kilt.label}, {answered.mode}"
         rows.append((name, len(result.episodes), *seconds, together, *memory))
     if any(answered.result.request.flow.retrievers for answered in results):
-        rows += _printed_speed(_sets(results))
+        rows += _printed_speed(_sets([answered for answered in results if not answered.why]))
     note = (
         "Seconds are what asking took when it was asked, also where the answer came from memory this time; memory is what the "
         "process grew by while loading. RaLLe's are over 22.2 million passages."

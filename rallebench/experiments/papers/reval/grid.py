@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from rallebench.analysis.agents import AgentTask, System, TaskRun
 from rallebench.analysis.agents.reading import common_field, task_named
 from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.prompts import Wording, wording_of
 from rallebench.core.registry import unknown
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions
@@ -20,7 +21,7 @@ from rallebench.environments import ENVIRONMENTS
 from rallebench.experiments.papers.common import is_original, names_in
 from rallebench.experiments.papers.reval.demonstrations import drawn, with_shots
 from rallebench.workflows import WORKFLOWS, agent_workflows
-from rallebench.workspace.flows import Agent, prepare_agent
+from rallebench.workspace.flows import FOLDER, Agent, original_prompts, prepare_agent
 from rallebench.workspace.paths import READER
 
 BELOW = ("", "data/KoLA2", "KoLA2")
@@ -251,8 +252,20 @@ def _cell(
         own,
         seed=request.seed,
         allow_python=request.allow_python,
+        prompts=request.settings["prompts"],
     )
     return replace(cell, agent=with_shots(agent, questions.demonstrations))
+
+
+def wording_in(request: ExperimentRequest, cells: Iterable[GridCell]) -> Wording:
+    """Whose prompts the cells that can be run send. Raises BadFileError for a folder that has none of them."""
+    names = {
+        (FOLDER, name): None
+        for cell in cells
+        if cell.agent
+        for name in original_prompts(cell.system.workflow, cell.env).values()
+    }
+    return wording_of(request.settings["prompts"], names)
 
 
 def _env(questions: TaskQuestions, environments: Sequence[str]) -> str:

@@ -15,12 +15,14 @@ from rallebench.analysis.agents.leaderboard import Leaderboard, board, tables_of
 from rallebench.core.errors import BackendError, MismatchError, RalleError, StoppedError
 from rallebench.core.experiments import ExperimentRequest, Release, Report
 from rallebench.core.files import sha256_file
+from rallebench.core.prompts import Wording
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.table_files import csv_table, latex
-from rallebench.core.tables import Cell, Column, Figure, Table
-from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS
+from rallebench.core.tables import Cell, Column, Figure, Mean, Table
+from rallebench.datasets.tasks import DOMAINS, INSTANCES, LEVELS, TASKS, task_of
 from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import (
     bars,
     compat,
@@ -33,7 +35,8 @@ from rallebench.experiments.papers.common import (
     string,
 )
 from rallebench.experiments.papers.reval import PAPER
-from rallebench.experiments.papers.reval.grid import GridCell, grid, read_tasks
+from rallebench.experiments.papers.reval.grid import GridCell, grid, read_tasks, wording_in
+from rallebench.experiments.papers.testing import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.metrics import metric
 
@@ -89,6 +92,7 @@ SETTINGS = {
         "folder with the tokenizer whose tokens position match compares (the paper: GPT-2's)",
         names="folder",
     ),
+    "prompts": string("your copy of THU-KEG/R-Eval, whose prompts are sent", names="folder"),
     "compat": compat(),
 }
 
@@ -105,8 +109,8 @@ def _answered(request: ExperimentRequest, domain: str) -> Grid:
     tasks, tokenizer = read_tasks(request, domain), request.settings["tokenizer"]
     position = metric(f"position_match:{tokenizer}" if tokenizer else "position_match").name
     cells = grid(request, tasks)
-    names = (REWARD, "em", position)
-    runs = {cell.label: _run(request, cell, names) for cell in cells if cell.agent}
+    names, wording = (REWARD, "em", position), wording_in(request, cells)
+    runs = {cell.label: _run(request, cell, names, wording) for cell in cells if cell.agent}
     last = {cell.system.llm: cell for cell in cells}
     results: dict[str, RunResult] = {}
     failed: dict[str, str] = {}
@@ -123,7 +127,7 @@ def _answered(request: ExperimentRequest, domain: str) -> Grid:
     if not results:
         label, why = next(iter(failed.items()))
         raise BackendError(f"No system could be run. {label}: {why}")
-    return _report(request, cells, results, failed)
+    return _report(request, cells, results, failed, wording)
 
 
 register_each(
@@ -142,7 +146,9 @@ register_each(
 )
 
 
-def _run(request: ExperimentRequest, cell: GridCell, names: Sequence[str]) -> RunRequest:
+def _run(
+    request: ExperimentRequest, cell: GridCell, names: Sequence[str], wording: Wording
+) -> RunRequest:
     agent, questions, s = cell.agent, cell.questions, request.settings
     assert agent is not None
     all_of_file = not s["instances"] and questions.file.is_file()
@@ -153,7 +159,7 @@ def _run(request: ExperimentRequest, cell: GridCell, names: Sequence[str]) -> Ru
         questions.dataset,
         questions.examples,
         agent.flows(Backends()),
-        {"agent": agent.as_json()},
+        {"agent": agent.as_json(), **wording.recorded},
         scored_by(names),
         definitions_of(names),
         (agent.llm,),
@@ -170,6 +176,7 @@ def _report(
     cells: Sequence[GridCell],
     results: Mapping[str, RunResult],
     failed: Mapping[str, str],
+    wording: Wording,
 ) -> Report:
     tasks = tasks_of([cell.task_run for cell in cells])
     scored = [cell for cell in cells if cell.label in results]
@@ -181,10 +188,17 @@ def _report(
     groups = groups_of([cell.task_run for cell in scored])
     leaderboard = board(systems, tasks, scores, groups)
     tables = tables_of(leaderboard)
+    own = _own_rows(request, scored, results, leaderboard, wording)
+    by_system = {
+        system.label: [results[cell.label] for cell in scored if cell.system == system]
+        for system in systems
+    }
     return Report(
         {
             "headline": REWARD,
             "compat": request.settings["compat"],
+            "wording": wording.as_json(),
+            KEY: [row.as_json() for row in own],
             "cells": [_as_json(cell, results.get(cell.label), failed) for cell in cells],
             "means": {system.label: dict(leaderboard.means[system]) for system in systems},
             "ranks": {system.label: dict(leaderboard.ranks[system]) for system in systems},
@@ -195,10 +209,67 @@ def _report(
             "ranks.csv": csv_table(tables[1]),
             "table.tex": latex(tex_of(leaderboard)),
         },
-        tables=(*tables, _endings(systems, scored, results), _pools(cells)),
+        tables=(
+            *tables,
+            _endings(systems, scored, results),
+            _pools(cells),
+            *tests_between({"": by_system}, (REWARD,), names={REWARD: "F1"}, best=True),
+        ),
         figures=(_figure(leaderboard),),
         failed=failed,
     )
+
+
+PRINTED = {"aminer": "reval_table3", "wiki": "reval_table5"}
+"""Domain → the paper's table of its tasks; the means over domains are in the first."""
+
+
+def _own_rows(
+    request: ExperimentRequest,
+    scored: Sequence[GridCell],
+    results: Mapping[str, RunResult],
+    leaderboard: Leaderboard,
+    wording: Wording,
+) -> Iterator[OwnRow]:
+    """Every system as a row of R-Eval's tables: its F1 on the paper's own sets of 100 questions, and the means where none lacks."""
+    first = "" if is_original(request) else "Every accepted answer counts, in the paper the first."
+    corpus = "Ours act on a local corpus and table, the paper's on Wikipedia and AMiner."
+    differs = differs_by(request, wording, first, corpus)
+    for system in leaderboard.systems:
+        cells = [cell for cell in scored if cell.system == system]
+        for domain, table in PRINTED.items():
+            own = {
+                task.number: (cell, results[cell.label])
+                for cell in cells
+                if (task := task_of(cell.task)) is not None and task.domain == domain
+            }
+            if not own:
+                continue
+            whys = {
+                number: unlike(cell.questions.dataset, cell.task, result.n, INSTANCES)
+                for number, (cell, result) in own.items()
+            }
+            means: dict[str, Mean | None] = {
+                number: result.means.get(REWARD)
+                for number, (_, result) in own.items()
+                if not whys[number]
+            }
+            whole = {t.number for t in TASKS if t.domain == domain} == set(means)
+            if table == PRINTED["aminer"] and whole:
+                value = leaderboard.means[system].get(domain)
+                means[domain] = None if value is None else Mean(value, None, None, 0)
+            why = "" if means else next(iter(whys.values()))
+            settings = {"workflow": system.workflow, "llm": system.llm}
+            drawn = [n for n in means if n in own and not _is_theirs(own[n][0])]
+            other = f"Of {', '.join(drawn)} the questions are drawn anew of the public set."
+            more = (*differs, other * bool(drawn))
+            yield own_row(table, system.label, means, why, more, **settings)
+
+
+def _is_theirs(cell: GridCell) -> bool:
+    """Whether the questions are those of R-Eval's own file."""
+    task = task_of(cell.task)
+    return task is not None and cell.questions.file.name == task.file
 
 
 def _endings(

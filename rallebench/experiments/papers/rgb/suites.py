@@ -13,6 +13,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Flow
 from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.papers.beside import KEY
 from rallebench.experiments.papers.common import (
     compat,
     failed_note,
@@ -42,6 +43,7 @@ from rallebench.experiments.papers.rgb.testbed import (
     read_testbed,
     rgb_run,
 )
+from rallebench.experiments.papers.testing import tests_between
 from rallebench.metrics.judges import VERDICT, judge_named, judgement_of
 
 
@@ -157,7 +159,7 @@ SETTINGS = {
     "max_tokens": Setting(int, 256, 1, 100_000),
     "system": string("merged: for servers whose model has no system role", "role", "merged"),
     "compat": compat(),
-    "prompts": own_prompts("suites/rgb"),
+    "prompts": own_prompts("suites/rgb", "chen700564/RGB"),
     "reuse": string(
         "folder with RGB's result-en, result-zh: answers there are not asked again", names="folder"
     ),
@@ -217,9 +219,10 @@ def rejection(request: ExperimentRequest) -> Experiment:
     result = yield rgb_run(test, "noise=1", judges)
     judged, notes = judged_of(result, testbed)
     headline = "all_rate" if testbed.original else "rejection_rate"
-    table, figure = tables.rejection(testbed, result)
+    table, figure, own = tables.rejection(test, result)
     answered = {"noise=1": (test, result)}
-    return _report(answered, {"headline": headline, **judged}, (table,), figure, notes)
+    report = {"headline": headline, **judged, KEY: [own.as_json()]}
+    return _report(answered, report, (table,), figure, notes)
 
 
 @EXPERIMENTS.register(
@@ -255,10 +258,16 @@ def counterfactual(request: ExperimentRequest) -> Experiment:
         "reported": is_reported,
         **judged,
     }
-    table, figure = tables.counterfactual(testbed, known, result)
+    table, figure, own = tables.counterfactual(test, known, result)
+    report[KEY] = [own.as_json()]
     answered = {"without documents": (alone, known), label: (test, result)}
     low_notes = sentences((not is_reported, low))
-    return _report(answered, report, (table,), figure, (*low_notes, *notes))
+    return _report(answered, report, (table, *_tests(answered)), figure, (*low_notes, *notes))
+
+
+def _tests(answered: Answered) -> tuple[Table, ...]:
+    """Paired tests of RGB's accuracy between the runs of a test."""
+    return tests_between({"": {part: (run,) for part, (_, run) in answered.items()}}, ("all_rate",))
 
 
 def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
@@ -300,14 +309,15 @@ def _over_noise(testbed: Testbed) -> Experiment:
     answered: dict[str, Any] = {}
     for label, test in tests.items():
         answered[label] = test, (yield rgb_run(test, label))
-    table, figure = tables.over_noise(answered)
+    table, figure, own = tables.over_noise(answered)
     report_tables, wrong = [table], wrong_answers(answered)
     how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it as labels=FILE."
     notes = sentences((wrong, how))
     if settings["labels"]:
         by_category, notes = error_table(testbed.name, categories, wrong)
         report_tables.append(by_category)
-    report = {"headline": "all_rate", "wrong": len(wrong)}
+    report_tables += _tests(answered)
+    report = {"headline": "all_rate", "wrong": len(wrong), KEY: [own.as_json()]}
     return _report(answered, report, report_tables, figure, notes, to_fill_in(wrong))
 
 
@@ -333,6 +343,7 @@ def _report(
         "language": records.language,
         "llm": testbed.request.llm,
         "compat": testbed.request.settings["compat"],
+        "wording": testbed.wording.as_json(),
         "without": {what: len(ids) for what, ids in records.without.items()},
         "documents": counts,
         **own,

@@ -12,14 +12,17 @@ from rallebench.core.runs import RunResult
 from rallebench.core.sources import Source
 from rallebench.core.table_files import csv_lines
 from rallebench.core.tables import Figure, Mean, Table
+from rallebench.experiments.papers.beside import OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import bars, listed, sentences
-from rallebench.experiments.papers.rgb.testbed import Answered, Testbed
+from rallebench.experiments.papers.rgb.testbed import Answered, Test, Testbed
 from rallebench.experiments.published import published_table
 
 SYSTEM = "ChatGPT"
 MODEL = f"RGB's paper: {SYSTEM}"
 KNOWS = 0.7
 """Error detection is reported for models that know more than this share of the answers without documents."""
+DOCUMENTS, TEMPERATURE = 5, 0.7
+"""The settings of the printed figures."""
 NOISE = {"noise": "rgb_table1", "integration": "rgb_table5"}
 """Test → the paper's table of its accuracy over shares of noise."""
 REJECTION = {
@@ -42,12 +45,14 @@ COUNTERFACTUAL = {
 Row = tuple[Any, ...]
 
 
-def over_noise(answered: Answered) -> tuple[Table, Figure]:
+def over_noise(answered: Answered) -> tuple[Table, Figure, OwnRow]:
     """Accuracy and rejections at every share of noise."""
     tests, results = zip(*answered.values())
     testbed, ratios = tests[0].testbed, [test.noise for test in tests]
     cells = _printed(NOISE[testbed.name], testbed)
+    own = own_of(tests[0], NOISE[testbed.name], _by_language(testbed, answered))
     printed = {ratio: cells[key] for ratio in ratios if (key := f"{ratio:g}") in cells}
+    printed = {} if own.why else printed
     title = "Accuracy over shares of noise"
     title += ", information integration" * (testbed.name == "integration")
     rows: list[Row] = []
@@ -62,27 +67,50 @@ def over_noise(answered: Answered) -> tuple[Table, Figure]:
         rows.append((MODEL, *map(printed.get, ratios)))
         series[MODEL] = printed.items()
     columns = ("", *(f"noise {ratio:g}" for ratio in ratios))
-    note = _note(testbed) if printed else ""
     figure = bars(title, "share of noise", "share of the answers", series, "line")
-    return Table(title, columns, tuple(rows), True, note), figure
+    return Table(title, columns, tuple(rows), True, _note(own)), figure, own
 
 
-def rejection(testbed: Testbed, result: RunResult) -> tuple[Table, Figure]:
+def _by_language(testbed: Testbed, answered: Answered) -> dict[str, Mean | None]:
+    """Column of the paper's table → our accuracy at its share of noise."""
+    printed = published_table(NOISE[testbed.name]).columns
+    names = {
+        f"{testbed.records.language}_{test.noise:g}": result.means.get("all_rate")
+        for test, result in answered.values()
+    }
+    return {name: mean for name, mean in names.items() if name in printed}
+
+
+def rejection(test: Test, result: RunResult) -> tuple[Table, Figure, OwnRow]:
     """Rej, lucky hits and RGB's sum of the two, and Rej* where a judge was asked."""
-    cells = _printed("rgb_table3", testbed)
-    columns, *rows = _rows(testbed, REJECTION, result.means, cells)
+    testbed = test.testbed
+    language = testbed.records.language
+    own = own_of(
+        test,
+        "rgb_table3",
+        {
+            f"{language}_{head}": result.means.get(name)
+            for name, (_, head) in REJECTION.items()
+            if head
+        },
+    )
+    columns, *rows = _rows(testbed, REJECTION, result.means, _printed("rgb_table3", testbed), own)
     title = "Negative rejection, nothing but noise"
-    table = Table(title, columns, tuple(rows), True, _note(testbed))
-    return table, _figure("Negative rejection", columns, *rows)
+    table = Table(title, columns, tuple(rows), True, _note(own))
+    return table, _figure("Negative rejection", columns, *rows), own
 
 
-def counterfactual(testbed: Testbed, alone: RunResult, result: RunResult) -> tuple[Table, Figure]:
+def counterfactual(test: Test, alone: RunResult, result: RunResult) -> tuple[Table, Figure, OwnRow]:
     """Accuracy without documents and with false ones, errors found, and corrections: over those found by RGB's words and
     over those that the judge saw, which is the paper's."""
-    published = published_table("rgb_table7")
-    cells = published.shares(published.row(SYSTEM, language=testbed.records.language))
+    testbed, published = test.testbed, published_table("rgb_table7")
+    language = testbed.records.language
+    cells = published.shares(published.row(SYSTEM, language=language))
     accuracies = {"acc": alone.means.get("all_rate"), "acc_doc": result.means.get("all_rate")}
-    columns, *rows = _rows(testbed, COUNTERFACTUAL, {**result.means, **accuracies}, cells)
+    means = {**result.means, **accuracies}
+    printed = {head: means.get(name) for name, (_, head) in COUNTERFACTUAL.items() if head}
+    own = own_of(test, "rgb_table7", printed, language=language)
+    columns, *rows = _rows(testbed, COUNTERFACTUAL, means, cells, own)
     known = (
         ("yes" if reported(acc) else "no: not to be compared",)
         for acc in (alone.mean("all_rate"), cells["Acc"])
@@ -92,9 +120,9 @@ def counterfactual(testbed: Testbed, alone: RunResult, result: RunResult) -> tup
         (*columns, f"Acc above {KNOWS:.0%}"),
         tuple(row + word for row, word in zip(rows, known)),
         True,
-        f"RGB reports only models whose Acc is above {KNOWS:.0%}; its CR is of ED*. {_note(testbed)}",
+        f"RGB reports only models whose Acc is above {KNOWS:.0%}; its CR is of ED*. {_note(own)}",
     )
-    return table, _figure("Counterfactual robustness", columns, *rows)
+    return table, _figure("Counterfactual robustness", columns, *rows), own
 
 
 def reported(accuracy: float | None) -> bool:
@@ -118,21 +146,36 @@ def _rows(
     columns: Mapping[str, tuple[str, str]],
     means: Mapping[str, Mean | None],
     cells: Mapping[str, float],
-) -> tuple[Row, Row, Row]:
-    """The head of a table, our row, and the paper's."""
+    own: OwnRow,
+) -> tuple[Row, ...]:
+    """The head of a table, our row, and the paper's where it may stand beside ours."""
     ours, theirs = zip(*columns.values())
     row = (testbed.request.llm, *map(means.get, columns))
-    return ("", *ours), row, (MODEL, *map(cells.get, theirs))
+    return ("", *ours), row, *([] if own.why else [(MODEL, *map(cells.get, theirs))])
 
 
-def _note(testbed: Testbed) -> str:
-    records = testbed.records
-    sets = [f"{records.language}{end}" for end in testbed.kind.ends]
-    ours = "" if records.name in sets else f"; ours are of {records.name}"
-    return f"The paper's row is of {sets[-1]}, five documents, temperature 0.7{ours}."
+def own_of(test: Test, table: str, cells: Mapping[str, Mean | None], **settings: Any) -> OwnRow:
+    """Our row of the paper's table. Its figures are of all questions of its own set, with five documents each."""
+    testbed, request = test.testbed, test.testbed.request
+    records, documents = testbed.records, request.settings["passages"]
+    theirs = f"{records.language}{testbed.kind.ends[-1]}"
+    why = unlike(
+        records.name, theirs, len(test.records), published_table(table).n[records.language]
+    )
+    if not why and documents != DOCUMENTS:
+        why = f"ours are with {documents} documents a question, the paper's with {DOCUMENTS}"
+    warmth = testbed.decoding["temperature"]
+    other = f"Temperature {warmth:g}, the paper's is {TEMPERATURE}." * (warmth != TEMPERATURE)
+    differs = differs_by(request, testbed.wording, other)
+    return own_row(table, request.llm, cells, why, differs, **settings)
 
 
-def _figure(title: str, columns: Row, ours: Row, printed: Row) -> Figure:
+def _note(own: OwnRow) -> str:
+    row = f"The paper's row: {DOCUMENTS} documents a question, temperature {TEMPERATURE}. "
+    return f"{'' if own.why else row}{own.note}"
+
+
+def _figure(title: str, columns: Row, ours: Row, printed: Row = ()) -> Figure:
     series = {name: zip(columns[1:], row[1:]) for name, row in (("ours", ours), (MODEL, printed))}
     return bars(title, "rate", "share", series)
 

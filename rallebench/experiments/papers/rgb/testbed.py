@@ -11,7 +11,7 @@ from typing import Any
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import json_lines, sha256_file
-from rallebench.core.prompts import check_own, filled, prompt_text
+from rallebench.core.prompts import SHIPPED, Wording, filled, prompt_text, wording_of
 from rallebench.core.runs import Judge, RunRequest, RunResult, Values
 from rallebench.core.types import (
     Episode,
@@ -136,6 +136,7 @@ class Testbed:
     records: RgbRecords
     prompt: Prompt
     decoding: Mapping[str, Any]
+    wording: Wording = SHIPPED
 
     @property
     def kind(self) -> TestKind:
@@ -229,9 +230,9 @@ def read_testbed(request: ExperimentRequest, name: str) -> Testbed:
         METRICS.entry(TEST_KINDS[name].judge).traits["judge"].prompts if s.get("judge") else ()
     )
     own = [f"{role}-{records.language}.txt" for role in ("system", "user")]
-    check_own(s["prompts"], [*own, *judging])
+    wording = wording_of(s["prompts"], [(FOLDER, file) for file in (*own, *judging)])
     prompt = read_prompt(records.language, s["prompts"], s["system"] == "merged")
-    testbed = Testbed(request, name, records, prompt, decoding)
+    testbed = Testbed(request, name, records, prompt, decoding, wording)
     if not testbed.usable:
         raise UsageError(f"No record of {path} has an answer, so nothing can be scored.")
     return testbed
@@ -298,6 +299,7 @@ def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunReques
         "decoding": dict(testbed.decoding),
         "compat": testbed.request.settings["compat"],
         "reuse": test.earlier_sha256,
+        **testbed.wording.recorded,
     }
     examples = tuple(example_of(record, test.documents[record.id]) for record in test.records)
     name, columns = testbed.records.name, named(*testbed.kind.metrics)

@@ -17,7 +17,7 @@ from rallebench.core.answers import find_answers
 from rallebench.core.errors import BackendError, Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import json_lines
-from rallebench.core.prompts import check_own, filled, prompt_text
+from rallebench.core.prompts import filled, prompt_text, wording_of
 from rallebench.core.runs import RunRequest, RunResult, Values
 from rallebench.core.structured import json_in
 from rallebench.core.types import (
@@ -83,7 +83,7 @@ def questions_of(
     request.workspace.llm(request.llm)
     fields = ("ARTICLE", "PARTS") if s["parts"] > 1 else ("ARTICLE",)
     file = f"question-{'parts' if s['parts'] > 1 else 'one'}-{s['language']}.txt"
-    check_own(s["prompts"], [file])
+    wording_of(s["prompts"], [(FOLDER, file)])
     prompt = prompt_text(FOLDER, file, s["prompts"], fields)
     path = request.workspace.corpus(s["articles"])
     limit = None if request.limit is None else min(request.limit, sys.maxsize)

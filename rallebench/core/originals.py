@@ -1,0 +1,189 @@
+"""The prompts of a paper's own repository, read where the user's copy has them.
+
+``originals.json`` beside shipped prompts declares them::
+
+    {"repository": "https://…", "commit": "…", "texts": {NAME: {"in": FILE, "at": PLACE, "fields": {THEIRS: OURS}, …}}}
+
+``NAME`` is the shipped prompt that the text replaces. ``in``: the file in the repository; ``at``: the place in it, as
+``en.system`` of YAML, or ``Class.function.variable`` of a Python source; without it the text is the whole file. ``fields``: the
+text is a template of ``str.format``; its field → what stands in its place here: a text, or another place of the repository.
+``ends``: the end that the flow writes itself. ``sha256``: of the text at ``commit``, with its fields as they stand here. A source is parsed, never run.
+"""
+
+from __future__ import annotations
+
+import ast
+import string
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError
+from rallebench.core.files import read_json
+
+DECLARATION = "originals.json"
+LEVELS_UP = 3
+"""How far above the named folder the root of its repository may lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A text of an original repository. ``known``: it is the text of the declared commit."""
+
+    text: str
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalCopy:
+    """A user's copy of an original repository below ``root``."""
+
+    root: Path
+    repository: str
+    commit: str
+    places: Mapping[str, Mapping[str, Any]]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.places
+
+    def path(self, name: str) -> Path:
+        """The file that holds the text for the prompt ``name``."""
+        return self.root / str(self.places[name]["in"])
+
+    def read(self, name: str) -> Original:
+        """The text that replaces the prompt ``name``, which must be declared. Raises BadFileError."""
+        place = self.places[name]
+        text = self._raw(place)
+        if "fields" in place:
+            text = self._template(text, place)
+        known = sha256(text.encode()).hexdigest() == place.get("sha256")
+        ends = place.get("ends", "")
+        if not text.endswith(ends):
+            raise self._differs(place, f"does not end with {ends.strip()!r}")
+        return Original(text[: len(text) - len(ends)], known)
+
+    def _raw(self, place: Mapping[str, Any]) -> str:
+        """A text as the repository has it."""
+        path, at = self.root / place["in"], place.get("at", "")
+        if not path.is_file():
+            raise BadFileError(
+                f"{self.root} is a copy of {self.repository} without {place['in']}; get the whole repository."
+            )
+        try:
+            whole = path.read_text(encoding="utf-8")
+            text = _READERS[path.suffix](whole, at) if at else whole
+        except (OSError, ValueError, SyntaxError, RecursionError) as error:
+            raise self._differs(place, f"cannot be read ({str(error).splitlines()[0]})") from None
+        if text is None or not text.strip():
+            raise self._differs(place, f"holds no text {at}".rstrip())
+        return text
+
+    def _template(self, text: str, place: Mapping[str, Any]) -> str:
+        """A template of ``str.format`` with the names of fields that our flows fill."""
+        pieces, fields = [], place["fields"]
+        try:
+            parsed = list(string.Formatter().parse(text))
+        except ValueError as error:
+            raise self._differs(place, f"breaks off in a field ({error})") from None
+        have = {name for _, name, _, _ in parsed if name is not None}
+        if lacking := fields.keys() - have:
+            raise self._differs(place, f"lacks {{{min(lacking)}}}")
+        if strange := have - fields.keys():
+            raise self._differs(place, f"has the field {{{min(strange)}}}")
+        for literal, name, _, _ in parsed:
+            ours = "" if name is None else fields[name]
+            pieces += [literal, ours if isinstance(ours, str) else self._raw(ours)]
+        return "".join(pieces)
+
+    def _differs(self, place: Mapping[str, Any], how: str) -> BadFileError:
+        return BadFileError(
+            f"{self.root / place['in']} {how}, so it is half a file or another version; "
+            f"get {self.repository} at commit {self.commit[:12]}."
+        )
+
+
+@cache
+def _declared(folder: Path) -> Mapping[str, Any]:
+    path = folder / DECLARATION
+    return dict(read_json(path)) if path.is_file() else {}
+
+
+def copy_in(own: Path, prompts: Path) -> OriginalCopy | None:
+    """The copy of the repository whose prompts replace those of ``prompts``, if ``own`` is one, or a folder in one."""
+    declared = _declared(prompts)
+    files = {path for place in declared.get("texts", {}).values() for path in _files(place)}
+    inside = any((own / Path(path).name).is_file() for path in files)
+    for root in (own, *(own.parents[:LEVELS_UP] if inside else ())):
+        if any((root / path).is_file() for path in files):
+            return OriginalCopy(root, declared["repository"], declared["commit"], declared["texts"])
+    return None
+
+
+def _files(place: Mapping[str, Any]) -> Iterator[str]:
+    yield place["in"]
+    for ours in place.get("fields", {}).values():
+        if not isinstance(ours, str):
+            yield ours["in"]
+
+
+def text_in_yaml(source: str, at: str) -> str | None:
+    """A text of a YAML document, None if it has none there. Raises ValueError.
+
+    >>> text_in_yaml("en: {system: Be brief.}", "en.system")
+    'Be brief.'
+    """
+    import yaml
+
+    try:
+        value = yaml.safe_load(source)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
+    for key in at.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def literal_in_python(source: str, at: str) -> str | None:
+    """A text that a Python source assigns, None if it assigns none there; an f-string becomes a template. Raises SyntaxError.
+
+    >>> literal_in_python("class A:\\n def __init__(self):\\n  self.rule = 'Be brief.'", "A.__init__.rule")
+    'Be brief.'
+    >>> literal_in_python("def ask(query):\\n prompt = f'Q: {query}'", "ask.prompt")
+    'Q: {query}'
+    """
+    *scopes, name = at.split(".")
+    body: list[ast.stmt] = ast.parse(source).body
+    for scope in scopes:
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        named = [node for node in body if isinstance(node, kinds) and node.name == scope]
+        body = named[0].body if named else []
+    for node in body:
+        targets = node.targets if isinstance(node, ast.Assign) else ()
+        if name in {getattr(target, "id", getattr(target, "attr", "")) for target in targets}:
+            return _text_of(node.value)  # type: ignore[attr-defined]
+    return None
+
+
+def _text_of(value: ast.expr) -> str | None:
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return value.value
+    if not isinstance(value, ast.JoinedStr):
+        return None
+    pieces = []
+    for part in value.values:
+        if isinstance(part, ast.Constant):
+            pieces.append(str(part.value).replace("{", "{{").replace("}", "}}"))
+        elif isinstance(part, ast.FormattedValue) and isinstance(part.value, ast.Name):
+            pieces.append(f"{{{part.value.id}}}")
+        else:
+            return None
+    return "".join(pieces)
+
+
+_READERS: Mapping[str, Callable[[str, str], str | None]] = {
+    ".py": literal_in_python,
+    ".yaml": text_in_yaml,
+}

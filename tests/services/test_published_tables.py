@@ -1,0 +1,141 @@
+"""The tables of the papers with our runs beside them: what may stand there, what is said, how it is drawn and written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_workspace import CommandLine
+
+from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.tables import Mean
+from rallebench.experiments.papers.beside import KEY, OwnRow, own_row
+from rallebench.experiments.published import published_names, published_table
+from rallebench.experiments.published.plots import plots_of
+from rallebench.render import svg
+from rallebench.services import published
+from rallebench.services.workbench import Workbench
+
+HALF = Mean(0.5, 0.4, 0.6, 300)
+
+
+def stored(workspace: Path, name: str, *rows: OwnRow) -> None:
+    """An experiment that has ended with these rows."""
+    folder = workspace / "experiments" / name
+    folder.mkdir(parents=True)
+    request = {"kind": "rgb-noise", "noun": "suite", "request": {"settings": {}}, "runs": {}}
+    (folder / "experiment.json").write_text(json.dumps(request))
+    report = {"request": {}, "made": "", KEY: [row.as_json() for row in rows]}
+    (folder / "report.json").write_text(json.dumps(report))
+
+
+def noise_row(why: str = "", differs: tuple[str, ...] = ("Prompts reworded.",)) -> OwnRow:
+    return own_row("rgb_table1", "reader", {"en_0": HALF, "en_0.2": None}, why, differs)
+
+
+@pytest.fixture
+def workbench(tmp_path: Path) -> Any:
+    made = Workbench(tmp_path)
+    yield made
+    made.close()
+
+
+def test_our_rows_stand_below_the_printed_ones_in_the_papers_unit(workbench: Workbench) -> None:
+    stored(workbench.workspace.path, "night", noise_row())
+    value = published.opened("rgb:1")
+    table = published.as_table(value, published.own_rows(workbench, value))
+    assert table.rows[-1][0] == "ours: reader (night, n = 300)"
+    cells = dict(zip(table.labels, table.rows[-1]))
+    assert (cells["en_0"], cells["en_0.2"]) == ("50.00 [40.00, 60.00]", "")
+    assert table.note == (
+        "arXiv:2309.01431, Table 1. All in: percent. Ours (night): Prompts reworded."
+    )
+    assert published.counts(workbench) == {"rgb:1": 1}
+
+
+def test_a_row_that_is_not_comparable_is_named_with_its_reason(workbench: Workbench) -> None:
+    stored(
+        workbench.workspace.path, "few", noise_row("ours are of 20 questions, the paper's of 300")
+    )
+    value = published.opened("rgb:1")
+    own = published.own_rows(workbench, value)
+    table = published.as_table(value, own)
+    assert len(table.rows) == len(value.rows) and published.counts(workbench) == {}
+    why = "ours are of 20 questions, the paper's of 300"
+    assert table.note.endswith(f"Not beside it: few ({why}).")
+    assert published.figures(value, own) == published.figures(value)
+
+
+def test_rows_of_named_experiments_alone_or_a_sentence(workbench: Workbench) -> None:
+    stored(workbench.workspace.path, "night", noise_row())
+    stored(workbench.workspace.path, "day", noise_row())
+    value = published.opened("rgb:1")
+    names = [beside.experiment for beside in published.own_rows(workbench, value, ["day"])]
+    assert names == ["day"] and len(published.own_rows(workbench, value)) == 2
+    with pytest.raises(NotFoundError, match=r"^The experiment 'day' has nothing of this table"):
+        published.own_rows(workbench, published.opened("rgb:3"), ["day"])
+    with pytest.raises(UsageError):
+        published.own_rows(workbench, value, ["noon"])
+    (workbench.workspace.path / "experiments" / "day" / "report.json").write_text("{")
+    assert len(published.own_rows(workbench, value)) == 1, "a damaged one is left out"
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_every_drawing_has_a_mark_for_every_figure_that_it_draws(name: str) -> None:
+    value = published_table(name)
+    for plot, figure in zip(plots_of(value), published.figures(value)):
+        assert svg.figure(figure), (name, plot.title)
+        drawn = [y for points in figure.series.values() for _, y, *_ in points]
+        assert drawn and all(isinstance(y, (int, float)) for y in drawn)
+
+
+def test_our_row_is_a_series_of_its_own_where_its_settings_fit(workbench: Workbench) -> None:
+    row = own_row("rgb_table7", "reader", {"Acc": HALF}, language="en")
+    stored(workbench.workspace.path, "facts", row)
+    value = published.opened("rgb:7")
+    english, chinese = published.figures(value, published.own_rows(workbench, value))
+    assert english.series["ours: reader (facts)"][0] == ("Acc", Mean(50.0, 40.0, 60.0, 300))
+    assert not any(name.startswith("ours") for name in chinese.series)
+
+
+def test_words_are_searched_in_names_headings_and_rows() -> None:
+    def names(words: str) -> list[str]:
+        return [name for tables in published.searched(words).values() for name, _ in tables]
+
+    assert names("rgb table 7")[0] == "rgb:7"
+    assert names("DiskANN memory") == ["ralle:4"]
+    assert names("nothing of the kind") == [] and len(names("")) == len(published_names())
+
+
+def test_brackets_have_the_digits_of_their_column() -> None:
+    table = published.as_table(published.opened("ralle:2"))
+    cells = [str(cell) for row in table.rows for cell in row]
+    assert "42.1 (49.0)" in cells and not any(cell.endswith("(49)") for cell in cells)
+
+
+# the command line
+
+
+def test_a_table_is_listed_printed_and_written_in_every_form(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rallebench = CommandLine(capfd, tmp_path)
+    stored(rallebench.workspace, "night", noise_row())
+    listed = {row["name"] for row in rallebench.json("list", "published")["published"]}
+    assert {"ralle:2", "rgb:text", "reval:5"} <= listed and len(listed) == len(published_names())
+    shown = rallebench("report", "--published", "rgb:1")
+    assert "96.33" in shown.out and "ours: reader (night, n = 300)" in shown.out
+    value: Mapping[str, Any] = rallebench.json("report", "--published", "rgb:1")
+    assert value["rows"][0]["values"]["en_0"] == 96.33 and value["ours"][0]["experiment"] == "night"
+    for suffix, holds in (("csv", "96.33"), ("tex", r"en\_0"), ("json", "96.33"), ("html", "svg")):
+        file = tmp_path / f"t.{suffix}"
+        ran = rallebench("report", "--published", "rgb:1", "--out", str(file))
+        assert ran.code == 0, ran.err
+        assert holds in file.read_text()
+    bad = rallebench("report", "--published", "rgb:1", "--out", str(tmp_path / "t.doc"))
+    assert bad.code == 2 and "its end must be one of .json, .csv, .tex, .html." in bad.err
+    bare = rallebench("report")
+    assert bare.code == 2 and "or a table with --published" in bare.err
