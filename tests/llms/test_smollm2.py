@@ -34,7 +34,7 @@ COUNT = "Count from one to ten in words, with commas between."
 
 
 def opened(path: Path, cache: Path, **settings: Any) -> Any:
-    own = {"model": str(path), "device_map": "cpu", "max_tokens": 24, **settings}
+    own = {"model": str(path), "device_map": "cpu", "max_tokens": 14, **settings}
     *_, llm = LLMS.entry("transformers").traits["loading"]("smollm2", cache, **own)
     return llm
 
@@ -98,7 +98,7 @@ def test_a_prompt_longer_than_the_window_is_refused(llm: Any) -> None:
 def test_a_prompt_longer_than_the_window_loses_its_last_passages_by_the_rule(
     smollm2_file: Path, smollm2_cache: Path
 ) -> None:
-    settings = {"context_rule": "cut", "context_window": 128}
+    settings = {"context_rule": "cut", "context_window": 128, "max_tokens": 24}
     passages = tuple(Passage(doc, text * 2, title) for doc, text, title, _ in PASSAGES)
     text = "\n".join(passage.text for passage in passages) + "\nWhich moon has an atmosphere?"
     evidence = Evidence("Which moon has an atmosphere?", passages)
