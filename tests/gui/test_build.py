@@ -287,6 +287,8 @@ def test_a_question_of_ones_own_has_no_verdict(opened: Page) -> None:
 
 
 def test_saving_keeps_the_version_before(opened: Page) -> None:
+    bench(opened).history.clear()
+    assert "Marked" not in opened.call("versions.show", FIELDS)["drawer"]
     opened.call("build.edit", {**FIELDS, "a0_k": "7"})
     patch = opened.call("versions.save_as", {"as": "read"})
     assert patch["say"] == "Saved as read." and 'class="dot"' not in patch["chain"]
@@ -399,6 +401,7 @@ def test_an_episode_is_followed_edited_continued_and_kept(opened: Page) -> None:
         "max_steps": "2",
     }
     patch = opened.call("agent.run", form)
+    assert "Reached the limit of steps." in texts(patch["#agent-side"])
     assert "Thought 1" in texts(patch["#agent-episode"]) and "gold Titan" in texts(
         patch["#agent-side"]
     )

@@ -284,9 +284,11 @@ def outcome(page: Page, state: EpisodeState | None) -> str:
     keeping = html.button("Keep as a run", "agent.keep", disabled=episode is None)
     if state.run:
         keeping = html.link(f"Run {state.run}", html.address("runs/run", id=state.run))
-    answer, below = episode.answer if episode else "", (html.note(agents.meaning(reason)), facts)
+    meaning = agents.meaning(reason)
+    why = html.note(f"{meaning[:1].upper()}{meaning[1:]}.")
+    answer = episode.answer if episode else ""
     gold = state.episode_request.example.gold
-    box = verdict_box(kind, title, gold, answer, state.error, *below)
+    box = verdict_box(kind, title, gold, answer, state.error, why, facts)
     return f'{box}<div class="row">{keeping}</div>'
 
 

@@ -35,7 +35,8 @@ class Execution:
         """What is going on, for how long, why a model is asked again, and the stop: HTML."""
         waited = time.time() - self.began
         since = text(int(waited), "duration") if waited > 1 else ""
-        words = e(html.dotted(self.doing, since, page.workbench.models.trouble(llms)))
+        doing = f"{self.doing[:1].upper()}{self.doing[1:]}"
+        words = e(html.dotted(doing, since, page.workbench.models.trouble(llms)))
         return f'{html.stop_stream(self.action)}<span title="{words}">{words} …</span>'
 
 

@@ -51,9 +51,10 @@ def show(page: Page, event: Event) -> Patch:
             back = html.button("Bring back", "versions.restore", index=index)
             changes = difference(version.chain, bench.chain)
         rows += f'<section class="version"><h4>{clock(version)} <small>{source}</small><span class="gap"></span>{back}</h4>{reply}{changes}</section>'
-    note = html.note("Marked: what changed from that version to the chain as it is now.")
-    nothing = html.note("No earlier version yet. Every run and every save adds one.")
-    return {"drawer": html.drawer(f"Versions of {bench.chain.name}", note, rows or nothing)}
+    note = "Marked: what changed from that version to the chain as it is now."
+    if not rows:
+        note = "No earlier version yet. Every run and every save adds one."
+    return {"drawer": html.drawer(f"Versions of {bench.chain.name}", html.note(note), rows)}
 
 
 def restore(page: Page, event: Event) -> Patch:

@@ -176,7 +176,7 @@ def executed(
     workbench, chain, written = page.workbench, bench.chain, ""
     with workbench.models.lease(f"the chain {chain.name!r}, which is being executed") as lease:
         for news in lease.load_for(chain.llms, chain.retrievers, heavy=heavy):
-            going.doing = news.message[:1].upper() + news.message[1:]
+            going.doing = news.message
             yield {"#one-status": going.words(page, ())}
         for piece in workbench.asking.execute_chain(chain, example.question, stream=True):
             if bench.running is not going:

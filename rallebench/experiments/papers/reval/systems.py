@@ -246,7 +246,7 @@ def _own_rows(
             if not own:
                 continue
             whys = {
-                number: unlike(cell.questions.dataset, cell.task, result.n, INSTANCES)
+                number: unlike(_set_of(cell), cell.task, result.n, INSTANCES)
                 for number, (cell, result) in own.items()
             }
             means: dict[str, Mean | None] = {
@@ -264,6 +264,12 @@ def _own_rows(
             other = f"Of {', '.join(drawn)} the questions are drawn anew of the public set."
             more = (*differs, other * bool(drawn))
             yield own_row(table, system.label, means, why, more, **settings)
+
+
+def _set_of(cell: GridCell) -> str:
+    """The task, or the stand-in of the starter that is asked in its place."""
+    dataset = cell.questions.dataset
+    return dataset if dataset.startswith("starter-") else cell.task
 
 
 def _is_theirs(cell: GridCell) -> bool:
