@@ -101,8 +101,8 @@ def facts(value: Forecast) -> list[str]:
         searches = f"{span({'low': least, 'high': most})} search{'es' * ((most or least) != 1)}"
         lines.append(f"{calls} to models, {searches}.")
     if value.cached:
-        are = "is" if value.cached == 1 else "are"
-        lines.append(f"{plural(value.cached, 'answer')} {are} in the cache and cost nothing.")
+        verbs = "is in the cache and costs" if value.cached == 1 else "are in the cache and cost"
+        lines.append(f"{plural(value.cached, 'answer')} {verbs} nothing.")
     if value.smallest and value.smallest < 1:
         each = max(run.questions for run in value.plan.runs)
         shown = f"{each:,} questions show a difference of about {100 * value.smallest:.1f} points or more"

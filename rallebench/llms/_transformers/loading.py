@@ -149,15 +149,17 @@ def _load(
         copy_mapped(model)
     read_mapped(model)
     release()
-    if file:
-        source = f"gguf:{file.sha256[:12]}"
-    elif folder:
-        source = content_hash(folder)
-    else:
-        source = f"{where}@{config._commit_hash or common['revision']}"
+    source = _source(file, folder) or f"{where}@{config._commit_hash or common['revision']}"
     loaded = LoadedModel(model, tokenizer, source, dtype, _device(model), Memory.now() - before)
     note_use(settings.quantization)
     return loaded
+
+
+def _source(file: GgufModel | None, folder: Path | None) -> str:
+    """What the weights are known by, part of the fingerprint; '' for a model of the hub."""
+    if file:
+        return f"gguf:{file.sha256[:12]}"
+    return content_hash(folder) if folder else ""
 
 
 def _check_vocabulary(where: str, tokenizer: Any, config: Any) -> None:
