@@ -222,17 +222,24 @@ class Page:
     # server functions: what the page's script calls; each takes one argument and never raises
 
     def act(self, message: dict[str, Any]) -> Patch:
-        """Do an action. Returns its patch, or ``{"stream": id}`` for one that goes on."""
+        """Do an action. Returns its patch, or ``{"stream": id}`` for one that goes on.
+
+        It ends the stream of an older message with the same action. ``number`` tells which is older: the threads of two
+        messages may get here in either order.
+        """
         try:
+            number = int(message.get("number") or 0)
             answer = self.handle(message)
         except Exception as error:
             return problem(error)
         if answer is None or isinstance(answer, dict):
             return answer or {}
         key = f"{message.get('window')} {message.get('action')}"
-        stream = Stream(answer)
+        stream = Stream(answer, number)
         with self._lock:
             before = self._streams.get(key)
+            if before is not None and before.number > stream.number:
+                return {}
             self._streams = {k: s for k, s in self._streams.items() if not s.over}
             self._streams[key] = stream
         if before is not None:
@@ -301,8 +308,9 @@ def problem(error: Exception) -> Patch:
 class Stream:
     """Patches of a generator, made in a thread of their own and taken by the page at its own pace."""
 
-    def __init__(self, patches: Iterator[Patch]) -> None:
+    def __init__(self, patches: Iterator[Patch], number: int = 0) -> None:
         self.id = uuid.uuid4().hex
+        self.number = number
         self._patches = patches
         self._waiting: Patch = {}
         self._meanwhile: Meanwhile = lambda stopped: {}

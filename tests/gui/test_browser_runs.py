@@ -162,6 +162,25 @@ def test_an_older_answer_of_a_form_does_not_replace_a_newer_one(page: Any) -> No
     says(page, "#new-plan", "8 questions")
 
 
+def test_a_place_that_is_opened_before_the_last_one_answers_stays(page: Any) -> None:
+    held: list[Any] = []
+
+    def hold_the_first(route: Any) -> None:
+        first = "runs/list" in (route.request.post_data or "") and not held
+        held.append(route) if first else route.continue_()
+
+    page.route(SERVER_CALL, hold_the_first)
+    page.evaluate("location.hash = '#/runs/list'")
+    page.wait_for_timeout(100)
+    go(page, "#/experiments/list")
+    says(page, "#x-plan", "variants")
+    with page.expect_response(SERVER_CALL):
+        held[0].continue_()
+    page.wait_for_timeout(300)
+    assert page.title() == "Experiments · rallebench"
+    expect(page.locator("#v-experiments-list")).to_be_visible()
+
+
 @pytest.mark.parametrize("width", [820, 1280, 1920])
 def test_nothing_is_wider_than_the_window(listed: Any, width: int) -> None:
     assert_fits(

@@ -180,6 +180,16 @@ def test_a_second_call_of_an_action_ends_the_first_in_that_window_alone(page: Pa
     assert whole["#a"] == "2"
 
 
+def test_an_older_message_that_arrives_late_ends_no_newer_stream(page: Page) -> None:
+    page.action("test.count", lambda page, event: ({"#a": n} for n in event.text("n")))
+    newer, older = (
+        page.act({"action": "test.count", "window": "w", "number": n, "data": {"n": n}})
+        for n in (8, 7)
+    )
+    assert taken(page, newer["stream"])[-1] == {"#a": "8", "over": True}
+    assert older == {}
+
+
 def test_what_comes_later_is_applied_later() -> None:
     patches = ({"#part": "old"}, {"#view": "new"}, {"#part": "newer"})
     stream = Stream(patch for patch in patches)

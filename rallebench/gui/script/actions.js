@@ -38,15 +38,18 @@ const press = async el => {
   if (el.matches('button')) tick(); // a job that has begun shows at once
   return patch;
 };
-/* Answers can come out of order. That of an older change of the same form is dropped once a newer one was sent. */
+/* Answers can come out of order. Once a newer change of the same form was sent, or another view was opened, the older
+   answer is dropped. */
 const newest = new Map();
 const overtaken = (action, origin) => {
-  if (!origin?.matches?.('input, select, textarea, [data-form]')) return () => false;
-  const key = action + JSON.stringify(attributes(origin));
+  const opens = action === 'open';
+  if (!opens && !origin?.matches?.('input, select, textarea, [data-form]')) return () => false;
+  const key = opens ? action : action + JSON.stringify(attributes(origin));
   const number = (newest.get(key) || 0) + 1;
   newest.set(key, number);
   return () => newest.get(key) !== number;
 };
+let sent = Date.now(); // of all messages of a window, also after a reload, the newest has the largest number
 let pending = 0;
 rb.idle = () => pending === 0; // the browser's benchmark waits for it
 rb.act = async (action, data = {}, origin = null) => {
@@ -55,7 +58,7 @@ rb.act = async (action, data = {}, origin = null) => {
     $('.view:not([hidden])');
   $$('.problem[role=alert]', place || document).forEach(p => p.remove());
   const busy = setTimeout(() => origin?.setAttribute?.('aria-busy', 'true'), 150);
-  const message = {window: mine, action, data, query: rb.query()};
+  const message = {window: mine, number: ++sent, action, data, query: rb.query()};
   const late = overtaken(action, origin);
   pending++;
   try {
