@@ -17,6 +17,7 @@ from typing import Any
 
 from rallebench.core.errors import MissingPackageError, UsageError
 from rallebench.core.structured import in_form, schema_fault, shortened
+from rallebench.core.thinking import answer_begins
 
 SCHEMA, CHOICE, REGEX, GRAMMAR = "schema", "choice", "regex", "grammar"
 
@@ -66,18 +67,21 @@ class Format:
         return _compiled(self.kind, json.dumps(self.value))[0]
 
     def read(self, text: str) -> tuple[str, str]:
-        """The part of a reply that has this form, else the whole; and what ``Reply.note`` should say.
+        """The part of a reply that has this form, else the whole; and what ``Reply.note`` should say. Thoughts before it stay.
 
         >>> Format(CHOICE, ("yes", "no")).read(" yes ")
         ('yes', '')
         >>> Format(CHOICE, ("yes", "no")).read("It depends.")
         ('It depends.', 'The answer is none of the choices.')
         """
+        begin = answer_begins(text)
+        thoughts, answer = text[:begin], text[begin:]
         if self.kind == SCHEMA:
-            return in_form(text, self.value)
-        for part in (text, text.strip()):
+            answer, fault = in_form(answer, self.value)
+            return thoughts + answer, fault
+        for part in (answer, answer.strip()):
             if not (fault := self.fault(part)):
-                return part, ""
+                return thoughts + part, ""
         return text, fault
 
     def fault(self, text: str) -> str:

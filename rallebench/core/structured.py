@@ -21,36 +21,15 @@ AROUND = "What the answer said around its JSON was left out."
 """The note about a text that is more than its JSON."""
 
 FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
-THOUGHT_BEGINS, THOUGHT_ENDS = "<think>", "</think>"
 
 
 # ── JSON in a text ───────────────────────────────────────────────────────────
 
 
-def without_reasoning(text: str) -> str:
-    """A text without what a reasoning model wrote before its answer.
-
-    >>> without_reasoning("<think>北京？</think>上海")
-    '上海'
-    """
-    return text.rpartition(THOUGHT_ENDS)[2]
-
-
-def only_thinks(text: str) -> bool:
-    """Whether a reasoning model wrote thoughts and no answer after them.
-
-    >>> only_thinks("<think>Rome? Or"), only_thinks("Rome?</think> "), only_thinks("<think>Rome?</think>Rome")
-    (True, True, False)
-    """
-    if THOUGHT_ENDS in text:
-        return not without_reasoning(text).strip()
-    return text.lstrip().startswith(THOUGHT_BEGINS)
-
-
 def json_of(text: str) -> Any:
     """The first JSON value of a text: the whole text, a fenced block, or an object or list inside.
 
-    What a reasoning model wrote before ``</think>`` is not looked at. Raises BackendError if there is none.
+    Raises BackendError if there is none.
 
     >>> json_of('Here it is:\\n```json\\n{"answer": "Paris"}\\n```')
     {'answer': 'Paris'}
@@ -77,7 +56,7 @@ def json_in(reply: Reply, schema: Mapping[str, Any] | None = None) -> Iterator[A
 
 
 def _values(text: str) -> Iterator[Any]:
-    text = without_reasoning(text).strip()
+    text = text.strip()
     for piece in (text, *(block[1] for block in FENCE.finditer(text))):
         try:
             yield _DECODER.decode(piece.strip())
