@@ -83,11 +83,12 @@ class _Search:
 
     def _listed(self, schema: Mapping[str, Any]) -> str:
         values = _values(schema)
-        if values is None:
+        # Of integers the grammar says it in better words: their bounds.
+        if values is None or schema.get("type") == "integer":
             return ""
         if any(self._fits(value, schema) for value in values):
             return ""
-        return f"none of its {len(values)} values fits the rest of it" if values else "it has no value"
+        return "none of its values fits the rest of it" if values else "it lists no value"
 
     def _fits(self, value: Any, schema: Mapping[str, Any]) -> bool:
         from referencing.exceptions import Unresolvable

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from rallebench.core.errors import BackendError, MissingPackageError
+from rallebench.core.satisfiable import fits_nothing
 from rallebench.core.types import Reply
 
 _STARTS = 200
@@ -106,6 +107,15 @@ def schema_fault(schema: Mapping[str, Any]) -> str:
         return f"at {error.json_path}: {shortened(error.message)}"
     except RecursionError:
         return "it is nested too deeply"
+
+
+def never_fits(schema: Mapping[str, Any]) -> str:
+    """Why no JSON fits a JSON schema, as far as that shows without a search; '' where JSON may.
+
+    >>> never_fits({"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": True, "minItems": 3})
+    'its items must be 3 different values, and there are 2'
+    """
+    return fits_nothing(schema, _validator(schema))
 
 
 def check_schema(value: Any, schema: Mapping[str, Any]) -> str:

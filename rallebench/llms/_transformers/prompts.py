@@ -134,7 +134,7 @@ class Prompter:
                 f"{self._name!r} cannot call tools: it has no chat template with a place for them; use a "
                 "model that was trained to call tools, or one behind an openai_compatible server."
             )
-        form = format_of(self._name, options["response_format"])
+        form = format_of(repr(self._name), options["response_format"])
         called = called_tools(self._name, request)
         matcher = self._matcher(form, request.tools, called)
         wish = form if matcher is None else None
