@@ -133,7 +133,8 @@ class TransformersLLM:
                     return
             try:
                 begun.set()
-                tokens.put(*self._answer([prompt], tokens.put, cancelled))
+                (reply,) = self._answer([prompt], tokens.put, cancelled)
+                tokens.put(reply)
             except Exception as error:
                 tokens.put(error)
             finally:

@@ -242,7 +242,9 @@ def test_no_room_on_the_disk_is_said_before_the_work(
 def test_a_disk_that_fills_meanwhile_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
     path = save_gguf(tmp_path / "x.gguf")
     with no_file_grows_beyond(40_000):
-        refused(path, tmp_path, BackendError, "no file may grow beyond 40,000 bytes in this session")
+        refused(
+            path, tmp_path, BackendError, "no file may grow beyond 40,000 bytes in this session"
+        )
 
 
 def test_a_quota_that_ends_meanwhile_is_told_as_one(
