@@ -36,6 +36,9 @@ CAPITAL, COUNT = (
     "Count from one to ten in words, with commas between.",
 )
 
+LENGTH = 12
+"""Tokens of an answer: enough for a list of numbers to be stopped in."""
+
 Asked = Callable[..., Any]
 
 
@@ -88,7 +91,7 @@ def asked(address: str, folder: Path) -> Iterator[Asked]:
     models: list[Any] = []
 
     def backend(**settings: Any) -> Any:
-        own = {"model": str(folder), "base_url": address, "max_tokens": 24}
+        own = {"model": str(folder), "base_url": address, "max_tokens": LENGTH}
         models.append(LLMS["openai_compatible"]("gpt", **{**own, **settings}))
         return models[-1]
 
@@ -97,29 +100,35 @@ def asked(address: str, folder: Path) -> Iterator[Asked]:
         model.close()
 
 
-def test_it_answers_as_the_same_model_in_this_process_does(asked: Asked, folder: Path) -> None:
-    own: Any = LLMS["transformers"]("tiny", model=str(folder), device_map="cpu", max_tokens=24)
+@pytest.fixture(scope="module")
+def counted(asked: Asked) -> Any:
+    """The reply to the question that several tests ask, written once."""
+    return reply_of(asked(), ask(COUNT))
+
+
+def test_it_answers_as_the_same_model_in_this_process_does(
+    asked: Asked, folder: Path, counted: Any
+) -> None:
+    own: Any = LLMS["transformers"]("tiny", model=str(folder), device_map="cpu", max_tokens=LENGTH)
     with closing(own) as here:
-        for text in (CAPITAL, COUNT):
-            there = reply_of(asked(), ask(text))
+        for text, there in ((CAPITAL, reply_of(asked(), ask(CAPITAL))), (COUNT, counted)):
             whole = reply_of(here, ask(text))
             assert (there.text, there.prompt_tokens, there.finish_reason, there.note) == (
                 whole.text, whole.prompt_tokens, whole.finish_reason, ""
             )  # fmt: skip
 
 
-def test_a_stream_equals_the_whole_reply_and_counts_its_tokens(asked: Asked) -> None:
+def test_a_stream_equals_the_whole_reply_and_counts_its_tokens(asked: Asked, counted: Any) -> None:
     parts, reply = streamed(asked(), ask(COUNT))
-    whole = reply_of(asked(), ask(COUNT))
-    assert len(parts) > 5 and "".join(parts) == reply.text == whole.text
+    assert len(parts) > 5 and "".join(parts) == reply.text == counted.text
     assert (reply.prompt_tokens, reply.completion_tokens) == (
-        whole.prompt_tokens,
-        whole.completion_tokens,
+        counted.prompt_tokens,
+        counted.completion_tokens,
     )
 
 
-def test_a_stop_string_that_it_leaves_in_the_text_is_cut(asked: Asked) -> None:
-    free = reply_of(asked(), ask(COUNT)).text
+def test_a_stop_string_that_it_leaves_in_the_text_is_cut(asked: Asked, counted: Any) -> None:
+    free = counted.text
     stop = free.split()[2]
     reply = reply_of(asked(), ask(COUNT, stop=(stop,)))
     assert (reply.text, reply.note) == (free.partition(stop)[0], "")
