@@ -23,7 +23,7 @@ from rallebench.engine.run_warnings import ReplyCounts
 from rallebench.http.model_list import served_models
 from rallebench.llms import LLMS
 from rallebench.llms._openai.abilities import IGNORED
-from rallebench.llms._openai.sampling import SAME
+from rallebench.llms._openai.sampling import LONG, SAME
 from rallebench.llms._transformers.templates import plain
 from rallebench.llms.openai_compatible import NO_CALL
 
@@ -136,7 +136,7 @@ def test_a_stop_string_that_it_leaves_in_the_text_is_cut(asked: Asked, counted: 
 
 def test_an_ignored_temperature_is_noticed_by_a_second_seed(asked: Asked) -> None:
     """It samples only where the model's own configuration does."""
-    llm = asked()
+    llm = asked(max_tokens=LONG)
     requests = [ask("Tell a story.", temperature=1.0, seed=seed) for seed in (3, 3, 4)]
     first, again, other = (reply_of(llm, request) for request in requests)
     assert first.text == again.text == other.text
