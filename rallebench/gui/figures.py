@@ -139,8 +139,11 @@ def waterfall_bar(
     for verdict, words, count in parts:
         if count:
             tag = "a" if address else "span"
-            target = f' href="{e(address.replace("{verdict}", verdict))}"' if address else ""
-            cells += f'<{tag} class="s-{verdict}" style="flex:{count}" title="{count:,} {e(words)}"{target}>{f"{count:,}" if tall else ""}</{tag}>'
+            only = {"unread": "wrong", "todo": "none"}.get(verdict, verdict)
+            target = f' href="{e(address.replace("{verdict}", only))}"' if address else ""
+            if not tall:
+                target += ' tabindex="-1"'  # the row has a link of its own
+            cells += f'<{tag} class="s-{verdict}" style="flex:{count}" title="{e(words)}" aria-label="{e(words)}"{target}>{f"{count:,}" if tall else ""}</{tag}>'
     return f'<span class="fall{" tall" if tall else ""}">{cells}</span>'
 
 

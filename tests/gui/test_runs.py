@@ -126,7 +126,7 @@ def test_the_answers_of_a_run_that_is_not_scored_yet_have_verdicts(ran: Page) ->
 
 
 def test_a_run_that_is_not_there_is_one_sentence(ran: Page) -> None:
-    with pytest.raises(UsageError, match="There is no run 'gone'"):
+    with pytest.raises(UsageError, match="There is no run 'gone'; choose one of the list."):
         ran.open("runs/run?id=gone")
     with pytest.raises(UsageError, match="choose one of the list"):
         ran.open("runs/run")
@@ -140,6 +140,29 @@ def test_two_runs_are_compared_verdict_first(ran: Page) -> None:
         < words.index("What is different")
     )
     assert "answers 0 of 8 questions better and 1 worse" in words and "k 2 1" in words
+
+
+def test_only_the_questions_that_two_runs_share_are_compared(ran: Page) -> None:
+    options = BenchmarkOptions(dataset="tiny-qa", track=False, limit=5)
+    name = "read-tiny-qa-20260102-120000"
+    complete(ran.workbench.runs.run(of_chain(ran.workbench, "read", options, run=name)))
+    ran.call("runs.rename", {"id": name, "as": "a part"})
+    html = ran.open(f"runs/compare?a=first&b={name}")["#v-runs-compare"]
+    words = texts(html)
+    duel = texts(html[html.index('class="duel"') :].partition("</div>")[0])
+    assert duel.count("20.0 %") == 2, "1 of the 5 that both were asked, not 1 of 8"
+    assert "times as fast" not in words
+    assert "(left out: 3 of first)" in words and name not in words
+    lost = texts(html[html.index('id="compare-lost"') :].partition("</summary>")[0])
+    assert lost.endswith("not in the answer 4 → 4")
+    ran.call("runs.delete", {"id": name})
+
+
+def test_every_metric_has_the_difference_and_its_interval(ran: Page) -> None:
+    html = ran.open(f"runs/compare?a=first&b={SECOND}")["#v-runs-compare"]
+    table = html[html.index('id="compare-metrics"') :].partition("</table>")[0]
+    assert ">difference<" in table and "points" in table
+    assert "R-precision" in texts(table) and "<b>" not in table, "no difference is shown"
 
 
 def test_another_metric_decides_and_plots_stand_below(ran: Page) -> None:
@@ -164,8 +187,9 @@ def test_a_comparison_writes_shares_in_percent_and_times_in_seconds(ran: Page) -
     metrics = texts(html[html.index("compare-metrics") :].partition("</table>")[0])
     assert re.search(r"EM \d+\.\d %", metrics) and not re.search(r"\b0\.\d{4}\b", metrics)
     assert "points" in texts(html)
-    timed = texts(ran.open(f"{address}&metric=seconds")["#v-runs-compare"])
-    assert re.search(r"seconds [+−][\d.]+ m?s", timed) and "points" not in timed
+    timed = ran.open(f"{address}&metric=seconds")["#v-runs-compare"]
+    timed = texts(timed.partition("compare-lost")[0])
+    assert re.search(r"Seconds [+−][\d.]+ m?s", timed) and "points" not in timed
 
 
 def test_a_run_leads_to_its_baselines_and_to_mlflow(ran: Page) -> None:
@@ -196,10 +220,15 @@ def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
     assert "first tiny-qa" in drawer
     ran.open("runs/list")  # the other run is still told apart from the one in the bin
     assert "read · k 1 · echo" in texts(ran.open(f"runs/run?id={SECOND}")["#v-runs-run"])
-    with pytest.raises(UsageError, match="There is no run 'first'"):
-        ran.open("runs/run?id=first")
-    ran.call("runs.restore", {"id": "first"})
-    assert ran.open("runs/run?id=first")["title"] == "first"
+    for gone in (
+        ran.open("runs/run?id=first"),
+        ran.call("runs.question", {"run": "first", "id": "q2"}, id="first"),  # another window
+    ):
+        assert "is in the bin; bring it back to read it. Bring it back" in texts(
+            gone["#v-runs-run"]
+        )
+    patch = ran.call("runs.bring_back", {"id": "first"}, id="first")
+    assert patch["title"] == "first" and "EM 12.5 %" in texts(patch["#v-runs-run"])
     with pytest.raises(UsageError, match="in the bin"):
         ran.call("runs.restore", {"id": "first"})
 
@@ -207,16 +236,15 @@ def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
 def test_a_new_run_says_what_it_will_take_before_it_starts(ran: Page) -> None:
     ran.open("build/one?set=tiny-qa&chain=read")
     dialog = texts(ran.call("runs.new")["dialog"])
-    assert (
-        "8 questions" in dialog
-        and "tiny → titan" in dialog
-        and "as the last run of this model" in dialog
-    )
-    plan = texts(
-        ran.call("runs.check", {"chain": "read", "dataset": "starter-qa", "limit": "50"})[
-            "#new-plan"
-        ]
-    )
+    assert "8 questions of tiny-qa · tiny → titan" in dialog
+    assert "8 of 8 answers are in the cache, so it takes a few seconds" in dialog
+    assert dialog.endswith("Run 8 questions")
+    patch = ran.call("runs.check", {"chain": "read", "dataset": "starter-qa", "limit": "50"})
+    plan = texts(patch["#new-plan"])
+    assert "as the last run of this model" in plan and "cache" not in plan
+    assert texts(patch["#new-start"]) == "Run 50 questions"
+    patch = ran.call("runs.check", {"chain": "read", "dataset": "tiny-qa", "limit": "0"})
+    assert "The number of questions is 0" in texts(patch["#new-plan"])
     assert "50 questions" in plan and "gold pages are in this index" in plan
     wrong = texts(
         ran.call("runs.check", {"chain": "read", "dataset": "tiny-qa", "metric": ["nosuch"]})[
@@ -278,7 +306,7 @@ def test_a_run_is_scored_by_more_metrics(ran: Page) -> None:
     assert "bleu" in ran.call("runs.ask_metrics", {"run": "first"})["dialog"]
     ran.call("runs.rescore", {"run": "first", "metric": ["bleu"], "judge": ""})
     assert ended(ran, "scoring", "first").error is None
-    assert "bleu" in texts(ran.open("runs/run?id=first&part=metrics")["#v-runs-run"])
+    assert "BLEU" in texts(ran.open("runs/run?id=first&part=metrics")["#v-runs-run"])
     with pytest.raises(UsageError, match="No metric is chosen"):
         ran.call("runs.rescore", {"run": "first"})
 

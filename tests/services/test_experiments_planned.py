@@ -183,6 +183,9 @@ def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbenc
     other = forecasts.forecast(bench, sweep(bench, {"k": ["1", "2"]}, name="other"))
     assert other.basis == "from earlier runs" and other.seconds and other.seconds[0] > 0
     assert other.cached == 8, "four questions of each variant are in the cache"
+    assert other.generations == (8, 8), "no call is counted beside the cache"
+    part = forecasts.forecast(bench, sweep(bench, {"k": ["1", "2"]}, name="part", limit=4))
+    assert part.generations == (0, 0) and part.seconds == (0.0, None, None)
 
 
 def test_the_first_questions_of_a_large_run_stand_for_the_others_in_its_plan(

@@ -7,10 +7,10 @@ from typing import Any
 
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import independence
+from rallebench.core.tables import Figure
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Page
 from rallebench.gui.html import e
-from rallebench.gui.places._runs_list import metric_label
 from rallebench.render import costs, numbers, svg
 from rallebench.services import run_views
 from rallebench.services.comparing import analyse_agents
@@ -63,7 +63,7 @@ def metrics(page: Page, run: RunFolder) -> str:
         if is_share and mean.get("low") is not None:
             interval = f"{100 * mean['low']:.1f} to {100 * mean['high']:.1f}"
         about = f"<small>{e(run_views.definition(report, name))}</small>"
-        title = f'<b class="nm" title="{e(name)}">{e(metric_label(name))}</b>{about}'
+        title = f'<b class="nm" title="{e(name)}">{e(run_views.label(name))}</b>{about}'
         figure = figures.percent(mean, share=is_share)
         lines.append([title, figure, interval, f"{mean.get('n', 0):,}"])
     about = run_views.cards(report).items()
@@ -116,6 +116,11 @@ def _action_cost(part: Mapping[str, Any]) -> list[str]:
     return [name, *times, tokens, f"{part.get('cached', 0):,}"]
 
 
+def drawn(figure: Figure) -> str:
+    """A figure in the colours of the page, "" without points."""
+    return f'<div class="x-plot">{svg.figure(figure)}</div>' if figure.series else ""
+
+
 def agents(page: Page, names: Sequence[str]) -> str:
     """The analysis of agents' runs as folds, "" for other runs."""
     if not all(run_views.is_agents(page.workbench.runs.open(name)) for name in names):
@@ -125,7 +130,7 @@ def agents(page: Page, names: Sequence[str]) -> str:
         try:
             result = analyse_agents(page.workbench, names, aspect)
             inside = "".join(map(figures.table, result.tables))
-            inside += "".join(map(svg.figure, result.figures.values()))
+            inside += "".join(map(drawn, result.figures.values()))
             inside += "".join(map(html.warning, result.notes))
         except RalleError as error:
             inside = html.note(error)
