@@ -48,22 +48,22 @@ TILES = 4
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure of a run. ``mean``: as in the report; ``share``: whether it is a share of 1."""
+    """A figure of a run. ``mean``: as in the report; ``unit``: as ``unit_of`` has it."""
 
     label: str
     mean: Mapping[str, Any]
     about: str
-    share: bool
+    unit: str
 
 
 def tiles(report: Mapping[str, Any]) -> list[Tile]:
     """The figures that stand first."""
     metrics = {**report.get("metrics", {}), **report.get("suite", {})}
     picked = []
-    for family, label, about in HEADLINES:
+    for family, title, about in HEADLINES:
         name = next((m for m in metrics if m.partition("@")[0] == family), "")
         if name:
-            picked.append(Tile(label, metrics[name], about, True))
+            picked.append(Tile(title, metrics[name], about, "fraction"))
     for name, mean in {**report.get("suite", {}), **metrics}.items():
         if len(picked) >= TILES:
             break
@@ -72,7 +72,7 @@ def tiles(report: Mapping[str, Any]) -> list[Tile]:
             "prompt_tokens",
             "completion_tokens",
         ):
-            picked.append(Tile(name, mean, definition(report, name), is_share(report, name)))
+            picked.append(Tile(label(name), mean, definition(report, name), unit_of(report, name)))
     return picked[:TILES]
 
 
@@ -96,11 +96,13 @@ def label(name: str) -> str:
 
 
 def cards(report: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Metric or judge of a run → the facts of its card."""
+    """Label of a metric or judge of a run → the facts of its card, in the unit in which the page writes its values."""
     known: dict[str, dict[str, str]] = {}
     for name in (*report.get("metrics", {}), *report.get("judges", {})):
         with suppress(RalleError):
-            known[name] = read_card(name).facts()
+            facts = read_card(name).facts()
+            percent = {"Range": "0 to 100 %"} if unit_of(report, name) == "fraction" else {}
+            known[label(name)] = {**facts, **percent}
     return known
 
 
@@ -109,15 +111,16 @@ def judge_lines() -> list[tuple[str, str]]:
     return [(name, METRICS.entry(name).about) for name in METRICS.judge_names()]
 
 
-def is_share(report: Mapping[str, Any], name: str) -> bool:
-    """Whether a metric is a share of 1, which is picked in percent."""
+def unit_of(report: Mapping[str, Any], name: str) -> str:
+    """The unit of a metric of a run: "fraction" for a share of 1, which is written in percent, "" where it is not known."""
     mean = {**report.get("metrics", {}), **report.get("suite", {})}.get(name) or {}
     base = name.partition(":")[0]
     if base in METRICS:
         traits = METRICS.entry(base).traits
-        return traits.get("unit") == "fraction" and traits.get("range") == (0, 1)
+        unit = str(traits.get("unit", ""))
+        return "" if unit == "fraction" and traits.get("range") != (0, 1) else unit
     value = mean.get("value")
-    return value is None or 0 <= value <= 1
+    return "fraction" if value is None or 0 <= value <= 1 else ""
 
 
 def chain_of(run: RunFolder) -> Chain | None:

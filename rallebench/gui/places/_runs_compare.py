@@ -128,11 +128,12 @@ def reason(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str
 def duel(compared: run_views.Comparison, both: Sequence[RunRow]) -> str:
     """The mean and the time of each over the questions that both have scored."""
     lines, cells = "", compared.runs.cells
-    for row, mean, took in zip(both, cells[compared.metric], cells.get("seconds", (None, None))):
+    times = [mean.value for mean in cells.get("seconds", ())] or [None, None]
+    for row, mean, took in zip(both, cells[compared.metric], times):
         bar = figures.interval_bar(mean) if compared.unit == "fraction" else ""
         lines += html.link(row.title, address(row.name), "nm")
         lines += f"<span>{figures.quantity(mean, compared.unit)}</span><span>{bar}</span>"
-        lines += f'<span class="n">{figures.duration(took and took.value)}</span>'
+        lines += f'<span class="n">{figures.duration(took)}</span>'
     return f'<div class="duel">{lines}</div>'
 
 

@@ -24,16 +24,22 @@ ASPECTS = {
 }
 
 
+CLOCK = (
+    "The steps of a question, as they took when they were really asked; on the clock, the cache answers at once and \
+several questions are asked side by side."
+)
+
+
 def tiles(page: Page, report: Mapping[str, Any]) -> str:
     boxes = ""
     for tile in run_views.tiles(report):
         n, below = tile.mean.get("n", 0), tile.about[:60]
         if tile.label == "EM":
             below = f"{round((tile.mean.get('value') or 0) * n):,} of {n:,} right"
-        boxes += _tile(tile.label, figures.percent(tile.mean, share=tile.share), below, tile.about)
+        boxes += _tile(tile.label, figures.quantity(tile.mean, tile.unit), below, tile.about)
     if mean := run_views.seconds_of(report):
-        whole = f"{numbers.text(report.get('seconds') or 0, 'duration')} in all"
-        boxes += _tile("Time a question", figures.quantity(mean, "seconds"), whole)
+        whole = f"{numbers.text(report.get('seconds') or 0, 'duration')} on the clock"
+        boxes += _tile("Time a question", figures.quantity(mean, "seconds"), whole, CLOCK)
     boxes += _tile("Price", *price_of(page, report))
     return f'<div class="tiles">{boxes}</div>'
 
@@ -59,12 +65,12 @@ def metrics(page: Page, run: RunFolder) -> str:
         return html.empty("The run is not scored yet.")
     lines = []
     for name, mean in {**report.get("suite", {}), **report["metrics"]}.items():
-        is_share, interval = run_views.is_share(report, name), "–"
-        if is_share and mean.get("low") is not None:
+        unit, interval = run_views.unit_of(report, name), "–"
+        if unit == "fraction" and mean.get("low") is not None:
             interval = f"{100 * mean['low']:.1f} to {100 * mean['high']:.1f}"
         about = f"<small>{e(run_views.definition(report, name))}</small>"
         title = f'<b class="nm" title="{e(name)}">{e(run_views.label(name))}</b>{about}'
-        figure = figures.percent(mean, share=is_share)
+        figure = figures.quantity(mean, unit)
         lines.append([title, figure, interval, f"{mean.get('n', 0):,}"])
     about = run_views.cards(report).items()
     cards = "".join(f"<h4>{e(name)}</h4>{html.defs(facts.items())}" for name, facts in about)
@@ -85,7 +91,7 @@ def cost(page: Page, run: RunFolder) -> str:
     total = report["cost"]["total"]
     facts = [
         ["Questions", f"{total['questions']:,}"],
-        ["Time of all steps", numbers.text(total["seconds"], "duration")],
+        ["Time of the steps", numbers.text(total["seconds"], "duration")],
         ["Calls to models", f"{total['model_calls']:,}"],
         ["Retrievals", f"{total['retrievals']:,}"],
         ["Tokens", costs.tokens(total)],
