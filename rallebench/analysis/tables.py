@@ -51,9 +51,9 @@ def comparison(compared: MultiRunComparison) -> Table:
             over_all = (Mean(score.value, score.low, score.high, score.n) for score in scores)
             rows.append((label, *over_all, *([None] * two), scores[0].n))
     names = (side.name for side in compared.sides)
-    shown = ", where a difference is shown; no interval is corrected for the other metrics" * two
+    remark = ", where a difference is shown; no interval is corrected for the other metrics" * two
     note = (
-        f"{len(compared.common)} questions that all runs share. Mean, 95 % interval and number of questions; bold: the best mean of the row{shown}. "
+        f"{len(compared.common)} questions that all runs share. Mean, 95 % interval and number of questions; bold: the best mean of the row{remark}. "
         f"{independence(compared.clusters.as_json(), len(compared.common))}"
     )
     columns: tuple[Column | str, ...] = ("metric", *names)

@@ -75,7 +75,10 @@ def test_only_shared_questions_count_and_every_run_is_compared_with_the_first(
     found = compared("titan", "echo", "short")
     assert {row[0].n for row in found.cells.values()} == {5}
     assert [side.left_out for side in found.sides] == [3, 3, 0]
-    assert "only the 5 that all share are compared (left out: 3 of titan, 3 of echo)" in found.warnings[0]
+    assert (
+        "only the 5 that all share are compared (left out: 3 of titan, 3 of echo)"
+        in found.warnings[0]
+    )
     assert list(found.against) == ["echo", "short"]
     for pair in found.against.values():
         assert (pair.comparisons, pair.p, pair.note) == (2, None, "too few articles")
