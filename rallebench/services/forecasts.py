@@ -38,9 +38,9 @@ RANKED = ("sweep", "batch", "baselines")
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """``left``: questions that no run of this name has answered. ``generations``: (low, high) of model calls that the cache
-    does not answer, None for an open end; ``retrievals``: likewise, all. ``seconds``: (expected, low, high) or None; ``usd``: None where a price is not set, 0.0 for local models; ``basis``:
-    where both come from. ``cached``: model calls that the reply cache answers, None where that is not known."""
+    """``left``: questions that no run of this name has answered. ``generations``, ``retrievals``: (low, high), None for an open
+    end. ``seconds``: (expected, low, high) or None; ``usd``: None where a price is not set, 0.0 for local models; ``basis``:
+    where both come from. ``cached``: those generations that the reply cache answers, None where that is not known."""
 
     plan: Plan
     runs: int
@@ -65,20 +65,22 @@ def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
     notes = [*(done.notes if done else planned_runs.notes)]
     if request.kind == "sweep":
         notes += remarks(variants_of(request.settings))
+    generations = _sum(planned_runs, "generations")
+    cached = _cached(workbench, request)
+    if cached is not None and generations[1] is not None:
+        cached = min(cached, generations[1])
+    if cached and seconds and not done:
+        rest = 1 - cached / (generations[1] or cached)
+        seconds, usd = (rest * seconds[0], None, None), None if usd is None else rest * usd
     if usd is None and _local(workbench, {llm for run in planned_runs.runs for llm in run.llms}):
         usd = 0.0
     questions = max((run.questions for run in planned_runs.runs), default=0)
-    cached, (low, high) = _cached(workbench, request), _sum(planned_runs, "generations")
-    if cached and low and all(run.left == run.questions for run in planned_runs.runs):
-        share = max(0, low - cached) / low  # what the cache answers takes no time
-        seconds = seconds and tuple(share * x if x else x for x in seconds)
-        low, high = max(0, low - cached), high and max(0, high - cached)
     return Forecast(
         planned_runs,
         len(planned_runs.runs) or len(planned_runs.measurements),
         sum(run.questions for run in planned_runs.runs),
         sum(run.left for run in planned_runs.runs),
-        (low, high),
+        generations,
         _sum(planned_runs, "retrievals"),
         seconds,
         usd,
@@ -141,10 +143,10 @@ def _remembered(workbench: Workbench, planned: Plan) -> tuple[Any, float | None,
 
 
 def _spent(folder: Any) -> dict[str, Any] | None:
-    """Models, indexes, and seconds and dollars a question, of a run that really asked."""
+    """Models, indexes, and seconds and dollars a question, of a run that really asked: what the cache gave does not count."""
     try:
         stored, report = folder.spec(), folder.report()
-        total = ((report or {}).get("cost") or {}).get("total") or {}
+        total = ((report or {}).get("cost") or {}).get("asked") or {}
         if not total.get("questions") or total.get("seconds") is None:
             return None
         chain = stored["spec"]["settings"].get("chain") or {}
