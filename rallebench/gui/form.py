@@ -189,6 +189,12 @@ def number(
     )
 
 
+def questions(value: Any = "", *, most: str = "all", more: str = "") -> str:
+    """How many questions of a dataset are taken, from its first on: any number; ``most``: what an empty field takes."""
+    offered = suggestions("limit-list", (10, 30, 50, 100, 200, 500))
+    return number("limit", "Questions", value, 1, most, f' list="limit-list"{more}') + offered
+
+
 def area(name: str, title: str, value: str = "", rows: int = 1, more: str = "") -> str:
     """A labelled text of several lines."""
     return labelled(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,14 @@ def test_what_cannot_run_is_a_sentence_in_the_plan_and_the_button_does_nothing(
     assert sentence in texts(plan) and "disabled" in plan
     with pytest.raises(UsageError if "metric" not in changes else NotFoundError):
         page.call("experiments.run", {**SWEEP, **changes})
+
+
+def test_any_number_of_questions_may_be_typed(page: Page) -> None:
+    assert "2 variants 2 questions" in sweep(page, limit="1")
+    for kind, most in (("sweep", "all"), ("suite", "all"), ("tradeoff", "200"), ("batch", "all")):
+        drawn = page.open(f"experiments/list?kind={kind}")["#v-experiments-list"]
+        field = re.search(r'<input name="limit"[^>]*>', drawn)
+        assert field and 'type="number"' in field[0] and f'placeholder="{most}"' in field[0]
 
 
 def test_an_index_without_the_gold_pages_is_told_in_the_plan(page: Page) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from functools import partial
 
 from rallebench.core.experiments import ExperimentRequest
@@ -15,8 +15,9 @@ from rallebench.gui.places import _published
 from rallebench.gui.places._bench import bench_of
 from rallebench.services import catalog, designs, experiment_design
 from rallebench.services import experiment_groups as groups
-from rallebench.services.designs import Choice, Variable
+from rallebench.services.designs import Variable
 from rallebench.services.experiment_design import Design
+from rallebench.services.experiment_requests import TRADEOFF_QUESTIONS
 
 KINDS = {
     "sweep": ("Sweep", "Vary k, the index, the model or a prompt, and see which setting wins."),
@@ -32,7 +33,6 @@ KINDS = {
     "batch": ("Folder of chains", "Run every chain of a folder on its questions, and rank them."),
 }
 """Kind of experiment → its card."""
-SIZES = (("", "all"), *((str(n), f"first {n}") for n in (10, 30, 50, 100, 200, 500)))
 FEW_SHOWN = 12
 """Choices that are shown as boxes; more are chosen from a list."""
 # fmt: off
@@ -218,17 +218,12 @@ def vary_row(variable: Variable, design: Design) -> str:
 
 
 def questions(
-    page: Page,
-    design: Design,
-    *,
-    metric: bool = False,
-    sizes: Sequence[Choice] = SIZES,
-    more: str = "",
+    page: Page, design: Design, *, metric: bool = False, most: str = "all", more: str = ""
 ) -> str:
     """Dataset, number of questions, and what decides."""
     datasets = list(page.workbench.workspace.dataset_paths())
     fields = form.chooser("Dataset", "dataset", datasets, design.dataset)
-    fields += form.chooser("How many", "limit", sizes, design.limit)
+    fields += form.questions(design.limit, most=most)
     if metric:
         blank, names = "EM, else the first", filter(groups.decides, catalog.names("metrics"))
         decides = [(name, groups.label_of(name)) for name in names]
@@ -258,7 +253,7 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
     )
     over = {n for n, s in known.items() if n in PARTS or not DATA.isdisjoint(s.named)}
     over.difference_update(designs.advanced(known))
-    size = form.fields(form.chooser("How many", "limit", SIZES, design.limit))
+    size = form.fields(form.questions(design.limit))
     return (
         ("Which benchmark", which),
         ("Over what", _settings(page, design, known, over) + size),
@@ -286,7 +281,7 @@ def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: S
 def _tradeoff(page: Page, event: Event, design: Design) -> Steps:
     about = page.workbench.workspace.retrievers()
     k = form.number("k", "k, passages a query", design.k, 1, more=' max="1000"')
-    over = questions(page, design, sizes=(("", "first 200"), *SIZES[1:]), more=k)
+    over = questions(page, design, most=str(TRADEOFF_QUESTIONS), more=k)
     knobs = ""
     for name, (setting, values) in designs.search_knobs(page.workbench, design.indexes).items():
         chosen = design.knobs.get(name) or values
