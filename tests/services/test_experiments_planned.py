@@ -229,6 +229,10 @@ def test_a_ranking_can_be_decided_by_another_metric(bench: Workbench) -> None:
     value = experiment_results.ranking(bench, stored, "f1")
     assert value.document["metric"] == "f1" and "em" in value.metrics
     assert "2 are equal: F1" in experiment_results.verdict(value)
+    table = experiment_results.ranking_table(value)
+    assert table.title == "s" and table.note == value.document["verdict"]
+    assert [row[0] for row in table.rows] == [v["variant"] for v in value.document["variants"]]
+    assert [len(row) for row in table.rows] == [len(table.columns)] * 2
     kinds = [figure.kind for figure in experiment_results.figures(value)]
     assert kinds[0] == "line" and set(kinds[1:]) <= {"bubble"}
 
