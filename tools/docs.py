@@ -158,6 +158,8 @@ FRONT_ENDS = {"rallebench.cli", "rallebench.gui", "rallebench.server"}
 
 def registries() -> str:
     """Every registry: the names in it, what each is, and the settings that it takes."""
+    from rallebench.services.catalog import line
+
     parts = []
     for variable, registry in sorted(_registries().items()):
         if variable in ELSEWHERE:
@@ -167,7 +169,7 @@ def registries() -> str:
         parts += [
             f"### {noun[:1].upper()}{noun[1:]}",
             f"`{variable}`; one file each in `{registry.package.replace('.', '/')}/`.",
-            table(["name", "what it is"], ([_code(e.name), e.about] for e in entries)),
+            table(["name", "what it is"], ([_code(e.name), line(e)] for e in entries)),
         ]
         for names, form in _forms(entries):
             parts += [f"Settings of {', '.join(map(_code, names))}:", _form_table(form)]

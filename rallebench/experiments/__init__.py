@@ -27,6 +27,7 @@ EXPERIMENTS: Registry[ExperimentFactory] = Registry(
         "named_by": "settings that are part of the default name of its runs",
         "articles": "whether a builder reads articles; default true",
         "paper": "the paper whose experiment it is",
+        "ready": "of a suite: what works without a download, in English and in Chinese",
         "title": "what its benchmark is called, if it is of none of the five papers",
         "sets": "of a folder, the names of the sets that its setting set may name",
     },

@@ -133,7 +133,7 @@ _LISTINGS: dict[str, Callable[[Workspace], Abouts]] = {
     "tasks": lambda workspace: tasks.described(workspace.dataset_paths()),
     "scholars": lambda workspace: {n: str(path) for n, path in scholar_tables(workspace).items()},
     "published": lambda _: published.abouts(),
-    "suites": lambda _: {name: SUITES.entry(name).about for name in SUITES.names()},
+    "suites": lambda _: {name: line(SUITES.entry(name)) for name in SUITES.names()},
 }
 
 
@@ -198,6 +198,11 @@ class Catalog:
         return card(metric), read_card(metric).text()
 
 
+def line(item: Entry[Any]) -> str:
+    """What an entry is, and for a suite what works without a download."""
+    return " ".join(filter(None, (item.about, str(item.traits.get("ready", "")))))
+
+
 def described(kind: str) -> list[dict[str, Any]]:
     """Every entry of a registry with its settings, JSON-able."""
     return [_described(entry(kind, name)) for name in names(kind)]
@@ -205,7 +210,7 @@ def described(kind: str) -> list[dict[str, Any]]:
 
 def _described(item: Entry[Any]) -> dict[str, Any]:
     settings = [_setting(name, setting) for name, setting in item.form.items()]
-    return {"name": item.name, "about": item.about, "settings": settings}
+    return {"name": item.name, "about": line(item), "settings": settings}
 
 
 def _setting(name: str, setting: Setting) -> dict[str, Any]:

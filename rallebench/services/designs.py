@@ -22,6 +22,7 @@ from rallebench.experiments.sweeps import GENERATION, factor
 from rallebench.experiments.tradeoff.running import settings_of as search_settings
 from rallebench.retrievers import search_form
 from rallebench.services import chain_versions
+from rallebench.services.catalog import line
 from rallebench.workspace.indexes.recipes import kinds
 from rallebench.workspace.paths import STARTER_INDEXES
 
@@ -224,9 +225,9 @@ def is_suite(kind: str) -> bool:
 
 
 def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:
-    """(what a published benchmark is, whether it asks a model, its settings). Raises NotFoundError."""
+    """(what a published benchmark is and what of it works without a download, whether it asks a model, its settings). Raises NotFoundError."""
     entry = SUITES.entry(name)
-    return entry.about, bool(entry.traits.get("asks", True)), entry.form
+    return line(entry), bool(entry.traits.get("asks", True)), entry.form
 
 
 def sets_of(workbench: Workbench, suite: str, data: str) -> list[str]:

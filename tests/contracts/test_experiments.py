@@ -7,6 +7,8 @@ import pytest
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.settings import checked
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
+from rallebench.services import designs
+from rallebench.services.catalog import line
 from rallebench.services.experiments import rules_of
 
 OWN = {"baselines", "batch", "sweep", "tradeoff"}
@@ -26,6 +28,14 @@ def test_every_experiment_of_a_paper_names_it(kind: str) -> None:
     entry = EXPERIMENTS.entry(kind)
     of_a_paper = entry.traits["place"] == "suites"
     assert of_a_paper == bool(entry.traits.get("paper", ""))
+
+
+@pytest.mark.parametrize("name", SUITES.names())
+def test_every_suite_says_what_works_without_a_download(name: str) -> None:
+    ready = SUITES.entry(name).traits["ready"]
+    assert ready.startswith("Without a download: ") and ready.endswith(".") and "Chinese" in ready
+    assert line(SUITES.entry(name)).endswith(ready), "the list and the manual"
+    assert designs.suite_about(name)[0].endswith(ready), "the page"
 
 
 def test_every_experiment_has_one_place_and_each_place_its_own_names() -> None:

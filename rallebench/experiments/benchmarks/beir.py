@@ -117,6 +117,7 @@ def read_sets(request: ExperimentRequest) -> list[BeirSet]:
     "beir",
     place="suites",
     paper=PAPER,
+    ready="Without a download: BM25 and MiniLM in English, BM25 in Chinese.",
     title="BEIR",
     needs_llm=False,
     asks=False,

@@ -90,6 +90,7 @@ SETTINGS = {
     "browsecomp",
     place="suites",
     paper=PAPER,
+    ready="Without a download: BM25 in English and in Chinese; choose a model that acts.",
     title="BrowseComp-Plus",
     needs_llm=False,
     form=SETTINGS,

@@ -188,6 +188,7 @@ def _targets(folder: Path) -> dict[str, str]:
     "mtrag",
     place="suites",
     paper=PAPER,
+    ready="Without a download: BM25, MiniLM and the embedded reader in English; in Chinese BM25, with a model that you choose.",
     title="MTRAG",
     needs_llm=False,
     form=SETTINGS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,32 @@ def test_answers_are_parsed_scored_and_shown_beside_the_papers(
     assert (step["temperature"], step["max_tokens"], step["options"]) == sampling
 
 
+def test_all_tasks_run_in_chinese_over_words_of_the_corpus_that_is_named(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    shutil.rmtree(workspace / "indexes" / "news")
+    for task, row in (("2", QA[1]), ("3", QA[2])):
+        pages = {f"news{i}": NEWS[str(i)] for i in range(1, int(task) + 1)}
+        line = {"ID": f"d{task}", "questions": row[1], "answers": row[2], **pages}
+        write_lines(workspace / "crud-data" / f"qa{task}.jsonl", [line])
+    where = (f"data={workspace / 'crud-data'}", f"corpus={workspace / 'corpus.tsv'}", "k=2")
+    tasks = "tasks=qa1,qa2,qa3,summary,continuation,hallucination"
+    report = rallebench.report("crud", *where, tasks, llm="reads", run="zh")
+    assert {part["label"] for part in report["parts"]} == set(tasks[6:].split(","))
+    assert not any(part["n_errors"] for part in report["parts"]) and report["k"] == 2
+    built = Workspace(workspace).manifests()[report["index"]]
+    assert built.kind == "bm25" and (built.chunking or {})["size"] == 128
+    by_task = {part["label"]: numbers(part) for part in report["parts"]}
+    assert by_task["qa1"]["mrr"] == 1.0, "each question finds its own report first"
+    assert by_task["qa1"]["rouge-L"] > 0.5 and by_task["qa2"]["mrr"] == pytest.approx(0.75)
+    (prompt, *_) = prompts(rallebench, "zh qa1")
+    assert f"检索到的新闻：\n{NEWS['1']}\n" in prompt, "behind BM25 a document is a line"
+    again = rallebench.report(
+        "crud", *where, tasks, "reuse=" + report["folder"], llm="reads", run="a"
+    )
+    assert again["index"] == report["index"] and again["counts"]["qa1"]["reused"] == 2
+
+
 def test_the_papers_row_stands_only_beside_the_records_that_it_measured(
     rallebench: CommandLine,
 ) -> None:
@@ -309,7 +336,12 @@ def test_planning_writes_nothing_not_even_questions_that_it_invented(workspace: 
     ("settings", "sentence"),
     [
         ("data=", "--set data=PATH"),
-        ("index=", "it needs a retriever; k=0 asks without one; give --set index=NAME"),
+        (
+            "index=",
+            "it needs documents, or a retriever as index=NAME; k=0 asks without any; give --set corpus=PATH",
+        ),
+        ("corpus=c.tsv", "index is a retriever already, so corpus is not needed; name one of them"),
+        ("index= corpus=/nowhere.tsv", "/nowhere.tsv does not exist"),
         ("index=nowhere", "no index 'nowhere'"),
         ("quest=nobody", "no language model 'nobody'"),
         ("similarity=nothing", "no encoder 'nothing'"),
@@ -348,11 +380,7 @@ def test_a_chinese_run_over_real_news_finds_the_gold_documents(
         if row.get("auto_gold_doc_ids") and not row["count_mismatch"]
     ]
     write_lines(workspace / "crud-data" / "qa1.jsonl", rows)
-    corpus = str(shared_data / "crud" / "corpus.tsv")
-    flags = ("--name", "real", "--kind", "bm25", "--chunk-preset", "crud")
-    ran = rallebench("index", "--corpus", corpus, *flags)
-    assert ran.code == 0, ran.err
-    settings = ("index=real", "k=8")
+    settings = ("index=", f"corpus={shared_data / 'crud' / 'corpus.tsv'}", "k=8")
     judged = ("quest=judge", f"gold={shared_data / 'crud'}")
     (part, *_) = suite(rallebench, "crud-qa1", *settings, *judged)["parts"]
     assert part["n"] == len(rows) > 80 and part["n_errors"] == 0 and numbers(part)["mrr"] > 0.6

@@ -496,12 +496,24 @@ def test_the_embedded_reader_answers_published_records(
 
 @pytest.mark.slow
 @pytest.mark.shared_data
-def test_all_published_records_are_asked_at_every_share(
-    rallebench: CommandLine, shared_data: Path
+@pytest.mark.parametrize(
+    ("test", "dataset", "parts", "n"),
+    [
+        ("noise", "zh_refine", 5, 210),
+        ("rejection", "zh_refine", 1, 210),
+        ("integration", "zh_int", 3, 70),
+        ("counterfactual", "zh_fact", 2, 70),
+    ],
+)
+def test_all_published_records_are_asked_in_chinese(
+    rallebench: CommandLine, shared_data: Path, test: str, dataset: str, parts: int, n: int
 ) -> None:
-    data = f"data={shared_data / 'rgb'}"
-    report = rallebench.report("rgb-noise", data, "language=zh", llm="reads")
-    assert len(report["parts"]) == 5 and all(part["n"] > 200 for part in report["parts"])
+    where = f"data={shared_data / 'rgb'}", "language=zh", f"set={dataset}"
+    report = rallebench.report(f"rgb-{test}", *where, llm="reads")
+    assert (report["dataset"], report["language"]) == (dataset, "zh")
+    assert [(part["n"], part["n_errors"]) for part in report["parts"]] == [(n, 0)] * parts
+    prompt = rallebench.episodes(report["parts"][-1]["run"])[0]["steps"][0]["messages"]
+    assert "信息不足" in "".join(message["content"] for message in prompt)
 
 
 def test_the_instructions_of_rgbs_repository_are_sent_and_recorded(

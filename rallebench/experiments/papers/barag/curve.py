@@ -68,6 +68,7 @@ COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coi
     "barag-curve",
     place="suites",
     paper=PAPER,
+    ready="Without a download: BM25, MiniLM and the embedded reader in English; in Chinese BM25, with a model that you choose.",
     sets=sets_in,
     form={
         **DATA,

@@ -180,6 +180,7 @@ def rounded(cell: str, value: Any, how: str = ROUND_HALF_UP) -> str:
     "barag-tables",
     place="suites",
     paper=PAPER,
+    ready="Without a download: all of it, for run files in English and in Chinese.",
     needs_llm=False,
     asks=False,
     named_by=("runs",),

@@ -119,8 +119,10 @@ def grid_of(request: ExperimentRequest) -> Grid:
         for value in _values(name, s[factor.setting], own):
             explicit = bool(s[factor.setting].strip()) or value == own
             why = _refused(request, name, value, explicit)
-            if name == "embedding" and base.retriever == WORDS and value != own:
-                why = why or ("the base searches words, and no encoder is asked (retriever=dense).")
+            if name == "embedding" and base.retriever == WORDS:
+                if value == own:
+                    continue  # the base asks no encoder
+                why = why or "the base searches words, and no encoder is asked (retriever=dense)."
             if why:
                 impossible[name, value] = why
                 continue
@@ -128,6 +130,7 @@ def grid_of(request: ExperimentRequest) -> Grid:
             if name == "chunk":  # with chunks of another size as many tokens are read as before
                 changed["topk"] = max(1, base.topk * base.chunk // value)
             of_factor[value] = _plain(replace(base, **changed))
+    values = {name: of_factor for name, of_factor in values.items() if of_factor}
     base = _plain(base)
     retriever_of(base, {}, s["reranker"])
     if base.embedding:

@@ -7,6 +7,7 @@ is called, a text's vector, a query's passages. Without a language model the ret
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
@@ -14,9 +15,9 @@ from rallebench.core.settings import Setting
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.beside import KEY
 from rallebench.experiments.papers.common import string
-from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending, suites
+from rallebench.experiments.papers.crud import PAPER, READY, grid_tables, recommending, suites
 from rallebench.experiments.papers.crud.cells import wording_in
-from rallebench.experiments.papers.crud.configurations import FACTORS, grid_of
+from rallebench.experiments.papers.crud.configurations import FACTORS, WORDS, grid_of
 from rallebench.experiments.papers.crud.grid_cells import Outcomes, perform_grid
 from rallebench.experiments.papers.crud.records import DATA_IS, TASKS_SETTING, read_tasks, tasks_of
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS
@@ -46,9 +47,9 @@ def _papers(name: str, about: str = "", names: str = "") -> Setting:
 
 SETTINGS: Mapping[str, Setting] = {
     "data": CRUD["data"],
-    "corpus": string(
-        "the documents: a file or folder, an imported corpus, or an index of whole articles",
-        names="corpus index file folder",
+    "corpus": replace(
+        CRUD["corpus"],
+        about="the documents: a file or folder, an imported corpus, or an index of whole articles",
     ),
     "tasks": TASKS_SETTING,
     "factors": Setting(
@@ -63,7 +64,7 @@ SETTINGS: Mapping[str, Setting] = {
     "embedding": Setting(
         str, "bge-base-zh-v1.5-plain", about="the base's encoder", names="encoder"
     ),
-    "retriever": string("the base's", *RETRIEVERS),
+    "retriever": replace(string("the base's; the paper's is dense", *RETRIEVERS), default=WORDS),
     "k": Setting(int, 8, 1, 1000, about="the base's passages per question"),
     "chunks": _papers("chunk", "as many tokens are read as the base reads"),
     "overlaps": _papers("overlap"),
@@ -82,14 +83,19 @@ SETTINGS: Mapping[str, Setting] = {
         about="folder or hub id of the cross-encoder of hybrid-rerank",
         names="checkpoint",
     ),
-    "form": string("the form of the documents' file, where it does not tell itself"),
     "by": string("the metric that decides; auto: rouge-L, without a model mrr", *METRICS),
-    **{name: CRUD[name] for name in CRUD if name not in ("data", "index", "k", "reuse")},
+    **{name: CRUD[name] for name in CRUD if name not in ("data", "corpus", "index", "k", "reuse")},
 }
 
 
 @EXPERIMENTS.register(
-    "crud-grid", place="suites", paper=PAPER, form=SETTINGS, needs_llm=False, named_by=("tasks",)
+    "crud-grid",
+    place="suites",
+    paper=PAPER,
+    ready=READY,
+    form=SETTINGS,
+    needs_llm=False,
+    named_by=("tasks",),
 )
 def crud_grid(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG's one-factor grid with its recommendations; without a model it compares retrievers alone."""

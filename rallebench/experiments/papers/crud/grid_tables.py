@@ -153,8 +153,11 @@ def notes_of(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str]:
             total = sum(cell.counts[kind] for cell in concerned)
             labels = listed([cell.label for cell in concerned], 6)
             yield f"Beside the base, {total} {event} in {len(concerned)} cells; they are counted here and in no mean: {labels}."
+    refused: dict[str, list[str]] = {}
     for (factor, value), why in outcomes.grid.impossible.items():
-        yield f"{factor}={value} was not asked for: {why}"
+        refused.setdefault(why, []).append(f"{factor}={value}")
+    for why, names in refused.items():
+        yield f"{listed(names, 6)} {'was' if len(names) == 1 else 'were'} not asked for: {why}"
     labels_by_reason: dict[str, list[str]] = {}
     for label, why in failures(outcomes).items():
         labels_by_reason.setdefault(why, []).append(label)

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
-from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.experiments import Experiment, ExperimentRequest, IndexRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Mean, Table
 from rallebench.experiments import EXPERIMENTS
@@ -24,13 +25,14 @@ from rallebench.experiments.papers.common import (
     register_each,
     string,
 )
-from rallebench.experiments.papers.crud import PAPER
+from rallebench.experiments.papers.crud import PAPER, READY
 from rallebench.experiments.papers.crud.cells import (
     Cell,
     perform_cell,
     plan_cell,
     wording_in,
 )
+from rallebench.experiments.papers.crud.configurations import WORDS, Config, indexes_of
 from rallebench.experiments.papers.crud.files import results_of, results_path
 from rallebench.experiments.papers.crud.records import (
     DATA_IS,
@@ -73,6 +75,8 @@ def table_of(cells: Sequence[Cell]) -> Table:
     return Table("CRUD-RAG", ("task", *COLUMNS, "answers"), tuple(rows), note=note)
 
 
+CHUNK = 128
+"""Tokens of a chunk in the paper's base."""
 SPLIT = "split_merged"
 """The file of the fifth of the records that the paper measured."""
 ENCODER = "text2vec-base-chinese"
@@ -204,8 +208,13 @@ SETTINGS = {
         "CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a dataset",
         names="dataset file folder",
     ),
+    "corpus": string(
+        "the documents: BM25 over chunks of 128 tokens of them is the retriever, unless index names one",
+        names="corpus index file folder",
+    ),
+    "form": string("the form of the documents' file, where it does not tell itself"),
     "index": string(
-        "the retriever: an index, or a combination as rrf:words,vectors", names="retriever"
+        "another retriever: an index, or a combination as rrf:words,vectors", names="retriever"
     ),
     "k": Setting(
         int, 8, 0, 1000, about="passages per question; 0 asks without any", sweep=(2, 4, 6, 8, 10)
@@ -243,28 +252,43 @@ SETTINGS = {
 
 
 def _searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
-    """(retriever, k, separator of documents) of the settings index, k and join. Raises UsageError."""
-    index, k, join = (request.settings[name] for name in ("index", "k", "join"))
+    """(retriever, k, separator of documents) of the settings index, corpus, k and join; '' for the retriever that is not built
+    yet. Raises UsageError."""
+    index, corpus, k, join = (request.settings[name] for name in ("index", "corpus", "k", "join"))
     if not k:
         return "", 0, separator(join, words=False)
-    if not index:
+    if index and corpus:
+        raise UsageError("index is a retriever already, so corpus is not needed; name one of them.")
+    if not index and not corpus:
         raise UsageError(
-            "CRUD-RAG retrieves, so it needs a retriever; k=0 asks without one.",
-            hint=Hint("set", "index=NAME"),
+            "CRUD-RAG retrieves, so it needs documents, or a retriever as index=NAME; k=0 asks without any.",
+            hint=Hint("set", "corpus=PATH"),
         )
-    return index, k, separator(join, searches_words(request.workspace, index))
+    return index, k, separator(join, not index or searches_words(request.workspace, index))
+
+
+def _over_words(request: ExperimentRequest, k: int) -> IndexRequest:
+    """BM25 over the corpus, in the paper's chunks. Raises UsageError, NotFoundError."""
+    base = Config(CHUNK, 0, "", WORDS, k, request.llm)
+    return IndexRequest("BM25 over the documents", indexes_of(request, base)[WORDS])
 
 
 def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Experiment:
     """These tasks, one cell each."""
     records = read_tasks(request.workspace.data(request.settings["data"], DATA_IS), tasks)
     wording = wording_in(request, tasks)
-    searched = _searched_by(request)
-    plans = [plan_cell(request, task, records[task.name], searched) for task in tasks]
+    index, k, between = _searched_by(request)
+    if k and not index:
+        words = _over_words(request, k)
+        # An earlier result lies in a folder named after the index.
+        unread = replace(request, settings={**request.settings, "reuse": ""})
+        for task in tasks:
+            plan_cell(unread, task, records[task.name], ("", k, between))
+        index = (yield words).name
+    plans = [plan_cell(request, task, records[task.name], (index, k, between)) for task in tasks]
     cells: list[Cell] = []
     for plan in plans:
         cells.append((yield from perform_cell(plan, plan.task.name)))
-    index, k, _ = searched
     return Report(
         {
             "dataset": ", ".join(dict.fromkeys(plan.records.name for plan in plans)),
@@ -288,6 +312,7 @@ def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Exper
     "crud",
     place="suites",
     paper=PAPER,
+    ready=READY,
     form={**SETTINGS, "tasks": TASKS_SETTING},
 )
 def crud(request: ExperimentRequest) -> Experiment:
@@ -302,5 +327,6 @@ register_each(
         for task in TASKS.values()
     },
     paper=PAPER,
+    ready=READY,
     form=SETTINGS,
 )

@@ -29,7 +29,7 @@ from rallebench.experiments.papers.common import (
     string,
     values_in,
 )
-from rallebench.experiments.papers.kilt import PAPER
+from rallebench.experiments.papers.kilt import PAPER, READY
 from rallebench.experiments.papers.kilt.sets import (
     MODES,
     SETS,
@@ -91,7 +91,13 @@ NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 
 
 @EXPERIMENTS.register(
-    "kilt", place="suites", paper=PAPER, needs_llm=False, form=SEVERAL, named_by=NAMED_BY
+    "kilt",
+    place="suites",
+    paper=PAPER,
+    ready=READY,
+    needs_llm=False,
+    form=SEVERAL,
+    named_by=NAMED_BY,
 )
 def kilt(request: ExperimentRequest) -> Experiment:
     """KILT, several sets with their macro-average, as in RaLLe's tables."""
@@ -189,6 +195,7 @@ register_each(
         for each in SETS.values()
     },
     paper=PAPER,
+    ready=READY,
     needs_llm=False,
     form=OWN,
     named_by=NAMED_BY,

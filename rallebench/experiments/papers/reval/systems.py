@@ -34,7 +34,7 @@ from rallebench.experiments.papers.common import (
     scored_run,
     string,
 )
-from rallebench.experiments.papers.reval import PAPER
+from rallebench.experiments.papers.reval import PAPER, READY
 from rallebench.experiments.papers.reval.grid import GridCell, grid, read_tasks, wording_in
 from rallebench.experiments.papers.testing import tests_between
 from rallebench.experiments.published import published_table
@@ -98,7 +98,13 @@ SETTINGS = {
 
 
 @EXPERIMENTS.register(
-    "reval", place="suites", paper=PAPER, needs_llm=False, form=SETTINGS, named_by=NAMED_BY
+    "reval",
+    place="suites",
+    paper=PAPER,
+    ready=READY,
+    needs_llm=False,
+    form=SETTINGS,
+    named_by=NAMED_BY,
 )
 def reval(request: ExperimentRequest) -> Grid:
     """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
@@ -140,6 +146,7 @@ register_each(
         for word, environment in DOMAINS.items()
     },
     paper=PAPER,
+    ready=READY,
     needs_llm=False,
     form=SETTINGS,
     named_by=NAMED_BY,

@@ -156,6 +156,7 @@ SENTENCES: Mapping[str, str] = {
     "rgb-testbed",
     place="suites",
     paper=PAPER,
+    ready="Without a download: questions of a dataset over BM25, in English and in Chinese; choose a model that writes questions.",
     needs_llm=False,
     named_by=("articles",),
     form=SETTINGS,

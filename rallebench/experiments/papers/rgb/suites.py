@@ -23,7 +23,7 @@ from rallebench.experiments.papers.common import (
     string,
     values_in,
 )
-from rallebench.experiments.papers.rgb import PAPER, tables
+from rallebench.experiments.papers.rgb import PAPER, READY, tables
 from rallebench.experiments.papers.rgb.records import RgbRecord, sets_in
 from rallebench.experiments.papers.rgb.scoring import as_scored, assess, is_right, labels_of, named
 from rallebench.experiments.papers.rgb.tables import (
@@ -184,6 +184,7 @@ LABELS = {
     "rgb-noise",
     place="suites",
     paper=PAPER,
+    ready=READY,
     sets=sets_in,
     form={
         **SETTINGS,
@@ -200,6 +201,7 @@ def noise(request: ExperimentRequest) -> Experiment:
     "rgb-integration",
     place="suites",
     paper=PAPER,
+    ready=READY,
     sets=sets_in,
     form={**SETTINGS, **LABELS, "noise": replace(NOISE, default="0,0.2,0.4")},
 )
@@ -209,7 +211,12 @@ def integration(request: ExperimentRequest) -> Experiment:
 
 
 @EXPERIMENTS.register(
-    "rgb-rejection", place="suites", paper=PAPER, sets=sets_in, form={**SETTINGS, **JUDGE}
+    "rgb-rejection",
+    place="suites",
+    paper=PAPER,
+    ready=READY,
+    sets=sets_in,
+    form={**SETTINGS, **JUDGE},
 )
 def rejection(request: ExperimentRequest) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
@@ -229,6 +236,7 @@ def rejection(request: ExperimentRequest) -> Experiment:
     "rgb-counterfactual",
     place="suites",
     paper=PAPER,
+    ready=READY,
     sets=sets_in,
     form={
         **SETTINGS,
