@@ -30,7 +30,7 @@ window.addEventListener(
     if (control && ev.key === 'Enter') return click_first('[data-primary]', panel, ev);
     if (control && ev.key === 's') return click_first('[data-save]', view, ev);
     if (ev.key === 'Escape' && !modal) return close_open(ev.target);
-    if (ev.key === 'Enter' && ev.target.dataset?.on === 'enter') {
+    if (ev.key === 'Enter' && !ev.shiftKey && !ev.isComposing && ev.target.dataset?.on === 'enter') {
       ev.preventDefault();
       return press(ev.target);
     }
@@ -53,6 +53,7 @@ window.addEventListener(
     const list = view && $$('[data-list]', view).find(visible);
     if (step && list) {
       ev.preventDefault();
+      if (!list.dataset.pick) list.focus({preventScroll: true}); // Enter opens its row
       list.step(step);
     } else if (ev.key === '?') {
       const k = $('#keys');
@@ -90,7 +91,7 @@ document.addEventListener('click', ev => {
     close_panels();
     return;
   }
-  const el = t.closest('[data-do]');
+  const el = t.closest('[data-do]:not([data-follow])');
   if (el && !el.dataset.on && !el.dataset.lazy && !('list' in el.dataset)) {
     ev.preventDefault();
     press(el);
