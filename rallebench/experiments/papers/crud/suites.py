@@ -34,6 +34,7 @@ from rallebench.experiments.papers.crud.cells import (
 )
 from rallebench.experiments.papers.crud.configurations import WORDS, Config, indexes_of
 from rallebench.experiments.papers.crud.files import results_of, results_path
+from rallebench.experiments.papers.crud.formulas import by_both
 from rallebench.experiments.papers.crud.records import (
     DATA_IS,
     TASKS,
@@ -303,7 +304,7 @@ def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Exper
         },
         notes_of(cells),
         {results_path(request, cell.plan.task, index, k): results_of(cell) for cell in cells},
-        tables=(table_of(cells),),
+        tables=(table_of(cells), *by_both(cells)),
         figures=(plot_of(cells),),
     )
 
