@@ -202,6 +202,17 @@ def test_the_papers_row_stands_only_beside_the_records_that_it_measured(
     assert own["settings"] == {"task": "question answering 1-document", "llm": "reads"}
 
 
+def test_a_file_that_only_is_called_as_the_papers_has_no_printed_row_beside_it(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    """A set that the builder made is called split_merged, too."""
+    data = f"data={workspace / 'crud-data' / 'split_merged.json'}"
+    report = rallebench.report("crud-summary", data, "index=news", llm="reads", run="own")
+    (table,) = report["tables"]
+    assert len(table["rows"]) == 1
+    assert "ours has 2 records, the paper's about a fifth of 10,728" in table["note"]
+
+
 def test_cruds_own_file_is_written_and_its_valid_rows_are_used_again(
     rallebench: CommandLine,
 ) -> None:
