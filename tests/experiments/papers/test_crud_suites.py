@@ -315,7 +315,7 @@ def test_published_questions_are_taken_instead_and_empty_ones_only_in_the_origin
 
 
 def test_several_tasks_are_a_table_and_records_that_are_left_out_are_named(
-    rallebench: CommandLine,
+    rallebench: CommandLine, like_the_papers: None
 ) -> None:
     report = suite(rallebench, "crud", "tasks=event_summary,continuing_writing,hallu_modified")
     labels = ["summary", "continuation", "hallucination"]
