@@ -61,6 +61,14 @@ def notes(reports: Reports, metric: str, across: str) -> list[str]:
     return sentences
 
 
+def is_replayed(report: Mapping[str, Any]) -> bool:
+    """Whether the cache gave answers of a run: their times were measured by another run, under another load."""
+    cost = report.get("cost") or {}
+    total, own = cost.get("total") or {}, cost.get("asked") or {}
+    key = "model_calls" if total.get("model_calls") else "retrievals"
+    return (own.get(key) or 0) < (total.get(key) or 0)
+
+
 def costs(report: Mapping[str, Any]) -> dict[str, float | None]:
     """The mean cost of a question when it was really asked, not what the cache saved; None where unknown."""
     mean = {name: value["value"] for name, value in report.get("metrics", {}).items()}

@@ -11,6 +11,7 @@ from rallebench.core.numbers import mean_of
 from rallebench.core.tables import Table
 from rallebench.gui.html import e, heading, note, rows
 from rallebench.render.numbers import text
+from rallebench.services.variants import FEW
 
 
 def figure(words: str, unit: str = "", more: str = "") -> str:
@@ -91,7 +92,7 @@ def gap(difference: Any, unit: str = "fraction") -> str:
     if stats is None or stats["value"] is None:
         return "–"
     ends = ""
-    if unit == "fraction" and half_width(stats) is not None:
+    if unit == "fraction" and None not in (stats["low"], stats["high"]):
         ends = " to ".join(points(stats[end]).removesuffix(" points") for end in ("low", "high"))
     return figure(gap_words(stats["value"], unit), more=ends)
 
@@ -105,8 +106,8 @@ def gap_words(difference: float, unit: str) -> str:
 
 
 def half_width(mean: Mapping[str, Any]) -> float | None:
-    """Half of the 95 % interval of a mean; None where it has none."""
-    if mean["low"] is None or mean["high"] is None:
+    """Half of the 95 % interval of a mean; None where it has none, and over FEW questions, where it misleads."""
+    if mean["low"] is None or mean["high"] is None or mean["n"] < FEW:
         return None
     return float(mean["high"] - mean["low"]) / 2
 
@@ -122,11 +123,12 @@ def points(delta: float) -> str:
 
 
 def interval_bar(mean: Any) -> str:
-    """A mean and its interval on a scale from 0 to 100 %."""
+    """A mean and its interval, as far as it has one, on a scale from 0 to 100 %."""
     stats = mean_of(mean)
     if stats is None or (value := stats["value"]) is None:
         return ""
-    ends = (value if stats[end] is None else stats[end] for end in ("low", "high"))
+    has_ends = half_width(stats) is not None
+    ends = (stats[end] if has_ends else value for end in ("low", "high"))
     low, high, at = (min(100.0, max(0.0, 100 * x)) for x in (*ends, value))
     return f'<span class="ci" aria-hidden="true"><b style="left:{low:.1f}%;width:{high - low:.1f}%"></b><i style="left:{at:.1f}%"></i></span>'
 

@@ -20,6 +20,7 @@ from rallebench.metrics import metric
 from rallebench.services.designs import base_chain, paper_name
 from rallebench.services.experiments import suite_name
 from rallebench.services.library import listed
+from rallebench.services.variants import FEW
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -34,9 +35,10 @@ ALMOST = 0.99
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRow:
-    """An experiment in a line. ``winner``: the label of its best run, "" where none is; ``mean``: as JSON; ``share``: whether
-    that is a share; ``beside``: what the winner is compared with, in words; ``sure``: whether the difference is more than
-    chance, None where none was tested. ``ended``: whether its report is written; ``automatic``: whether the program chose its name."""
+    """An experiment in a line. ``winner``: the label of its best run, "" where none is; ``open``: why that has not won, "" where
+    it has; ``mean``: as JSON; ``share``: whether that is a share; ``beside``: what the winner is compared with, in words;
+    ``sure``: whether the difference is more than chance, None where none was tested. ``ended``: whether its report is written;
+    ``automatic``: whether the program chose its name."""
 
     name: str
     kind: str
@@ -46,6 +48,7 @@ class ExperimentRow:
     changed: float
     automatic: bool = False
     winner: str = ""
+    open: str = ""
     mean: Mapping[str, Any] | None = None
     share: bool = True
     metric: str = ""
@@ -173,6 +176,37 @@ def is_share(name: str) -> bool:
 # winners
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a ranking has a winner. ``equal``: variants with the score of the first, itself among them; ``alike``: others to
+    which no difference is shown; ``few``: whether the questions or their articles are too few to show one."""
+
+    equal: list[str]
+    alike: list[str]
+    few: bool
+
+    @property
+    def open(self) -> str:
+        """Why nobody wins, in a few words; "" where the first does."""
+        if len(self.equal) > 1:
+            return f"{len(self.equal)} are equal"
+        return f"{self.equal[0]} leads" if self.alike else ""
+
+
+def standing(rows: Sequence[Mapping[str, Any]], name: str) -> Standing:
+    """What the variants of a ranking, best first, show of its first one by a metric."""
+    first = rows[0]["metrics"][name]
+    equal, alike, few = [], [], first["n"] < FEW
+    for row in rows:
+        label, p = plain_label(row["variant"]), row["p_corrected"]
+        if round(row["metrics"][name]["value"] - first["value"], 9) == 0:
+            equal.append(label)
+        elif p is None or p >= LEVEL:
+            alike.append(label)
+            few = few or p is None
+    return Standing(equal, alike, few)
+
+
 def _of_variants(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
     report = stored.report or {}
     rows, name = report["variants"], report["metric"]
@@ -191,6 +225,7 @@ def _of_variants(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow
     return replace(
         line,
         winner=plain_label(rows[0]["variant"]),
+        open=standing(rows, name).open,
         mean=rows[0]["metrics"].get(name),
         metric=label_of(name),
         share=is_share(name),

@@ -17,7 +17,6 @@ from rallebench.core.errors import UsageError
 from rallebench.core.files import write_text
 from rallebench.core.tables import Column, Figure, Mean, Table
 from rallebench.engine.experiment_store import REPORT, StoredExperiment
-from rallebench.engine.statistics import LEVEL
 from rallebench.experiments.papers.rgb.tables import CATEGORIES
 from rallebench.experiments.sweeps.results import opened
 from rallebench.experiments.tradeoff import Point
@@ -27,6 +26,7 @@ from rallebench.services.experiment_groups import (
     is_share,
     label_of,
     plain_label,
+    standing,
 )
 
 if TYPE_CHECKING:
@@ -71,31 +71,35 @@ def ranking(workbench: Workbench, stored: StoredExperiment, by: str = "") -> Ran
     return Ranking(document, names, reports)
 
 
-def verdict(value: Ranking) -> str:
-    """Who wins, in one sentence that claims no more than the numbers show."""
+def replayed(value: Ranking) -> set[str]:
+    """The runs of a ranking whose answers came from the cache, so that their times say nothing beside the others."""
+    return {run for run, report in value.reports.items() if deployment.is_replayed(report)}
+
+
+def verdict(value: Ranking) -> tuple[str, str]:
+    """Who wins, and the reason: sentences that claim no more than the numbers show."""
     rows, name = value.document["variants"], value.document["metric"]
     if not name or len(rows) < 2:
-        return str(value.document["verdict"])
-    first, label = rows[0]["metrics"][name], label_of(name)
+        return "No winner.", str(value.document["verdict"])
+    first, place = rows[0]["metrics"][name], standing(rows, name)
     score = f"{100 * first['value']:.1f} %" if is_share(name) else f"{first['value']:.4g}"
-    best = f"Best: {plain_label(rows[0]['variant'])}, {label} {score} on {first['n']:,} questions."
-    equal = [r for r in rows[1:] if r["metrics"][name]["value"] == first["value"]]
-    if equal:
-        best = (
-            f"{1 + len(equal)} are equal: {label} {score} on {first['n']:,} questions; "
-            f"the cheapest is {plain_label(rows[0]['variant'])}."
-        )
-    others = [r for r in rows[1:] if r not in equal]
-    if not others:
-        return best
-    if any(r["p_corrected"] is None for r in others):
-        return f"{best} The questions are too few to show a difference."
-    alike = [plain_label(r["variant"]) for r in others if r["p_corrected"] >= LEVEL]
-    count = f"corrected for {len(rows) - 1} comparisons" if len(rows) > 2 else "p < .05"
-    if not alike:
-        return f"{best} {'They are' if equal else 'It is'} better than {'every other variant' if len(rows) > 2 else plain_label(others[0]['variant'])} ({count})."
-    names = ", ".join(alike[:4]) + (f" and {len(alike) - 4} more" if len(alike) > 4 else "")
-    return f"{best} No difference is shown to {names}."
+    reason = [f"{label_of(name)} {score} on {first['n']:,} questions."]
+    if len(place.equal) > 1:
+        reason.append(f"The cheapest is {place.equal[0]}.")
+    others = len(rows) - len(place.equal)
+    if place.few and (place.alike or not others):
+        count = "1 question is" if first["n"] == 1 else f"{first['n']:,} questions are"
+        reason.append(f"{count} too few to show a difference.")
+    elif place.alike:
+        names = ", ".join(place.alike[:4])
+        more = f" and {len(place.alike) - 4} more" if len(place.alike) > 4 else ""
+        reason.append(f"No difference is shown to {names}{more}.")
+    elif others:
+        better = "the other variant" if others == 1 else f"each of the {others} others"
+        count = f", corrected for {len(rows) - 1} comparisons" if len(rows) > 2 else ""
+        reason.append(f"Better than {better} (p < .05{count}).")
+    head = f"No winner: {place.open}." if place.open else f"{place.equal[0]} wins."
+    return head, " ".join(reason)
 
 
 def ranking_table(value: Ranking) -> Table:
@@ -134,8 +138,13 @@ def figures(value: Ranking) -> list[Figure]:
     measured = [
         (plain_label(row["variant"]), value.reports[row["run"]]) for row in document["variants"]
     ]
+    stale = replayed(value)
+    timed = [
+        row for row, variant in zip(measured, document["variants"]) if variant["run"] not in stale
+    ]
     for across, label in [*deployment.COST_AXES.items()][:2]:
-        points = deployment.points(measured, name, across)
+        of = timed if across == "seconds_per_question" else measured
+        points = deployment.points(of, name, across)
         if len(points) > 1:
             ranks = {run: str(i) for i, (run, _) in enumerate(measured, 1)}
             short = len(points) > MOST_NAMED

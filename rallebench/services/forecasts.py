@@ -40,7 +40,7 @@ RANKED = ("sweep", "batch", "baselines")
 class Forecast:
     """``left``: questions that no run of this name has answered. ``generations``, ``retrievals``: (low, high), None for an open
     end. ``seconds``: (expected, low, high) or None; ``usd``: None where a price is not set, 0.0 for local models; ``basis``:
-    where both come from. ``cached``: model calls that the reply cache answers, None where that is not known."""
+    where both come from. ``cached``: those generations that the reply cache answers, None where that is not known."""
 
     plan: Plan
     runs: int
@@ -65,6 +65,13 @@ def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
     notes = [*(done.notes if done else planned_runs.notes)]
     if request.kind == "sweep":
         notes += remarks(variants_of(request.settings))
+    generations = _sum(planned_runs, "generations")
+    cached = _cached(workbench, request) if request.kind == "sweep" else None
+    if cached is not None and generations[1] is not None:
+        cached = min(cached, generations[1])
+    if cached and seconds and not done:
+        rest = 1 - cached / (generations[1] or cached)
+        seconds, usd = (rest * seconds[0], None, None), None if usd is None else rest * usd
     if usd is None and _local(workbench, {llm for run in planned_runs.runs for llm in run.llms}):
         usd = 0.0
     questions = max((run.questions for run in planned_runs.runs), default=0)
@@ -73,12 +80,12 @@ def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
         len(planned_runs.runs) or len(planned_runs.measurements),
         sum(run.questions for run in planned_runs.runs),
         sum(run.left for run in planned_runs.runs),
-        _sum(planned_runs, "generations"),
+        generations,
         _sum(planned_runs, "retrievals"),
         seconds,
         usd,
         basis,
-        _cached(workbench, request) if request.kind == "sweep" else None,
+        cached,
         smallest_difference(questions) if len(planned_runs.runs) > 1 else None,
         len(planned_runs.builds),
         tuple(dict.fromkeys(notes)),
@@ -136,10 +143,10 @@ def _remembered(workbench: Workbench, planned: Plan) -> tuple[Any, float | None,
 
 
 def _spent(folder: Any) -> dict[str, Any] | None:
-    """Models, indexes, and seconds and dollars a question, of a run that really asked."""
+    """Models, indexes, and seconds and dollars a question, of a run that really asked: what the cache gave does not count."""
     try:
         stored, report = folder.spec(), folder.report()
-        total = ((report or {}).get("cost") or {}).get("total") or {}
+        total = ((report or {}).get("cost") or {}).get("asked") or {}
         if not total.get("questions") or total.get("seconds") is None:
             return None
         chain = stored["spec"]["settings"].get("chain") or {}

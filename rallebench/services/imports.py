@@ -63,6 +63,10 @@ class Preview:
     ended: bool
 
 
+MOST_COUNTED = 10_000
+"""Files and folders that are counted; what holds more is called by its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Looked:
     """What ``source`` is, and how it begins. ``corpus`` and ``dataset``: None for what it is not."""
@@ -71,6 +75,14 @@ class Looked:
     kind: ImportKind
     corpus: Preview | None
     dataset: Preview | None
+
+    @property
+    def title(self) -> str:
+        """What it is called: its name, or how many files it has where the name may be that of the first alone."""
+        if self.source.is_file():
+            return self.source.name
+        count = sum(path.is_file() for path in islice(self.source.rglob("*"), MOST_COUNTED))
+        return self.source.name if count in (1, MOST_COUNTED) else f"{count:,} files"
 
     @property
     def name(self) -> str:

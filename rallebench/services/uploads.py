@@ -37,13 +37,13 @@ def is_archive(path: Path) -> bool:
 
 
 def lay_out(workspace: Workspace, files: Sequence[tuple[Path, str]]) -> Path:
-    """Uploaded files, each with its name or relative path, in a folder of their own.
+    """Uploaded files, each with its name or relative path, in a folder of their own, named after the first.
 
     Returns the file if there is one, else the folder that holds all. Raises UsageError, DiskError.
     """
     if not files:
         raise UsageError("No file was sent; drop some, or type a path.")
-    folder = _new_folder(workspace)
+    folder = _new_folder(workspace, files[0][1] or files[0][0].name)
     try:
         for path, name in files:
             target = folder / _relative(name or path.name)
@@ -60,19 +60,19 @@ def lay_out(workspace: Workspace, files: Sequence[tuple[Path, str]]) -> Path:
 
 
 def unpacked(workspace: Workspace, source: Path) -> Path:
-    """``source`` itself, or what an archive holds: its only file, or the folder of its files.
+    """``source`` itself, or what an archive holds: its only file, or the folder of its files, named after the archive.
 
     Members that lead out of the folder, links and hidden files are left out. Raises BadFileError for a damaged archive and
     for one that unpacks to far more than text does, DiskError.
     """
     if not source.is_file() or not is_archive(source):
         return source
-    folder = _new_folder(workspace)
+    folder = _new_folder(workspace, source.name)
     try:
         _unpack(source, folder)
         return _only(folder)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder.parent, ignore_errors=True)
         raise
 
 
@@ -108,14 +108,15 @@ def forget(workspace: Workspace, source: Path) -> None:
         shutil.rmtree(folder / source.relative_to(folder).parts[0], ignore_errors=True)
 
 
-def _new_folder(workspace: Workspace) -> Path:
+def _new_folder(workspace: Workspace, name: str) -> Path:
+    """An empty folder, which has the name of a file without its endings."""
     parent = workspace.cache / FOLDER
     parent.mkdir(parents=True, exist_ok=True)
     for old in parent.iterdir():
         if old.stat().st_mtime < time.time() - AGE:
             shutil.rmtree(old, ignore_errors=True)
-    folder = parent / uuid.uuid4().hex[:12]
-    folder.mkdir()
+    folder = parent / uuid.uuid4().hex[:12] / (_relative(name).name.split(".")[0] or "files")
+    folder.mkdir(parents=True)
     return folder
 
 

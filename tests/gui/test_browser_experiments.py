@@ -20,7 +20,8 @@ def place(page: Any) -> Any:
 
 
 def test_a_sweep_is_chosen_planned_run_and_its_winner_used_in_build(place: Any) -> None:
-    place.select_option("select[name=limit]", "10")
+    place.fill("input[name=limit]", "10")
+    place.keyboard.press("Tab")
     says(place, "#x-plan", "30\nquestions")
     place.uncheck("[name='v:k'][value='10']")
     says(place, "#x-plan", "20\nquestions")
@@ -33,16 +34,16 @@ def test_a_sweep_is_chosen_planned_run_and_its_winner_used_in_build(place: Any) 
     says(place, "#x-done", "Sweep of k")
     says(place, "#x-done", "%")
     place.click("#x-done a.nm")
-    says(place, "#v-experiments-one .say", "EM")
+    says(place, "#v-experiments-one .judge", "EM")
     place.select_option("select[name=by]", "f1")
-    says(place, "#v-experiments-one .say", "F1")
+    says(place, "#v-experiments-one .judge", "F1")
     assert "by=f1" in place.url
     place.reload()
-    says(place, "#v-experiments-one .say", "F1")
+    says(place, "#v-experiments-one .judge", "F1")
     place.go_back()
     expect(place.locator("#x-done")).to_be_visible()
     place.go_forward()
-    place.click("text=Use the winner in Build")
+    place.click("a.button:has-text('in Build')")
     place.wait_for_selector("#v-build-one .verdict", timeout=PATIENCE)
     says(place, "#chain", "starter")
 

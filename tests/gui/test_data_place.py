@@ -186,6 +186,19 @@ def test_an_uploaded_archive_is_unpacked_and_recognised(page: Page, tmp_path: Pa
     assert "again" in page.workbench.workspace.dataset_paths()
 
 
+def test_dropped_files_are_counted_and_their_corpus_has_the_name_of_the_first(
+    page: Page, tmp_path: Path
+) -> None:
+    for name in ("rivers.txt", "lakes.txt", "seas.txt"):
+        (tmp_path / name).write_text(f"About {name[:-4]} and where they are.")
+    names = ("rivers.txt", "lakes.txt", "seas.txt")
+    body = preview(page, files=[{"path": str(tmp_path / n), "name": n} for n in names])
+    assert "3 files are a corpus" in texts(body) and 'name="name" value="rivers"' in body
+    page.call("import.start", {"kind": "corpus", "name": "water", "indexes": []})
+    assert ended(page, "import", "water").error is None
+    assert "rivers, folder" in texts(page.open("data/list")["#v-data-list"])
+
+
 def test_chunks_follow_the_form_and_bad_rows_are_shown(page: Page, tmp_path: Path) -> None:
     long = "\t".join(["d1", "A river flows to the sea. " * 100, "River"])
     (tmp_path / "long.tsv").write_text(f"{long}\nbad row\n")

@@ -137,7 +137,7 @@ def test_the_sets_of_the_chosen_folder_are_offered(page: Page, tmp_path: Path) -
 def test_the_plan_names_runs_questions_calls_and_price_before_anything_starts(page: Page) -> None:
     plan = sweep(page)
     assert "2 variants 16 questions" in plan and "none local model" in plan
-    assert "16 calls to models, 16 searches" in plan and "Run 2 variants" in plan
+    assert "16 calls to models and 16 searches" in plan and "Run 2 variants" in plan
     assert not page.workbench.runs.list() and not page.workbench.jobs.list()
 
 
@@ -255,7 +255,7 @@ def test_an_estimate_asks_three_questions_of_each_run_and_the_plan_has_what_they
     plan = texts(page.call("experiments.show_plan", {"name": "ks"})["#x-plan"])
     assert "from 6 questions asked" in plan and "Estimate again" in plan
     assert not page.workbench.runs.list()
-    assert "3 answers are in the cache" in plan or "6 answers are in the cache" in plan
+    assert re.search("16 calls to models, [36] of them from the cache, and 16 searches", plan)
 
 
 def test_an_estimate_that_failed_says_why(page: Page) -> None:
@@ -265,6 +265,23 @@ def test_an_estimate_that_failed_says_why(page: Page) -> None:
     page.call("experiments.estimate", failing)
     ended(page)
     assert "could not be probed" in page.call("experiments.show_plan", {"name": "ks"})["#x-plan"]
+
+
+def test_a_plan_of_cached_answers_takes_no_time(page: Page) -> None:
+    ran(page)
+    plan = sweep(page, name="again")
+    assert "a few s from the cache" in plan
+    assert "16 calls to models, all from the cache, and 16 searches" in plan
+
+
+def test_times_from_the_cache_are_marked_and_no_chart_compares_them(page: Page) -> None:
+    ran(page)
+    one = page.open("experiments/one?id=ks")["#v-experiments-one"]
+    assert "Quality against seconds" in one and "from the cache" not in one
+    ran(page, name="again")
+    one = page.open("experiments/one?id=again")["#v-experiments-one"]
+    assert one.count("<small>from the cache</small>") == 2 and "are not compared" in one
+    assert "Quality against seconds" not in one and "Quality against tokens" in one
 
 
 @pytest.mark.slow
@@ -280,7 +297,11 @@ def test_times_come_from_earlier_runs_of_the_same_models(page: Page) -> None:
 def test_a_sweep_runs_as_a_job_and_becomes_a_line_with_its_winner(page: Page) -> None:
     done = ran(page)
     assert "ks Sweep of k · 2 variants · tiny-qa" in done
-    assert "k 1" in done and "12.5 %" in done and "no difference" in done
+    assert "No winner 2 are equal" in done and "12.5 %" in done and "no difference" in done
+    assert "±" not in done, "8 questions are too few for an interval"
+    one = page.open("experiments/one?id=ks")["#v-experiments-one"]
+    assert "<h2>No winner: 2 are equal.</h2>" in one and "8 questions are too few" in one
+    assert "Use the winner" not in one and "Use k 1 in Build" in one and "±" not in one
 
 
 def test_all_runs_count_into_one_progress(page: Page) -> None:
@@ -337,7 +358,7 @@ def test_the_ranking_has_paired_differences_intervals_and_holms_p(page: Page) ->
     page.call("experiments.run", {**SWEEP, "v:llm": ["titan", "echo"]})
     ended(page)
     one = page.open("experiments/one?id=ks")["#v-experiments-one"]
-    assert "To the best" in one and "p, corrected" in one and "Holm" in one
+    assert "To the first" in one and "p, corrected" in one and "Holm" in one
     assert "#/runs/compare?a=" in one and "#/build/one?run=ks%20" in one
     assert "EM over k" in one and "<svg" in one
     by = page.open("experiments/one?id=ks&by=f1")["#v-experiments-one"]
@@ -536,7 +557,7 @@ def test_a_folder_of_chains_is_run_and_ranked(page: Page) -> None:
     page.call("experiments.run", fields)
     ended(page)
     one = texts(page.open("experiments/one?id=both")["#v-experiments-one"])
-    assert "Best: title" in one and "read" in one
+    assert "No winner: title leads." in one and "read" in one
 
 
 @pytest.mark.slow

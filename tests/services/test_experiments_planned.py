@@ -181,8 +181,10 @@ def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbenc
     again = forecasts.forecast(bench, request)
     assert (again.questions, again.left) == (8, 0)
     other = forecasts.forecast(bench, sweep(bench, {"k": ["1", "2"]}, name="other"))
-    assert other.basis == "from earlier runs" and other.seconds and other.seconds[0] > 0
     assert other.cached == 8, "four questions of each variant are in the cache"
+    assert other.basis == "from earlier runs" and other.seconds and other.seconds[0] > 0
+    same = forecasts.forecast(bench, sweep(bench, {"k": ["1", "2"]}, name="same", limit=4))
+    assert same.cached == 8 and same.seconds is not None and same.seconds[0] == 0
 
 
 def test_the_first_questions_of_a_large_run_stand_for_the_others_in_its_plan(
@@ -228,9 +230,38 @@ def test_a_ranking_can_be_decided_by_another_metric(bench: Workbench) -> None:
     stored = bench.experiments.store.open("s")
     value = experiment_results.ranking(bench, stored, "f1")
     assert value.document["metric"] == "f1" and "em" in value.metrics
-    assert "2 are equal: F1" in experiment_results.verdict(value)
+    head, reason = experiment_results.verdict(value)
+    assert head == "No winner: 2 are equal." and reason.startswith("F1 ")
+    assert "The cheapest is k 1." in reason and reason.endswith("too few to show a difference.")
     kinds = [figure.kind for figure in experiment_results.figures(value)]
     assert kinds[0] == "line" and set(kinds[1:]) <= {"bubble"}
+
+
+@pytest.mark.parametrize(
+    ("n", "others", "head", "reason"),
+    [
+        (222, [(0.4, 0.01), (0.3, 0.001)], "k 0 wins.", "Better than each of the 2 others (p <"),
+        (222, [(0.4, 0.01)], "k 0 wins.", "Better than the other variant (p < .05)."),
+        (222, [(0.4, 0.2), (0.3, 0.01)], "No winner: k 0 leads.", "No difference is shown to k 1."),
+        (222, [(0.5, 1.0), (0.3, 0.01)], "No winner: 2 are equal.", "The cheapest is k 0. Better"),
+        (222, [(0.5, 1.0)], "No winner: 2 are equal.", "questions. The cheapest is k 0."),
+        (40, [(0.4, None)], "No winner: k 0 leads.", "40 questions are too few"),
+        (10, [(0.4, 0.2)], "No winner: k 0 leads.", "10 questions are too few"),
+        (20, [(0.1, 0.01)], "k 0 wins.", "EM 50.0 % on 20 questions. Better than the other"),
+    ],
+)
+def test_a_variant_wins_only_where_it_is_shown_to_be_better_than_every_other(
+    n: int, others: list[Any], head: str, reason: str
+) -> None:
+    rows = [
+        {"variant": f"k={i}", "run": f"r{i}", "metrics": {"em": {"value": v, "n": n}}}
+        | {"p_corrected": p}
+        for i, (v, p) in enumerate([(0.5, None), *others])
+    ]
+    value = experiment_results.Ranking({"variants": rows, "metric": "em"})
+    told = experiment_results.verdict(value)
+    assert told[0] == head and reason in told[1]
+    assert experiment_groups.standing(rows, "em").open == head[11:-1] * head.startswith("No")
 
 
 def test_progress_is_one_over_all_runs_and_says_little_where_there_is_much(

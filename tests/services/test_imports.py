@@ -72,6 +72,8 @@ def test_an_upload_keeps_names_and_folders_and_a_single_file_is_itself(
     many = [(docs / "titan.md", "docs/titan.md"), (docs / "sub" / "long.txt", "docs/sub/long.txt")]
     folder = uploads.lay_out(bench.workspace, many)
     assert folder.name == "docs" and (folder / "sub" / "long.txt").is_file()
+    loose = [(docs / "titan.md", "titan.v2.md"), (docs / "sub" / "long.txt", "long.txt")]
+    assert uploads.lay_out(bench.workspace, loose).name == "titan"
     single = uploads.lay_out(bench.workspace, [(docs / "titan.md", "../../titan.md")])
     assert single.name == "titan.md" and bench.workspace.cache in single.parents
     uploads.forget(bench.workspace, single)
@@ -100,6 +102,8 @@ def test_an_archive_is_unpacked_without_hidden_files_and_ways_out(
     files = sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
     assert folder.name == "in" and files == ["a.txt"]
     assert not [*tmp_path.rglob("out.txt")]
+    zipped(tmp_path / "two moons.zip", {"a.txt": "A", "b.txt": "B"})
+    assert uploads.unpacked(bench.workspace, tmp_path / "two moons.zip").name == "two moons"
 
 
 def test_a_damaged_archive_and_one_that_unpacks_to_far_too_much_leave_nothing(

@@ -16,6 +16,7 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e, warning
 from rallebench.gui.jobs import stop_button
 from rallebench.gui.places import _published, _runs_list
+from rallebench.gui.places._runs_compare import judgement
 from rallebench.gui.wording import on_page
 from rallebench.render import experiments, report
 from rallebench.render.numbers import text
@@ -69,8 +70,11 @@ def _buttons(page: Page, stored: StoredExperiment) -> str:
         return html.button("Continue", "experiments.resume", kind="primary", id=name)
     use = ""
     if variants := stored.report.get("variants"):
-        build = html.address("build/one", run=variants[0]["run"])
-        use = html.link("Use the winner in Build", build, "button primary")
+        build, kind = html.address("build/one", run=variants[0]["run"]), "button"
+        label = f"Use {plain_label(variants[0]['variant'])} in Build"
+        if len(variants) > 1 and not experiment_groups.group(page.workbench, name).open:
+            label, kind = "Use the winner in Build", "button primary"
+        use = html.link(label, build, kind)
     do = "experiments.export"
     saves = [html.button(f"Save as {x}", do, id=name, suffix=y) for x, y in EXPORTS]
     saves.append(html.button("Send to MLflow", "experiments.to_mlflow", id=name))
@@ -117,7 +121,7 @@ def _ranked(page: Page, event: Event, stored: StoredExperiment) -> str:
         options = [(name, experiment_groups.label_of(name)) for name in value.metrics]
         chooser = go_select("Decided by", "by", options, document["metric"] or "")
     return (
-        f"{say(experiment_results.verdict(value))}{warned}{warnings_of(document['failed'])}{chooser}{ranking(value)}"
+        f"{judgement(*map(e, experiment_results.verdict(value)))}{warned}{warnings_of(document['failed'])}{chooser}{ranking(value)}"
         f"{_published.plots(experiment_results.figures(value))}{_all_metrics(value)}"
     )
 
@@ -126,10 +130,11 @@ def ranking(value: Ranking) -> str:
     """The variants, best first, each with its paired difference to the best and Holm's p."""
     variants, lines = value.document["variants"], []
     name = value.document["metric"] or next(iter(value.metrics), "")
-    share = experiment_groups.is_share(name)
+    share, replayed = experiment_groups.is_share(name), experiment_results.replayed(value)
     for i, row in enumerate(variants):
         run, mean = row["run"], row["metrics"].get(name)
         seconds = (value.reports[run].get("metrics", {}).get("seconds") or {}).get("value")
+        took = e(figures.duration(seconds)) + "<small>from the cache</small>" * (run in replayed)
         delta = {"value": row["difference"], "low": row["low"], "high": row["high"], "n": 0}
         gap = figures.gap(delta) if share else text(row["difference"], "delta")
         compare = html.link("compare", _runs_list.pair_address(variants[0]["run"], run))
@@ -139,18 +144,24 @@ def ranking(value: Ranking) -> str:
                 html.link(plain_label(row["variant"]), _runs_list.address(run), "nm"),
                 figures.percent(mean, share=share) if mean else "–",
                 figures.interval_bar(mean) if mean and share else "",
-                gap if i else "best",
+                gap if i else "–",
                 text(row["p_corrected"], "p") if i else "",
-                "–" if seconds is None else f"{seconds:.2f}",
+                took,
                 f"{mean['n']:,}" if mean else "–",
                 compare if i else html.link("use in Build", html.address("build/one", run=run)),
             ]
         )
     label = experiment_groups.label_of(name)
-    deltas = (">To the best", ">p, corrected", ">s a question", ">Questions", "")
+    deltas = (">To the first", ">p, corrected", ">Time a question", ">Questions", "")
     table = html.rows(("", "Variant", f">{label}", "", *deltas), lines)
-    note = "Differences are paired, question by question; p is corrected by Holm, the intervals hold together at 95 % (Bonferroni)."
-    return f'<div class="wide">{table}</div>{html.note(note if len(lines) > 2 else "")}'
+    note = "Differences are paired, question by question."
+    if len(lines) > 2:
+        note += " p is corrected by Holm."
+    if len(lines) > 2 and any(row["low"] is not None for row in variants):
+        note += " The intervals hold together at 95 % (Bonferroni)."
+    if replayed:
+        note += " Times from the cache were measured by another run, perhaps under another load, and are not compared."
+    return f'<div class="wide">{table}</div>{html.note(note)}'
 
 
 def _all_metrics(value: Ranking) -> str:
@@ -328,7 +339,11 @@ def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Fig
     results, document = experiment_results, stored.report or {}
     if stored.kind in ("sweep", "batch"):
         value = results.ranking(page.workbench, stored)
-        return [results.ranking_table(value)], results.figures(value), results.verdict(value)
+        return (
+            [results.ranking_table(value)],
+            results.figures(value),
+            " ".join(results.verdict(value)),
+        )
     if stored.kind == "tradeoff":
         points = page.workbench.experiments.open_tradeoff(stored.name).points
         figure = results.tradeoff_figure(points, "single_ms", "recall")

@@ -68,7 +68,9 @@ def _big(value: Forecast, noun: str) -> str:
     duration, about = "–", "time not known yet"
     if value.questions and not value.left:
         duration, about = "0 s", "all answered"
-    if value.seconds is not None:
+    elif value.cached and value.cached == value.generations[1]:
+        duration, about = "a few s", "from the cache"
+    elif value.seconds is not None:
         expected, low, high = value.seconds
         duration = f"{expected / 60:.0f} min" if expected >= 90 else f"{max(expected, 0):.0f} s"
         half = (high - low) / 2 if low is not None and high is not None else 0.0
@@ -97,12 +99,12 @@ def facts(value: Forecast) -> list[str]:
         lines.append("Every question is answered already, so this costs nothing.")
     if value.generations[0] or value.generations[1]:
         (low, high), (least, most) = value.generations, value.retrievals
-        calls = f"{span({'low': low, 'high': high})} call{'s' * ((high or low) != 1)}"
+        calls = f"{span({'low': low, 'high': high})} call{'s' * ((high or low) != 1)} to models"
+        if value.cached:
+            known = "all" if value.cached == high else f"{value.cached:,} of them"
+            calls += f", {known} from the cache,"
         searches = f"{span({'low': least, 'high': most})} search{'es' * ((most or least) != 1)}"
-        lines.append(f"{calls} to models, {searches}.")
-    if value.cached:
-        verbs = "is in the cache and costs" if value.cached == 1 else "are in the cache and cost"
-        lines.append(f"{plural(value.cached, 'answer')} {verbs} nothing.")
+        lines.append(f"{calls} and {searches}.")
     if value.smallest and value.smallest < 1:
         each = max(run.questions for run in value.plan.runs)
         shown = f"{each:,} questions show a difference of about {100 * value.smallest:.1f} points or more"

@@ -157,7 +157,8 @@ def output(
     sent = system + _part("", marked(prompt_of(step.request), gold.answers))
     counted = tokens_of([step])
     gist_of = f"{counted[0]:,} tokens" if counted else ""
-    reply = _part("", answer_of(step.reply.text)) + html.note(step.reply.note)
+    thinking = _part("Thinking", e(step.reply.thinking)) if step.reply.thinking else ""
+    reply = thinking + _part("", answer_of(step.reply.text)) + html.note(step.reply.note)
     ended = step.reply.finish_reason
     whole = "whole" if ended in ("stop", "") else f"ended: {ended}"
     prompt = html.fold("Prompt as sent", sent, gist=gist_of, opened=True)

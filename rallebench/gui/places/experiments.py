@@ -233,7 +233,7 @@ def done(page: Page) -> str:
         return html.empty(
             "Nothing yet. Choose what to vary above and press Run: the result is a line here."
         )
-    heads = ("Experiment", "Winner", ">Result", "", "Beside", "When")
+    heads = ("Experiment", "Winner", ">Result", "", "Compared with", "When")
     lines = [_line(page, group) for group in listed]
     addresses = [address(group.name) for group in listed]
     return html.rows(heads, lines, kind="x-done", addresses=addresses)
@@ -251,7 +251,8 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
             label = f"<small>{e(experiment_groups.label_of(group.metric))}</small>"
             mean = figures.percent(group.mean, share=group.share) + label
             bar = figures.interval_bar(group.mean) if group.share else ""
-        return [name, e(group.winner), mean, bar, beside(group), when]
+        winner = f"No winner<small>{e(group.open)}</small>" if group.open else e(group.winner)
+        return [name, winner, mean, bar, beside(group), when]
     job = experiment_jobs.newest(page.workbench, group.name)
     if job is not None and not job.done:
         return [name, html.state("running"), "", "", "", when]
@@ -262,12 +263,12 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
 
 
 def beside(group: ExperimentRow) -> str:
-    """What the winner is compared with."""
+    """What the best run is compared with, and the difference."""
     if group.difference is None:
         return e(group.beside)
     words = "no difference"
     if abs(group.difference) >= 5e-4:
-        words = figures.points(abs(group.difference) if group.share else group.difference)
+        words = figures.gap_words(group.difference, "fraction" if group.share else "")
         if not group.sure:
             words += ", too few questions" if group.sure is None else ", not shown"
-    return f"{e(words)}<small>beside {e(group.beside)}</small>"
+    return f"{e(group.beside)}<small>{e(words)}</small>"
