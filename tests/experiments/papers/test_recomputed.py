@@ -168,7 +168,7 @@ def test_crud_rags_bleu_rouge_and_length(
     report = CommandLine(capfd, workspace).report("crud-summary", data, "k=0", llm="m", run="r")
     scored = []
     for line in read_lines(workspace / "runs" / "r summary" / "episodes.jsonl"):
-        reference = next(row for row in rows if row["ID"] == line["qid"])["summary"]
+        reference = next(row for row in rows if row["ID"] == line["qid"])["summary"].strip()
         if answer := line["answer"]:
             pair = list(jieba.cut(answer)), list(jieba.cut(reference))
             scored.append((100 * bleu(*pair), 100 * rouge_l(*pair), len(answer)))
