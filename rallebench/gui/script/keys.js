@@ -68,6 +68,7 @@ window.addEventListener(
     const list = view && $$('[data-list]', view).find(visible);
     if (step && list) {
       ev.preventDefault();
+      if (!list.dataset.pick) list.focus({preventScroll: true}); // Enter opens its row
       list.step(step);
     } else if (ev.key === '?') {
       const k = $('#keys');
@@ -105,7 +106,7 @@ document.addEventListener('click', ev => {
     close_panels();
     return;
   }
-  const el = t.closest('[data-do]');
+  const el = t.closest('[data-do]:not([data-follow])');
   if (el && !el.dataset.on && !el.dataset.lazy && !('list' in el.dataset)) {
     ev.preventDefault();
     press(el);
