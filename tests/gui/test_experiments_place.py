@@ -13,11 +13,15 @@ from page_views import texts
 from small_suites import small_suites
 from small_workspace import make_workspace
 
+from rallebench.analysis.paired import compare
+from rallebench.analysis.suites import paired_table
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
-from rallebench.core.tables import Mean
+from rallebench.core.tables import Column, Mean, Table
 from rallebench.experiments.papers.beside import own_row
 from rallebench.experiments.published import published_names
+from rallebench.gui import figures
 from rallebench.gui.frame import Page
+from rallebench.gui.places import _published
 from rallebench.services import experiment_jobs
 from rallebench.services.experiment_design import Design
 from rallebench.services.jobs import wait
@@ -76,7 +80,7 @@ def ran(page: Page, **changes: Any) -> str:
 def test_a_new_window_begins_with_a_sweep_of_k_of_the_chain_in_build(page: Page) -> None:
     page.open("build/one?set=tiny-qa&chain=read")
     drawn = page.open("experiments/list")["#v-experiments-list"]
-    assert "read, as in Build" in drawn and "Vary k over the chain has 2" in texts(drawn)
+    assert "read, as in Build" in drawn and "Vary k (the chain has 2)" in texts(drawn)
     assert "Index trade-off" in drawn and "Published benchmark" in drawn
 
 
@@ -111,7 +115,7 @@ def test_a_benchmark_is_offered_by_its_title_with_its_settings_and_its_printed_t
     drawn = page.open(f"experiments/list?kind=suite&paper={paper}")["#v-experiments-list"]
     assert f">{title}</button>" in drawn and 'name="s:data"' in drawn and f"table={table}" in drawn
     plan = texts(page.call("experiments.change", {"suite": paper, "shown": paper})["#x-plan"])
-    assert "No data is named" in plan
+    assert "The setting data is empty: it takes" in plan
     printed = texts(page.open(f"experiments/published?table={table}")["#v-experiments-published"])
     assert title in printed and "BM25" in printed
 
@@ -155,7 +159,7 @@ def test_a_step_without_fields_and_a_count_of_nothing_are_left_out(page: Page) -
 def test_a_field_is_added_with_choices_of_its_own_and_removed_again(page: Page) -> None:
     sweep(page)
     steps = page.call("experiments.add_field", {**SWEEP, "field": "llm"})["#x-form"]
-    assert "Vary Model over" in texts(steps) and 'value="echo"' in steps
+    assert "Vary Model (the chain has" in texts(steps) and 'value="echo"' in steps
     assert "4 variants" in texts(
         page.call("experiments.change", {**SWEEP, "v:llm": ["titan", "echo"]})["#x-plan"]
     )
@@ -481,6 +485,24 @@ def test_two_runs_of_a_benchmark_stand_beside_each_other_and_lead_to_compare(pag
         "Differences, question by question" in one
         and "#/runs/compare?a=mine%20time%201&amp;b=other%20time%201" in one
     )
+
+
+def test_a_published_table_has_no_empty_column_and_short_cells_in_one_line(page: Page) -> None:
+    drawn = page.open("experiments/published?table=ralle:2")["#v-experiments-published"]
+    assert '<span class="nowrap">Petroni et al. 2021</span>' in drawn
+    assert [_published._tells(i, (("a", "", "1"), ("b", "", ""))) for i in range(3)] == [
+        True,
+        False,
+        True,
+    ]
+
+
+def test_differences_of_a_stored_table_are_in_points() -> None:
+    pairs = {("a", "EM"): compare("em", {f"q{i}": 0.0 for i in range(9)}, {"q0": 1.0, "q1": 0.0})}
+    stored = json.loads(json.dumps(paired_table("t", "part", pairs, "b less a").as_json()))
+    drawn = texts(figures.table(Table.from_json(stored)))
+    assert "+50.0 points" in drawn and "%" not in drawn.partition("over the questions")[0]
+    assert "formats" not in Table("t", ("x", Column("y", "text")), ()).as_json()
 
 
 @pytest.mark.usefixtures("small_suites")
