@@ -11,6 +11,7 @@ from pydantic import Field
 from rallebench.core.entries import Strict, parsed
 from rallebench.core.errors import UsageError
 from rallebench.core.files import write_json
+from rallebench.core.formats import format_of
 from rallebench.core.settings import Setting
 from rallebench.core.types import Action, Chain
 
@@ -102,4 +103,5 @@ def checked_generation(settings: Mapping[str, Any], what: str) -> dict[str, Any]
         raise UsageError(f"{what}: stop must be a list of texts.")
     if not isinstance(checked.get("system", ""), str):
         raise UsageError(f"{what}: system must be a text.")
+    format_of(what, checked.get("response_format"))
     return checked

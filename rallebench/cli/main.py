@@ -8,11 +8,13 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench import __version__
 from rallebench.cli.wording import worded
 from rallebench.core.errors import BackendError, RalleError, StoppedError
+from rallebench.core.files import disk_error, is_full
 from rallebench.render import text
 
 if TYPE_CHECKING:
@@ -49,9 +51,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # the disk or the system, not a bug: no traceback
-        print(
-            f"{error.filename or 'The output'} failed: {error.strerror or error}.", file=sys.stderr
-        )
+        if error.filename and is_full(error):
+            print(worded(disk_error(Path(error.filename), error)), file=sys.stderr)
+        else:
+            where, reason = error.filename or "The output", error.strerror or error
+            print(f"{where} failed: {reason}.", file=sys.stderr)
         return RalleError.exit_code
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -190,8 +191,13 @@ class DiskError(BackendError):
 
 def free_bytes(path: Path) -> int:
     """The free bytes for this user on the disk of ``path``, which need not exist."""
+    return shutil.disk_usage(_existing(path)).free
+
+
+def _existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
     path = Path(path).absolute()
-    return shutil.disk_usage(next(p for p in (path, *path.parents) if p.exists())).free
+    return next(p for p in (path, *path.parents) if p.exists())
 
 
 def is_full(error: BaseException) -> bool:
@@ -207,16 +213,53 @@ def disk_error(path: Path, error: BaseException, what: str = "", needed: int = 0
     """
     reason = with_final_names(" ".join(str(getattr(error, "strerror", "") or error).split())[-300:])
     if is_full(error):
-        reason = f"the disk is full. {room(path, needed).removesuffix('.')}"
+        reason = no_room(path, error, needed)
+    # Free space makes no larger file possible.
+    hint = None if reason.startswith(_TOO_LARGE) else FREE_SPACE
     return DiskError(
         f"Could not write {what and f'{what} '}{path}: {reason}. Nothing was left half-written.",
-        hint=FREE_SPACE,
+        hint=hint,
     )
 
 
-def room(place: Path, needed: int = 0) -> str:
-    """The needed and the free space as a sentence."""
-    free = free_bytes(place)
+def no_room(place: Path, error: BaseException, needed: int = 0) -> str:
+    """Why a write had no room, as a clause: the disk, a quota on it, or the size that one file may have.
+
+    ``needed``: the least size of what is written, in bytes, 0 if unknown. Some libraries only say that less was written.
+    """
+    code, words = getattr(error, "errno", None), f"{getattr(error, 'strerror', '')} {error}"
+    free, limit = free_bytes(place), _largest_file()
+    if code == errno.EDQUOT or "quota exceeded" in words:
+        return f"your quota on this disk is used up, whatever is free on it ({size(free)})"
+    full = code == errno.ENOSPC or "No space left" in words
+    if limit is not None and not full:
+        return f"{_TOO_LARGE} {limit:,} bytes in this session (ulimit -f); raise that limit"
+    if code == errno.EFBIG or "File too large" in words:
+        return f"{_TOO_LARGE} a size that its file system sets; use a folder on another disk"
     if needed > free:
-        return f"It takes at least {size(needed)}, and {size(free)} are free."
-    return f"It takes more than the {size(free)} that are free."
+        return f"the disk is full. It takes at least {size(needed)}, and {size(free)} are free"
+    if full and not _free_names(place):
+        return "the disk holds as many files as it can (its inodes are used up)"
+    return f"the disk is full. It takes more than the {size(free)} that are free"
+
+
+_TOO_LARGE = "no file may grow beyond"
+
+
+def _largest_file() -> int | None:
+    """The most bytes of a file that this process may write, None without a limit."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def _free_names(place: Path) -> bool:
+    """Whether the disk of ``place`` can hold one file more. Some file systems count none."""
+    try:
+        disk = os.statvfs(_existing(place))
+    except (AttributeError, OSError):
+        return True
+    return disk.f_files == 0 or disk.f_favail > 0

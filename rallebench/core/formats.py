@@ -16,7 +16,8 @@ from functools import lru_cache
 from typing import Any
 
 from rallebench.core.errors import MissingPackageError, UsageError
-from rallebench.core.structured import in_form, schema_fault, shortened
+from rallebench.core.structured import in_form, never_fits, schema_fault, shortened
+from rallebench.core.thinking import answer_begins
 
 SCHEMA, CHOICE, REGEX, GRAMMAR = "schema", "choice", "regex", "grammar"
 
@@ -66,18 +67,21 @@ class Format:
         return _compiled(self.kind, json.dumps(self.value))[0]
 
     def read(self, text: str) -> tuple[str, str]:
-        """The part of a reply that has this form, else the whole; and what ``Reply.note`` should say.
+        """The part of a reply that has this form, else the whole; and what ``Reply.note`` should say. Thoughts before it stay.
 
         >>> Format(CHOICE, ("yes", "no")).read(" yes ")
         ('yes', '')
         >>> Format(CHOICE, ("yes", "no")).read("It depends.")
         ('It depends.', 'The answer is none of the choices.')
         """
+        begin = answer_begins(text)
+        thoughts, answer = text[:begin], text[begin:]
         if self.kind == SCHEMA:
-            return in_form(text, self.value)
-        for part in (text, text.strip()):
+            answer, fault = in_form(answer, self.value)
+            return thoughts + answer, fault
+        for part in (answer, answer.strip()):
             if not (fault := self.fault(part)):
-                return part, ""
+                return thoughts + part, ""
         return text, fault
 
     def fault(self, text: str) -> str:
@@ -100,12 +104,12 @@ class Format:
         return taken == len(tokens) and bool(matcher.is_accepting())
 
 
-def format_of(name: str, response_format: Any) -> Format | None:
-    """The form that ``response_format`` asks for; None if it asks for plain text. ``name``: the model's.
+def format_of(where: str, response_format: Any) -> Format | None:
+    """The form that ``response_format`` asks for; None if it asks for plain text. ``where``: whose it is, for the errors.
 
     ``{"type": "json_object"}`` is any object. Raises UsageError for what is not of these shapes, and for a form that no text has.
 
-    >>> format_of("m", {"type": "choice", "choices": ["yes", "no"]})
+    >>> format_of("'m'", {"type": "choice", "choices": ["yes", "no"]})
     Format(kind='choice', value=('yes', 'no'))
     """
     if response_format is None:
@@ -117,13 +121,13 @@ def format_of(name: str, response_format: Any) -> Format | None:
     form = _schema_of(wish) or _other_of(wish)
     if form is None:
         raise UsageError(
-            f'{name!r}: response_format must be {{"type": "json_schema", "json_schema": {{"name": …, "schema": '
+            f'{where}: response_format must be {{"type": "json_schema", "json_schema": {{"name": …, "schema": '
             '…}}, {"type": "json_object"}, {"type": "text"}, {"type": "choice", "choices": [texts]}, {"type": '
             '"regex", "regex": …} or {"type": "grammar", "grammar": …}.'
         )
     if form.kind == SCHEMA and (fault := schema_fault(form.value)):
         raise UsageError(
-            f"{name!r}: the schema of response_format is no JSON schema ({fault}); mend the schema."
+            f"{where}: the schema of response_format is no JSON schema ({fault}); mend the schema."
         )
     try:
         fault = _compiled(form.kind, json.dumps(form.value))[1]
@@ -132,7 +136,7 @@ def format_of(name: str, response_format: Any) -> Format | None:
             raise
         fault = ""  # a schema is then described in the prompt, and checked
     if fault:
-        raise UsageError(f"{name!r}: the {NAMES[form.kind]} of response_format {fault}.")
+        raise UsageError(f"{where}: the {NAMES[form.kind]} of response_format {fault}.")
     return form
 
 
@@ -179,11 +183,13 @@ def quoted(text: str) -> str:
 @lru_cache(maxsize=256)
 def _compiled(kind: str, content: str) -> tuple[str, str]:
     """(the grammar, '') of a form; ('', '') of a schema that cannot be enforced; ('', what is wrong) of one that nothing fits."""
+    value = json.loads(content)
+    if kind == SCHEMA and (reason := never_fits(value)):
+        return "", f"fits no text ({reason}); mend the schema"
     try:
         from llguidance import LLMatcher
     except ImportError:
         raise MissingPackageError("llguidance", "and this response_format needs it") from None
-    value = json.loads(content)
     if kind == SCHEMA:
         for lenient in (False, True):  # a keyword that cannot be enforced is checked afterwards
             own = {**JSON_STYLE, "lenient": lenient}

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from rallebench.core.errors import BackendError, MissingPackageError
+from rallebench.core.satisfiable import fits_nothing
 from rallebench.core.types import Reply
 
 _STARTS = 200
@@ -21,36 +22,15 @@ AROUND = "What the answer said around its JSON was left out."
 """The note about a text that is more than its JSON."""
 
 FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
-THOUGHT_BEGINS, THOUGHT_ENDS = "<think>", "</think>"
 
 
 # ── JSON in a text ───────────────────────────────────────────────────────────
 
 
-def without_reasoning(text: str) -> str:
-    """A text without what a reasoning model wrote before its answer.
-
-    >>> without_reasoning("<think>北京？</think>上海")
-    '上海'
-    """
-    return text.rpartition(THOUGHT_ENDS)[2]
-
-
-def only_thinks(text: str) -> bool:
-    """Whether a reasoning model wrote thoughts and no answer after them.
-
-    >>> only_thinks("<think>Rome? Or"), only_thinks("Rome?</think> "), only_thinks("<think>Rome?</think>Rome")
-    (True, True, False)
-    """
-    if THOUGHT_ENDS in text:
-        return not without_reasoning(text).strip()
-    return text.lstrip().startswith(THOUGHT_BEGINS)
-
-
 def json_of(text: str) -> Any:
     """The first JSON value of a text: the whole text, a fenced block, or an object or list inside.
 
-    What a reasoning model wrote before ``</think>`` is not looked at. Raises BackendError if there is none.
+    Raises BackendError if there is none.
 
     >>> json_of('Here it is:\\n```json\\n{"answer": "Paris"}\\n```')
     {'answer': 'Paris'}
@@ -77,7 +57,7 @@ def json_in(reply: Reply, schema: Mapping[str, Any] | None = None) -> Iterator[A
 
 
 def _values(text: str) -> Iterator[Any]:
-    text = without_reasoning(text).strip()
+    text = text.strip()
     for piece in (text, *(block[1] for block in FENCE.finditer(text))):
         try:
             yield _DECODER.decode(piece.strip())
@@ -127,6 +107,15 @@ def schema_fault(schema: Mapping[str, Any]) -> str:
         return f"at {error.json_path}: {shortened(error.message)}"
     except RecursionError:
         return "it is nested too deeply"
+
+
+def never_fits(schema: Mapping[str, Any]) -> str:
+    """Why no JSON fits a JSON schema, as far as that shows without a search; '' where JSON may.
+
+    >>> never_fits({"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": True, "minItems": 3})
+    'its items must be 3 different values, and there are 2'
+    """
+    return fits_nothing(schema, _validator(schema))
 
 
 def check_schema(value: Any, schema: Mapping[str, Any]) -> str:

@@ -259,6 +259,7 @@ Request = Union[Retrieve, Generate, UseTool, Note]
 class Reply:
     """The answer to any request: one type, so the loop needs no cases.
 
+    ``thinking``: what a reasoning model wrote before its answer; it is recorded, and no part of ``text``.
     ``finish_reason``: ``stop``, ``length``, or the backend's own word. ``confidence``: 0..1, or None if the backend has
     none. Token counts are 0 if the backend counts none. ``embedding_tokens``: those of the query that encoders read; 0
     without an encoder, None if an encoder counts no tokens.
@@ -275,6 +276,7 @@ class Reply:
     logprobs: tuple[float, ...] = ()
     note: str = ""
     embedding_tokens: int | None = 0
+    thinking: str = ""
 
 
 # ── 6  episodes ──────────────────────────────────────────────────────────────

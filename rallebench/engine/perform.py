@@ -15,6 +15,7 @@ from rallebench.core.errors import (
     StoppedError,
 )
 from rallebench.core.runs import Backends
+from rallebench.core.thinking import parted
 from rallebench.core.types import Generate, Hit, Note, Reply, Request, Retrieve, UseTool
 
 log = logging.getLogger(__name__)
@@ -79,7 +80,7 @@ def _ask(requests: Sequence[Any], backend: Any) -> list[ReplyOrError]:
             [request.query for request in requests], first.k, backend
         )
     elif isinstance(first, Generate):
-        answers = list(backend.generate(requests))
+        answers = [parted(reply, first.llm) for reply in backend.generate(requests)]
     else:
         answers = [backend.use(request.arguments) for request in requests]
     if len(answers) != len(requests):

@@ -64,6 +64,7 @@ class ReplyCounts:
                 self._count(request.llm, "logprobs", bool(reply.text) and not reply.logprobs)
             if request.options.get("response_format"):
                 self._count(request.llm, "response_format", "response_format" in reply.note)
+                self._count(request.llm, "form", any(sign in reply.note for sign in FORMLESS))
             if request.options.get("tool_choice") not in (None, "auto", "none"):
                 self._count(request.llm, "tool_choice", "holds no call" in reply.note)
             if request.seed is not None:
@@ -100,6 +101,10 @@ LACKING: Mapping[str, str] = {
     "response_format": (
         "were written without response_format, which the server refuses or ignores; the schema was put into the prompt."
     ),
+    "form": (
+        "have not the form that response_format asks for, as their notes say; use a simpler form, more max_tokens, or a model that "
+        "follows it."
+    ),
     "model": (
         "came from another model than those before, as the server says; answer the questions again with one model."
     ),
@@ -113,3 +118,10 @@ LACKING: Mapping[str, str] = {
         "went on after a stop string, which the server ignores; they were cut there, but all their tokens took time and count."
     ),
 }
+FORMLESS = (
+    "does not fit the",
+    "is none of the choices",
+    "is not JSON",
+    "reached max_tokens before its",
+)
+"""Words of the notes of replies that lack their form (``core.formats``)."""

@@ -10,6 +10,7 @@ from typing import Union
 
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.runs import Backends
+from rallebench.core.thinking import parted, parted_stream
 from rallebench.core.types import Episode, Flow, Generate, Note, Outcome, Reply, Request, Step
 from rallebench.engine.perform import as_ralle_error, flow_error, perform, settled
 from rallebench.engine.reply_cache import ReplyCache
@@ -104,26 +105,25 @@ def _ask(
         yield cached.step(request)
         return
     started = time.perf_counter()
-    reply = None
+    answered: Reply | RalleError | None = None
     if stream and isinstance(request, Generate) and hasattr(backends.of(request), "stream"):
         try:
             with closing(backends.of(request).stream(request)) as pieces:
-                for piece in pieces:
+                for piece in parted_stream(pieces):
                     if isinstance(piece, Reply):
-                        reply = piece
+                        answered = parted(piece, request.llm)
                     else:
                         yield piece
         except Exception as error:
             raise as_ralle_error(error, request) from error
-    if reply is None:
+    if answered is None:
         answered = perform([request], backends)[0]
-        if isinstance(answered, RalleError):
-            raise answered
-        reply = answered
+    if isinstance(answered, RalleError):
+        raise answered
     seconds = time.perf_counter() - started
     if reply_cache:
-        reply_cache.put([(request, reply, seconds)], backends)
-    yield Step(request, reply, seconds)
+        reply_cache.put([(request, answered, seconds)], backends)
+    yield Step(request, answered, seconds)
 
 
 def resume_from(flow: Flow, replies: Sequence[Reply]) -> Flow:

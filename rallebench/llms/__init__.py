@@ -63,7 +63,7 @@ class StreamingLLM(Protocol):
     """A model that can stream its answer."""
 
     def stream(self, request: Generate) -> Iterator[str | Reply]:
-        """Yield pieces of text, then a Reply with the whole text, their concatenation.
+        """Yield pieces of text, then a Reply with the whole text, their concatenation, thoughts included.
 
         Raises RalleError; pieces before an error are not an answer.
         """

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rallebench.core.formats import quoted, schema_rule
-from rallebench.core.structured import FENCE, THOUGHT_ENDS, decoded
+from rallebench.core.structured import FENCE, decoded
+from rallebench.core.thinking import answer_begins
 from rallebench.core.types import ToolCall, ToolSpec
 
 CALL_MARK, _END_MARK = "<tool_call>", "</tool_call>"
@@ -27,10 +28,11 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     >>> calls_of("search(Ada)")
     ('search(Ada)', ())
     """
-    thought, ends, rest = text.rpartition(THOUGHT_ENDS)
+    begin = answer_begins(text)
+    thoughts, rest = text[:begin], text[begin:]
     if CALL_MARK not in rest:
         plain = _plain_calls(rest)
-        return (f"{thought}{ends}", _numbered(plain)) if plain else (text, ())
+        return (thoughts, _numbered(plain)) if plain else (text, ())
     calls: list[tuple[str, str]] = []
     first, *pieces = rest.split(CALL_MARK)
     texts = [first]
@@ -44,7 +46,7 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
             texts.append(CALL_MARK + piece)
     if not calls:
         return text, ()
-    return f"{thought}{ends}{''.join(texts)}".rstrip(), _numbered(calls)
+    return f"{thoughts}{''.join(texts)}".rstrip(), _numbered(calls)
 
 
 def calls_grammar(tools: Sequence[ToolSpec], marked: bool) -> str:
@@ -66,14 +68,15 @@ def before_calls(text: str) -> str:
     >>> before_calls('Let me see. <tool'), before_calls(' {"name": "se'), before_calls("a { b")
     ('Let me see.', '', 'a { b')
     """
-    thought, ends, rest = text.rpartition(THOUGHT_ENDS)
+    begin = answer_begins(text)
+    thoughts, rest = text[:begin], text[begin:]
     if rest.lstrip().startswith(("{", "[", "`")):
         rest = ""
     rest = rest.partition(CALL_MARK)[0]
     begun = max(
         (size for size in range(1, len(CALL_MARK)) if rest.endswith(CALL_MARK[:size])), default=0
     )
-    return f"{thought}{ends}{rest[: len(rest) - begun]}".rstrip()
+    return f"{thoughts}{rest[: len(rest) - begun]}".rstrip()
 
 
 def _plain_calls(text: str) -> list[tuple[str, str]]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from rallebench.core.thinking import answer_begins
 from rallebench.core.types import Reply
 
 
 def cut_at(text: str, stops: Iterable[str]) -> tuple[str, bool]:
     """The text before the earliest stop string, and whether the text has one. Empty stop strings do not count.
 
+    Thoughts before the answer are not searched.
+
     >>> cut_at("a b\\nQ: c", ("Q:", "\\n"))
     ('a b', True)
     """
-    places = [place for stop in stops if stop and (place := text.find(stop)) >= 0]
+    begin = answer_begins(text)
+    places = [place for stop in stops if stop and (place := text.find(stop, begin)) >= 0]
     return (text[: min(places)], True) if places else (text, False)
 
 

@@ -72,7 +72,7 @@ class _PendingRequest:
         self.body, self.stream = body, stream
         self.tools = {tool.name for tool in request.tools}
         self.must_call = bool(self.tools) and body.get("tool_choice") not in (None, "auto", "none")
-        self.form = format_of(name, body.get("response_format"))
+        self.form = format_of(repr(name), body.get("response_format"))
         other = self.form is not None and self.form.kind != SCHEMA
         self.why = NO_SUCH_FORMAT if other else ""
         self.lost: Reply | None = None

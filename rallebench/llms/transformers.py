@@ -25,7 +25,6 @@ from rallebench.checkpoints.memory import MemoryNeed
 from rallebench.core.errors import BackendError, BackendMemoryError, Hint, NotFoundError, RalleError
 from rallebench.core.memory import Memory, release
 from rallebench.core.settings import form_of
-from rallebench.core.structured import only_thinks
 from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS
 from rallebench.llms._stops import cut_at, cut_stream
@@ -134,7 +133,8 @@ class TransformersLLM:
                     return
             try:
                 begun.set()
-                tokens.put(*self._answer([prompt], tokens.put, cancelled))
+                (reply,) = self._answer([prompt], tokens.put, cancelled)
+                tokens.put(reply)
             except Exception as error:
                 tokens.put(error)
             finally:
@@ -144,6 +144,7 @@ class TransformersLLM:
 
         def pieces() -> Iterator[str | Reply]:
             first = None
+            yield prompt.begun
             while not isinstance(token := self._next(tokens, begun, worker), Reply):
                 first = first or time.perf_counter() - started
                 if token not in self._ends:
@@ -189,7 +190,7 @@ class TransformersLLM:
         prompts: Sequence[PreparedPrompt],
         listener: Callable[[int], None] | None = None,
         *cancelled: threading.Event,
-    ) -> list[Reply | RalleError]:
+    ) -> list[Reply]:
         """Replies to prompts of one ``decoding``; the caller holds the lock. ``listener``: see :class:`StopRows`."""
         import torch
 
@@ -203,7 +204,7 @@ class TransformersLLM:
         decode = decoder(self._tokenizer)
         ids, mask = self._padded([prompt.tokens for prompt in prompts])
         start = 1 if self._encoder_decoder else ids.shape[1]
-        stops = [prompt.stop for prompt in prompts]
+        stops = [(prompt.begun, prompt.stop) for prompt in prompts]
         watch = StopRows(decode, stops, start, [self._closed, *cancelled], listener)
         steps, keeper = processors(prompts, None if self._encoder_decoder else mask)
         try:
@@ -229,16 +230,7 @@ class TransformersLLM:
         first = watch.first_token_at - started if watch.first_token_at else None
         logprobs = keeper.rows(output) if keeper else [[]] * len(prompts)
         rows = zip(prompts, output[:, start:].tolist(), logprobs, watch.ends, strict=True)
-        return [self._answered(self._reply(decode, *row, first)) for row in rows]
-
-    def _answered(self, reply: Reply) -> Reply | RalleError:
-        """The reply, or the error of one without an answer."""
-        if reply.tool_calls or not only_thinks(reply.text):
-            return reply
-        return BackendError(
-            f"{self.name!r} only thought and gave no answer; raise max_tokens, or turn its thinking off "
-            '(chat_template_kwargs {"enable_thinking": false}).'
-        )
+        return [self._reply(decode, *row, first) for row in rows]
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
         """int64 tokens and mask (rows, longest), padded on the left; for an encoder on the right."""
@@ -268,7 +260,7 @@ class TransformersLLM:
         tokens = tokens[:cut]
         end = next((place for place, token in enumerate(tokens) if token in self._ends), None)
         tokens = tokens if end is None else tokens[: end + 1]
-        text, stopped = cut_at(decode(tokens), prompt.stop)
+        text, stopped = cut_at(prompt.begun + decode(tokens), prompt.stop)
         finished = stopped or end is not None
         text, calls, note = prompt.read(text, finished)
         return Reply(

@@ -14,6 +14,7 @@ from typing import Any
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.prompts import filled
 from rallebench.core.settings import Setting
+from rallebench.core.thinking import parted
 from rallebench.core.types import Generate, Hit, Message, Reply, digest
 from rallebench.retrievers import COMBINATIONS, Retriever
 from rallebench.retrievers._parts import MAX_DEPTH, Combined, lists_of
@@ -161,7 +162,7 @@ class LLMReranked(Combined):
         ]
         self.requests += len(requests)
         replies = self._llm.generate([request.settled(self._llm) for request in requests])
-        return [_text_of(reply) for reply in replies]
+        return [_text_of(parted(reply, self._settings["llm"])) for reply in replies]
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:

@@ -128,6 +128,8 @@ def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:
     }
     if isinstance(request, Retrieve):
         value["hits"] = hits_json(step.reply.hits)
+    if step.reply.thinking:
+        value["thinking"] = step.reply.thinking
     if step.reply.note:
         value["note"] = step.reply.note
     value |= {"seconds": step.seconds, "cached": step.cached}

@@ -131,7 +131,7 @@ def prompts(workbench: Workbench, chain: Chain, action: int) -> dict[str, str]:
     """Name → template for action number ``action``: the chain's own, its earlier versions', other chains'. Each text once."""
     own = chain.actions[action - 1]
     texts = {"as it is": own.template}
-    named = [(f"version {i}", v.chain) for i, v in enumerate(_versions(workbench, chain), 1)]
+    named = [(f"version {v.number}", v.chain) for v in _versions(workbench, chain)]
     for name, path in workbench.workspace.chain_paths().items():
         try:
             named.append((name, load_chain_file(path)))

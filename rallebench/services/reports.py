@@ -91,6 +91,7 @@ def _question(example: Example, episode: Episode) -> Fold:
     blocks: list[Any] = [f"answer: {episode.error or episode.answer or '(empty)'}; gold: {gold}"]
     for number, step in enumerate(episode.steps, 1):
         blocks += [f"{number}. prompt", Code(prompt_of(step.request))]
+        blocks += ["thinking", Code(step.reply.thinking)] if step.reply.thinking else []
         blocks += ["response", Code(step.reply.text)]
     return Fold(example.question.text, tuple(blocks), mark, tone)
 

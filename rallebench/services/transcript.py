@@ -14,6 +14,7 @@ from rallebench.workflows.pal import program_of
 from rallebench.workflows.trees import MARK
 
 LABELS: Mapping[str, str] = {
+    "thinking": "Thinking",
     "thought": "Thought",
     "action": "Action",
     "observation": "Observation",
@@ -74,8 +75,9 @@ def beginning(request: Request, text: str, workflow: str = "") -> list[Piece]:
 def _of(step: Step, workflow: str) -> list[Piece]:
     request, reply = step.request, step.reply
     if isinstance(request, Generate):
+        thinking = [Piece("thinking", reply.thinking, 0)] if reply.thinking else []
         note = [Piece("note", reply.note, 0)] if reply.note and reply.note != EDITED else []
-        return [*_reply(request, reply, workflow), *note]
+        return [*thinking, *_reply(request, reply, workflow), *note]
     if isinstance(request, Retrieve):
         return [Piece("search", f"{request.retriever}: {request.query}", 0)]
     if isinstance(request, UseTool):

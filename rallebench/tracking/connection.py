@@ -50,7 +50,7 @@ _CAUSES = {
     "unable to open database": "{place} cannot be opened; make its folder writable " + _OTHER_URI,
     "not a database|malformed": "{place} is damaged or no SQLite database; move it away "
     + _OTHER_URI,
-    "disk is full|no space left": "The disk is full, so MLflow could not write to {place}; "
+    "disk is full|no space left|quota exceeded": "The disk is full or a quota on it is used up, so MLflow could not write to {place}; "
     "free space and try again.",
     "database schema|can't locate revision": OTHER_VERSION,
     "error code 40[13]": "{place} refuses access; set MLFLOW_TRACKING_USERNAME and "

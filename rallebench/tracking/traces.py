@@ -83,6 +83,8 @@ def content_of(step: Step, prices: Prices | None = None) -> SpanContent:
         common["batch"] = step.batch
     if reply.note:
         common["note"] = reply.note
+    if reply.thinking:
+        common["thinking"] = reply.thinking
     if isinstance(request, Retrieve):
         query = {"query": request.query, "k": request.k}
         common |= {"retriever": request.retriever, "k": request.k, "hits": len(reply.hits)}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.core.structured import json_in, without_reasoning
+from rallebench.core.structured import json_in
 from rallebench.core.types import Reply, ToolSpec
 
 TRUE, FALSE = ("true", "yes", "y", "1"), ("false", "no", "n", "0")
@@ -45,7 +45,7 @@ def read_boolean(reply: Reply, name: str) -> bool | None:
     >>> read_boolean(Reply("Paris"), "retrieve"), read_boolean(Reply('{"other": true}'), "retrieve")
     (None, None)
     """
-    text = without_reasoning(reply.text).strip()
+    text = reply.text.strip()
     for value in json_in(reply):
         if isinstance(value, bool):
             return value

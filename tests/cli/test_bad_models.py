@@ -103,7 +103,7 @@ def test_the_preset_of_an_absent_package_is_refused_with_its_install_line(
 IMPOSSIBLE = {"allOf": [{"type": "string"}, {"type": "integer"}]}
 
 
-def asked(rallebench: CommandLine, behaviour: Behaviour, *more: str) -> Any:
+def asked(rallebench: CommandLine, behaviour: Behaviour, *more: str, name: str = "r") -> Any:
     """The report of a run of eight questions, asked one after the other."""
 
     def behave(handler: Handler) -> None:
@@ -111,7 +111,7 @@ def asked(rallebench: CommandLine, behaviour: Behaviour, *more: str) -> Any:
 
     with Loopback(behave) as server:
         llm = f"openai_compatible:m?base_url={server.url}&concurrency=1"
-        ran = rallebench.run("r", llm, "--json", *more)
+        ran = rallebench.run(name, llm, "--json", *more)
     assert "Traceback" not in ran.err
     return ran
 
@@ -129,6 +129,24 @@ def test_a_reply_that_is_only_thinking_is_a_failed_question_that_no_metric_score
     assert (ran.json["n"], ran.json["n_errors"], ran.json["metrics"]["em"]["n"]) == (8, 1, 7)
     lines = [line for line in rallebench.episodes("r") if line.get("error")]
     assert len(lines) == 1 and "only thought and gave no answer" in lines[0]["error"]
+
+
+@pytest.mark.parametrize("parts", [False, True], ids=["in the text", "parted by the server"])
+def test_thoughts_before_an_answer_are_scored_by_no_metric_and_stay_in_the_run(
+    rallebench: CommandLine, parts: bool
+) -> None:
+    thoughts = "Rhea, Iapetus or Hyperion? None of them has an atmosphere."
+    text, more = f"<think>{thoughts}</think>\n\nTitan", {}
+    if parts:
+        text, more = "Titan", {"reasoning_content": thoughts}
+    plain = asked(rallebench, answer("Titan"), name="plain").json["metrics"]
+    scored = asked(rallebench, answer(text, **more)).json["metrics"]
+    assert plain["em"]["value"] > 0
+    for name in ("em", "f1", "has_answer"):
+        assert scored[name] == plain[name]
+    for line in rallebench.episodes("r"):
+        reply = line["steps"][-1]["reply"]
+        assert (line["answer"], reply["text"], reply["thinking"]) == ("Titan", "Titan", thoughts)
 
 
 def test_a_server_that_changes_its_model_between_two_questions_is_told_after_the_run(
@@ -155,4 +173,5 @@ def test_a_schema_that_no_text_can_satisfy_stops_the_run_with_the_mend(
     saved["actions"][0] |= options
     file.write_text(json.dumps(saved))
     ran = asked(rallebench, answer("Titan"), "--chain", "closed")
-    assert ran.code == 1 and "fits no text (incompatible types); mend the schema" in ran.last
+    assert ran.code == 2 and "fits no text (incompatible types); mend the schema" in ran.last
+    assert not (rallebench.workspace / "runs" / "r").exists()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from building import built
 from full_disk import no_file_grows_beyond
 
+from rallebench.core import files
 from rallebench.core.errors import BackendError, Hint
-from rallebench.core.files import disk_error, is_full, room, write_json
+from rallebench.core.files import disk_error, is_full, no_room, write_json
 from rallebench.corpora.imported import import_corpus
 from rallebench.encoders.hashing import Hashing
 
@@ -38,9 +40,10 @@ def test_an_index_that_does_not_fit_is_named_and_nothing_is_left(
         built(tmp_path / "indexes", "mine", corpus, kind, encoder=Hashing())
     said = str(refusal.value)
     assert said.startswith(
-        f"Could not write the index {tmp_path / 'indexes' / 'mine'}: the disk is full. It takes "
+        f"Could not write the index {tmp_path / 'indexes' / 'mine'}: no file may grow beyond {limit:,} bytes in this session "
+        "(ulimit -f); raise that limit. Nothing was left"
     )
-    assert refusal.value.hint == Hint("free-space") and ".part" not in said and "again" not in said
+    assert refusal.value.hint is None and ".part" not in said and "again" not in said
     assert list((tmp_path / "indexes").iterdir()) == []
 
 
@@ -56,9 +59,9 @@ def test_vectors_that_do_not_fit_are_said_to_be_kept_and_the_index_is_not_blamed
 ) -> None:
     with pytest.raises(BackendError) as refusal, no_file_grows_beyond(VECTORS - 5000):
         built(tmp_path / "indexes", "mine", corpus, "flat", encoder=Hashing())
-    assert "Could not write the vectors in" in str(
-        refusal.value
-    ) and "what is encoded is kept. It takes" in str(refusal.value)
+    said = str(refusal.value)
+    assert "Could not write the vectors in" in said and "no file may grow beyond" in said
+    assert said.endswith("what is encoded is kept.")
 
 
 def test_a_corpus_that_does_not_fit_is_named_and_nothing_is_left(
@@ -68,15 +71,81 @@ def test_a_corpus_that_does_not_fit_is_named_and_nothing_is_left(
         list(import_corpus(tmp_path / "corpora", "mine", corpus))
     said = str(refusal.value)
     assert (
-        f"Could not write the corpus {tmp_path / 'corpora' / 'mine'}: the disk is full." in said
+        f"Could not write the corpus {tmp_path / 'corpora' / 'mine'}: no file may grow" in said
         and ".part" not in said
     )
     assert list((tmp_path / "corpora").iterdir()) == []
 
 
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_what_is_needed_stands_beside_what_is_free(tmp_path: Path) -> None:
-    assert room(tmp_path, 10**18).startswith("It takes at least 1000000000.0 GB, and ")
-    assert room(tmp_path / "not" / "there").startswith("It takes more than the ")
+    at_least = "the disk is full. It takes at least 1000000000.0 GB, and "
+    assert no_room(tmp_path, FULL, 10**18).startswith(at_least)
+    more_than = "the disk is full. It takes more than the "
+    assert no_room(tmp_path / "not" / "there", FULL).startswith(more_than)
+    assert disk_error(tmp_path, FULL).hint == Hint("free-space")
+
+
+TOO_LARGE = OSError(errno.EFBIG, "File too large")
+CAUSES: dict[str, tuple[Exception, str]] = {
+    "a quota": (OSError(errno.EDQUOT, "Disk quota exceeded"), "your quota on this disk is used up"),
+    "a quota, in a library's words": (
+        RuntimeError("I/O error: Disk quota exceeded (os error 122)"),
+        "your quota on this disk is used up",
+    ),
+    "a large file": (TOO_LARGE, "no file may grow beyond a size that its file system sets; use a"),
+    "a large file, in a library's words": (
+        RuntimeError("I/O error: File too large (os error 27)"),
+        "no file may grow beyond a size that its file system sets; use a",
+    ),
+    "less was written": (
+        OSError("84516 requested and 29664 written"),
+        "the disk is full. It takes",
+    ),
+}
+"""What failed, and the beginning of its reason."""
+
+
+@pytest.mark.parametrize("what", CAUSES)
+def test_a_quota_and_the_limit_of_a_file_are_no_full_disk(what: str, tmp_path: Path) -> None:
+    error, words = CAUSES[what]
+    assert is_full(error) and no_room(tmp_path, error).startswith(words)
+    failed = disk_error(tmp_path, error, "the run")
+    assert str(failed).startswith(f"Could not write the run {tmp_path}: {words}")
+    assert (failed.hint is None) == words.startswith("no file")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            TOO_LARGE,
+            "no file may grow beyond 4,000 bytes in this session (ulimit -f); raise that limit",
+        ),
+        (CAUSES["less was written"][0], "no file may grow beyond 4,000 bytes in this session"),
+        (CAUSES["a quota"][0], "your quota"),
+        (FULL, "the disk is full"),
+    ],
+)
+def test_the_limit_of_this_session_is_named_only_where_it_may_be_the_cause(
+    error: Exception, words: str, tmp_path: Path
+) -> None:
+    with no_file_grows_beyond(4000):
+        assert no_room(tmp_path, error).startswith(words)
+
+
+def test_a_disk_with_room_for_bytes_and_none_for_files_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = SimpleNamespace(
+        f_files=1000, f_favail=0, f_frsize=4096, f_bavail=9, f_bfree=9, f_blocks=9
+    )
+    monkeypatch.setattr(files.os, "statvfs", lambda place: counted)
+    assert "as many files as it can" in no_room(tmp_path, FULL)
+    counted.f_files = 0  # a file system that does not count them
+    assert no_room(tmp_path, FULL).startswith("the disk is full")
 
 
 @pytest.mark.parametrize(
@@ -90,9 +159,8 @@ def test_what_is_needed_stands_beside_what_is_free(tmp_path: Path) -> None:
     ],
     ids=["system", "quota", "numpy", "faiss", "hnswlib"],
 )
-def test_a_full_disk_is_recognised_whoever_says_it(error: Exception, tmp_path: Path) -> None:
+def test_a_full_disk_is_recognised_whoever_says_it(error: Exception) -> None:
     assert is_full(error)
-    assert "the disk is full" in str(disk_error(tmp_path, error, "the index"))
 
 
 def test_any_other_reason_is_told_as_it_is_without_the_hidden_folder(tmp_path: Path) -> None:

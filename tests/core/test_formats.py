@@ -45,7 +45,7 @@ def of_schema(schema: Any) -> dict[str, Any]:
     ],
 )
 def test_a_response_format_names_a_form(given: object, form: object) -> None:
-    assert format_of("m", given) == form
+    assert format_of("'m'", given) == form
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_response_format_names_a_form(given: object, form: object) -> None:
 )
 def test_another_response_format_is_refused(given: object) -> None:
     with pytest.raises(UsageError, match="response_format must be"):
-        format_of("m", given)
+        format_of("'m'", given)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_form_that_is_none_or_that_nothing_fits_is_refused_in_one_sentence(
     given: object, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words) as refused:
-        format_of("m", given)
+        format_of("'m'", given)
     assert str(refused.value).startswith("'m': ") and "\n" not in str(refused.value)
 
 
@@ -96,7 +96,7 @@ def test_a_keyword_that_cannot_be_enforced_leaves_the_rest_of_the_schema_to_be(
 
 
 def test_a_schema_that_cannot_be_enforced_at_all_is_still_a_form() -> None:
-    form = format_of("m", of_schema({"type": "string", "pattern": "(?=a)b"}))
+    form = format_of("'m'", of_schema({"type": "string", "pattern": "(?=a)b"}))
     assert form is not None and form.grammar == ""
 
 
@@ -144,6 +144,6 @@ def test_without_the_library_a_schema_is_still_a_form_and_a_grammar_needs_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "llguidance", None)
     odd = {"type": "string", "maxLength": 7919}  # not compiled before
-    assert format_of("m", of_schema(odd)) == Format(SCHEMA, odd)
+    assert format_of("'m'", of_schema(odd)) == Format(SCHEMA, odd)
     with pytest.raises(MissingPackageError, match="pip install llguidance"):
-        format_of("m", {"type": "regex", "regex": "[0-7]{79}"})
+        format_of("'m'", {"type": "regex", "regex": "[0-7]{79}"})

@@ -26,7 +26,6 @@ CALL = '{"name": "search", "arguments": {"query": "Ada"}}'
         ('```json\n{"a": 1}\n```', {"a": 1}),
         ("So:\n```\n[1, 2]\n```\nthat is all", [1, 2]),
         ('Sure! {"a": {"b": "}"}} I hope', {"a": {"b": "}"}}),
-        ('<think>maybe {"a": 0}</think>{"a": 1}', {"a": 1}),
         ('{broken} then {"a": 1}', {"a": 1}),
         ("{NaN} [NaN] [3]", [3]),
     ],

@@ -43,7 +43,7 @@ def test_j_and_k_move_through_the_questions_and_the_address_follows(build: Any) 
 
 def test_an_edit_marks_what_is_out_of_date_until_it_runs_again(build: Any) -> None:
     build.fill("#a1_template", "Only {question}")
-    expect(build.locator("#build-result.stale .verdict")).to_have_css("opacity", "0.45")
+    expect(build.locator("#build-result.stale .verdict")).to_have_css("opacity", "0.6")
     expect(build.locator(RESULT)).to_have_css("opacity", "1")  # what went wrong is shown in it
     expect(build.locator("#out-1.stale")).to_have_count(1)
     expect(build.locator("#out-0.stale")).to_have_count(0)

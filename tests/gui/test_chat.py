@@ -117,7 +117,7 @@ def test_a_mark_shows_its_passage_with_the_span(opened: Page) -> None:
     status = re.search(r'role="status"[^>]*>([^<]*)<', side)
     assert status and status[1].startswith("[1] ") and status[1].endswith(": “Titan”")
     whole = opened.call("chat.sources", {"index": "1"})["#chat-side"]
-    assert "cited" not in whole and "<mark" in whole
+    assert "p cited" not in whole and ">cited<" in whole and "<mark" in whole
     with pytest.raises(UsageError, match="no such turn"):
         opened.call("chat.sources", {"index": "9"})
 
@@ -181,7 +181,7 @@ def test_a_turn_opens_in_build_with_its_steps(opened: Page) -> None:
     mine = {**FIELDS, "a0_k": "1"}
     opened.call("build.edit", mine)
     patch = opened.call("chat.open_in_build", {"index": "1"})
-    assert patch["go"].startswith("#/build/one?set=tiny-qa&q=Who%20discovered%20Titan")
+    assert patch["go"].startswith("#/build/one?set=tiny-qa&ask=Who%20discovered%20Titan")
     assert "Undo returns to yours" in patch["say"]
     asked = opened.workbench.models.backends.llms["writer"].calls  # type: ignore[attr-defined]
     view = opened.open(patch["go"])["#v-build-one"]

@@ -25,8 +25,13 @@ PARROTS = {
     "thinks": ["<think>", "Rome?", "Or", "Milan?", "</think>"],
     "thinks on": ["<think>", "Rome?", "Or", "Milan?", "Perhaps", "Turin?"],
     "thinks, answers": ["<think>", "Rome?", "</think>", "Rome"],
+    "thinks from the prompt on": [
+        "<think>",
+        *["Rome?", "Or", "Milan?", "</think>", "Rome", "it", "is."],
+    ],
 }
 """What a model always answers."""
+THINKING_TEMPLATE = tiny_models.TOOL_TEMPLATE + "<think>\n"
 
 MODELS: dict[str, Callable[[Path], Path]] = {
     "llama": lambda folder: tiny_models.save_llama(folder),
@@ -57,7 +62,9 @@ MODELS: dict[str, Callable[[Path], Path]] = {
         folder, chat="{% if tools %}{{ raise_exception('no tools') }}{% endif %}answer :"
     ),
     **{
-        name: lambda folder, pieces=pieces: tiny_models.save_parrot(folder, pieces)
+        name: lambda folder, name=name, pieces=pieces: tiny_models.save_parrot(
+            folder, pieces, **({"chat": THINKING_TEMPLATE} if "prompt" in name else {})
+        )
         for name, pieces in PARROTS.items()
     },
 }

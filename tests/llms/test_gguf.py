@@ -242,7 +242,20 @@ def test_no_room_on_the_disk_is_said_before_the_work(
 def test_a_disk_that_fills_meanwhile_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
     path = save_gguf(tmp_path / "x.gguf")
     with no_file_grows_beyond(40_000):
-        refused(path, tmp_path, BackendError, "the disk is full")
+        refused(
+            path, tmp_path, BackendError, "no file may grow beyond 40,000 bytes in this session"
+        )
+
+
+def test_a_quota_that_ends_meanwhile_is_told_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(*_: Any) -> Any:
+        raise RuntimeError("I/O error: Disk quota exceeded (os error 122)")
+        yield
+
+    monkeypatch.setattr(converting, "_written", write)
+    refused(save_gguf(tmp_path / "x.gguf"), tmp_path, BackendError, "your quota on this disk")
 
 
 def test_no_room_in_memory_for_the_conversion_is_said_before_it(

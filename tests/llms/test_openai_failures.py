@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 from asking import ask, failure, reply_of, stream_failure
 from loopback import (
-    DONE,
-    USAGE,
     Behaviour,
     Handler,
     Loopback,
@@ -31,7 +29,6 @@ from loopback import (
     hang,
     send_json,
     send_text,
-    stream,
 )
 
 from rallebench.core.errors import StoppedError
@@ -314,37 +311,3 @@ def test_what_is_broken_costs_one_sentence_in_time(
     assert message.startswith(f"'gpt' at {server.url} ")
     assert message.endswith(".") and "\n" not in message and len(message) < 600
     assert llm.status().in_flight == 0 and len(server.bodies) == 1
-
-
-# ── thoughts and nothing else ────────────────────────────────────────────────
-
-PARTED = stream([chunk(reasoning_content="Rome?"), chunk(None, "length"), USAGE, DONE])
-ONLY_THOUGHTS: dict[str, Behaviour] = {
-    "parted from the text": answer(None, reasoning_content="Rome?", finish_reason="length"),
-    "by another name": answer("", reasoning="Rome? Or Milan?"),
-    "in the text": answer("<think>Rome?</think>\n"),
-    "in the text, without an end": answer("<think>Rome? Or Milan?", finish_reason="length"),
-    "only counted": send_json(
-        {**completion(""), "usage": {"completion_tokens_details": {"reasoning_tokens": 9}}}
-    ),
-}
-
-
-@pytest.mark.parametrize("where", ONLY_THOUGHTS)
-def test_an_answer_that_is_only_thinking_is_a_failure_that_is_not_asked_again(
-    serve: Serve, where: str
-) -> None:
-    server, llm = serve(ONLY_THOUGHTS[where], max_retries=3)
-    words = "only thought and gave no answer. Raise max_tokens, or turn the model's thinking off."
-    assert failure(llm).endswith(words) and len(server.bodies) == 1
-
-
-def test_a_stream_of_thoughts_alone_is_a_failure_too(serve: Serve) -> None:
-    assert "only thought" in stream_failure(serve(PARTED)[1])[1]
-
-
-def test_a_call_or_an_empty_answer_is_no_thinking(serve: Serve) -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "search", "arguments": "{}"}}
-    calls = answer("<think>Search.</think>", tool_calls=[call])
-    assert reply_of(serve(calls)[1]).tool_calls
-    assert reply_of(serve(answer(""))[1]).text == ""

@@ -71,7 +71,8 @@ NO_FIT = f"{IGNORED} The answer does not fit the schema: "
     [
         (f"Sure!\n```json\n{GOOD}\n```\nAnything else?", GOOD, ""),
         (f"It was {GOOD}.", GOOD, ""),
-        (f"<think>{{}}</think>{GOOD}", GOOD, ""),
+        (f"<think>{{}}</think>{GOOD}", f"<think>{{}}</think>{GOOD}", ""),
+        (f"<think>{{}}</think>It is {GOOD}.", f"<think>{{}}</think>{GOOD}", ""),
         (
             '{"year": "1815"}',
             '{"year": "1815"}',

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -404,18 +403,3 @@ def test_the_form_of_4_bit_is_what_was_asked_for_and_stands_in_the_fingerprint(
     assert "/4bit fp4 single computed in bfloat16/" in llm.fingerprint
     assert one(llm, ask("who ?", max_tokens=3)).completion_tokens == 3
     llm.close()
-
-
-@pytest.mark.parametrize(("which", "limit"), [("thinks", 12), ("thinks on", 3)])
-def test_a_reply_that_is_only_thinking_is_an_error_whole_and_streamed(
-    tiny: Any, which: str, limit: int
-) -> None:
-    llm, words = tiny(which), r"^'tiny' only thought and gave no answer; raise max_tokens, or turn"
-    with pytest.raises(BackendError, match=words):
-        list(llm.stream(ask("the river", max_tokens=limit)))
-    alone = one(llm, ask("the river", max_tokens=limit))
-    assert isinstance(alone, BackendError) and re.match(words, str(alone))
-
-
-def test_a_reply_with_an_answer_after_the_thinking_is_none(tiny: Any) -> None:
-    assert one(tiny("thinks, answers"), ask("the river")).text.endswith("</think> Rome")

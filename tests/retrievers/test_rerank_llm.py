@@ -129,7 +129,7 @@ def test_a_model_that_enforces_forms_is_held_to_what_is_read_and_any_other_is_as
 ) -> None:
     held, free = Held(default="[1] yes"), Scripted(default="[1] yes")
     assert set(forms_of(free, way)) == {None}
-    forms = [format_of("m", form) for form in forms_of(held, way)]
+    forms = [format_of("'m'", form) for form in forms_of(held, way)]
     assert [replace(request, options={}) for request in held.requests] == free.requests
     good = ("[3] > [1]", "[2]") if way == "listwise" else VERDICTS
     for form in forms:

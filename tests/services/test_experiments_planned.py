@@ -230,6 +230,10 @@ def test_a_ranking_can_be_decided_by_another_metric(bench: Workbench) -> None:
     stored = bench.experiments.store.open("s")
     value = experiment_results.ranking(bench, stored, "f1")
     assert value.document["metric"] == "f1" and "em" in value.metrics
+    table = experiment_results.ranking_table(value)
+    assert table.title == "s" and table.note == value.document["verdict"]
+    assert [row[0] for row in table.rows] == [v["variant"] for v in value.document["variants"]]
+    assert [len(row) for row in table.rows] == [len(table.columns)] * 2
     head, reason = experiment_results.verdict(value)
     assert head == "No winner: 2 are equal." and reason.startswith("F1 ")
     assert "The cheapest is k 1." in reason and reason.endswith("too few to show a difference.")

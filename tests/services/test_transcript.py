@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rallebench.core.errors import UsageError
-from rallebench.core.types import Generate, Message, Note, Reply, Retrieve, Step, ToolCall
+from rallebench.core.types import Generate, Gold, Message, Note, Reply, Retrieve, Step, ToolCall
+from rallebench.gui.places._steps import output
+from rallebench.services.answers import step_json
 from rallebench.services.transcript import (
     EDITED,
     actions,
@@ -16,6 +20,7 @@ from rallebench.services.transcript import (
     pieces,
     was_edited,
 )
+from rallebench.tracking.traces import content_of
 
 
 def said(prompt: str, text: str, *calls: ToolCall) -> Step:
@@ -58,6 +63,15 @@ def test_a_step_is_told_in_the_agents_own_words(
     step: Step, expected: list[tuple[str, str, str]]
 ) -> None:
     assert [(p.kind, p.text, p.number) for p in pieces([step])] == expected
+
+
+def test_what_a_model_thought_stands_before_what_it_did() -> None:
+    thinking = replace(CALL, reply=replace(CALL.reply, thinking="Who was she?"))
+    kinds = [("thinking", "Who was she?"), *((piece.kind, piece.text) for piece in pieces([CALL]))]
+    assert [(piece.kind, piece.text) for piece in pieces([thinking])] == kinds
+    assert step_json(thinking)["thinking"] == "Who was she?" and "thinking" not in step_json(CALL)
+    assert content_of(thinking).attributes["thinking"] == "Who was she?"
+    assert "Who was she?" in output(thinking, Gold(), None, {})
 
 
 def test_what_a_model_is_writing_is_told_as_far_as_it_has_come() -> None:

@@ -58,6 +58,7 @@ def save_tokenizer(
         words.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("isolated")]
         )
+    words.add_tokens([piece for piece in more if piece == "<think>"])  # one token in a prompt too
     frame = "$A </s>" if adds_eos else "<s> $A"
     words.post_processor = processors.TemplateProcessing(
         single=frame, special_tokens=[("<s>", vocabulary["<s>"]), ("</s>", vocabulary["</s>"])]

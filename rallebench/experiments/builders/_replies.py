@@ -11,7 +11,7 @@ from typing import Any
 
 from rallebench.core.experiments import Row
 from rallebench.core.prompts import prompt_text, wording_of
-from rallebench.core.structured import json_in, without_reasoning
+from rallebench.core.structured import json_in
 from rallebench.core.types import Reply
 
 
@@ -48,11 +48,6 @@ _HEADING = re.compile(r"^[^?:]{0,80}\bquestions?\b[^?:]{0,30}:\s*(?=\S)", re.IGN
 """What stands before a question on its line."""
 
 
-def text_of_reply(reply: Reply) -> str:
-    """A reply's text without what a reasoning model thought before it."""
-    return without_reasoning(reply.text).strip()
-
-
 def declined(text: str) -> bool:
     """Whether an answer says that it has none.
 
@@ -81,7 +76,7 @@ def read_boolean(reply: Reply, name: str) -> bool | None:
     """
     if fields := fields_of(reply, name):
         return _truth(fields[name])
-    text = text_of_reply(reply).strip(_QUOTES).lower()
+    text = reply.text.strip().strip(_QUOTES).lower()
     first = re.match(r"[a-z]+|是的|不是|是|否", text)
     begun = _truth(first[0]) if first else None
     if begun is not None and not re.match(r"(?:true|yes) or (?:false|no)\b", text):
@@ -119,7 +114,7 @@ def read_questions(reply: Reply, most: int) -> list[tuple[str, tuple[str, ...]]]
     []
     """
     distinct: dict[str, tuple[str, ...]] = {}
-    for question, answers in list(_in_json(reply)) or _in_lines(text_of_reply(reply)):
+    for question, answers in list(_in_json(reply)) or _in_lines(reply.text.strip()):
         if question:
             distinct.setdefault(question, answers)
     return list(distinct.items())[:most]

@@ -26,7 +26,6 @@ from rallebench.experiments.builders._replies import (
     read_prompts,
     state_of,
     text_field,
-    text_of_reply,
     used,
 )
 from rallebench.experiments.builders.articles import (
@@ -182,7 +181,7 @@ def _written(
         if fields is None:
             return Outcome("", "no sentences")
         message = Message("user", filled(prompt, fields))
-        return Outcome(text_of_reply((yield Generate(request.llm, (message,), **drawing))))
+        return Outcome((yield Generate(request.llm, (message,), **drawing)).text.strip())
 
     more = [prompt, request.llm, *drawing.values()]
     return RowsRequest(
@@ -209,7 +208,7 @@ def _read(row: Row, episode: Episode, record_of: Callable[[Row, Fields], Row | s
     record = record_of(row, fields) if fields else UNREAD
     if isinstance(record, str):
         unread = {"unknown": True} if record == UNREAD else {}
-        return {**base, **state_of(record), "said": text_of_reply(reply)[:2000], **unread}
+        return {**base, **state_of(record), "said": reply.text.strip()[:2000], **unread}
     return {**base, **record, **state_of("")}
 
 

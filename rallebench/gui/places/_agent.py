@@ -72,7 +72,7 @@ def choices_of(page: Page, event: Event) -> dict[str, Any]:
 def open_agent(page: Page, event: Event) -> Iterator[Patch]:
     """The form and the episode; one that is running is followed."""
     state = state_of(page, event)
-    inside = parts(page, state)
+    inside = parts(page, state, able(page, event))
     body = columns(
         f'{status("agent")}<span id="agent-buttons" class="row">{inside["#agent-buttons"]}</span>',
         f'<div class="start" style="overflow-y:auto" data-form id="agent-form" data-problems>{draw(page, event)}</div>',
@@ -84,13 +84,18 @@ def open_agent(page: Page, event: Event) -> Iterator[Patch]:
         yield from watch(page, state.name)
 
 
-def parts(page: Page, state: EpisodeState | None) -> Patch:
-    """What changes while an episode goes on."""
+def able(page: Page, event: Event) -> bool:
+    """Whether the chosen model can act."""
+    return not page.workbench.asking.copies(choices_of(page, event)["llm"])
+
+
+def parts(page: Page, state: EpisodeState | None, acts: bool = True) -> Patch:
+    """What changes while an episode goes on; ``acts``: whether the chosen model can act."""
     going = state is not None and state.going
     return {
         "#agent-episode": episode_html(page, state),
         "#agent-side": outcome(page, state),
-        "#agent-buttons": buttons(going),
+        "#agent-buttons": buttons(going, acts),
         "#agent-status": so_far(state) if state is not None and going else "",
     }
 
@@ -100,11 +105,11 @@ def so_far(state: EpisodeState) -> str:
     return html.dotted(plural(len(state.steps), "step"), figures.duration(state.seconds))
 
 
-def buttons(going: bool) -> str:
+def buttons(going: bool, acts: bool) -> str:
     """Run, or Stop while an episode is running."""
     if going:
         return html.button("Stop", "agent.stop")
-    fields = {"with": "#agent-form"}
+    fields = {"with": "#agent-form", "disabled": not acts}
     dataset = html.button("Run on a dataset", "agent.ask_dataset", **fields)
     return dataset + html.button("Run", "agent.run", kind="primary", **fields)
 
@@ -126,7 +131,10 @@ def draw(page: Page, event: Event) -> str:
         )
     examples = page.workbench.asking.questions(bench.dataset)[:500]
     title, typed = f"Question of {bench.dataset}, or your own", chosen["question"]
-    parts += form.text("question", title, typed or bench.question, more=' list="agent-questions"')
+    question = typed or bench.question
+    known = next((x.question.text for x in examples if x.question.qid == question), "")
+    more = f' list="agent-questions"{change}'
+    parts += form.text("question", title, question, about=known, more=more)
     offered = [(x.question.qid, x.question.text[:120]) for x in examples]
     parts += form.suggestions("agent-questions", offered)
     if agents.needs_python(workflow) and not page.workbench.allow_python:
@@ -158,9 +166,11 @@ def remember(page: Page, event: Event) -> dict[str, Any]:
 
 
 def choose(page: Page, event: Event) -> Patch:
-    """Another workflow, environment or model."""
+    """Another workflow, environment, model or question."""
     remember(page, event)
-    return {"#agent-form": draw(page, event)}
+    state = state_of(page, event)
+    going = state is not None and state.going
+    return {"#agent-form": draw(page, event), "#agent-buttons": buttons(going, able(page, event))}
 
 
 def agent_of(chosen: dict[str, Any]) -> tuple[str, str, str, dict[str, Any]]:

@@ -66,8 +66,9 @@ class Busy:
 class Bench(Busy):
     """``steps`` and ``before``: action → its step now, and of the chain as it was executed before. ``ran``: action → the
     action that gave its step. ``executed``: the chain that was executed last, ``answered``: the chain of ``episode``.
-    ``past``: chains to which undo returns. ``verdicts``: (dataset, question) → (verdict, answer). ``draft``: the edited chain as the browser keeps it. ``left_behind``: the edited chain that a crash
-    left in the browser, until it is restored or discarded. ``earlier``: the turns before a question that came from Chat."""
+    ``past``: chains to which undo returns. ``known``: the saved chains as this window last read or saved them. ``verdicts``: (dataset, question) → (verdict, answer). ``draft``: the edited chain as the browser keeps it. ``left_behind``: the edited chain that a crash
+    left in the browser, until it is restored or discarded. ``history``: (time, chain, answer, verdict, question) of each
+    execution. ``earlier``: the turns before a question that came from Chat."""
 
     chain: Chain
     dataset: str = DEFAULT_DATASET
@@ -83,7 +84,8 @@ class Bench(Busy):
     verdict: Verdict | None = None
     verdict_before: str = ""
     past: list[Chain] = field(default_factory=list)
-    history: list[tuple[float, Chain, str, str]] = field(default_factory=list)
+    known: dict[str, Chain] = field(default_factory=dict)
+    history: list[tuple[float, Chain, str, str, str]] = field(default_factory=list)
     verdicts: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     window: str = ""
     draft: str | None = None
@@ -131,9 +133,16 @@ def bench_of(page: Page, event: Event) -> Bench:
     if not isinstance(bench, Bench):
         chain = page.workbench.workspace.chain(DEFAULT_CHAIN)
         first = page.workbench.asking.questions(DEFAULT_DATASET)[0].question.qid
-        window = str(event.session.get("window", ""))
-        bench = event.session["build"] = Bench(chain, question=first, window=window)
+        window, known = str(event.session.get("window", "")), {DEFAULT_CHAIN: chain}
+        bench = Bench(chain, question=first, window=window, known=known)
+        event.session["build"] = bench
     return bench
+
+
+def saved_chain(page: Page, bench: Bench, name: str) -> Chain:
+    """A chain of the workspace; the window knows it from now on. Raises RalleError."""
+    bench.known[name] = page.workbench.workspace.chain(name)
+    return bench.known[name]
 
 
 def read_bench(page: Page, event: Event) -> Bench:

@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event
+from rallebench.gui.frame import Event, Patch
 from rallebench.gui.html import e
 from rallebench.services.chain_forms import MAX_ACTIONS, checked_generation
 from rallebench.services.workbench import Workbench
@@ -93,6 +93,11 @@ def summary(action: Action) -> str:
     return html.dotted(action.target or "nothing chosen", k, tokens)
 
 
+def summaries(chain: Chain) -> Patch:
+    """What the actions ask, in their lines."""
+    return {f"#what-{i}": e(summary(action)) for i, action in enumerate(chain.actions)}
+
+
 def editor(workbench: Workbench, action: Action, index: int) -> str:
     """The fields of an action; its template may name what the earlier ones gave."""
     key, space = f"a{index}_", workbench.workspace
@@ -100,7 +105,7 @@ def editor(workbench: Workbench, action: Action, index: int) -> str:
     if action.kind == "retrieve":
         title, names = "Query", list(space.retrievers())
         pair = form.chooser("Index", f"{key}target", names, action.target, blank="Choose one")
-        pair += form.number(f"{key}k", "k", action.k, 1, more=' max="10000"')
+        pair += form.number(f"{key}k", "k", action.k, 1, hint="5", more=' max="10000"')
     elif action.kind == "generate":
         title, names = "Prompt", list(space.llms())
         pair = form.chooser("Model", f"{key}target", names, action.target, blank="Choose one")
@@ -114,7 +119,7 @@ def editor(workbench: Workbench, action: Action, index: int) -> str:
         form.hidden(**{f"{key}kind": action.kind})
         + (f'<div class="field-pair">{pair}</div>' if pair else "")
         + form.area(f"{key}template", title, action.template, 2, more)
-        + f'<small class="names">Fields {names_used}</small>'
+        + f'<small class="names">Variables {names_used}</small>'
         + html.fold("More settings", _more(action, key), id=f"{key}more")
     )
 
@@ -166,7 +171,7 @@ def draw(
             label=f"Action {index + 1}",
         )
         head = (
-            f'<b class="no">{index + 1}</b><strong>{KINDS[action.kind]}</strong><span class="what">{e(summary(action))}</span>'
+            f'<b class="no">{index + 1}</b><strong>{KINDS[action.kind]}</strong><span class="what" id="what-{index}">{e(summary(action))}</span>'
             f'<span class="gap"></span><span class="gist" id="gist-{index}">{gists.get(index, "")}</span>{menu}'
         )
         body = (

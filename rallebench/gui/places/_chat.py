@@ -68,7 +68,7 @@ def drawn(page: Page, event: Event) -> Patch:
     """Conversations, the open one, the sources of its last answer."""
     chain, inside = bench_of(page, event).chain, parts(page, event)
     switch = html.segments(MODES, "#/build/chat")
-    field = '<textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Ctrl Enter sends it" autofocus></textarea>'
+    field = '<textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Enter sends it, Shift Enter begins a line" data-on="enter" data-do="chat.send" autofocus></textarea>'
     about = f'<p class="note how">{e(how(page, chain))}</p>'
     body = columns(
         f'{switch}<span class="note status">{e(summary_of(chain))}</span>{html.button("New conversation", "chat.new")}',
@@ -263,7 +263,7 @@ def open_in_build(page: Page, event: Event) -> Patch:
         alone = Episode(question.qid, episode.workflow, steps, episode.outcome)
         example = Example(question, Gold())
         bench.put(example, alone, verdict(page.workbench, example, alone))
-    return {"go": html.address("build/one", set=bench.dataset, q=question.text), **words}
+    return {"go": html.address("build/one", set=bench.dataset, ask=question.text), **words}
 
 
 def keep(page: Page, event: Event) -> Patch:

@@ -151,7 +151,9 @@ def sources_html(turn: Turn | None, cite: int | None = None) -> str:
             if citation.number == number and citation.place:
                 marks.append((citation.place[0], "", citation.place[1]))
         kinds = "" if chosen is None else "cited" if chosen.number == number else "far"
-        rows += article(number, hit, marks, kinds=kinds)
+        cited = number in {citation.number for citation in citations}
+        tag = '<em class="tag good">cited</em>' if cited else ""
+        rows += article(number, hit, marks, tag, kinds)
     head = html.heading("Sources", f"of “{cut(turn.question)}”", first=True)
     return head + status(turn, chosen) + (rows or html.empty("No passage stood in the prompt."))
 

@@ -80,7 +80,7 @@ class Sheet:
 def register(page: Page) -> None:
     """Add this mode."""
     page.view("build/few", open_few)
-    page.actions("few", run, run_all, choose, ask_variant, add, drop, use, pick)
+    page.actions("few", run, ask_all, run_all, choose, ask_variant, add, drop, use, pick)
 
 
 def grid_of(event: Event) -> Grid:
@@ -128,7 +128,7 @@ def drawn(page: Page, event: Event) -> Patch:
     sheet = sheet_of(page, event)
     grid, new = sheet.grid, len(missing(sheet.chains, sheet.examples, sheet.grid.cells))
     more = f' aria-label="Questions" class="chains"{form.on_change("few.choose")}'
-    label = f"Run {new} new" if new or not sheet.examples else "All answered"
+    label = f"Ask {plural(new, 'question')}" if new or not sheet.examples else "All answered"
     idle = bool(new) and grid.running is None
     bar = (
         f"{status('few')}<small>{e(sheet.dataset)}</small>{form.select('sample', SAMPLES, grid.sample, more=more)}"
@@ -211,11 +211,8 @@ def sentence(sheet: Sheet) -> str:
     pairs = [(chain, sheet.against(chain)) for chain in sheet.chains[1:]]
     shown = [(chain, pair) for chain, pair in pairs if pair.significant and pair.difference]
     whole = len(sheet.page.workbench.asking.questions(sheet.dataset))
-    label = f"Run them on all {whole:,}"
-    if took := [cell.seconds for cell in sheet.grid.cells.values() if cell.seconds]:
-        minutes = sum(took) / len(took) * whole * len(sheet.chains) / 60
-        label += f" · about {max(1, round(minutes))} min"
-    more = html.button(label, "few.run_all", kind="quiet")
+    label = html.dotted(f"Run on all {whole:,}", duration_of_all(sheet, whole))
+    more = html.button(label, "few.ask_all", kind="quiet")
     if shown:
         chain, pair = max(shown, key=lambda item: abs(item[1].difference or 0))
         better = "better" if (pair.difference or 0) > 0 else "worse"
@@ -254,6 +251,30 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
     yield drawn(page, event)
 
 
+def duration_of_all(sheet: Sheet, whole: int) -> str:
+    """How long the columns take for ``whole`` questions each, by the answers so far; "" before the first."""
+    took = [cell.seconds for cell in sheet.grid.cells.values() if cell.seconds]
+    if not took:
+        return ""
+    return f"about {max(1, round(sum(took) / len(took) * whole * len(sheet.chains) / 60))} min"
+
+
+def ask_all(page: Page, event: Event) -> Patch:
+    """What is run on the whole dataset, before it starts."""
+    sheet = sheet_of(page, event)
+    whole, count = len(page.workbench.asking.questions(sheet.dataset)), len(sheet.chains)
+    names = [sheet.chains[0].name]
+    names += [difference_label(sheet.chains[0], chain) for chain in sheet.chains[1:]]
+    lines = "".join(f"<li>{e(name)}</li>" for name in names)
+    size = html.dotted(
+        f"{plural(count, 'run')} of {whole:,} questions", duration_of_all(sheet, whole)
+    )
+    body = f"<ul>{lines}</ul>{html.note(size)}"
+    return html.ask(
+        f"Run on all of {sheet.dataset}?", body, f"Start {plural(count, 'run')}", "few.run_all"
+    )
+
+
 def run_all(page: Page, event: Event) -> Patch:
     """A run of every column on the whole dataset, as jobs; the list of runs compares them."""
     sheet, stamp = sheet_of(page, event), time.strftime("%Y%m%d-%H%M%S")
@@ -264,7 +285,8 @@ def run_all(page: Page, event: Event) -> Patch:
     ]
     for prepared in planned:
         page.workbench.runs.start(prepared)
-    return {"go": "#/runs/list", "say": f"{plural(len(planned), 'run')} have started."}
+    started = "1 run has" if len(planned) == 1 else f"{len(planned)} runs have"
+    return {"dialog": "", "go": "#/runs/list", "say": f"{started} started."}
 
 
 def choose(page: Page, event: Event) -> Patch:
@@ -306,7 +328,7 @@ def starting_points(page: Page, bench: Bench) -> list[tuple[str, Chain]]:
     for source, version, _, _ in all_versions(page, bench):
         if version.chain.actions != bench.chain.actions:
             different = difference_label(bench.chain, version.chain)
-            points.append((f"version {clock(version)}, {source}: {different}", version.chain))
+            points.append((f"{clock(version)}, {source}: {different}", version.chain))
     for name in page.workbench.workspace.chain_paths():
         with suppress(RalleError):  # one that cannot be read is not offered
             points.append((f"the chain {name}", page.workbench.workspace.chain(name)))

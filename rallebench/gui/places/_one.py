@@ -38,12 +38,12 @@ def status(mode: str, words: str = "") -> str:
 
 
 def view(page: Page, bench: Bench) -> str:
-    """The bar and the three columns."""
+    """The bar and the three columns; what goes wrong is said over the result."""
     return columns(
         bar(page, bench),
         f'<div class="start" data-form>{left(page, bench)}</div>',
         f'<div class="mid"><div id="build-draft">{left_behind(page, bench)}</div><div id="build-question">{question(page, bench)}</div><div id="chain-form" data-form>{chain_html(page, bench)}</div></div>',
-        f'<div class="side" id="build-result" data-problems>{result_html(page, bench)}</div>',
+        f'<div class="side"><div data-problems></div><div id="build-result">{result_html(page, bench)}</div></div>',
     )
 
 
@@ -98,14 +98,22 @@ def question(page: Page, bench: Bench) -> str:
 
 def chain_html(page: Page, bench: Bench, opened: int | None = None) -> str:
     """All actions with what they gave."""
-    try:
-        gold = example_of(page, bench).gold
-    except RalleError:
-        return draw(page.workbench, bench.chain, {}, {})
-    outputs = {i: output_html(page, bench, i, step) for i, step in bench.steps.items()}
-    gists = {i: gist(step, gold) for i, step in bench.steps.items()}
-    last = len(bench.chain.actions) - 1 if opened is None else opened
+    count = len(bench.chain.actions)
+    parts = {i: action_parts(page, bench, i) for i in range(count)}
+    gists, outputs = ({i: part[side] for i, part in parts.items()} for side in (0, 1))
+    last = count - 1 if opened is None else opened
     return draw(page.workbench, bench.chain, outputs, gists, last)
+
+
+def action_parts(page: Page, bench: Bench, index: int) -> tuple[str, str]:
+    """What an action gave, in its line and beside its fields: nothing before it was executed, the error where it failed."""
+    if (step := bench.steps.get(index)) is not None:
+        return gist(step, example_of(page, bench).gold), output_html(page, bench, index, step)
+    if bench.episode is None or not bench.episode.error or not bench.is_answered_by(bench.chain):
+        return "", ""
+    if index > len(bench.steps):
+        return "not reached", ""
+    return '<span class="bad">failed</span>', html.problem(bench.episode.error)
 
 
 def output_html(page: Page, bench: Bench, index: int, step: Step) -> str:
@@ -121,6 +129,8 @@ def output_html(page: Page, bench: Bench, index: int, step: Step) -> str:
 
 def result_html(page: Page, bench: Bench) -> str:
     """The right column."""
+    if bench.running is not None and bench.episode is None:
+        return html.empty("The chain is running …")
     if bench.episode is None or bench.verdict is None:
         return html.empty("Run the chain to see its answer, and where it was lost.")
     prices, episode = page.workbench.models.prices(), bench.episode

@@ -82,7 +82,7 @@ def article(rank: int, hit: Hit, marks: Sequence[Place], tags: str = "", kinds: 
     of_page = f"page {e(hit.passage.page_id)}, passage {e(hit.passage.doc_id)}"
     return (
         f'<article class="{f"p {kinds}".strip()}" tabindex="0"><h4><b>{rank}</b><span dir="auto">{e(hit.passage.title or hit.passage.doc_id)}</span>{tags}'
-        f'<span class="n" title="{of_page}">{hit.score:.3f}</span></h4><p dir="auto">{excerpt(hit.passage.text, marks)}</p></article>'
+        f'<span class="n" title="{of_page}">{hit.score:.4g}</span></h4><p dir="auto">{excerpt(hit.passage.text, marks)}</p></article>'
     )
 
 
@@ -151,13 +151,15 @@ def output(
     facts = html.dotted(figures.duration(step.seconds), tokens(step))
     versions = _version("Now", step, facts, verdicts[0])
     if before is not None:
-        versions += _version("Before", before, figures.duration(before.seconds), verdicts[1])
+        facts = html.dotted(figures.duration(before.seconds), tokens(before))
+        versions += _version("Before", before, facts, verdicts[1])
     earlier = step.request.messages[:-1] if isinstance(step.request, Generate) else ()
     system = "".join(_part(e(m.role.capitalize()), e(m.content)) for m in earlier)
     sent = system + _part("", marked(prompt_of(step.request), gold.answers))
     counted = tokens_of([step])
     gist_of = f"{counted[0]:,} tokens" if counted else ""
-    reply = _part("", answer_of(step.reply.text)) + html.note(step.reply.note)
+    thinking = _part("Thinking", e(step.reply.thinking)) if step.reply.thinking else ""
+    reply = thinking + _part("", answer_of(step.reply.text)) + html.note(step.reply.note)
     ended = step.reply.finish_reason
     whole = "whole" if ended in ("stop", "") else f"ended: {ended}"
     prompt = html.fold("Prompt as sent", sent, gist=gist_of, opened=True)
@@ -281,8 +283,10 @@ def facts(steps: Sequence[Step], verdict: Verdict, prices: Prices) -> str:
     """EM, F1, time, tokens and price of a question."""
     counted = tokens_of(steps)
     return numbers_box(
-        ("–" if verdict.em is None else f"{verdict.em:.0f}", "EM"),
-        ("–" if verdict.f1 is None else figures.number(100 * verdict.f1, unit="%"), "F1"),
+        *(
+            ("–" if score is None else figures.number(100 * score, unit="%"), name)
+            for score, name in ((verdict.em, "EM"), (verdict.f1, "F1"))
+        ),
         (figures.duration(sum(step.seconds for step in steps)), "time"),
         (f"{counted[0]:,} + {counted[1]:,}" if counted else "–", "tokens"),
         (price(steps, prices), "price"),

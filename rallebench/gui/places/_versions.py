@@ -26,13 +26,13 @@ def register(page: Page) -> None:
 
 
 def all_versions(page: Page, bench: Bench) -> list[tuple[str, Version, str, str]]:
-    """(where from, version, answer, verdict), the newest first."""
-    listed: list[tuple[str, Version, str, str]] = []
-    for at, chain, answer, kind in reversed(bench.history):
-        if all(chain != other[1].chain for other in listed):
-            listed.append(("executed", Version(chain, at), answer, kind))
+    """(where from, version, answer, verdict), the newest first: those saved, and of the others those executed."""
     saved = chain_versions.versions(page.workbench, bench.chain.name)
-    return [*listed, *(("saved", version, "", "") for version in saved)]
+    listed = [(f"version {v.number}, saved", v, "", "") for v in saved]
+    for at, chain, answer, kind, qid in reversed(bench.history):
+        if all(chain.actions != other[1].chain.actions for other in listed):
+            listed.append((f"executed on {qid}", Version(chain, at), answer, kind))
+    return sorted(listed, key=lambda item: -item[1].time)
 
 
 def clock(version: Version) -> str:
@@ -51,9 +51,7 @@ def show(page: Page, event: Event) -> Patch:
             back = html.button("Bring back", "versions.restore", index=index)
             changes = difference(version.chain, bench.chain)
         rows += f'<section class="version"><h4>{clock(version)} <small>{source}</small><span class="gap"></span>{back}</h4>{reply}{changes}</section>'
-    note = "Marked: what changed from that version to the chain as it is now."
-    if not rows:
-        note = "No earlier version yet. Every run and every save adds one."
+    note = "Marked: what changed from that version to the chain as it is now. Every run and every save adds a version."
     return {"drawer": html.drawer(f"Versions of {bench.chain.name}", html.note(note), rows)}
 
 
@@ -119,8 +117,15 @@ def save(page: Page, event: Event) -> Patch:
 
 
 def save_as(page: Page, event: Event) -> Patch:
-    """Save the chain in the workspace."""
-    bench = bench_of(page, event)
-    path = chain_versions.save(page.workbench, bench.chain, event.text("as"))
+    """Save the chain in the workspace; ask before it replaces one that this window does not know."""
+    bench, name = bench_of(page, event), event.text("as")
+    other = chain_versions.replaced_by(page.workbench, name, bench.known.get(name))
+    if other is not None and other.chain.actions != bench.chain.actions and not event.flag("over"):
+        body = f"<p>{e(name)} was saved at {clock(other)} with other actions, not from this window. It stays in Versions.</p>"
+        fields = {"as": name, "over": "on"}
+        yes = html.button("Save over it", "versions.save_as", kind="primary", **fields)
+        return {"dialog": html.dialog(f"Save over {name}?", body, yes, keep="Cancel")}
+    path = chain_versions.save(page.workbench, bench.chain, name)
     bench.chain = Chain(path.stem, bench.chain.actions, bench.chain.about)
+    bench.known[path.stem] = bench.chain
     return {"dialog": "", "say": f"Saved as {path.stem}.", **chain_patch(page, bench)}

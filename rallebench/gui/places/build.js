@@ -3,12 +3,14 @@ const stale_from = index => {
   $$('#chain-form .out, #chain-form .gist').forEach(o => {
     if (+o.id.split('-')[1] >= index) o.classList.add('stale');
   });
+  const retrieves = $$('#chain-form [name$=_kind]').findLastIndex(kind => kind.value === 'retrieve');
   $('#build-result')?.classList.add('stale');
+  $('#build-result')?.classList.toggle('passages-too', index <= retrieves);
 };
 const fresh = index => {
   $$('#v-build-one .stale').forEach(o => {
     if (index === undefined || o.id === 'out-' + index || o.id === 'gist-' + index)
-      o.classList.remove('stale');
+      o.classList.remove('stale', 'passages-too');
   });
 };
 document.addEventListener('rb-fresh', ev => {

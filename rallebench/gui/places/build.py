@@ -21,21 +21,21 @@ from rallebench.gui.places._bench import (
     followed,
     meanwhile,
     read_bench,
+    saved_chain,
 )
-from rallebench.gui.places._chain import edited, read_chain
+from rallebench.gui.places._chain import edited, read_chain, summaries
 from rallebench.gui.places._one import (
+    action_parts,
     chain_html,
     chain_patch,
     header,
     left_behind,
-    output_html,
     question,
     result_html,
     stale,
     view,
 )
 from rallebench.gui.places._questions import chips, listed, question_rows
-from rallebench.gui.places._steps import gist
 from rallebench.services.chain_versions import is_saved
 from rallebench.services.steps import Delta, StepDone, StepStarted
 from rallebench.services.verdicts import verdict
@@ -44,7 +44,7 @@ from rallebench.services.verdicts import verdict
 @PLACES.register("build", label="Build", order=1)
 def build(page: Page) -> None:
     """Develop a chain."""
-    page.view("build/one", open_one)
+    page.view("build/one", open_one, back="build/one")
     page.header = lambda event: header(page, bench_of(page, event))
     page.actions("build", run, run_action, show_prompt, edit, undo, restore_edits, discard_edits)
     page.actions("build", load_chain, replace_chain, benchmark)
@@ -60,10 +60,15 @@ def build(page: Page) -> None:
 
 
 def open_one(page: Page, event: Event) -> Iterator[Patch]:
-    """The view as the window left it; the question is executed if it was not."""
+    """The view as the window left it, or as the address says; the question is executed if it was not."""
     bench = bench_of(page, event)
     asks = follow(page, bench, event)
     left_behind(page, bench, event.text("draft"))
+    return opened_view(page, bench, event, asks)
+
+
+def opened_view(page: Page, bench: Bench, event: Event, asks: str) -> Iterator[Patch]:
+    """The view, then its execution; ``asks``: the dialog that comes first."""
     yield {
         "#v-build-one": view(page, bench),
         "title": "Build",
@@ -80,43 +85,45 @@ def open_one(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def follow(page: Page, bench: Bench, event: Event) -> str:
-    """Go where the address says: dataset, question, chain, or a question of a run. Returns the HTML of a question to the
-    user where that would lose an edited chain."""
+    """Go where the address says: dataset, question by its id (``q``) or its text (``ask``), chain, or a question of a run.
+    Returns the HTML of a question to the user where that would lose an edited chain. Raises RalleError."""
     query = event.query
-    if query.get("set") and query["set"] != bench.dataset:
-        page.workbench.asking.questions(query["set"])
-        bench.dataset, bench.question = query["set"], ""
+    dataset = query.get("set") or bench.dataset
+    ids = [x.question.qid for x in page.workbench.asking.questions(dataset)]
+    qid = query.get("q", "")
+    if qid and qid not in ids:
+        raise UsageError(f"{dataset} has no question {qid!r}; choose one of its list.")
+    stays = bench.question if dataset == bench.dataset else ids[0]
+    question = qid or query.get("ask", "").strip() or stays
+    if (dataset, question) != (bench.dataset, bench.question):
+        bench.dataset, bench.question = dataset, question
         bench.forget_steps()
-    if query.get("q") and query["q"] != bench.question:
-        bench.question = query["q"]
-        bench.forget_steps()
-    if not bench.question:
-        bench.question = page.workbench.asking.questions(bench.dataset)[0].question.qid
     source = {key: query[key] for key in ("run", "chain") if query.get(key)}
     if not source or event.session.get("build-source") == source:
         return ""
-    chain = chain_from(page, **source)
+    chain = chain_from(page, bench, **source)
     if chain == bench.chain or is_saved(page.workbench, bench.chain):
         bench.edit(chain)
         event.session["build-source"] = source
         return ""
-    body = f"<p>The address names the chain {e(chain.name)}. Your changes to {e(bench.chain.name)} are not saved. Undo brings them back.</p>"
+    body = f"<p>The address names the chain {e(chain.name)}. This window has {e(bench.chain.name)} with other actions than the saved one; Undo brings it back.</p>"
     yes = html.button("Replace it", "build.replace_chain", kind="primary", **source)
     return html.dialog("Replace the chain that you edited?", body, yes, keep="Keep mine")
 
 
-def chain_from(page: Page, run: str = "", chain: str = "") -> Chain:
+def chain_from(page: Page, bench: Bench, run: str = "", chain: str = "") -> Chain:
     """The chain of a run, or a saved one."""
     if run:
         return page.workbench.runs.open_question(run, 1).chain
-    return page.workbench.workspace.chain(chain)
+    return saved_chain(page, bench, chain)
 
 
 def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Put the chain of the address in place of the edited one."""
     source = {key: name for key in ("run", "chain") if (name := event.text(key))}
     event.session["build-source"] = source
-    yield from opened_chain(page, event, chain_from(page, **source), dialog="")
+    chain = chain_from(page, bench_of(page, event), **source)
+    yield from opened_chain(page, event, chain, dialog="")
 
 
 def restore_edits(page: Page, event: Event) -> Iterator[Patch]:
@@ -154,6 +161,7 @@ def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> It
         shown = "#one-status", going, chain.llms
         yield {
             "#one-status": going.words(page, ()),
+            "#build-result": result_html(page, bench),
             "meanwhile": meanwhile(page, *shown, stopped, lambda: f"#out-{len(bench.steps)}"),
         }
         try:
@@ -192,19 +200,18 @@ def executed(
             elif isinstance(piece, StepDone):
                 bench.steps[piece.index] = piece.step
                 bench.ran[piece.index] = chain.actions[piece.index]
-                yield step_patch(page, bench, example, piece.index)
+                yield action_patch(page, bench, piece.index)
             else:
-                patch = ended(page, bench, example, piece)
-                bench.history.append((time.time(), chain, piece.answer, bench.verdict_kind))
+                patch, qid = ended(page, bench, example, piece), example.question.qid
+                bench.history.append((time.time(), chain, piece.answer, bench.verdict_kind, qid))
                 yield patch
                 workbench.tracking.trace(piece, example.question.text, "develop")
 
 
-def step_patch(page: Page, bench: Bench, example: Example, index: int) -> Patch:
+def action_patch(page: Page, bench: Bench, index: int) -> Patch:
     """What an action gave, in its line and beside its fields."""
-    step = bench.steps[index]
-    out = output_html(page, bench, index, step)
-    return {f"#gist-{index}": gist(step, example.gold), f"#out-{index}": out}
+    line, out = action_parts(page, bench, index)
+    return {f"#gist-{index}": line, f"#out-{index}": out}
 
 
 def check_targets(chain: Chain) -> None:
@@ -224,16 +231,15 @@ def ended(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch
         "event": {"name": "rb-fresh"},
         "#build-chips": chips(page, bench),
     }
-    if episode.steps:
-        last = len(episode.steps) - 1
-        patch[f"#out-{last}"] = output_html(page, bench, last, episode.steps[last])
+    for index in range(max(0, len(episode.steps) - 1), len(bench.chain.actions)):
+        patch |= action_patch(page, bench, index)
     return patch
 
 
 def run(page: Page, event: Event) -> Iterator[Patch]:
     """Run the chain as it is in the fields."""
     bench = read_bench(page, event)
-    yield header(page, bench)
+    yield {**header(page, bench), **summaries(bench.chain)}
     yield from execute(page, bench, event)
 
 
@@ -242,7 +248,7 @@ def run_action(page: Page, event: Event) -> Iterator[Patch]:
     bench, index = read_bench(page, event), int(event.text("index"))
     example, workbench = example_of(page, bench), page.workbench
     action = bench.chain.actions[index]
-    yield {f"#gist-{index}": "running …", **header(page, bench)}
+    yield {f"#gist-{index}": "running …", **header(page, bench), **summaries(bench.chain)}
     alone = replace(bench.chain, actions=(action,))
     with workbench.models.lease(f"action {index + 1} of the chain {bench.chain.name!r}") as lease:
         for news in lease.load_for(alone.llms, alone.retrievers):
@@ -255,7 +261,7 @@ def run_action(page: Page, event: Event) -> Iterator[Patch]:
     bench.steps = {**{i: s for i, s in bench.steps.items() if i < index}, index: step}
     bench.ran = {i: bench.ran.get(i, action) for i in bench.steps} | {index: action}
     fresh = {"#one-status": "", "event": {"name": "rb-fresh", "index": index}}
-    yield step_patch(page, bench, example, index) | fresh
+    yield action_patch(page, bench, index) | fresh
 
 
 def earlier(bench: Bench, index: int) -> list[Step]:
@@ -283,7 +289,8 @@ def show_prompt(page: Page, event: Event) -> Patch:
 def edit(page: Page, event: Event) -> Patch:
     """Take over what was typed; a chain that cannot be read yet waits until it can."""
     with suppress(RalleError):
-        return header(page, read_bench(page, event))
+        bench = read_bench(page, event)
+        return {**header(page, bench), **summaries(bench.chain)}
     return {}
 
 
@@ -303,16 +310,17 @@ def undo(page: Page, event: Event) -> Patch:
     """The chain before its last change."""
     bench = bench_of(page, event)
     if not bench.past:
-        raise UsageError("There is nothing to undo: the chain is as it was opened.")
+        return {"say": "There is nothing to undo: the chain is as it was opened."}
     bench.chain = bench.past.pop()
     return chain_patch(page, bench)
 
 
 def load_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Another saved chain. An edited one is in Undo, and in Versions."""
-    chain = page.workbench.workspace.chain(event.text("chain"))
-    lost = not is_saved(page.workbench, bench_of(page, event).chain)
-    say = {"say": "Your edited chain is in Undo."} if lost else {}
+    bench = bench_of(page, event)
+    lost = not is_saved(page.workbench, bench.chain)
+    chain = saved_chain(page, bench, event.text("chain"))
+    say = {"say": "Undo returns to the chain that you edited."} if lost else {}
     yield from opened_chain(page, event, chain, heavy=False, **say)
 
 
@@ -327,9 +335,8 @@ def opened_chain(
 
 
 def benchmark(page: Page, event: Event) -> Patch:
-    """Run the chain on a dataset: the dialog of Runs takes it from here."""
-    read_bench(page, event)
-    return {"go": "#/runs/list?new=1"}
+    """Run the chain on a dataset: the dialog of a new run, over Build."""
+    return page.call("runs.new", window=read_bench(page, event).window)
 
 
 # questions
@@ -362,7 +369,8 @@ def opened_question(
     """Show a question and execute the chain on it; cached steps make this quick."""
     bench.question = qid
     bench.forget_steps()
-    address = html.address("build/one", set=bench.dataset, q=qid)
+    ids = {x.question.qid for x in page.workbench.asking.questions(bench.dataset)}
+    address = html.address("build/one", set=bench.dataset, **{"q" if qid in ids else "ask": qid})
     parts: Patch = {"#v-build-one": view(page, bench)}
     if not redraw:
         parts = {

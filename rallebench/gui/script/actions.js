@@ -56,7 +56,8 @@ rb.act = async (action, data = {}, origin = null) => {
   const place =
     origin?.closest?.('[data-problems], [data-form], dialog, .drawer, .view') ||
     $('.view:not([hidden])');
-  $$('.problem[role=alert]', place || document).forEach(p => p.remove());
+  if (!origin?.matches?.('[data-follow], [data-lazy]'))
+    $$('.problem[role=alert]', place?.closest('dialog, .drawer, .view') || document).forEach(p => p.remove());
   const busy = setTimeout(() => origin?.setAttribute?.('aria-busy', 'true'), 150);
   const message = {window: mine, number: ++sent, action, data, query: rb.query()};
   const late = overtaken(action, origin);

@@ -30,7 +30,7 @@ window.addEventListener(
     if (control && ev.key === 'Enter') return click_first('[data-primary]', panel, ev);
     if (control && ev.key === 's') return click_first('[data-save]', view, ev);
     if (ev.key === 'Escape' && !modal) return close_open(ev.target);
-    if (ev.key === 'Enter' && ev.target.dataset?.on === 'enter') {
+    if (ev.key === 'Enter' && !ev.shiftKey && !ev.isComposing && ev.target.dataset?.on === 'enter') {
       ev.preventDefault();
       return press(ev.target);
     }

@@ -104,7 +104,10 @@ const dialog = html => {
     d.close();
     return;
   }
-  if (!d.open) opener = document.activeElement;
+  if (!d.open) {
+    opener = document.activeElement;
+    d._html = null; // what was typed into the same dialog before is gone
+  }
   fill(d, html);
   if (!d.open) d.showModal();
   $('[autofocus], input:not([type=hidden]), select, textarea, button', d)?.focus();

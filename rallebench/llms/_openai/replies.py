@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from rallebench.core.structured import only_thinks
 from rallebench.core.types import Reply, ToolCall
 from rallebench.http.client import Answer
 from rallebench.http.failures import (
@@ -102,7 +101,8 @@ class Gathered:
         self._logprobs: list[float] = []
         self._usage: Mapping[str, Any] = {}
         self.finish_reason: Any = None
-        self.moved = self._thought = False
+        self._thoughts: list[str] = []
+        self.moved = False
 
     @property
     def text(self) -> str:
@@ -138,7 +138,7 @@ class Gathered:
         if whole and not {"content", "tool_calls", "refusal"} & message.keys():
             raise Failure("answered with a choice that holds no message", NOT_OPENAI)
         self.moved = any(value for name, value in message.items() if name != "role")
-        self._thought = self._thought or any(message.get(name) for name in THOUGHTS)
+        self._add_thoughts(message)
         calls = message.get("tool_calls") or []
         if not isinstance(calls, list):
             raise Failure("answered with tool calls that are not a list", NOT_OPENAI)
@@ -149,6 +149,11 @@ class Gathered:
         text = _text_of(message.get("content"), "message" if whole else "piece")
         self._texts.append(text)
         return text
+
+    def _add_thoughts(self, message: Mapping[str, Any]) -> None:
+        """Some servers send the same thoughts under both names."""
+        thoughts = (message.get(name) for name in THOUGHTS)
+        self._thoughts += [text for text in thoughts if text and isinstance(text, str)][:1]
 
     def _add_logprobs(self, logprobs: Any) -> None:
         fields = logprobs if isinstance(logprobs, Mapping) else {}
@@ -178,18 +183,15 @@ class Gathered:
         call["arguments"] += _text_of(arguments or None, "tool call")
 
     def reply(self, first_token_seconds: float | None = None) -> Reply:
-        """All pieces as a Reply. Raises Failure for thoughts without an answer."""
+        """All pieces as a Reply."""
         text, reason = self.text, self.finish_reason
         if not text and any(self._refusal):
             text, reason = "".join(self._refusal), "refusal"
         calls = [call for _, call in sorted(self._calls.items())]
         hidden = self._usage.get("completion_tokens_details")
-        thought = self._thought or counted(hidden, "reasoning_tokens")
-        if not calls and (only_thinks(text) or (thought and not text.strip())):
-            raise Failure(
-                "only thought and gave no answer",
-                "Raise max_tokens, or turn the model's thinking off.",
-            )
+        thinking = "".join(self._thoughts)
+        if not thinking and (tokens := counted(hidden, "reasoning_tokens")):
+            thinking = f"({tokens} tokens, which the server does not show)"
         return Reply(
             text=text,
             tool_calls=tuple(
@@ -201,6 +203,7 @@ class Gathered:
             finish_reason=reason if isinstance(reason, str) and reason else "stop",
             first_token_seconds=first_token_seconds,
             logprobs=tuple(self._logprobs),
+            thinking=thinking,
         )
 
 

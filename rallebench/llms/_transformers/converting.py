@@ -167,7 +167,7 @@ def _failed(model: GgufModel, error: Exception) -> Exception:
     if isinstance(error, RalleError):
         return error
     if is_full(error):
-        return OSError("No space left on device")
+        return error if isinstance(error, OSError) else OSError(str(error))
     text = " ".join(str(error).split())
     if is_out_of_memory(error):
         return BackendMemoryError(

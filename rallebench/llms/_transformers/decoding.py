@@ -64,13 +64,14 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
     transformers' own ``stop_strings`` also searches the prompt, has one list for the whole batch, and walks through the
     vocabulary for every new list (an agent has a new list per step).
 
+    ``stops``: of each row the text that its prompt has begun, and its stop strings. Thoughts before an answer are not searched.
     Every new token of the first row goes to ``listener``. ``ends[row]``: the number of tokens at the end of a stop string, else None.
     """
 
     def __init__(
         self,
         decode: Decode,
-        stops: Sequence[tuple[str, ...]],
+        stops: Sequence[tuple[str, tuple[str, ...]]],
         start: int,
         cancelled: Sequence[threading.Event],
         listener: Callable[[int], None] | None = None,
@@ -79,7 +80,7 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
         self.listener = listener
         self.ends: list[int | None] = [None] * len(stops)
         self.first_token_at: float | None = None
-        longest = max((len(stop.encode()) for row in stops for stop in row), default=0)
+        longest = max((len(stop.encode()) for _, row in stops for stop in row), default=0)
         self.tail = longest + OVERHANG if longest else 0
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
@@ -90,14 +91,17 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
             return torch.ones(len(self.stops), dtype=torch.bool, device=input_ids.device)
         if self.tail:
             count = input_ids.shape[1] - self.start
-            for row, tokens in enumerate(input_ids[:, self.start :][:, -self.tail :].tolist()):
-                if (
-                    self.ends[row] is None
-                    and self.stops[row]
-                    and cut_at(self.decode(tokens), self.stops[row])[1]
-                ):
+            for row, tokens in enumerate(input_ids[:, self.start :].tolist()):
+                if self.ends[row] is None and self._stopped(row, tokens):
                     self.ends[row] = count
         return torch.tensor([end is not None for end in self.ends], device=input_ids.device)
+
+    def _stopped(self, row: int, tokens: Sequence[int]) -> bool:
+        """Whether the answer of a row has a stop string; only where one is near is the whole row decoded."""
+        begun, stops = self.stops[row]
+        if not stops or not cut_at(self.decode(tokens[-self.tail :]), stops)[1]:
+            return False
+        return cut_at(begun + self.decode(tokens), stops)[1]
 
 
 class DrawRows(LogitsProcessor):  # type: ignore[misc]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.formats import NAMES, Format, format_of
 from rallebench.core.registry import unknown
+from rallebench.core.thinking import THOUGHT_BEGINS, answer_begins
 from rallebench.core.types import Generate, Message, ToolCall, ToolSpec
 from rallebench.llms._calls_in_text import CALL_MARK, before_calls, calls_grammar, calls_of
 from rallebench.llms._transformers.cutting import shortened
@@ -42,6 +43,7 @@ class PreparedPrompt:
     """A request in tokens.
 
     ``notes``: the differences between prompt and messages. ``room_note``: the note for a reply that the window cuts.
+    ``begun``: the mark of thoughts, where the prompt ends with it: the model writes on from there, so the text begins with it.
     ``format``: the form of the answer; ``calls``: whether the model may call tools. ``matcher``: what enforces the form, or
     the call, while the model writes; None where nothing does. It serves one reply.
     """
@@ -56,6 +58,7 @@ class PreparedPrompt:
     calls: bool = False
     logprobs: bool = False
     matcher: Matcher | None = None
+    begun: str = ""
 
     def read(self, text: str, finished: bool = True) -> tuple[str, tuple[ToolCall, ...], str]:
         """The text of the reply, the tool calls in it, and the note about both. ``finished``: not cut by max_tokens."""
@@ -68,7 +71,7 @@ class PreparedPrompt:
         if self.format is None:
             return text, (), "The answer holds no call."
         if self.matcher is not None:
-            return text, (), self.format.fault(text)
+            return text, (), self.format.fault(text[answer_begins(text) :])
         text, note = self.format.read(text)
         return text, (), note
 
@@ -131,7 +134,7 @@ class Prompter:
                 f"{self._name!r} cannot call tools: it has no chat template with a place for them; use a "
                 "model that was trained to call tools, or one behind an openai_compatible server."
             )
-        form = format_of(self._name, options["response_format"])
+        form = format_of(repr(self._name), options["response_format"])
         called = called_tools(self._name, request)
         matcher = self._matcher(form, request.tools, called)
         wish = form if matcher is None else None
@@ -154,7 +157,14 @@ class Prompter:
             bool(request.tools) and request.options.get(TOOL_CHOICE) != "none",
             options["logprobs"],
             matcher,
+            THOUGHT_BEGINS if matcher is None and self._thinks_at(tokens) else "",
         )
+
+    def _thinks_at(self, tokens: Sequence[int]) -> bool:
+        """Whether a prompt ends with the mark at which thoughts begin, as some chat templates write it."""
+        with self._lock:
+            end = self._tokenizer.decode(tokens[-len(THOUGHT_BEGINS) - 4 :])
+        return str(end).rstrip().endswith(THOUGHT_BEGINS)
 
     # ── the form of the answer ───────────────────────────────────────────────
 

@@ -214,7 +214,7 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
         )
     if taken := sorted(TEMPLATE_OURS.intersection(extra)):
         raise UsageError(f"{name!r}: chat_template_kwargs may not set {', '.join(taken)}.")
-    format_of(name, options["response_format"])
+    format_of(repr(name), options["response_format"])
 
 
 def need_of_settings(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rallebench.core.structured import json_in, without_reasoning
+from rallebench.core.structured import json_in
 from rallebench.core.types import Reply
 from rallebench.metrics.judges import Judgement
 
@@ -44,7 +44,7 @@ def read_scores(reply: Reply, names: Sequence[str], low: float = 1, high: float 
     >>> read_scores(Reply("Truthfulness 9, relevance 2"), ("truthfulness", "relevance")).failure
     'truthfulness is 9, which is not from 1 to 5.'
     """
-    text = without_reasoning(reply.text).strip()
+    text = reply.text.strip()
     for content in _objects(reply, names):
         lowered = {str(key).strip().lower(): value for key, value in content.items()}
         if any(name in lowered for name in names):

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.prompts import filled
-from rallebench.core.structured import without_reasoning
 from rallebench.core.types import Episode, Example, Flow, Generate, Message
 from rallebench.metrics import METRICS, ScoreColumn
 from rallebench.metrics.judges import (
@@ -245,7 +244,7 @@ def answers_in(reply: str, number: int, *, strict: bool = False) -> tuple[str, .
     """
     if strict:
         return tuple(_STRICT.findall(reply))
-    answers = tuple(map(_answer, _LOOSE.findall(without_reasoning(reply))))
+    answers = tuple(map(_answer, _LOOSE.findall(reply)))
     return answers if len(answers) == number else None
 
 

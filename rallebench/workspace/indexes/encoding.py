@@ -24,7 +24,7 @@ import numpy as np
 
 from rallebench.core.errors import BackendError
 from rallebench.core.events import Progress
-from rallebench.core.files import Appender, DiskError, is_full, room, writing
+from rallebench.core.files import Appender, DiskError, is_full, no_room, writing
 from rallebench.core.locks import turn
 from rallebench.encoders import BulkEncoder, Encoder
 from rallebench.encoders.numeric_types import Choice, choose_type
@@ -262,10 +262,10 @@ def _disk_errors(folder: Path, needed: int = 0) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        reason = no_room(folder, error, needed) if is_full(error) else error.strerror or error
         raise DiskError(
-            f"Could not write the vectors in {folder}: {error.strerror or error}; free space, or use another "
-            "workspace, and run it again: what is encoded is kept."
-            + (f" {room(folder, needed)}" if is_full(error) else "")
+            f"Could not write the vectors in {folder}: {reason}; free space, or use another workspace, and run it again: "
+            "what is encoded is kept."
         ) from error
 
 

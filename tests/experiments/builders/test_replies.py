@@ -16,7 +16,6 @@ from rallebench.experiments.builders._replies import read_boolean, read_question
         ('{"recent": true}', True),
         ('```json\n{"recent": "false", "reason": "old"}\n```', False),
         ('I think so.\n{"Recent": "YES"} Hope this helps!', True),
-        ("<think>maybe false</think>True", True),
         ("Yes, most of it is.", True),
         ("No.", False),
         ("是的", True),

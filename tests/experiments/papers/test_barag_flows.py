@@ -149,7 +149,6 @@ def test_decisions_are_greedy_tool_calls_and_answers_name_their_evidence() -> No
         (Reply('So: {"moreInfo": 1}'), True),
         (Reply('{"name": "moreInformation", "arguments": {"moreInfo": false}}'), False),
         (Reply("moreInfo = false"), False),
-        (Reply("<think>yes?</think>No."), False),
         (Reply("I think the answer is yes."), True),
         (Reply("No. A yes would cost tokens."), False),
         (Reply("Yes and no."), None),

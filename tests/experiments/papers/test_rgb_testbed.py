@@ -143,7 +143,7 @@ ARTICLE = "Ada came to Paris on 3 May, with twelve others."
         ('{"event": "x", "question": "Who came?", "answer": "Ada"}', 1, ["Ada"], ""),
         ('Here:\n```json\n{"Question": "When?", "Answer": "3 May"}\n```\nMore?', 1, ["3 May"], ""),
         (
-            '<think>{"question": "no"}</think>{"query": "Where?", "key_information": ["Paris"]}',
+            '{"query": "Where?", "key_information": ["Paris"]}',
             1,
             ["Paris"],
             "",

@@ -46,7 +46,7 @@ def judged(name: str, *replies: str, forms: bool = False) -> Outcome:
             assert isinstance(request, Generate)
             prompts.append(request.messages[-1].content)
             if forms:
-                form = format_of("judge", request.forced["response_format"])
+                form = format_of("'judge'", request.forced["response_format"])
                 assert form is not None
                 assert not form.fault(reply), f"{reply!r} has not the form"
             request = flow.send(Reply(reply))

@@ -25,7 +25,7 @@ READ = {
     "Truthfulness: four. Relevance: five.": (4, 5),
     "truthfulness: 4,5; relevance: 4-5": (4.5, 4.5),
     "Relevance: 1\nThe answer from 2021 is right.\nTruthfulness: 5": (5, 1),
-    "<think>truthfulness 1?</think>Truthfulness=5, relevance=4": (5, 4),
+    "Truthfulness=5, relevance=4": (5, 4),
     "4 and 5": (4, 5),
     "1 and 5": (1, 5),
     "4 (truthfulness) and 3 (relevance)": (4, 3),

@@ -19,7 +19,7 @@ from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.hashing import Hashing
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.cache import delete_stored, stored
-from rallebench.workspace.indexes.ensure import Costs, ensure_index, index_costs
+from rallebench.workspace.indexes.ensure import Costs, ensure_index, expected_name, index_costs
 from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
 from rallebench.workspace.paths import Workspace
 
@@ -64,6 +64,17 @@ def manifest(workspace: Workspace, index: IndexResult) -> Manifest:
 
 def costs(workspace: Workspace, *wanted: IndexRecipe) -> Costs:
     return complete(index_costs(workspace, wanted))
+
+
+def test_a_plan_names_an_index_before_it_is_built(workspace: Workspace, encoder: Counting) -> None:
+    first, second = of(workspace, 5), of(workspace, 5, "bm25")
+    assert expected_name(workspace, first) == ("", False), "nobody knows its passages yet"
+    index = prepared(workspace, first, encoder)
+    assert expected_name(workspace, first) == (index.name, True)
+    name, exists = expected_name(workspace, second)
+    assert name and not exists
+    assert prepared(workspace, second, encoder).name == name
+    assert expected_name(workspace, second) == (name, True)
 
 
 def test_an_index_is_built_once_and_found_again(workspace: Workspace, encoder: Counting) -> None:

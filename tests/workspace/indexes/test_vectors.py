@@ -294,7 +294,7 @@ def test_no_room_for_the_vectors_is_said_before_anything_is_encoded(
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
     encoder = Counting()
     with pytest.raises(
-        BackendError, match="No space left on device; free space, or use another workspace"
+        BackendError, match=r"the disk is full.*; free space, or use another workspace"
     ):
         encode(tmp_path, encoder)
     assert encoder.seen == []

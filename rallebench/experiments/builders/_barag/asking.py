@@ -21,7 +21,6 @@ from rallebench.experiments.builders._replies import (
     read_boolean,
     read_questions,
     text_field,
-    text_of_reply,
 )
 
 Verdict = dict[str, Any]
@@ -71,7 +70,7 @@ def _read_known(reply: Reply) -> tuple[Any, str]:
     if fields := fields_of(reply, "known"):
         answer = text_field(fields, "answer")
         return ("" if read_boolean(reply, "known") is False or declined(answer) else answer), ""
-    words = text_of_reply(reply)
+    words = reply.text.strip()
     return ("" if words and declined(words) else words or None), ""
 
 

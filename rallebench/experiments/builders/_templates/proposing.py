@@ -10,7 +10,6 @@ from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.prompts import filled
 from rallebench.core.structured import decoded, json_of
 from rallebench.core.types import Flow, Generate, Message, Outcome
-from rallebench.experiments.builders._replies import text_of_reply
 from rallebench.experiments.builders._templates.tables import SourceTable
 from rallebench.experiments.builders._templates.template import check, template_of
 
@@ -39,7 +38,7 @@ def propose(
         temperature=temperature,
         seed=seed,
     )
-    return Outcome(text_of_reply(reply))
+    return Outcome(reply.text.strip())
 
 
 def described(table: SourceTable) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import SHIPPED, Wording, filled, prompt_text, wording_of
 from rallebench.core.runs import RunRequest, RunResult, Values
-from rallebench.core.structured import without_reasoning
 from rallebench.core.types import (
     Episode,
     Evidence,
@@ -223,7 +222,7 @@ def answering(plan: CellPlan, record: Record) -> Flow:
     reply = yield Generate(
         plan.request.llm, (Message("user", prompt),), evidence=evidence, **plan.decoding
     )
-    answer = response_in(reply.text if plan.original else without_reasoning(reply.text))
+    answer = response_in(reply.text)
     return Outcome(answer, "answered" if answer else "empty")
 
 

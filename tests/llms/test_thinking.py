@@ -1,0 +1,163 @@
+"""Models that think: of every backend the answer alone goes on, whole and streamed, and the thoughts are in the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from asking import ask
+from loopback import Behaviour, Loopback, answer, chunk, completion, send_json, stream
+
+from rallebench.core.runs import Backends
+from rallebench.core.types import Episode, Flow, Generate, Outcome, Step
+from rallebench.engine.reply_cache import ReplyCache
+from rallebench.engine.single import Delta, run_one
+from rallebench.llms.scripted import Scripted
+
+Serve = Callable[..., tuple[Loopback, Any]]
+
+
+def asked(
+    llm: Any, request: Generate | None = None, *, streamed: bool = False, cache: Any = None
+) -> tuple[str, Episode]:
+    """What a flow's one request streams, and its episode."""
+
+    def flow() -> Flow:
+        reply = yield replace(request or ask(), llm="m")
+        return Outcome(reply.text)
+
+    *events, episode = run_one(flow(), Backends({}, {"m": llm}), stream=streamed, reply_cache=cache)
+    assert isinstance(episode, Episode)
+    return "".join(event.text for event in events if isinstance(event, Delta)), episode
+
+
+def step_of(episode: Episode) -> Step:
+    assert not episode.error, episode.error
+    (step,) = episode.steps
+    return step
+
+
+PARTED = [chunk(reasoning_content="Rome"), chunk(reasoning_content="?"), chunk("Ro"), chunk("me")]
+STREAMED: dict[str, Behaviour] = {
+    "in the text": stream(
+        [chunk("<thi"), chunk("nk>Rome?</th"), chunk("ink>\nRo"), chunk("me", "stop")]
+    ),
+    "parted from the text": stream([*PARTED, chunk(None, "stop")]),
+}
+WHOLE: dict[str, Behaviour] = {
+    "in the text": answer("<think>Rome?</think>\n\nRome"),
+    "in the text, without a beginning": answer("Rome?\n</think>\n\nRome"),
+    "parted from the text": answer("Rome", reasoning_content="Rome?"),
+    "by another name": answer("Rome", reasoning="Rome?"),
+    "by both names": answer("Rome", reasoning="Rome?", reasoning_content="Rome?"),
+}
+
+
+@pytest.mark.parametrize("where", WHOLE)
+def test_of_a_server_the_answer_goes_on_and_the_thoughts_are_in_the_step(
+    serve: Serve, where: str
+) -> None:
+    _, episode = asked(serve(WHOLE[where])[1])
+    reply = step_of(episode).reply
+    assert (episode.answer, reply.text, reply.thinking) == ("Rome", "Rome", "Rome?")
+
+
+@pytest.mark.parametrize("where", STREAMED)
+def test_of_a_servers_stream_the_answer_alone_is_shown(serve: Serve, where: str) -> None:
+    shown, episode = asked(serve(STREAMED[where])[1], streamed=True)
+    reply = step_of(episode).reply
+    assert (shown, reply.text, reply.thinking) == ("Rome", "Rome", "Rome?")
+
+
+def test_thoughts_that_a_server_hides_are_counted_in_the_step(serve: Serve) -> None:
+    usage = {"completion_tokens_details": {"reasoning_tokens": 9}}
+    _, episode = asked(serve(send_json({**completion("Rome"), "usage": usage}))[1])
+    assert step_of(episode).reply.thinking == "(9 tokens, which the server does not show)"
+
+
+ONLY_THOUGHTS: dict[str, Behaviour] = {
+    "parted from the text": answer(None, reasoning_content="Rome?", finish_reason="length"),
+    "by another name": answer("", reasoning="Rome? Or Milan?"),
+    "in the text": answer("<think>Rome?</think>\n"),
+    "in the text, without an end": answer("<think>Rome? Or Milan?", finish_reason="length"),
+    "only counted": send_json(
+        {**completion(""), "usage": {"completion_tokens_details": {"reasoning_tokens": 9}}}
+    ),
+    "streamed": stream([chunk(reasoning_content="Rome?"), chunk(None, "length")]),
+}
+MEND = "'m' only thought and gave no answer; raise max_tokens, or turn its thinking off"
+
+
+@pytest.mark.parametrize("where", ONLY_THOUGHTS)
+def test_thoughts_alone_are_a_failure_that_is_not_asked_again_nor_remembered(
+    serve: Serve, where: str
+) -> None:
+    server, llm = serve(ONLY_THOUGHTS[where], max_retries=3)
+    cache = ReplyCache(None)
+    _, episode = asked(llm, streamed=where == "streamed", cache=cache)
+    assert episode.error.startswith(MEND) and len(server.bodies) == 1
+    assert cache.get(replace(ask(), llm="m"), Backends({}, {"m": llm})) is None
+    cache.close()
+
+
+def test_a_call_or_an_empty_answer_is_no_thinking(serve: Serve) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    calls = answer("<think>Search.</think>", tool_calls=[call])
+    assert step_of(asked(serve(calls)[1])[1]).reply.tool_calls
+    assert step_of(asked(serve(answer(""))[1])[1]).reply.text == ""
+
+
+# ── models in this process ───────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("which", "answer", "thoughts"),
+    [
+        ("thinks, answers", "Rome", "Rome?"),
+        ("thinks from the prompt on", "Rome it is.", "Rome? Or Milan?"),
+    ],
+)
+def test_of_a_model_in_this_process_the_answer_goes_on(
+    tiny: Any, which: str, answer: str, thoughts: str, streamed: bool
+) -> None:
+    shown, episode = asked(tiny(which), ask("the river", max_tokens=12), streamed=streamed)
+    reply = step_of(episode).reply
+    assert (episode.answer, reply.thinking) == (answer, thoughts)
+    assert shown == (answer if streamed else "")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("which", "limit"), [("thinks", 12), ("thinks on", 3), ("thinks from the prompt on", 2)]
+)
+def test_thoughts_alone_are_a_failure_also_where_the_prompt_began_them(
+    tiny: Any, which: str, limit: int, streamed: bool
+) -> None:
+    shown, episode = asked(tiny(which), ask("the river", max_tokens=limit), streamed=streamed)
+    assert episode.error.startswith(MEND) and not shown
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_stop_string_ends_the_answer_and_not_the_thoughts(tiny: Any, streamed: bool) -> None:
+    request = replace(ask("the river", max_tokens=12), stop=("Milan", " it"))
+    _, episode = asked(tiny("thinks from the prompt on"), request, streamed=streamed)
+    reply = step_of(episode).reply
+    assert (reply.text, reply.thinking) == ("Rome", "Rome? Or Milan?")
+    assert reply.completion_tokens < 7 and reply.finish_reason == "stop"
+
+
+# ── what is not said by a backend ────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_cached_reply_is_the_parted_one(streamed: bool) -> None:
+    llm, cache = Scripted(["<think>Rome?</think>Rome"]), ReplyCache(None)
+    for _ in range(2):
+        _, episode = asked(llm, streamed=streamed, cache=cache)
+        reply = step_of(episode).reply
+        assert (episode.answer, reply.thinking) == ("Rome", "Rome?")
+    assert llm.calls == 1
+    cache.close()
