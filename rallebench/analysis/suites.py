@@ -66,8 +66,8 @@ def paired_table(
         f"and count {len(pairs)} comparison{'s' * (len(pairs) != 1)}: p by Holm, the intervals, which hold together at 95 %, by Bonferroni. "
         f"Below {LEVEL} a difference is shown."
     )
-    p, gap = Column("p, corrected", "p"), Column("difference", "delta" if unit == 1 else "quantity")
-    columns = (head, "metric", gap, p, "shown", "higher", "equal", "lower")
+    p = Column("p, corrected", "p")
+    columns = (head, "metric", "difference", p, "shown", "higher", "equal", "lower")
     rows = tuple(_row(label, name, pair, unit) for (label, name), pair in pairs.items())
     return Table(title, columns, rows, note=note)
 

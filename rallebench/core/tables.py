@@ -83,25 +83,19 @@ class Table:
         return tuple(column.label for column in self.heads)
 
     def as_json(self) -> dict[str, Any]:
-        """As ``report.json`` keeps it: headings as text, means as mappings; ``definitions`` where columns have help, ``formats``
-        where their numbers are no scores."""
+        """As ``report.json`` keeps it: headings as text, means as mappings; ``definitions`` where columns have help."""
         means = [[asdict(c) if isinstance(c, Mean) else c for c in row] for row in self.rows]
         value: dict[str, Any] = {"title": self.title, "columns": list(self.labels), "rows": means}
         value |= {"percent": self.percent, "note": self.note}
         definitions = {column.label: column.help for column in self.heads if column.help}
-        usual = ("text", "percent" if self.percent else "score")
-        formats = {c.label: c.format for c in self.heads if c.format not in usual}
-        more = {"definitions": definitions, "formats": formats}
-        return value | {key: of for key, of in more.items() if of}
+        return {**value, "definitions": definitions} if definitions else value
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Table:
         """The table that ``as_json`` wrote."""
-        definitions, formats = value.get("definitions", {}), value.get("formats", {})
+        definitions = value.get("definitions", {})
         numbers: Format = "percent" if value["percent"] else "score"
-        columns = tuple(
-            Column(c, formats.get(c, numbers), definitions.get(c, "")) for c in value["columns"]
-        )
+        columns = tuple(Column(c, numbers, definitions.get(c, "")) for c in value["columns"])
         rows = tuple(map(tuple, value["rows"]))
         return cls(value["title"], columns, rows, value["percent"], value.get("note", ""))
 

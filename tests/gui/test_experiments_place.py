@@ -13,13 +13,10 @@ from page_views import texts
 from small_suites import small_suites
 from small_workspace import make_workspace
 
-from rallebench.analysis.paired import compare
-from rallebench.analysis.suites import paired_table
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
-from rallebench.core.tables import Column, Mean, Table
+from rallebench.core.tables import Mean
 from rallebench.experiments.papers.beside import own_row
 from rallebench.experiments.published import published_names
-from rallebench.gui import figures
 from rallebench.gui.frame import Page
 from rallebench.gui.places import _published
 from rallebench.services import experiment_jobs
@@ -495,14 +492,6 @@ def test_a_published_table_has_no_empty_column_and_short_cells_in_one_line(page:
         False,
         True,
     ]
-
-
-def test_differences_of_a_stored_table_are_in_points() -> None:
-    pairs = {("a", "EM"): compare("em", {f"q{i}": 0.0 for i in range(9)}, {"q0": 1.0, "q1": 0.0})}
-    stored = json.loads(json.dumps(paired_table("t", "part", pairs, "b less a").as_json()))
-    drawn = texts(figures.table(Table.from_json(stored)))
-    assert "+50.0 points" in drawn and "%" not in drawn.partition("over the questions")[0]
-    assert "formats" not in Table("t", ("x", Column("y", "text")), ()).as_json()
 
 
 @pytest.mark.usefixtures("small_suites")
