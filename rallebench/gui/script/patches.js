@@ -120,7 +120,7 @@ const drawer = html => {
   d._html = null;
   fill(d, html || '');
   d.hidden = !html;
-  if (html) $('input, select, textarea, button, a', d)?.focus();
+  if (html) ($('[data-keys]', d) || $('input, select, textarea, button, a', d))?.focus();
   else opener?.isConnected && opener.focus();
 };
 const close_panels = () => {
