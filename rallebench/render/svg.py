@@ -115,9 +115,8 @@ def _radar(value: Figure) -> str:
 
     for ring in (0.25, 0.5, 0.75, 1.0):
         body += polygon([ring] * len(axes), f'fill="none" stroke="{GRID}"')
-        body += _text(
-            cx + 4, cy - rim * ring + 12, f"{most * ring:.2f}", "start", ' font-size="10"'
-        )
+        label = f"{100 * ring:.0f} %" if most == 1 else f"{most * ring:.2f}"
+        body += _text(cx + 4, cy - rim * ring + 12, label, "start", ' font-size="10"')
     for i, axis in enumerate(axes):
         x, y = at(i, 1.0)
         body += f'<line x1="{cx}" y1="{cy}" x2="{x:.1f}" y2="{y:.1f}" stroke="{GRID}"/>'

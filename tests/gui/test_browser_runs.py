@@ -79,7 +79,7 @@ def test_three_runs_are_ranked_in_percent(listed: Any) -> None:
     tick(listed, "first", "second", "third")
     press(listed, "Compare 3")
     says(listed, "#v-runs-compare", "To the base")
-    listed.click("#rank-metrics summary")
+    listed.click("#compare-metrics summary")
     words = listed.inner_text("#v-runs-compare").replace("\n", "")
     assert "12.5%" in words and "0.1250" not in words
 
