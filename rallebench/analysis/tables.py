@@ -31,27 +31,33 @@ def metrics(report: Mapping[str, Any]) -> Table:
 
 
 def comparison(compared: MultiRunComparison) -> Table:
-    """Metric by run: means over the questions that all runs have scored, the best of a row in bold."""
+    """Metric by run: means over the questions that all runs have scored, the best of a row in bold; of two runs with the
+    difference, and bold only where one is shown."""
+    two = len(compared.sides) == 2
     rows: list[tuple[Any, ...]] = []
     best: set[tuple[int, int]] = set()
     units: dict[int, str] = {}
     for name, means in compared.cells.items():
         about, unit = compared.measures[name].about, compared.measures[name].unit
         units[len(rows)] = unit
-        best |= {(len(rows), i + 1) for i in compared.best(name)}
+        pair = next(iter(compared.pairs[name].values())) if two else None
+        if pair is None or pair.significant:
+            best |= {(len(rows), i + 1) for i in compared.best(name)}
         less = " ↓" if about.get("higher_is_better", True) is False else ""
-        rows.append((f"{about['label']}{less}", *means, means[0].n))
+        rows.append((f"{about['label']}{less}", *means, *_gaps(pair), means[0].n))
         if scores := compared.corpus_level.get(name, ()):
             label = f"{about['label']}, over all answers"
             units[len(rows)] = unit
             over_all = (Mean(score.value, score.low, score.high, score.n) for score in scores)
-            rows.append((label, *over_all, scores[0].n))
+            rows.append((label, *over_all, *([None] * two), scores[0].n))
     names = (side.name for side in compared.sides)
+    remark = ", where a difference is shown; no interval is corrected for the other metrics" * two
     note = (
-        f"{len(compared.common)} questions that all runs share. Mean, 95 % interval and number of questions; bold: the best mean of the row. "
+        f"{len(compared.common)} questions that all runs share. Mean, 95 % interval and number of questions; bold: the best mean of the row{remark}. "
         f"{independence(compared.clusters.as_json(), len(compared.common))}"
     )
-    columns: tuple[Column | str, ...] = ("metric", *names, Column("n", "count"))
+    columns: tuple[Column | str, ...] = ("metric", *names)
+    columns += (Column("difference", "delta"),) * two + (Column("n", "count"),)
     return Table("", columns, tuple(rows), note=note, best=frozenset(best), units=units)
 
 
@@ -63,7 +69,7 @@ def differences(compared: MultiRunComparison) -> Table:
         (
             run,
             verdict(pair, upward),
-            None if pair.difference is None else Mean(pair.difference, pair.low, pair.high, pair.n),
+            *_gaps(pair),
             pair.p,
             pair.corrected,
             *(pair.wins, pair.ties, pair.losses),
@@ -87,6 +93,14 @@ def differences(compared: MultiRunComparison) -> Table:
     )
     units = dict.fromkeys(range(len(rows)), compared.measure.unit)
     return Table("", columns, rows, note=note, units=units)
+
+
+def _gaps(pair: PairedComparison | None) -> tuple[Mean | None, ...]:
+    """The cell of a difference, none for no pair."""
+    if pair is None:
+        return ()
+    value, ends = pair.difference, (pair.low, pair.high, pair.n)
+    return (None if value is None else Mean(value, *ends),)
 
 
 def verdict(pair: PairedComparison, upward: bool | None) -> str:

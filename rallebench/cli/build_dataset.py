@@ -69,6 +69,7 @@ def _lines(value: Mapping[str, Any]) -> list[str]:
     lines += [
         f"{key.replace('_', ' ')}: {count}"
         for key, count in value["counts"].items()
-        if key != "stages"
+        # A builder of records alone, as RGB's, makes no dataset, which is no failure.
+        if key != "stages" and (count or key != "questions" or "records" not in value["counts"])
     ]
     return [*lines, *(f"Note: {note}" for note in value["notes"]), *value["files"]]

@@ -123,7 +123,9 @@ class Figure:
 
     def as_json(self) -> dict[str, Any]:
         """As ``report.json`` keeps the plots of experiments."""
-        return {key: asdict(self)[key] for key in ("title", "x", "y", "series", "kind")}
+        value = asdict(self)
+        always = {key: value[key] for key in ("title", "x", "y", "series", "kind")}
+        return always | {key: value[key] for key in ("labels", "high", "empty") if value[key]}
 
 
 @dataclass(frozen=True, slots=True)

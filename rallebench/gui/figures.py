@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Any
 
 from rallebench.core.memory import size
@@ -73,17 +72,22 @@ def percent(mean: Any, *, share: bool = True) -> str:
 
 
 def quantity(mean: Any, unit: str) -> str:
-    """A mean in its ``unit`` with the half-width of its interval: a share in percent, else "0.16 s ± 20 ms".
+    """A mean in its ``unit`` with the half-width of its interval in the same: a share in percent, else "0.16 s ± 0.02".
 
     >>> quantity({"value": 0.1603, "low": 0.14, "high": 0.18, "n": 20}, "seconds")
-    '<span class="num">0.16 s<small>± 20 ms</small></span>'
+    '<span class="num">0.16 s<small>± 0.02</small></span>'
     """
     stats = mean_of(mean)
     if unit == "fraction" or stats is None or stats["value"] is None:
         return percent(mean)
-    words = duration if unit == "seconds" else partial(text, format="quantity")
-    half = half_width(stats)
-    return figure(words(stats["value"]), more=f"± {words(half)}" if half is not None else "")
+    value, half = stats["value"], half_width(stats)
+    if unit != "seconds":
+        words, spread = text(value, "quantity"), text(half, "quantity")
+    else:
+        words = duration(value)
+        spread = f"{half or 0:.2f}" if words.endswith(" s") and value < 10 else duration(half)
+        spread = f"{1000 * (half or 0):.0f}" if words.endswith("ms") else spread
+    return figure(words, more=f"± {spread}" if half is not None else "")
 
 
 def gap(difference: Any, unit: str = "fraction") -> str:
@@ -141,8 +145,11 @@ def waterfall_bar(
     for verdict, words, count in parts:
         if count:
             tag = "a" if address else "span"
-            target = f' href="{e(address.replace("{verdict}", verdict))}"' if address else ""
-            cells += f'<{tag} class="s-{verdict}" style="flex:{count}" title="{count:,} {e(words)}"{target}>{f"{count:,}" if tall else ""}</{tag}>'
+            only = {"unread": "wrong", "todo": "none"}.get(verdict, verdict)
+            target = f' href="{e(address.replace("{verdict}", only))}"' if address else ""
+            if not tall:
+                target += ' tabindex="-1"'  # the row has a link of its own
+            cells += f'<{tag} class="s-{verdict}" style="flex:{count}" title="{e(words)}" aria-label="{e(words)}"{target}>{f"{count:,}" if tall else ""}</{tag}>'
     return f'<span class="fall{" tall" if tall else ""}">{cells}</span>'
 
 

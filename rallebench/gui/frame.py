@@ -4,7 +4,7 @@ The page is one component of HTML. Its script sends what the user does to the se
 handler that a place has registered and returns a *patch*, which the script applies. ``gui/script`` is the other half.
 
 A patch is a dictionary: ``"#id"`` → the inner HTML of that element. Further keys: ``title``, ``go`` (an address to open),
-``address`` (an address to put in place of the present one), ``say`` (a short message), ``dialog`` and ``drawer`` (HTML, ""
+``address`` (an address to put in place of the present one), ``say`` (a short message; ``undo``: a button in it), ``dialog`` and ``drawer`` (HTML, ""
 closes), ``store`` (what this browser keeps), ``download`` (``{"name", "text"}``), ``chain`` (the chain in the header).
 """
 

@@ -8,6 +8,7 @@ from typing import Any
 from rallebench.core.events import Progress
 from rallebench.gui.html import button, doing, dotted, e, problem, progress, state
 from rallebench.render.numbers import plural, text
+from rallebench.services import run_list
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 
@@ -16,6 +17,7 @@ RECENT = 8
 
 VERBS = {
     "run": "Run",
+    "scoring": "Scoring of",
     "load": "Load",
     "build": "Index",
     "import": "Import",
@@ -31,11 +33,12 @@ def chip(workbench: Workbench) -> dict[str, Any]:
     jobs = workbench.jobs.list()
     active = [job for job in jobs if not job.done]
     ended = sorted((job for job in jobs if job.done), key=lambda job: -(job.ended or 0))[:RECENT]
+    called = run_list.titles(workbench, [job for job in jobs if job.kind in ("run", "scoring")])
     return {
         "any": bool(jobs),
         "active": len(active),
         "chip": _chip(active, ended),
-        "list": "".join(map(row, (*active, *ended))),
+        "list": "".join(row(job, called.get(job.name, job.name)) for job in (*active, *ended)),
         "versions": {job.id: job.version for job in jobs}
         | {"loaded": " ".join(line.name for line in workbench.models.status())},
     }
@@ -73,9 +76,9 @@ def left(job: Job, share: float) -> str:
     return f"{text(elapsed / share - elapsed, 'duration')} left"
 
 
-def row(job: Job) -> str:
+def row(job: Job, name: str) -> str:
     """A job in the list, with its stop."""
-    title = f"{VERBS.get(job.kind, job.kind.capitalize())} {job.name}"
+    title = f"{VERBS.get(job.kind, job.kind.capitalize())} {name}"
     if job.done:
         clock = time.strftime("%H:%M", time.localtime(job.ended))
         end = state("done", kind="good") if job.status == "finished" else state(job.status)

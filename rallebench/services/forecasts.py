@@ -66,7 +66,7 @@ def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
     if request.kind == "sweep":
         notes += remarks(variants_of(request.settings))
     generations = _sum(planned_runs, "generations")
-    cached = _cached(workbench, request) if request.kind == "sweep" else None
+    cached = _cached(workbench, request)
     if cached is not None and generations[1] is not None:
         cached = min(cached, generations[1])
     if cached and seconds and not done:
@@ -182,27 +182,41 @@ def _local(workbench: Workbench, llms: set[str]) -> bool:
 
 
 def _cached(workbench: Workbench, request: ExperimentRequest) -> int | None:
-    """How many model calls of a sweep need not be asked: all steps before them are in the cache, too. None where a model or an
-    index is not loaded, and for more than PATIENCE can look through."""
-    backends = workbench.models.backends
+    """How many model calls of a sweep need not be asked."""
+    if request.kind != "sweep" or any(v.index for v in variants_of(request.settings)):
+        return None
     examples = workbench.asking.questions(request.settings["dataset"])[: request.limit]
-    deadline = time.monotonic() + PATIENCE
-    known = 0
-    for variant in variants_of(request.settings):
-        names = [action.target for action in variant.chain.actions if action.target]
-        if variant.index or not all(workbench.models.is_loaded(name) for name in names):
+    chains = [variant.chain for variant in variants_of(request.settings)]
+    known = in_cache(workbench, chains, examples)
+    return known[0] if known else None
+
+
+def in_cache(
+    workbench: Workbench,
+    chains: Sequence[Chain],
+    examples: Sequence[Example],
+    patience: float = PATIENCE,
+) -> tuple[int, int] | None:
+    """(model calls, whole questions) of chains that need not be asked: all steps before them are in the cache, too. None where a
+    model or an index is not loaded, and for more than ``patience``, in seconds, can look through."""
+    backends = workbench.models.backends
+    deadline = time.monotonic() + patience
+    calls = whole = 0
+    for chain in chains:
+        if not all(workbench.models.is_loaded(name) for name in (*chain.llms, *chain.retrievers)):
             return None
         for example in examples:
             if time.monotonic() > deadline:
                 return None
-            known += _of_question(variant.chain, example, backends, workbench.asking.reply_cache)
-    return known
+            known, ended = _of_question(chain, example, backends, workbench.asking.reply_cache)
+            calls, whole = calls + known, whole + ended
+    return calls, whole
 
 
 def _of_question(
     chain: Chain, example: Example, backends: Backends, reply_cache: ReplyCache
-) -> int:
-    """The model calls for a question that the cache answers, up to the first step that it lacks."""
+) -> tuple[int, bool]:
+    """The model calls for a question that the cache answers, up to the first step that it lacks, and whether it lacks none."""
     known = 0
     with closing(chain_flow(chain).make(backends)(example.question)) as flow:
         try:
@@ -213,11 +227,13 @@ def _of_question(
                 elif isinstance(request, (Retrieve, Generate)):
                     remembered = reply_cache.get(request, backends)
                     if remembered is None:
-                        return known
+                        return known, False
                     reply = remembered.reply
                     known += isinstance(request, Generate)
                 else:
-                    return known
+                    return known, False
                 request = flow.send(reply)
-        except (StopIteration, RalleError):
-            return known
+        except StopIteration:
+            return known, True
+        except RalleError:
+            return known, False

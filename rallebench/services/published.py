@@ -13,7 +13,7 @@ from rallebench.core.registry import unknown
 from rallebench.core.tables import Column, Figure, Mean, Table
 from rallebench.experiments.papers.beside import OwnRow, rows_of
 from rallebench.experiments.published import PublishedTable, published_names, published_table
-from rallebench.experiments.published.plots import OURS, DrawnRow, lines_of, plots_of
+from rallebench.experiments.published.plots import OURS, DrawnRow, drawn_of, lines_of, plots_of
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -220,7 +220,7 @@ def figures(value: PublishedTable, own: Sequence[Beside] = ()) -> list[Figure]:
         for b in own
         if not b.row.why
     ]
-    drawn = [plot.figure(lines) for plot in plots_of(value)]
+    drawn = [*drawn_of(value), *(plot.figure(lines) for plot in plots_of(value))]
     return [figure for figure in drawn if figure.series]
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,8 @@ from rallebench.core.types import Chain
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.services.experiment_groups import plain_label
+from rallebench.services.jobs import Job
+from rallebench.services.runs import PreparedRun
 from rallebench.services.variants import difference_label
 from rallebench.services.workbench import Workbench
 
@@ -34,6 +36,10 @@ _VARIANT = re.compile(r"^sweep-\d{8}-\d{6} (?P<label>.+)$")
 """The name of a run of a sweep that the user gave no name."""
 
 
+class InBinError(UsageError):
+    """The run is in the bin."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunRow:
     """A run in the list. ``title``: the user's name for it, or what tells it from others; ``mean``: of ``metric``, as in
@@ -41,18 +47,18 @@ class RunRow:
 
     name: str
     title: str
-    dataset: str
-    workflow: str
-    created: str
-    state: str
-    done: int
-    total: int
-    errors: int
-    metric: str
-    mean: Mapping[str, Any] | None
-    seconds: float | None
-    usd: float | None
-    chain: Chain | None
+    dataset: str = ""
+    workflow: str = ""
+    created: str = ""
+    state: str = ""
+    done: int = 0
+    total: int = 0
+    errors: int = 0
+    metric: str = ""
+    mean: Mapping[str, Any] | None = None
+    seconds: float | None = None
+    usd: float | None = None
+    chain: Chain | None = None
     precision: Mapping[str, Any] | None = None
     problem: str = ""
 
@@ -62,8 +68,22 @@ def rows(workbench: Workbench) -> list[RunRow]:
     return _described(workbench)[0]
 
 
-def _described(workbench: Workbench) -> tuple[list[RunRow], list[RunRow]]:
-    """The runs, and those in the bin. A run keeps its title when one before it goes into the bin."""
+def titles(workbench: Workbench, jobs: Iterable[Job]) -> dict[str, str]:
+    """Name → title of the runs of these jobs, also of a run whose folder is not there yet, or not any more."""
+    here, binned, first = _described(workbench)
+    known = {row.name: row.title for row in (*binned, *here)}
+    for job in jobs:
+        if job.name not in known and isinstance(job.identity, PreparedRun):
+            request = job.identity.request
+            chain = request.flow.chain
+            row = RunRow(job.name, "", request.dataset.name, chain=chain)
+            own = {chain.name: chain} if chain else {}
+            known[job.name] = _titled(row, {**own, **first}).title
+    return known
+
+
+def _described(workbench: Workbench) -> tuple[list[RunRow], list[RunRow], dict[str, Chain]]:
+    """The runs, those in the bin, and the first chain of each name. A run keeps its title when one before it goes into the bin."""
     runs, binned = workbench.runs.list(), _bin(workbench)
     described = {str(run.path): _row(str(run.path), _version(run)) for run in (*runs, *binned)}
     first: dict[str, Chain] = {}
@@ -72,7 +92,7 @@ def _described(workbench: Workbench) -> tuple[list[RunRow], list[RunRow]]:
         if row.chain is not None:
             first.setdefault(row.chain.name, row.chain)
     here = [_titled(_with_state(described[str(run.path)], run.state()), first) for run in runs]
-    return here, [_titled(described[str(run.path)], first) for run in binned]
+    return here, [_titled(described[str(run.path)], first) for run in binned], first
 
 
 def _bin(workbench: Workbench) -> list[RunFolder]:
@@ -82,8 +102,13 @@ def _bin(workbench: Workbench) -> list[RunFolder]:
 
 def row_of(workbench: Workbench, name: str) -> RunRow:
     """One run of the list. Raises UsageError."""
-    workbench.runs.open(name)
-    return next(row for row in rows(workbench) if row.name == name)
+    here, binned, _ = _described(workbench)
+    for row in here:
+        if row.name == name:
+            return row
+    if gone := next((row for row in binned if row.name == name), None):
+        raise InBinError(f"The run {gone.title!r} is in the bin; bring it back to read it.")
+    raise UsageError(f"There is no run {name!r}; choose one of the list.")
 
 
 def _version(run: RunFolder) -> tuple[int, ...]:
@@ -99,10 +124,7 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
         stored = run.spec()
         report = run.report() or {}
     except RalleError as error:
-        return RunRow(
-            *(run.name, run.name, "", "", "", "", 0, 0, 0, "", None, None, None, None),
-            problem=str(error),
-        )
+        return RunRow(run.name, run.name, problem=str(error))
     spec = stored["spec"]
     chain = spec["settings"].get("chain")
     metrics = {**report.get("metrics", {}), **report.get("suite", {})}

@@ -24,13 +24,15 @@ from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES
 
 WRONG = frozenset({"wrong", "lost", "format", "failed"})
+TODO = "not_asked"
+"""The stage of a question that is still to be asked."""
 LARGE = 5_000
 """Questions above which the steps are not read while a page waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
-    """A question of a run. ``kind``: the verdict; ``stage``: of the waterfall, "" before it is known; ``gold``: the first
+    """A question of a run. ``kind``: the verdict; ``stage``: of the waterfall, "" before it is known, or TODO; ``gold``: the first
     accepted answer."""
 
     qid: str
@@ -79,7 +81,8 @@ def _questions(
     listed = []
     for example in _examples(path, version[-2:]):
         question, line = example.question, lines.get(example.question.qid)
-        stage, error = stages.get(question.qid, ""), str((line or {}).get("error") or "")
+        stage = stages.get(question.qid, "") if line else TODO
+        error = str((line or {}).get("error") or "")
         em = right.get(question.qid)
         if line and em is None and unscored:
             outcome = Outcome(str(line.get("answer") or ""))
@@ -132,20 +135,19 @@ def counts(listed: Sequence[QuestionRow]) -> dict[str, int]:
 
 
 def lost_parts(listed: Sequence[QuestionRow]) -> list[tuple[str, str, int]]:
-    """(verdict, words, questions) of the bar that shows where questions were lost, from left to right."""
-    by_stage = Counter(
-        row.stage
-        or {"right": "right", "wrong": "not_in_answer", "failed": "failed"}.get(row.kind, "")
-        for row in listed
-    )
+    """(verdict, words, questions) of the bar that shows where questions were lost, from left to right. ``unread``: wrong, and it
+    is not known yet where; ``todo``: still to be asked."""
+    by_stage = Counter(row.stage or row.kind for row in listed)
     parts: dict[str, list[str]] = {}
     sums: Counter[str] = Counter()
-    for stage in STAGES:
-        kind = KIND_AT_STAGE.get(stage, "none")
+    names = {**SHORT, "wrong": "wrong", TODO: "not asked yet"}
+    kinds = {**KIND_AT_STAGE, "wrong": "unread", TODO: "todo"}
+    for stage in (*STAGES, "wrong", TODO):
+        kind = kinds.get(stage, "none")
         if by_stage[stage]:
             sums[kind] += by_stage[stage]
-            parts.setdefault(kind, []).append(f"{by_stage[stage]:,} {SHORT[stage]}")
-    order = ("failed", "lost", "wrong", "format", "none", "right")
+            parts.setdefault(kind, []).append(f"{by_stage[stage]:,} {names[stage]}")
+    order = ("failed", "lost", "unread", "wrong", "format", "none", "right", "todo")
     return [(kind, ", ".join(parts[kind]), sums[kind]) for kind in order if sums[kind]]
 
 

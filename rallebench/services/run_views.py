@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rallebench.analysis import deployment, radar, tables
+from rallebench.analysis import deployment, radar
 from rallebench.analysis.changes import Change, changes
 from rallebench.analysis.measures import measure
 from rallebench.analysis.paired import PairedComparison
 from rallebench.analysis.ranking import MultiRunComparison, compare_many
 from rallebench.analysis.ranking import compare_two as compare_pair
-from rallebench.analysis.tables import TEST, verdict
+from rallebench.analysis.tables import OF_SEVERAL, TEST, comparison, verdict
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import UNKNOWN, usd
@@ -25,7 +25,15 @@ from rallebench.metrics import METRICS, STANDARD_KS, card, read_card
 from rallebench.services.episodes import is_agents
 from rallebench.services.workbench import Workbench
 
-__all__ = ["TEST", "MultiRunComparison", "RunFolder", "is_agents", "verdict"]
+__all__ = [
+    "OF_SEVERAL",
+    "TEST",
+    "MultiRunComparison",
+    "RunFolder",
+    "comparison",
+    "is_agents",
+    "verdict",
+]
 
 HEADLINES = (
     ("em", "EM", "exact match with an accepted answer"),
@@ -40,22 +48,22 @@ TILES = 4
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure of a run. ``mean``: as in the report; ``share``: whether it is a share of 1."""
+    """A figure of a run. ``mean``: as in the report; ``unit``: as ``unit_of`` has it."""
 
     label: str
     mean: Mapping[str, Any]
     about: str
-    share: bool
+    unit: str
 
 
 def tiles(report: Mapping[str, Any]) -> list[Tile]:
     """The figures that stand first."""
     metrics = {**report.get("metrics", {}), **report.get("suite", {})}
     picked = []
-    for family, label, about in HEADLINES:
+    for family, title, about in HEADLINES:
         name = next((m for m in metrics if m.partition("@")[0] == family), "")
         if name:
-            picked.append(Tile(label, metrics[name], about, True))
+            picked.append(Tile(title, metrics[name], about, "fraction"))
     for name, mean in {**report.get("suite", {}), **metrics}.items():
         if len(picked) >= TILES:
             break
@@ -64,7 +72,7 @@ def tiles(report: Mapping[str, Any]) -> list[Tile]:
             "prompt_tokens",
             "completion_tokens",
         ):
-            picked.append(Tile(name, mean, definition(report, name), is_share(report, name)))
+            picked.append(Tile(label(name), mean, definition(report, name), unit_of(report, name)))
     return picked[:TILES]
 
 
@@ -79,12 +87,22 @@ def definition(report: Mapping[str, Any], name: str) -> str:
         return ""
 
 
+def label(name: str) -> str:
+    """What a metric is called, its name where it has no card."""
+    try:
+        return str(card(name)["label"])
+    except RalleError:
+        return name
+
+
 def cards(report: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Metric or judge of a run → the facts of its card."""
+    """Label of a metric or judge of a run → the facts of its card, in the unit in which the page writes its values."""
     known: dict[str, dict[str, str]] = {}
     for name in (*report.get("metrics", {}), *report.get("judges", {})):
         with suppress(RalleError):
-            known[name] = read_card(name).facts()
+            facts = read_card(name).facts()
+            percent = {"Range": "0 to 100 %"} if unit_of(report, name) == "fraction" else {}
+            known[label(name)] = {**facts, **percent}
     return known
 
 
@@ -93,15 +111,16 @@ def judge_lines() -> list[tuple[str, str]]:
     return [(name, METRICS.entry(name).about) for name in METRICS.judge_names()]
 
 
-def is_share(report: Mapping[str, Any], name: str) -> bool:
-    """Whether a metric is a share of 1, which is picked in percent."""
+def unit_of(report: Mapping[str, Any], name: str) -> str:
+    """The unit of a metric of a run: "fraction" for a share of 1, which is written in percent, "" where it is not known."""
     mean = {**report.get("metrics", {}), **report.get("suite", {})}.get(name) or {}
     base = name.partition(":")[0]
     if base in METRICS:
         traits = METRICS.entry(base).traits
-        return traits.get("unit") == "fraction" and traits.get("range") == (0, 1)
+        unit = str(traits.get("unit", ""))
+        return "" if unit == "fraction" and traits.get("range") != (0, 1) else unit
     value = mean.get("value")
-    return value is None or 0 <= value <= 1
+    return "fraction" if value is None or 0 <= value <= 1 else ""
 
 
 def chain_of(run: RunFolder) -> Chain | None:
@@ -150,11 +169,6 @@ def compare_several(
     return compare_many([workbench.runs.open(name) for name in names], metric)
 
 
-def tables_of(compared: MultiRunComparison) -> tuple[Table, Table]:
-    """Every metric, and the differences from the first run."""
-    return tables.comparison(compared), tables.differences(compared)
-
-
 def metric_choices() -> list[str]:
     """The metrics that a run may be scored by; a family with its usual depths."""
     names = []
@@ -199,14 +213,17 @@ COSTS: Mapping[str, str] = {label: key for key, label in deployment.COST_AXES.it
 
 
 def kinds_of(
-    workbench: Workbench, names: Sequence[str], metric: str
+    workbench: Workbench, titles: Mapping[str, str], metric: str
 ) -> list[tuple[str, Figure, Table]]:
-    """The means of runs by each kind of question that their records name, or by dataset: (name, radar, table)."""
-    runs = [workbench.runs.open(name) for name in names]
+    """The means of runs by each kind of question that their records name, or by dataset: (name, radar, table). ``titles``:
+    run → what it is called."""
+    runs = [workbench.runs.open(name) for name in titles]
     common = compare_many(runs, metric).common if not radar.share_nothing(runs) else ()
     drawn = []
     for axes in radar.axes_of(runs, common):
         value = radar.over(runs, common, metric, axes)
+        lines = {titles.get(line, line): means for line, means in value.lines.items()}
+        value = replace(value, by=axes.removeprefix("meta.").replace("_", " "), lines=lines)
         drawn.append((axes, radar.figure(value), radar.table(value)))
     return drawn
 
@@ -217,12 +234,23 @@ def share_nothing(workbench: Workbench, names: Sequence[str]) -> bool:
 
 
 def quality_and_cost(
-    workbench: Workbench, names: Sequence[str], metric: str, cost: str
+    workbench: Workbench,
+    titles: Mapping[str, str],
+    metric: str,
+    cost: str,
+    compared: MultiRunComparison | None,
 ) -> tuple[Figure | None, list[str]]:
-    """A point a run, quality against one of COSTS, and what is left out."""
-    runs = [workbench.runs.open(name) for name in names]
+    """A point a run, quality against one of COSTS, and what is left out. ``titles``: run → what it is called; ``compared``: only
+    the questions that count there, None: all of each run."""
+    runs = [workbench.runs.open(name) for name in titles]
     measured = measure(metric, runs)
-    reports = [(run.name, run.report() or {}) for run in runs]
+    reports = []
+    for i, run in enumerate(runs):
+        report = run.report() or {}
+        if compared is not None:
+            means = {name: asdict(row[i]) for name, row in compared.cells.items()}
+            report = {**report, "metrics": means}
+        reports.append((titles[run.name], report))
     notes = deployment.notes(reports, measured.name, cost)
     points = deployment.points(reports, measured.name, cost)
     return (deployment.figure(reports, measured, cost) if points else None), notes

@@ -75,7 +75,10 @@ def test_only_shared_questions_count_and_every_run_is_compared_with_the_first(
     found = compared("titan", "echo", "short")
     assert {row[0].n for row in found.cells.values()} == {5}
     assert [side.left_out for side in found.sides] == [3, 3, 0]
-    assert "only the 5 that all share are compared (left out: titan 3, echo 3)" in found.warnings[0]
+    assert (
+        "only the 5 that all share are compared (left out: 3 of titan, 3 of echo)"
+        in found.warnings[0]
+    )
     assert list(found.against) == ["echo", "short"]
     for pair in found.against.values():
         assert (pair.comparisons, pair.p, pair.note) == (2, None, "too few articles")
@@ -142,7 +145,7 @@ def test_the_difference_comes_with_its_interval_its_p_and_the_flipped_questions(
     assert (found["wins"], found["ties"], found["losses"], found["flipped"]) == (0, 4, 1, ["q1"])
     ran = rallebench("compare", "short", "echo")
     assert ran.code == 0 and "echo wins 0, ties 4, loses 1" in ran.out
-    assert "only the 5 that all share are compared (left out: echo 3)" in ran.err
+    assert "only the 5 that all share are compared (left out: 3 of echo)" in ran.err
     assert found["warning"] in ran.err
     later = rallebench.json("compare", "titan", "echo", "--metric", "recall@7")
     assert later["n"] == 8, "a metric that the runs did not keep is scored from what is stored"

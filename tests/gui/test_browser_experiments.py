@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,6 +102,30 @@ def test_published_tables_are_browsed_by_address(page: Any) -> None:
         assert head.get_attribute("aria-sort") == order
         cells = page.locator(figures).all_text_contents()
         assert cells[0] == first and cells[-1] == "–", "empty cells stay last"
+
+
+def test_errors_are_labelled_by_keys_and_stored_beside_the_run(
+    page: Any, served: tuple[str, Path]
+) -> None:
+    folder = served[1] / "experiments" / "noise"
+    folder.mkdir(parents=True)
+    request = {"llm": "m", "settings": {"labels": ""}, "limit": None, "seed": 0}
+    value = {"kind": "rgb-noise", "noun": "suite", "request": request, "runs": {}}
+    (folder / "experiment.json").write_text(json.dumps(value))
+    report = {"request": request, "made": "", "parts": [], "tables": [], "notes": []}
+    (folder / "report.json").write_text(json.dumps(report))
+    file, rows = folder / "errors-to-label.csv", (f",q{i},,Who {i}?,Io,Rhea" for i in range(3))
+    file.write_text("\n".join(("part,qid,category,question,required,prediction", *rows)) + "\n")
+    go(page, "#/experiments/one?id=noise")
+    press(page, "Label the errors")
+    says(page, "#drawer", "1 long distance 2 evidence uncertainty")
+    expect(page.locator("#drawer .x-label").first).to_be_focused()
+    for key in "3j2k1":  # the first, past the second, the third, back to the second
+        page.keyboard.press(key)
+    press(page, "Save the labels")
+    expect(page.locator("#drawer")).to_be_hidden()
+    labels = [line.split(",")[2] for line in file.read_text().splitlines()[1:]]
+    assert labels == ["concept confusion", "long distance", "evidence uncertainty"]
 
 
 @pytest.mark.parametrize("width", [820, 1280, 1920])

@@ -79,18 +79,28 @@ def test_three_runs_are_ranked_in_percent(listed: Any) -> None:
     tick(listed, "first", "second", "third")
     press(listed, "Compare 3")
     says(listed, "#v-runs-compare", "To the base")
-    listed.click("#rank-metrics summary")
+    listed.click("#compare-metrics summary")
     words = listed.inner_text("#v-runs-compare").replace("\n", "")
     assert "12.5%" in words and "0.1250" not in words
 
 
 def test_the_list_of_runs_works_by_keyboard(listed: Any) -> None:
-    listed.locator("#list-runs").focus()
+    expect(listed.get_by_role("button", name="Compare", exact=True)).to_be_disabled()
     listed.keyboard.press("j")
+    expect(listed.locator("#list-runs .r").first).not_to_have_css(
+        "background-color", "rgba(0, 0, 0, 0)"
+    )
     listed.keyboard.press(" ")
     expect(listed.locator("#list-runs :checked")).to_have_count(1)
     listed.keyboard.press("Enter")
     listed.wait_for_url("**/#/runs/run?id=third")
+
+
+def test_a_link_in_what_follows_the_jobs_is_followed(listed: Any) -> None:
+    link = "<a href='#/runs/run?id=first'>Open</a>"
+    listed.evaluate("html => { document.querySelector('#runs-now').innerHTML = html; }", link)
+    listed.locator("#runs-now a").click()
+    listed.wait_for_url("**/#/runs/run?id=first")
 
 
 def test_a_filter_and_a_question_survive_reload_and_back(page: Any) -> None:
@@ -118,8 +128,8 @@ def test_a_run_is_renamed_deleted_and_brought_back(listed: Any) -> None:
     listed.get_by_label("More for 读者").click()
     listed.locator("#list-runs details[open]").get_by_text("Delete").click()
     listed.click("#confirm .yes")
-    press(listed, "Bin (1)")
-    press(listed, "Bring back")
+    says(listed, "#v-runs-list", "Bin (1)")
+    listed.locator(".toast button").click()
     says(listed, "#list-runs", "读者 · قارئ")
 
 

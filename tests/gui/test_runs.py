@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,11 @@ from small_workspace import make_workspace
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.gui.frame import Page
+from rallebench.gui.jobs import chip
 from rallebench.gui.places import _runs_list
+from rallebench.render import numbers
+from rallebench.services import run_list
+from rallebench.services.jobs import Job
 from rallebench.services.runs import BenchmarkOptions, of_chain
 from rallebench.services.workbench import Workbench
 
@@ -53,6 +58,7 @@ def test_the_list_tells_runs_apart_by_what_differs(ran: Page) -> None:
     words = {name: texts(html) for name, html in listed}
     assert words["first"].startswith("first") and "12.5 %" in words["first"]
     assert words[SECOND].startswith("read · k 1 · echo")
+    assert "k 2 · titan" in words["first"] and "k 1 · echo" in words[SECOND]
     assert "tiny-qa 8 questions" in words["first"] and 'class="s-' in listed[0][1]
 
 
@@ -107,6 +113,15 @@ def test_metrics_cost_and_settings_stand_second(ran: Page, part: str, words: str
     assert words.lower() in texts(ran.open(f"runs/run?id=first&part={part}")["#v-runs-run"]).lower()
 
 
+def test_metrics_are_written_as_papers_write_them_and_each_in_its_unit(ran: Page) -> None:
+    words = texts(ran.open("runs/run?id=first&part=metrics")["#v-runs-run"])
+    assert "ROUGE-L" in words and "R-precision" in words and "rougel" not in words
+    assert re.search(r"Seconds [^%]*? question took[^%]*? \d+ ms", words)
+    assert "Range 0 to 100 %" in words and "(fraction)" not in words
+    tiles = texts(ran.open("runs/run?id=first")["#v-runs-run"])
+    assert "on the clock" in tiles, "the time of the steps is another one"
+
+
 def test_a_run_opens_at_a_wrong_question_and_its_price_is_one_and_the_same(ran: Page) -> None:
     html = ran.open("runs/run?id=first")["#v-runs-run"]
     assert "choose a question" not in texts(html).lower() and 'id="step-1"' in html
@@ -119,14 +134,19 @@ def test_the_answers_of_a_run_that_is_not_scored_yet_have_verdicts(ran: Page) ->
     shutil.copytree(folder.with_name("first"), folder)
     for name in ("scores.jsonl", "report.json", "state.json"):
         (folder / name).unlink(missing_ok=True)
-    html = texts(ran.open("runs/run?id=half")["#v-runs-run"])
-    assert "The scores appear when the run ends" in html
-    assert "Wrong 7" in html and "Right 1" in html
+    lines = (folder / "episodes.jsonl").read_text().splitlines(keepends=True)
+    (folder / "episodes.jsonl").write_text("".join(lines[:5]))
+    html = ran.open("runs/run?id=half")["#v-runs-run"]
+    assert "The scores appear when the run ends" in texts(html)
+    assert "Wrong 4" in texts(html) and "Right 1" in texts(html)
+    assert "4 wrong 1 right 3 not asked yet" in texts(html)
+    bar = re.findall(r'class="s-(\w+)" style="flex:(\d)"', html)
+    assert bar == [("unread", "4"), ("right", "1"), ("todo", "3")], "nobody knows yet where"
     ran.call("runs.delete", {"id": "half"})
 
 
 def test_a_run_that_is_not_there_is_one_sentence(ran: Page) -> None:
-    with pytest.raises(UsageError, match="There is no run 'gone'"):
+    with pytest.raises(UsageError, match="There is no run 'gone'; choose one of the list"):
         ran.open("runs/run?id=gone")
     with pytest.raises(UsageError, match="choose one of the list"):
         ran.open("runs/run")
@@ -142,6 +162,29 @@ def test_two_runs_are_compared_verdict_first(ran: Page) -> None:
     assert "answers 0 of 8 questions better and 1 worse" in words and "k 2 1" in words
 
 
+def test_only_the_questions_that_two_runs_share_are_compared(ran: Page) -> None:
+    options = BenchmarkOptions(dataset="tiny-qa", track=False, limit=5)
+    name = "read-tiny-qa-20260102-120000"
+    complete(ran.workbench.runs.run(of_chain(ran.workbench, "read", options, run=name)))
+    ran.call("runs.rename", {"id": name, "as": "a part"})
+    html = ran.open(f"runs/compare?a=first&b={name}")["#v-runs-compare"]
+    words = texts(html)
+    duel = texts(html[html.index('class="duel"') :].partition("</div>")[0])
+    assert duel.count("20.0 %") == 2, "1 of the 5 that both were asked, not 1 of 8"
+    assert "times as fast" not in words
+    assert "(left out: 3 of first)" in words and name not in words
+    lost = texts(html[html.index('id="compare-lost"') :].partition("</summary>")[0])
+    assert lost.endswith("not in the answer 4 → 4")
+    ran.call("runs.delete", {"id": name})
+
+
+def test_every_metric_has_the_difference_and_its_interval(ran: Page) -> None:
+    html = ran.open(f"runs/compare?a=first&b={SECOND}")["#v-runs-compare"]
+    table = html[html.index('id="compare-metrics"') :].partition("</table>")[0]
+    assert ">difference<" in table and "points" in table
+    assert "R-precision" in texts(table) and "<b>" not in table, "no difference is shown"
+
+
 def test_another_metric_decides_and_plots_stand_below(ran: Page) -> None:
     patch = ran.call("runs.decide", {"metric": "f1"}, a="first", b=SECOND)
     assert patch["go"] == f"#/runs/compare?a=first&b={SECOND}&metric=f1"
@@ -155,6 +198,7 @@ def test_three_runs_are_ranked(ran: Page) -> None:
         complete(ran.workbench.runs.run(of_chain(ran.workbench, "read", options, run="third")))
     html = ran.open(f"runs/compare?r0=first&r1={SECOND}&r2=third")["#v-runs-compare"]
     assert "3 runs on" in html and "Holm" in html
+    assert "interval corrected" in html and "hold together at 95 %" in html
     ran.call("runs.delete", {"id": "third"})
 
 
@@ -164,8 +208,9 @@ def test_a_comparison_writes_shares_in_percent_and_times_in_seconds(ran: Page) -
     metrics = texts(html[html.index("compare-metrics") :].partition("</table>")[0])
     assert re.search(r"EM \d+\.\d %", metrics) and not re.search(r"\b0\.\d{4}\b", metrics)
     assert "points" in texts(html)
-    timed = texts(ran.open(f"{address}&metric=seconds")["#v-runs-compare"])
-    assert re.search(r"seconds [+−][\d.]+ m?s", timed) and "points" not in timed
+    timed = ran.open(f"{address}&metric=seconds")["#v-runs-compare"]
+    timed = texts(timed.partition("compare-lost")[0])
+    assert re.search(r"Seconds [+−][\d.]+ m?s", timed) and "points" not in timed
 
 
 def test_a_run_leads_to_its_baselines_and_to_mlflow(ran: Page) -> None:
@@ -191,15 +236,23 @@ def test_a_run_is_renamed_and_its_folder_stays(ran: Page) -> None:
 
 
 def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
-    ran.call("runs.delete", {"id": "first"})
-    drawer = texts(ran.call("runs.open_bin")["drawer"])
-    assert "first tiny-qa" in drawer
+    patch = ran.call("runs.delete", {"id": "first"})
+    assert texts(patch["undo"]) == "Bring back" and 'data-id="first"' in patch["undo"]
+    drawer = ran.call("runs.open_bin")["drawer"]
+    count = len(run_list.in_bin(ran.workbench))
+    assert "first tiny-qa" in texts(drawer) and texts(drawer).endswith(f"Empty the bin ({count})")
+    assert f"Delete {numbers.plural(count, 'run')} in the bin for good?" in drawer
     ran.open("runs/list")  # the other run is still told apart from the one in the bin
     assert "read · k 1 · echo" in texts(ran.open(f"runs/run?id={SECOND}")["#v-runs-run"])
-    with pytest.raises(UsageError, match="There is no run 'first'"):
-        ran.open("runs/run?id=first")
-    ran.call("runs.restore", {"id": "first"})
-    assert ran.open("runs/run?id=first")["title"] == "first"
+    for gone in (
+        ran.open("runs/run?id=first"),
+        ran.call("runs.question", {"run": "first", "id": "q2"}, id="first"),  # another window
+    ):
+        assert "is in the bin; bring it back to read it. Bring it back" in texts(
+            gone["#v-runs-run"]
+        )
+    patch = ran.call("runs.bring_back", {"id": "first"}, id="first")
+    assert patch["title"] == "first" and "EM 12.5 %" in texts(patch["#v-runs-run"])
     with pytest.raises(UsageError, match="in the bin"):
         ran.call("runs.restore", {"id": "first"})
 
@@ -207,16 +260,15 @@ def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
 def test_a_new_run_says_what_it_will_take_before_it_starts(ran: Page) -> None:
     ran.open("build/one?set=tiny-qa&chain=read")
     dialog = texts(ran.call("runs.new")["dialog"])
-    assert (
-        "8 questions" in dialog
-        and "tiny → titan" in dialog
-        and "as the last run of this model" in dialog
-    )
-    plan = texts(
-        ran.call("runs.check", {"chain": "read", "dataset": "starter-qa", "limit": "50"})[
-            "#new-plan"
-        ]
-    )
+    assert "8 questions of tiny-qa · tiny → titan" in dialog
+    assert "8 of 8 answers are in the cache, so it takes a few seconds" in dialog
+    assert dialog.endswith("Run 8 questions")
+    patch = ran.call("runs.check", {"chain": "read", "dataset": "starter-qa", "limit": "50"})
+    plan = texts(patch["#new-plan"])
+    assert "as the last run of this model" in plan and "cache" not in plan
+    assert texts(patch["#new-start"]) == "Run 50 questions"
+    patch = ran.call("runs.check", {"chain": "read", "dataset": "tiny-qa", "limit": "0"})
+    assert "The number of questions is 0" in texts(patch["#new-plan"])
     assert "50 questions" in plan and "gold pages are in this index" in plan
     wrong = texts(
         ran.call("runs.check", {"chain": "read", "dataset": "tiny-qa", "metric": ["nosuch"]})[
@@ -238,10 +290,42 @@ def test_a_new_run_runs_as_a_job_and_is_read_while_it_runs(ran: Page) -> None:
     assert patch["go"] == "#/runs/run?id=night"
     ran.open("runs/run?id=night")
     ended(ran, "run", "night")
+    at_the_end = ran.call("runs.live", {"run": "night"}, id="night")
+    assert 'id="step-1"' in at_the_end["#run-question"], "the row that is marked is shown"
+    assert "#run-question" not in ran.call("runs.live", {"run": "night"}, id="night", q="q2")
     assert "8 questions" in texts(ran.open("runs/run?id=night")["#v-runs-run"])
     with pytest.raises(UsageError, match="exists already"):
         ran.call("runs.start", fields)
     ran.call("runs.delete", {"id": "night"})
+
+
+def test_a_run_has_its_title_in_the_jobs_and_before_its_folder_is_there(tmp_path: Path) -> None:
+    bench = Workbench(make_workspace(tmp_path))
+    options = BenchmarkOptions(dataset="tiny-qa", track=False)
+    prepared = of_chain(bench, "read", options)
+    going = Job("run", prepared.name, prepared)
+    assert run_list.titles(bench, [going]) == {prepared.name: "read"}
+    page = Page(bench)
+    page.call("runs.start", {"chain": "read", "dataset": "tiny-qa"})
+    (job,) = bench.jobs.list("run")
+    ended(page, "run", job.name)
+    assert texts(chip(bench)["list"]).startswith("Run read ")
+    assert job.name not in chip(bench)["list"]
+    bench.close()
+
+
+def test_no_empty_list_is_shown_while_the_first_run_starts(tmp_path: Path) -> None:
+    bench, end = Workbench(make_workspace(tmp_path)), threading.Event()
+
+    def work(job: Job) -> Iterator[str]:
+        yield "starting"
+        end.wait(20)
+
+    bench.jobs.submit("run", "first", None, work)
+    html = Page(bench).open("runs/list")["#v-runs-list"]
+    assert "first" in texts(html) and "No run yet" not in html
+    end.set()
+    bench.close()
 
 
 def test_a_stopped_run_is_resumed(ran: Page) -> None:
@@ -278,7 +362,7 @@ def test_a_run_is_scored_by_more_metrics(ran: Page) -> None:
     assert "bleu" in ran.call("runs.ask_metrics", {"run": "first"})["dialog"]
     ran.call("runs.rescore", {"run": "first", "metric": ["bleu"], "judge": ""})
     assert ended(ran, "scoring", "first").error is None
-    assert "bleu" in texts(ran.open("runs/run?id=first&part=metrics")["#v-runs-run"])
+    assert "BLEU" in texts(ran.open("runs/run?id=first&part=metrics")["#v-runs-run"])
     with pytest.raises(UsageError, match="No metric is chosen"):
         ran.call("runs.rescore", {"run": "first"})
 
@@ -290,7 +374,7 @@ def test_a_judge_scores_a_run_and_its_card_stands_with_those_of_the_metrics(ran:
     assert ended(ran, "scoring", SECOND).error is None
     words = texts(ran.open(f"runs/run?id={SECOND}&part=metrics")["#v-runs-run"])
     cards = words.partition("Metric cards")[2]
-    assert "rgb-errors:titan Definition Whether an answer noticed" in cards
+    assert "ED* (titan) Definition Whether an answer noticed" in cards
     assert "Needs a language model" in cards and "Source RGB, Chen et al. 2023" in cards
     assert "Beware Only ASCII punctuation" in cards, "the card of em"
 

@@ -23,7 +23,7 @@ from rallebench.engine.run_warnings import ReplyCounts
 from rallebench.http.model_list import served_models
 from rallebench.llms import LLMS
 from rallebench.llms._openai.abilities import IGNORED
-from rallebench.llms._openai.sampling import SAME
+from rallebench.llms._openai.sampling import LONG, SAME
 from rallebench.llms._transformers.templates import plain
 from rallebench.llms.openai_compatible import NO_CALL
 
@@ -35,6 +35,9 @@ CAPITAL, COUNT = (
     "Name the capital of France.",
     "Count from one to ten in words, with commas between.",
 )
+
+LENGTH = 12
+"""Tokens of an answer: enough for a list of numbers to be stopped in."""
 
 Asked = Callable[..., Any]
 
@@ -88,7 +91,7 @@ def asked(address: str, folder: Path) -> Iterator[Asked]:
     models: list[Any] = []
 
     def backend(**settings: Any) -> Any:
-        own = {"model": str(folder), "base_url": address, "max_tokens": 24}
+        own = {"model": str(folder), "base_url": address, "max_tokens": LENGTH}
         models.append(LLMS["openai_compatible"]("gpt", **{**own, **settings}))
         return models[-1]
 
@@ -97,29 +100,35 @@ def asked(address: str, folder: Path) -> Iterator[Asked]:
         model.close()
 
 
-def test_it_answers_as_the_same_model_in_this_process_does(asked: Asked, folder: Path) -> None:
-    own: Any = LLMS["transformers"]("tiny", model=str(folder), device_map="cpu", max_tokens=24)
+@pytest.fixture(scope="module")
+def counted(asked: Asked) -> Any:
+    """The reply to the question that several tests ask, written once."""
+    return reply_of(asked(), ask(COUNT))
+
+
+def test_it_answers_as_the_same_model_in_this_process_does(
+    asked: Asked, folder: Path, counted: Any
+) -> None:
+    own: Any = LLMS["transformers"]("tiny", model=str(folder), device_map="cpu", max_tokens=LENGTH)
     with closing(own) as here:
-        for text in (CAPITAL, COUNT):
-            there = reply_of(asked(), ask(text))
+        for text, there in ((CAPITAL, reply_of(asked(), ask(CAPITAL))), (COUNT, counted)):
             whole = reply_of(here, ask(text))
             assert (there.text, there.prompt_tokens, there.finish_reason, there.note) == (
                 whole.text, whole.prompt_tokens, whole.finish_reason, ""
             )  # fmt: skip
 
 
-def test_a_stream_equals_the_whole_reply_and_counts_its_tokens(asked: Asked) -> None:
+def test_a_stream_equals_the_whole_reply_and_counts_its_tokens(asked: Asked, counted: Any) -> None:
     parts, reply = streamed(asked(), ask(COUNT))
-    whole = reply_of(asked(), ask(COUNT))
-    assert len(parts) > 5 and "".join(parts) == reply.text == whole.text
+    assert len(parts) > 5 and "".join(parts) == reply.text == counted.text
     assert (reply.prompt_tokens, reply.completion_tokens) == (
-        whole.prompt_tokens,
-        whole.completion_tokens,
+        counted.prompt_tokens,
+        counted.completion_tokens,
     )
 
 
-def test_a_stop_string_that_it_leaves_in_the_text_is_cut(asked: Asked) -> None:
-    free = reply_of(asked(), ask(COUNT)).text
+def test_a_stop_string_that_it_leaves_in_the_text_is_cut(asked: Asked, counted: Any) -> None:
+    free = counted.text
     stop = free.split()[2]
     reply = reply_of(asked(), ask(COUNT, stop=(stop,)))
     assert (reply.text, reply.note) == (free.partition(stop)[0], "")
@@ -127,7 +136,7 @@ def test_a_stop_string_that_it_leaves_in_the_text_is_cut(asked: Asked) -> None:
 
 def test_an_ignored_temperature_is_noticed_by_a_second_seed(asked: Asked) -> None:
     """It samples only where the model's own configuration does."""
-    llm = asked()
+    llm = asked(max_tokens=LONG)
     requests = [ask("Tell a story.", temperature=1.0, seed=seed) for seed in (3, 3, 4)]
     first, again, other = (reply_of(llm, request) for request in requests)
     assert first.text == again.text == other.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ from small_workspace import CommandLine
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.tables import Mean
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row
-from rallebench.experiments.published import published_names, published_table
-from rallebench.experiments.published.plots import plots_of
+from rallebench.experiments.published import FOLDER, published_names, published_table
+from rallebench.experiments.published.plots import lines_of, plots_of
 from rallebench.render import svg
 from rallebench.services import published
 from rallebench.services.workbench import Workbench
 
+DOMAINS = {"wiki": "Wikipedia", "aminer": "scholar"}
 HALF = Mean(0.5, 0.4, 0.6, 300)
 
 
@@ -86,10 +88,82 @@ def test_rows_of_named_experiments_alone_or_a_sentence(workbench: Workbench) -> 
 @pytest.mark.parametrize("name", published_names())
 def test_every_drawing_has_a_mark_for_every_figure_that_it_draws(name: str) -> None:
     value = published_table(name)
-    for plot, figure in zip(plots_of(value), published.figures(value)):
-        assert svg.figure(figure), (name, plot.title)
+    for figure in published.figures(value):
+        assert svg.figure(figure), (name, figure.title)
         drawn = [y for points in figure.series.values() for _, y, *_ in points]
         assert drawn and all(isinstance(y, (int, float)) for y in drawn)
+
+
+def printed(name: str) -> list[dict[str, Any]]:
+    """The rows of a table's file, not by the code that draws them."""
+    rows: list[dict[str, Any]] = json.loads((FOLDER / f"{name}.json").read_text())["rows"]
+    return rows
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in published_names() if plots_of(published_table(name))]
+)
+def test_every_drawn_point_is_a_figure_of_the_tables_file(name: str) -> None:
+    table, rows = published_table(name), printed(name)
+    for plot in plots_of(table):
+        figure = plot.figure(lines_of(table))
+        fitting = [row for row in rows if plot.where.items() <= row["settings"].items()]
+        cells = [(row, c) for row in fitting for c in plot.columns if row["values"][c] is not None]
+        points = [(s, *point) for s, of_series in figure.series.items() for point in of_series]
+        if plot.kind == "bubble":
+            x, y, size = plot.columns
+            whole = [r for r in fitting if None not in (r["values"][x], r["values"][y])]
+            expected = {(r["system"], *(r["values"][c] for c in (x, y, size))) for r in whole}
+        elif plot.along:
+            names = {r["settings"].get(plot.by, plot.columns[0]) for r in fitting}
+            assert set(figure.series) == names
+            ways = [
+                (r["settings"].get(plot.by, c), r["settings"].get(plot.along), r, c)
+                for r, c in cells
+            ]
+            expected = {
+                (s, at if plot.kind == "line" else str(at), r["values"][c])
+                for s, at, r, c in ways
+                if at is not None
+            }
+        else:
+            kind = float if plot.kind == "line" else str
+            ways = [(r, c, kind(c.removeprefix(plot.cut))) for r, c in cells]
+            expected = {(r["system"], label, r["values"][c]) for r, c, label in ways}
+        assert set(points) == expected, (name, plot.title)
+
+
+def test_r_evals_radars_are_means_of_the_tasks_of_an_environment_and_level() -> None:
+    levels = {
+        row["settings"]["id"]: (row["settings"]["domain"], row["settings"]["level"])
+        for row in printed("reval_table1")
+    }
+    values: dict[tuple[str, str], dict[str, float]] = {}
+    for row in printed("reval_table3") + printed("reval_table5"):
+        system = row["settings"]["workflow"], row["settings"]["llm"]
+        values.setdefault(system, {}).update(
+            {c: v for c, v in row["values"].items() if c in levels}
+        )
+    figures = [f for f in published.figures(published.opened("reval:3")) if "level" in f.title]
+    drawn = {
+        (f.title.partition(",")[0], llm): dict(p) for f in figures for llm, p in f.series.items()
+    }
+    assert drawn.keys() == values.keys() and len(drawn) == 21
+    for system, of_system in values.items():
+        assert len(of_system) == 12
+        for (domain, word), level in product(DOMAINS.items(), ("KS", "KU", "KA")):
+            tasks = [v for c, v in of_system.items() if levels[c] == (domain, level)]
+            assert drawn[system][f"{word} {level}"] == pytest.approx(sum(tasks) / len(tasks))
+
+
+def test_r_evals_rings_have_the_shares_of_its_text_and_name_what_is_not_printed() -> None:
+    first, second = published.figures(published.opened("reval:text"))
+    assert (first.title, second.title) == ("PAL + gpt-4", "PAL + gpt-3.5-turbo")
+    assert dict(first.series["right and wrong"]) == {"ACC": 43.6, "WA": 56.4}
+    outside = dict(first.series["classes"])
+    assert (outside["EM"], outside["AM"], outside["TE"]) == (16.5, 27.1, 49.4)
+    for figure in (first, second):
+        assert sum(share for _, share in figure.series["classes"]) == pytest.approx(100)
 
 
 def test_our_row_is_a_series_of_its_own_where_its_settings_fit(workbench: Workbench) -> None:

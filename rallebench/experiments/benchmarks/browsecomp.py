@@ -36,6 +36,7 @@ from rallebench.experiments.benchmarks._ranked import (
     ranked_run,
     recipes,
 )
+from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
 from rallebench.experiments.papers.common import bars, failed_note, names_in, scored_run, string
 from rallebench.experiments.published import published_table
 from rallebench.workflows import WORKFLOWS, agent_workflows
@@ -237,16 +238,20 @@ def _report(
 ) -> Report:
     columns = list(next(iter(searched.values())).means)
     printed = published_table(RETRIEVERS)
+    own = list(_own_rows(searched, acted, request.llm))
+    why = own[0].why
     ours = ((label, *(r.means.get(c) for c in columns)) for label, r in searched.items())
     theirs = (
         (f"{row.system}, printed", *(printed.shares(row).get(c) for c in columns))
         for row in printed.rows
+        if not why
     )
     heads = (Column("retriever", "text"), *(Column(c, "percent") for c in columns))
-    note = "The whole question is the query. Printed figures are over all 830 questions and whole documents."
+    note = "The whole question is the query."
+    note += f" The printed figures are left out: {why}." if why else f" {DIFFERS}"
     tables = [Table("Retrieval alone", heads, (*ours, *theirs), True, note)]
     if acted:
-        tables.append(_agents(acted))
+        tables.append(_agents(acted, why))
     series = {
         name: [(label, result.means.get(name)) for label, result in {**searched, **acted}.items()]
         for name in dict.fromkeys(("evidence R@5", "evidence recall"))
@@ -254,14 +259,38 @@ def _report(
     means = {label: result.mean("evidence R@5") for label, result in searched.items()}
     means |= {label: result.mean("evidence recall") for label, result in acted.items()}
     return Report(
-        {"headline": "evidence recall" if acted else "evidence R@5", "means": means},
+        {
+            "headline": "evidence recall" if acted else "evidence R@5",
+            "means": means,
+            KEY: [row.as_json() for row in own],
+        },
         tuple(notes),
         tables=tuple(tables),
         figures=(bars("Evidence", "system", "share", series),),
     )
 
 
-def _agents(acted: Mapping[str, RunResult]) -> Table:
+DIFFERS = "Printed figures are of whole documents."
+JUDGED = "The paper's accuracy is a judge's, so ours is not beside it; the prompts of its agents are their own."
+
+
+def _own_rows(
+    searched: Mapping[str, RunResult], acted: Mapping[str, RunResult], llm: str
+) -> Iterator[OwnRow]:
+    """Every retriever, and every agent, as a row of BrowseComp-Plus's tables of all 830 questions."""
+    n, name = published_table(RETRIEVERS).n, "BrowseComp-Plus"
+    for label, result in searched.items():
+        why = unlike(name, name, len(result.request.examples), n)
+        cells = {c: m for c, m in result.means.items() if c in published_table(RETRIEVERS).columns}
+        yield own_row(RETRIEVERS, label, cells, why, (DIFFERS,))
+    for label, result in acted.items():
+        why = unlike(name, name, len(result.request.examples), n)
+        cells = {"recall": result.means["evidence recall"], "searches": result.means["searches"]}
+        retriever = label.rpartition(" ")[2]
+        yield own_row(AGENTS, label, cells, why, (DIFFERS, JUDGED), retriever=retriever)
+
+
+def _agents(acted: Mapping[str, RunResult], why: str) -> Table:
     rows: list[tuple[Any, ...]] = [
         (
             label,
@@ -272,7 +301,7 @@ def _agents(acted: Mapping[str, RunResult]) -> Table:
         )
         for label, result in acted.items()
     ]
-    rows += _printed_agents()
+    rows += () if why else _printed_agents()
     heads = (
         Column("agent", "text"),
         Column("accuracy", "percent"),

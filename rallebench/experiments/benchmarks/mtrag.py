@@ -23,7 +23,7 @@ from rallebench.core.experiments import (
 from rallebench.core.runs import RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
-from rallebench.core.tables import Column, Table
+from rallebench.core.tables import Column, Mean, Table
 from rallebench.core.types import Example
 from rallebench.datasets.beir import judged, relevant_in
 from rallebench.datasets.kilt import examples
@@ -39,6 +39,7 @@ from rallebench.experiments.benchmarks._ranked import (
     ranked_run,
     recipes,
 )
+from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
 from rallebench.experiments.papers.common import bars, failed_note, in_folder, string, values_in
 from rallebench.experiments.published import published_table
 from rallebench.workspace.indexes.recipes import IndexRecipe
@@ -250,16 +251,17 @@ def _report(
         spoken = (_weighted(each, metric) for metric in answers)
         rows.append((f"{kind}, {FORMS[form]}", questions, *means, *spoken))
     printed = published_table(PRINTED)
-    for row in printed.rows:
+    own = list(_own_rows(results, columns))
+    for row in printed.rows if not all(row.why for row in own) else ():
         shares = printed.shares(row)
         label = f"{row.system}, {FORMS[row.settings['form']]}, printed"
-        rows.append((label, 777, *(shares[c] for c in columns), *(None for _ in answers)))
+        rows.append((label, printed.n, *(shares[c] for c in columns), *(None for _ in answers)))
     names = sorted(
         {result.request.dataset.name.split("-")[1] for r in results.values() for result in r}
     )
-    note = (
-        f"Means over the questions of {', '.join(names)}; printed ones are over all four domains."
-    )
+    note = f"Means over the questions of {', '.join(names)}."
+    if why := next((row.why for row in own), ""):
+        note += f" The printed figures are left out: {why}."
     if answers:
         note += " Answers are compared with MTRAG's own, not judged as in its paper."
     heads = (
@@ -276,11 +278,32 @@ def _report(
     }
     by_form = {f"{kind} {form}": pooled(each, best) for (kind, form), each in results.items()}
     return Report(
-        {"headline": best, "means": by_form, "llm": request.llm},
+        {
+            "headline": best,
+            "means": by_form,
+            "llm": request.llm,
+            KEY: [row.as_json() for row in own],
+        },
         tuple(notes),
         tables=(Table("MTRAG", heads, tuple(rows), True, note),),
         figures=(bars(f"{best} by form", "form", best, series),),
     )
+
+
+def _own_rows(
+    results: Mapping[tuple[str, str], Sequence[RunResult]], columns: Sequence[str]
+) -> Iterator[OwnRow]:
+    """Every kind of index and form as a row of MTRAG's table, which is over the questions of all four domains."""
+    printed = published_table(PRINTED)
+    forms = {row.settings["form"] for row in printed.rows}
+    for (kind, form), each in results.items():
+        if form in forms:
+            n = sum(len(result.request.examples) for result in each)
+            theirs = f"all {len(DOMAINS)} domains"
+            ours = theirs if len(each) == len(DOMAINS) else f"{len(each)} of them"
+            why = unlike(ours, theirs, n, printed.n)
+            cells = {c: Mean(pooled(each, c), None, None, n) for c in columns}
+            yield own_row(PRINTED, kind, cells, why, form=form)
 
 
 def _mean(result: RunResult, metric: str) -> float | None:

@@ -304,11 +304,13 @@ def edit_file(page: Page, event: Event) -> Patch:
     fields = ""
     for i, row in enumerate(lines):
         field = form.text(f"c:{i}", "Category", row["category"], more=' list="x-categories"')
-        fields += f'<div class="x-label"><b>{e(row["question"])}</b><small>needed {e(row["required"])}</small><p>{e(row["prediction"][:600])}</p>{field}</div>'
+        fields += f'<div class="x-label" tabindex="0" data-keys="x-categories"><b>{e(row["question"])}</b><small>needed {e(row["required"])}</small><p>{e(row["prediction"][:600])}</p>{field}</div>'
     data = {"id": name, "file": file}
     save = html.button("Save the labels", "experiments.save_labels", kind="primary", **data)
-    note = html.note(f"{len(lines)} answers that are not right.")
     offered = experiment_results.categories(page.workbench, name)
+    keys = "".join(f" <kbd>{n}</kbd> {e(word)}" for n, word in enumerate(offered, 1))
+    keys = f"{keys}; <kbd>j</kbd> and <kbd>k</kbd> go on and back." if keys else ""
+    note = f'<p class="note">{len(lines)} answers that are not right.{keys}</p>'
     body = f'<div data-form>{fields}<div class="buttons">{save}</div></div>'
     parts = (note, form.suggestions("x-categories", offered), body)
     return {"drawer": html.drawer("Errors to label", *parts)}

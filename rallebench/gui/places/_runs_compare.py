@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rallebench.core.errors import UsageError
@@ -10,16 +10,22 @@ from rallebench.gui import figures, form, html
 from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import VERDICTS, e
-from rallebench.gui.places._runs_figures import agents
-from rallebench.gui.places._runs_list import address, lost_of, metric_label, pair_address, unread
+from rallebench.gui.places._runs_figures import agents, drawn
+from rallebench.gui.places._runs_list import address, lost_of, pair_address, unread
 from rallebench.gui.places._steps import marked
 from rallebench.gui.places._versions import difference, words_changed
-from rallebench.render import numbers, svg
+from rallebench.render import numbers
 from rallebench.services import run_list, run_questions, run_views
 from rallebench.services.run_list import RunRow
 
 MOST_FLIPS = 200
-HEADS = (">To the base", ">p, corrected", ">Better / equal / worse", ">Questions needed", "")
+HEADS = (
+    ">To the base, interval corrected",
+    ">p, corrected",
+    ">Better / equal / worse",
+    ">Questions needed",
+    "",
+)
 POWER = "Questions needed: to see this difference with 80 % power at the 5 % level."
 
 
@@ -49,24 +55,41 @@ def pair(page: Page, a: str, b: str, metric: str) -> str:
         raise UsageError(
             "The address names no two runs; tick them in the list of runs and choose Compare."
         )
+    both = first, second = rows_of(page, (a, b))
     compared = run_views.compare_two(page.workbench, a, b, metric)
-    first, second = (run_list.row_of(page.workbench, name) for name in (a, b))
-    for run in unread(page, (first, second)):
+    for run in unread(page, both):
         run_questions.read_stages(page.workbench, run)
-    if first.title == second.title:  # told apart by their times
-        first, second = (
-            replace(row, title=f"{row.title}, {numbers.moment(row.created)}")
-            for row in (first, second)
-        )
-    both = (first, second)
-    words = sentence(compared, *both), reason(compared, *both), duel(page, compared, both)
-    decided = metric_choice(compared.runs.measures, compared.metric, compared.runs.warnings)
-    below = flips(page, compared, both), different(compared, *both), folds(page, compared, both)
-    return "".join((judgement(*words), decided, *below))
+    words = sentence(compared, first, second), reason(compared, first, second)
+    titles = {row.name: row.title for row in both}
+    decided = metric_choice(under_titles(compared.runs, titles))
+    below = flips(page, compared, both), different(compared, first, second)
+    folded = folds(page, compared.runs, both), *plots(page, titles, metric, compared.runs)
+    head = judgement(*words, duel(compared, both)), decided
+    return "".join((*head, *below, "<div>", *folded, "</div>"))
+
+
+def rows_of(page: Page, names: Sequence[str]) -> list[RunRow]:
+    """The compared runs; those of one title are told apart by their times."""
+    rows = [run_list.row_of(page.workbench, name) for name in names]
+    titles = [row.title for row in rows]
+    return [
+        replace(row, title=f"{row.title}, {numbers.moment(row.created)}")
+        if titles.count(row.title) > 1
+        else row
+        for row in rows
+    ]
+
+
+def under_titles(
+    compared: run_views.MultiRunComparison, titles: Mapping[str, str]
+) -> run_views.MultiRunComparison:
+    """The comparison with the titles of its runs in the place of their names, for its warnings and tables."""
+    sides = (replace(side, name=titles[side.name]) for side in compared.sides)
+    return replace(compared, sides=tuple(sides))
 
 
 def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str:
-    """The verdict in one sentence."""
+    """The verdict in one sentence. Which run is faster is said of the same questions only, and where it is shown."""
     word = compared.verdict
     size = gap_words(abs(compared.pair.difference or 0.0), compared.unit).removeprefix("+")
     if word in ("better", "worse"):
@@ -74,9 +97,10 @@ def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> s
         return f"Keep <b>{e(best.title)}</b>: it is better by {size}."
     if word:
         return f"<b>{e(second.title)}</b> is {word} by {size}."
-    if first.seconds and second.seconds:
-        fast, slow = sorted((first, second), key=lambda row: row.seconds or 0.0)
-        ratio = (slow.seconds or 0.0) / (fast.seconds or 1.0)
+    took = compared.runs.pairs.get("seconds", {}).get(second.name)
+    same = not any(side.left_out for side in compared.runs.sides)
+    if took and took.a and took.b and took.significant and same:
+        fast, ratio = (second, took.a / took.b) if took.a > took.b else (first, took.b / took.a)
         if ratio > 1.25:
             return f"No difference shown. <b>{e(fast.title)}</b> is {ratio:.1f} times as fast."
     return "No difference shown."
@@ -87,7 +111,7 @@ def reason(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str
     pair = compared.pair
     counted = (
         f"<b>{e(second.title)}</b> answers {pair.wins:,} of {pair.n:,} questions better and {pair.losses:,} worse "
-        f"than <b>{e(first.title)}</b>: {e(metric_label(compared.metric))} {gap_words(pair.difference or 0.0, compared.unit)}"
+        f"than <b>{e(first.title)}</b>: {e(run_views.label(compared.metric))} {gap_words(pair.difference or 0.0, compared.unit)}"
     )
     if pair.low is None or pair.high is None or pair.p is None:
         return f"{counted}. {e(pair.note.capitalize() or 'There is no interval')}."
@@ -98,15 +122,15 @@ def reason(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str
     return f"{counted}, 95 % interval {' to '.join(ends)}, p = {numbers.text(pair.p, 'p')}.{needed}"
 
 
-def duel(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> str:
-    lines = ""
-    for row in both:
-        report = page.workbench.runs.open(row.name).report() or {}
-        mean = {**report.get("metrics", {}), **report.get("suite", {})}.get(compared.metric)
+def duel(compared: run_views.Comparison, both: Sequence[RunRow]) -> str:
+    """The mean and the time of each over the questions that both have scored."""
+    lines, cells = "", compared.runs.cells
+    times = [mean.value for mean in cells.get("seconds", ())] or [None, None]
+    for row, mean, took in zip(both, cells[compared.metric], times):
         bar = figures.interval_bar(mean) if compared.unit == "fraction" else ""
         lines += html.link(row.title, address(row.name), "nm")
         lines += f"<span>{figures.quantity(mean, compared.unit)}</span><span>{bar}</span>"
-        lines += f'<span class="n">{figures.duration(row.seconds)}</span>'
+        lines += f'<span class="n">{figures.duration(took)}</span>'
     return f'<div class="duel">{lines}</div>'
 
 
@@ -159,11 +183,10 @@ def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> 
     return f"{head}{shown}" + (f'<div class="diff">{lines}</div>' if lines else "")
 
 
-def folds(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> str:
-    """Every metric, where questions were lost, and time: folded, with their gist."""
-    first, second = both
-    every, _ = run_views.tables_of(compared.runs)
-    parts = [lost_of(page, row.name) for row in both]
+def folds(page: Page, compared: run_views.MultiRunComparison, both: Sequence[RunRow]) -> str:
+    """Where questions were lost, and time and price, of the questions that both runs share: folded, with their gist."""
+    qids = {example.question.qid for example in compared.common}
+    parts = [lost_of(page, row.name, qids) for row in both]
     bars = "".join(
         f"<p>{e(row.title)}</p>{figures.waterfall_bar(lost, tall=True)}"
         for row, lost in zip(both, parts)
@@ -177,40 +200,53 @@ def folds(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) ->
             if kind in before or kind in after
         )
     )
-    gist = f"{len(compared.runs.cells)} metrics, paired"
-    took = f"{figures.duration(first.seconds)} → {figures.duration(second.seconds)} a question"
-    drawn = (
-        html.fold("Every metric", figures.table(every), gist=gist, id="compare-metrics"),
-        html.fold("Where questions were lost", bars, gist=moved, id="compare-lost"),
-        html.fold("Time and price", f"<p>{took}</p>", gist=took, id="compare-cost"),
+    lines, times = [], []
+    spent = ("seconds", "prompt_tokens", "completion_tokens")
+    for i, row in enumerate(both):
+        means = [
+            compared.cells[name][i].value if name in compared.cells else None for name in spent
+        ]
+        price, _ = run_views.price_of(page.workbench, row.usd, row.chain.llms if row.chain else ())
+        times.append(figures.duration(means[0]))
+        tokens = " + ".join(numbers.text(mean, "count") for mean in means[1:])
+        lines.append([e(row.title), times[-1], tokens, price])
+    heads = ("Run", ">Time a question", ">Tokens in + out, a question", ">Price of the run")
+    took = f"{' → '.join(times)} a question"
+    return html.fold("Where questions were lost", bars, gist=moved, id="compare-lost") + html.fold(
+        "Time and price", html.rows(heads, lines), gist=took, id="compare-cost"
     )
-    return f"<div>{''.join(drawn)}{plots(page, [first.name, second.name], compared.metric)}</div>"
 
 
-def plots(page: Page, names: Sequence[str], metric: str) -> str:
-    """Means by kind of question, quality against time, tokens or price, and the analysis of agents, as folds."""
-    return "".join(_plots(page, names, metric)) + agents(page, names)
-
-
-def _plots(page: Page, names: Sequence[str], metric: str) -> Iterator[str]:
-    for axes, figure, value in run_views.kinds_of(page.workbench, names, metric):
-        shown = svg.figure(figure) if figure.series else ""
-        title = f"By {axes.removeprefix('meta.').replace('_', ' ')}"
-        gist = numbers.plural(len(value.rows), "kind")
-        yield html.fold(title, shown + figures.table(value), gist=gist, id=f"compare-by-{axes}")
+def plots(
+    page: Page,
+    titles: Mapping[str, str],
+    metric: str,
+    compared: run_views.MultiRunComparison | None = None,
+) -> Iterator[str]:
+    """Every metric, means by kind of question, quality against time, tokens or price, and the analysis of agents, as folds."""
+    if compared is not None:
+        metric = compared.metric
+        every = figures.table(run_views.comparison(under_titles(compared, titles)))
+        gist = f"{len(compared.cells)} metrics"
+        yield html.fold("Every metric", every, gist=gist, id="compare-metrics")
+    for axes, figure, value in run_views.kinds_of(page.workbench, titles, metric):
+        gist = numbers.plural(len(value.rows), figure.x)
+        inside = drawn(figure) + figures.table(value)
+        yield html.fold(f"By {figure.x}", inside, gist=gist, id=f"compare-by-{axes}")
     for label, key in run_views.COSTS.items():
-        points, notes = run_views.quality_and_cost(page.workbench, names, metric, key)
+        points, notes = run_views.quality_and_cost(page.workbench, titles, metric, key, compared)
         if points is not None:
-            drawn = svg.figure(points) + "".join(map(html.warning, notes))
-            yield html.fold(f"Quality against {label}", drawn, id=f"compare-{key}")
+            inside = drawn(points) + "".join(map(html.warning, notes))
+            yield html.fold(f"Quality against {label}", inside, id=f"compare-{key}")
+    yield agents(page, list(titles))
 
 
-def metric_choice(metrics: Iterable[str], chosen: str, warnings: Iterable[str]) -> str:
+def metric_choice(compared: run_views.MultiRunComparison) -> str:
     """What is to be known of a comparison, and the metric that decides, kept in the address."""
-    options = [(name, metric_label(name)) for name in metrics]
+    options = [(name, run_views.label(name)) for name in compared.measures]
     more = f' class="short"{form.on_change("runs.decide")}'
-    chooser = form.chooser("Decided by", "metric", options, chosen, more=more)
-    return f'{"".join(map(html.warning, warnings))}<div class="row">{chooser}</div>'
+    chooser = form.chooser("Decided by", "metric", options, compared.metric, more=more)
+    return f'{"".join(map(html.warning, compared.warnings))}<div class="row">{chooser}</div>'
 
 
 def decide(page: Page, event: Event) -> Patch:
@@ -219,20 +255,16 @@ def decide(page: Page, event: Event) -> Patch:
 
 
 def ranking(page: Page, names: Sequence[str], metric: str) -> str:
+    titles = {row.name: row.title for row in rows_of(page, names)}
     if run_views.share_nothing(page.workbench, names):
         head = f"{len(names)} runs of different datasets"
         why = "They share no question, so only their means stand side by side."
-        return judgement(head, why) + plots(page, names, metric or "em")
+        return "".join((judgement(head, why), *plots(page, titles, metric or "em")))
     compared = run_views.compare_several(page.workbench, names, metric)
-    titles = {name: run_list.row_of(page.workbench, name).title for name in names}
-    every, _ = run_views.tables_of(compared)
-    labels = tuple(titles.get(x, x) if isinstance(x, str) else x for x in every.columns)
-    table, gist = figures.table(replace(every, columns=labels)), f"{len(compared.cells)} metrics"
-    why = f"{len(names)} runs on {len(compared.common):,} shared questions, against {e(titles[names[0]])}; p is corrected for {len(names) - 1} comparisons (Holm)."
-    decided = metric_choice(compared.cells, compared.metric, compared.warnings)
-    metrics = html.fold("Every metric", table, gist=gist, id="rank-metrics")
+    why = f"{len(names)} runs on {len(compared.common):,} shared questions, against {e(titles[names[0]])}."
+    decided = metric_choice(under_titles(compared, titles))
     head = f"{judgement(winner(compared, titles), why)}{decided}{ranked(compared, titles)}"
-    return f"{head}<div>{metrics}{plots(page, names, compared.metric)}</div>"
+    return "".join((head, "<div>", *plots(page, titles, metric, compared), "</div>"))
 
 
 def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> str:
@@ -270,6 +302,7 @@ def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
         line.append(f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}")
         line.append(f"{pair.needed:,}" if pair.needed else "–")
         lines.append([*line, html.link("compare", pair_address(base, name))])
-    heads = ("Run", f">{metric_label(compared.metric)}", "", *HEADS)
+    heads = ("Run", f">{run_views.label(compared.metric)}", "", *HEADS)
     test = run_views.TEST[:1].upper() + run_views.TEST[1:]
+    test += run_views.OF_SEVERAL.format(len(compared.against))
     return f'<div class="wide">{html.rows(heads, lines)}</div>{html.note(f"{test} {POWER}")}'

@@ -7,10 +7,10 @@ from typing import Any
 
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import independence
+from rallebench.core.tables import Figure
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Page
 from rallebench.gui.html import e
-from rallebench.gui.places._runs_list import metric_label
 from rallebench.render import costs, numbers, svg
 from rallebench.services import run_views
 from rallebench.services.comparing import analyse_agents
@@ -24,16 +24,22 @@ ASPECTS = {
 }
 
 
+CLOCK = (
+    "The steps of a question, as they took when they were really asked; on the clock, the cache answers at once and \
+several questions are asked side by side."
+)
+
+
 def tiles(page: Page, report: Mapping[str, Any]) -> str:
     boxes = ""
     for tile in run_views.tiles(report):
         n, below = tile.mean.get("n", 0), tile.about[:60]
         if tile.label == "EM":
             below = f"{round((tile.mean.get('value') or 0) * n):,} of {n:,} right"
-        boxes += _tile(tile.label, figures.percent(tile.mean, share=tile.share), below, tile.about)
+        boxes += _tile(tile.label, figures.quantity(tile.mean, tile.unit), below, tile.about)
     if mean := run_views.seconds_of(report):
-        whole = f"{numbers.text(report.get('seconds') or 0, 'duration')} in all"
-        boxes += _tile("Time a question", figures.quantity(mean, "seconds"), whole)
+        whole = f"{numbers.text(report.get('seconds') or 0, 'duration')} on the clock"
+        boxes += _tile("Time a question", figures.quantity(mean, "seconds"), whole, CLOCK)
     boxes += _tile("Price", *price_of(page, report))
     return f'<div class="tiles">{boxes}</div>'
 
@@ -59,12 +65,12 @@ def metrics(page: Page, run: RunFolder) -> str:
         return html.empty("The run is not scored yet.")
     lines = []
     for name, mean in {**report.get("suite", {}), **report["metrics"]}.items():
-        is_share, interval = run_views.is_share(report, name), "–"
-        if is_share and mean.get("low") is not None:
+        unit, interval = run_views.unit_of(report, name), "–"
+        if unit == "fraction" and mean.get("low") is not None:
             interval = f"{100 * mean['low']:.1f} to {100 * mean['high']:.1f}"
         about = f"<small>{e(run_views.definition(report, name))}</small>"
-        title = f'<b class="nm" title="{e(name)}">{e(metric_label(name))}</b>{about}'
-        figure = figures.percent(mean, share=is_share)
+        title = f'<b class="nm" title="{e(name)}">{e(run_views.label(name))}</b>{about}'
+        figure = figures.quantity(mean, unit)
         lines.append([title, figure, interval, f"{mean.get('n', 0):,}"])
     about = run_views.cards(report).items()
     cards = "".join(f"<h4>{e(name)}</h4>{html.defs(facts.items())}" for name, facts in about)
@@ -85,7 +91,7 @@ def cost(page: Page, run: RunFolder) -> str:
     total = report["cost"]["total"]
     facts = [
         ["Questions", f"{total['questions']:,}"],
-        ["Time of all steps", numbers.text(total["seconds"], "duration")],
+        ["Time of the steps", numbers.text(total["seconds"], "duration")],
         ["Calls to models", f"{total['model_calls']:,}"],
         ["Retrievals", f"{total['retrievals']:,}"],
         ["Tokens", costs.tokens(total)],
@@ -116,6 +122,11 @@ def _action_cost(part: Mapping[str, Any]) -> list[str]:
     return [name, *times, tokens, f"{part.get('cached', 0):,}"]
 
 
+def drawn(figure: Figure) -> str:
+    """A figure in the colours of the page, "" without points."""
+    return f'<div class="x-plot">{svg.figure(figure)}</div>' if figure.series else ""
+
+
 def agents(page: Page, names: Sequence[str]) -> str:
     """The analysis of agents' runs as folds, "" for other runs."""
     if not all(run_views.is_agents(page.workbench.runs.open(name)) for name in names):
@@ -125,7 +136,7 @@ def agents(page: Page, names: Sequence[str]) -> str:
         try:
             result = analyse_agents(page.workbench, names, aspect)
             inside = "".join(map(figures.table, result.tables))
-            inside += "".join(map(svg.figure, result.figures.values()))
+            inside += "".join(map(drawn, result.figures.values()))
             inside += "".join(map(html.warning, result.notes))
         except RalleError as error:
             inside = html.note(error)

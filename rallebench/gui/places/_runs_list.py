@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -99,11 +99,11 @@ def now(page: Page) -> str:
 def running(page: Page, job: Job, more: str = "") -> str:
     """A run that goes on: how far it is, its score so far, and its stop."""
     row = next((r for r in run_list.rows(page.workbench) if r.name == job.name), None)
-    title, chain = (row.title, row.chain) if row else (job.name, None)
-    trouble = page.workbench.models.trouble(chain.llms) if chain else ""
+    title = run_list.titles(page.workbench, [job]).get(job.name, job.name)
+    trouble = page.workbench.models.trouble(row.chain.llms) if row and row.chain else ""
     words = html.dotted(counted(job) or job.message, so_far(page, job), trouble)
     stop = stop_button(job, "runs.stop", job.name)
-    return f'<div class="running"><b>{e(title)}</b>{html.progress(share_of(job), title)}<span class="num">{e(words)}</span><span class="gap"></span>{more}{stop}</div>'
+    return f'<div class="running"><b>{e(title)}</b>{html.progress(share_of(job), title)}<span class="num">{e(words)}</span>{more}{stop}</div>'
 
 
 def so_far(page: Page, job: Job) -> str:
@@ -125,6 +125,8 @@ def table(page: Page, event: Event) -> str:
     """The list itself, windowed."""
     filters, shown = chosen(event), shown_rows(page, chosen(event))
     if not run_list.rows(page.workbench):
+        if page.workbench.jobs.list("run", active=True):
+            return ""
         return html.empty(
             "No run yet. A run asks a chain every question of a dataset and scores the answers.",
             html.button("New run", "runs.new"),
@@ -165,15 +167,19 @@ def run_row(page: Page, row: RunRow) -> str:
     if row.problem:
         gone = html.menu(delete_button(row), label=label)
         return f'<div class="runrow broken"><span></span><span><b class="nm">{e(row.name)}</b><small class="bad" title="{e(row.problem)}">{e(row.problem)}</small></span><span>{gone}</span></div>'
+    chain = row.chain
+    depths = [f"k {a.k}" for a in chain.actions if a.kind == "retrieve"][-1:] if chain else []
     about = html.dotted(
+        *depths,
+        *(chain.llms if chain else ()),
         numbers.moment(row.created),
         row.workflow if row.workflow != "chain" else "",
         STATES.get(row.state, row.state),
         f"{row.errors} failed" if row.errors else "",
     )
-    llms, price = row.chain.llms if row.chain else (), ""
+    price = ""
     if not run_list.is_imported(row):
-        price, _ = run_views.price_of(page.workbench, row.usd, llms)
+        price, _ = run_views.price_of(page.workbench, row.usd, chain.llms if chain else ())
     tick = f'<input type="checkbox" value="{e(row.name)}" aria-label="Choose {e(row.title)} to compare">'
     more = html.menu(
         html.link("Open", place, ""),
@@ -184,7 +190,7 @@ def run_row(page: Page, row: RunRow) -> str:
     cells = (
         f'<span><a class="nm" href="{e(place)}" title="{e(row.name)}">{e(row.title)}</a><small>{e(about)}</small></span>',
         f"<span>{e(row.dataset)}<small>{questions_of(row)}</small></span>",
-        f'<span class="n">{figures.percent(row.mean) if row.mean else "–"}<small>{e(metric_label(row.metric))}</small></span>',
+        f'<span class="n">{figures.percent(row.mean) if row.mean else "–"}<small>{e(run_views.label(row.metric))}</small></span>',
         f"<span>{figures.interval_bar(row.mean)}</span>",
         f'<span class="n">{figures.percent(row.precision)}</span>',
         f"<span>{lost_bar(page, row.name)}</span>",
@@ -199,11 +205,6 @@ def questions_of(row: RunRow) -> str:
     return f"{row.done:,} of {row.total:,}" if row.done != row.total else f"{row.total:,} questions"
 
 
-def metric_label(name: str) -> str:
-    """A metric as papers print it."""
-    return name.upper() if name in ("em", "f1") else name
-
-
 def delete_button(row: RunRow) -> str:
     ask = f"Move the run {row.title} into the bin? It can be brought back."
     return html.button(
@@ -211,11 +212,14 @@ def delete_button(row: RunRow) -> str:
     )
 
 
-def lost_of(page: Page, name: str) -> list[tuple[str, str, int]]:
-    """Where the questions of a run were lost, nothing where its answers cannot be read."""
+def lost_of(
+    page: Page, name: str, qids: Collection[str] | None = None
+) -> list[tuple[str, str, int]]:
+    """Where the questions of a run, or those of ``qids``, were lost; nothing where its answers cannot be read."""
     with suppress(RalleError):
         run = page.workbench.runs.open(name)
-        return run_questions.lost_parts(run_questions.questions(page.workbench, run))
+        listed = run_questions.questions(page.workbench, run)
+        return run_questions.lost_parts([x for x in listed if qids is None or x.qid in qids])
     return []
 
 
@@ -252,32 +256,34 @@ def rename(page: Page, event: Event) -> Patch:
 def delete(page: Page, event: Event) -> Patch:
     run_list.delete(page.workbench, event.text("id"))
     gone = {"name": "rb-gone", "run": event.text("id")}
-    patch = {"say": "The run is in the bin.", "go": "#/runs/list", "event": gone}
+    undo = html.button("Bring back", "runs.restore", id=event.text("id"))
+    patch = {"say": "The run is in the bin.", "undo": undo, "go": "#/runs/list", "event": gone}
     return {**view(page, event), **patch}
 
 
 def open_bin(page: Page, event: Event) -> Patch:
     binned, lines = run_list.in_bin(page.workbench), []
-    if not binned:
-        return {"drawer": html.drawer("Bin", html.empty("The bin is empty."))}
     for row in binned:
         about = html.dotted(row.dataset, numbers.moment(row.created))
         name = f'<b class="nm" title="{e(row.name)}">{e(row.title)}</b><small>{e(about)}</small>'
         lines.append([name, html.button("Bring back", "runs.restore", id=row.name)])
+    count = numbers.plural(len(binned), "run")
     gone = html.button(
-        "Delete for good",
+        f"Empty the bin ({len(binned)})",
         "runs.empty_bin",
         kind="danger",
-        confirm="Delete all runs in the bin for good? They cannot be brought back.",
-        confirm_verb="Delete for good",
+        confirm=f"Delete {count} in the bin for good? Nothing brings them back.",
+        confirm_verb=f"Delete {count} for good",
     )
     listed = html.rows(["Run", ">"], lines)
-    return {"drawer": html.drawer("Bin", listed, f'<div class="row">{gone}</div>')}
+    return {"drawer": html.drawer("Bin", listed, f'<div class="buttons">{gone}</div>')}
 
 
 def restore(page: Page, event: Event) -> Patch:
+    """Bring a run back; the bin stays open while it holds others."""
     run_list.restore(page.workbench, event.text("id"))
-    return {**view(page, event), **open_bin(page, event)}
+    more = open_bin(page, event) if run_list.in_bin(page.workbench) else {"drawer": ""}
+    return {**view(page, event), **more}
 
 
 def empty_bin(page: Page, event: Event) -> Patch:

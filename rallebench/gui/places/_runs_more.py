@@ -14,12 +14,13 @@ from rallebench.gui.places._bench import bench_of
 from rallebench.gui.places._runs_list import address, view
 from rallebench.render import numbers
 from rallebench.render import report as reports
-from rallebench.services import catalog, exchange, run_list, run_views
+from rallebench.services import catalog, exchange, forecasts, run_list, run_views
 from rallebench.services.chain_versions import is_saved
 from rallebench.services.reports import report_of
 from rallebench.services.runs import BenchmarkOptions, PreparedRun, of_chain
 
-SAMPLES = (("", "all questions"), *((str(n), f"the first {n}") for n in (50, 100, 200)))
+PATIENCE = 0.7
+"""Seconds that the reply cache is looked through before a new run is offered."""
 FORMS = {
     "csv": ("CSV, a line a question", ".csv"),
     "jsonl": ("JSON lines, all steps", ".jsonl"),
@@ -58,7 +59,7 @@ def new(page: Page, event: Event) -> Patch:
     fields = form.fields(
         form.chooser("Chain", "chain", chains, name, more=change),
         form.chooser("Dataset", "dataset", list(space.dataset_paths()), bench.dataset, more=change),
-        form.chooser("Questions", "limit", SAMPLES, "", more=change),
+        form.number("limit", "Questions, the first", low=1, hint="all", more=change),
     )
     more = form.fields(
         form.chooser("Model", "llm", list(space.llms()), "", blank=as_is, more=change),
@@ -71,8 +72,10 @@ def new(page: Page, event: Event) -> Patch:
     )
     more = f'<div class="stack">{more}{metric_fields(page, "the usual ones of the dataset")}</div>'
     settings = html.fold("More settings", more, gist="model, metrics, name", id="new-more")
-    box = f'<div class="box" id="new-plan" data-problems>{plan(page, event)}</div>'
-    return html.ask("New run", fields + settings + box, "Run", "runs.start")
+    drawn = check(page, event)
+    box = f'<div class="box" id="new-plan" data-problems>{drawn["#new-plan"]}</div>'
+    button = f'<span id="new-start">{drawn["#new-start"]}</span>'
+    return {"dialog": html.dialog("New run", fields + settings + box, button)}
 
 
 def benchmark(page: Page, event: Event) -> PreparedRun:
@@ -93,27 +96,40 @@ def benchmark(page: Page, event: Event) -> PreparedRun:
     return of_chain(page.workbench, chain, options, run=event.text("name"))
 
 
-def plan(page: Page, event: Event) -> str:
-    """Questions, models, minutes, and what is wrong, before anything starts."""
+def check(page: Page, event: Event) -> Patch:
+    """What a run by these fields will take: questions, models, minutes, what is wrong, and the button that starts it."""
     try:
         value = benchmark(page, event)
     except RalleError as error:
-        return html.problem(error)
+        run = html.button("Run", kind="primary", disabled=True)
+        return {"#new-plan": html.problem(error), "#new-start": run}
     request, count = value.request, len(value.request.examples)
     names = " → ".join([*request.flow.retrievers, *request.flow.llms])
-    minutes, rows = "time unknown: no run of this model yet", run_list.rows(page.workbench)
-    of_model = (row for row in rows if row.chain and row.chain.llms == request.flow.llms)
-    if seconds := next((row.seconds for row in of_model if row.seconds), None):
-        took = numbers.text(seconds * count, "duration")
-        minutes = f"about {took}, as the last run of this model"
     notes = "".join(map(html.warning, value.warnings))
     notes = notes or html.note("All gold pages are in the index.")
-    return f"<b>{count:,} questions</b> of {e(html.dotted(request.dataset.name, names, minutes))}{notes}"
+    about = html.dotted(request.dataset.name, names, minutes(page, value))
+    label = f"Run {numbers.plural(count, 'question')}"
+    return {
+        "#new-plan": f"<b>{numbers.plural(count, 'question')}</b> of {e(about)}{notes}",
+        "#new-start": html.button(label, "runs.start", kind="primary"),
+    }
 
 
-def check(page: Page, event: Event) -> Patch:
-    """What the run will take, by the fields as they are."""
-    return {"#new-plan": plan(page, event)}
+def minutes(page: Page, value: PreparedRun) -> str:
+    """The time of a new run: what the cache holds takes none, the rest as the last run of the same models."""
+    flow, examples = value.request.flow, value.request.examples
+    chains = [flow.chain] if flow.chain else []
+    known = forecasts.in_cache(page.workbench, chains, examples, PATIENCE)
+    cached = known[1] if known else 0
+    held = f"{cached:,} of {len(examples):,} answers are in the cache" if cached else ""
+    if cached == len(examples):
+        return f"{held}, so it takes a few seconds"
+    rows = run_list.rows(page.workbench)
+    of_models = (row for row in rows if row.chain and row.chain.llms == flow.llms)
+    if seconds := next((row.seconds for row in of_models if row.seconds), None):
+        took = numbers.text(seconds * (len(examples) - cached), "duration")
+        return html.dotted(held, f"about {took}, as the last run of this model")
+    return html.dotted(held, "time unknown: no run of this model yet")
 
 
 def start(page: Page, event: Event) -> Patch:

@@ -41,7 +41,7 @@ PARTS = (("questions", "Questions"), ("metrics", "Metrics"), ("cost", "Cost"), (
 def register(page: Page) -> None:
     page.view("runs/run", open_run)
     page.rows("run-questions", question_rows)
-    page.actions("runs", question, choose, stages, live, resume, use)
+    page.actions("runs", question, bring_back, choose, stages, live, resume, use)
 
 
 def folder(page: Page, event: Event) -> RunFolder:
@@ -49,6 +49,7 @@ def folder(page: Page, event: Event) -> RunFolder:
     name = event.text("run") or event.query.get("id", "")
     if not name:
         raise UsageError("The address names no run; choose one of the list.")
+    run_list.row_of(page.workbench, name)
     return page.workbench.runs.open(name)
 
 
@@ -57,12 +58,17 @@ def open_run(page: Page, event: Event) -> Patch:
     name, part = event.query.get("id", ""), event.query.get("part", "questions")
     job = page.workbench.jobs.get("run", name)
     if job is not None and not job.done and page.workbench.runs.folder_of(job) is None:
-        head = html.crumb(
-            "Runs", "#/runs/list", name, "starting"
-        )  # its index and models are made ready
-        follow = f' data-on="none"{attributes(follow="*", do="open", view="runs/run")}'
-        return html.view("runs/run", name, head, running(page, job), kind="wide", more=follow)
-    run = folder(page, event)
+        title = run_list.titles(page.workbench, [job])[name]
+        # its index and models are made ready
+        head = html.crumb("Runs", "#/runs/list", title, "starting")
+        follow = attributes(follow="*", do="open", view="runs/run")
+        return html.view("runs/run", title, head, running(page, job), kind="wide", more=follow)
+    try:
+        run = folder(page, event)
+    except run_list.InBinError as error:
+        back = html.button("Bring it back", "runs.bring_back", id=name)
+        head = html.crumb("Runs", "#/runs/list", "Run")
+        return html.view("runs/run", "Run", head, html.empty(str(error), back), kind="wide")
     row = run_list.row_of(page.workbench, run.name)
     if part == "config":
         body = html.pre(json.dumps(run.spec(), ensure_ascii=False, indent=2), "pre code")
@@ -165,7 +171,7 @@ def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
     key = {"run": run.name, "only": query.get("only", ""), "words": query.get("words", "")}
     key |= {"n": count, "known": run_questions.stages_known(page.workbench, run)}
     at = position(shown, opened_first(page, run, query))
-    return html.window("run-questions", key, len(shown), "runs.question", at=at, row=66)
+    return html.window("run-questions", key, len(shown), "runs.question", at=at, row=48)
 
 
 def fitting(page: Page, run: RunFolder, query: Mapping[str, Any]) -> list[QuestionRow]:
@@ -185,7 +191,7 @@ def opened_first(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
     rows = fitting(page, page.workbench.runs.open(key["run"]), key)[start : start + count]
-    below = "{} <s>gold</s> {}"
+    below = "<b>{}</b><s>gold</s><b>{}</b>"
     return [
         (row.qid, listed_row(row, below.format(e(row.answer[:120]) or "–", e(row.gold[:80]))))
         for row in rows
@@ -241,7 +247,15 @@ def _step(index: int, step: Step, gold: Gold, answer: str, prices: Any) -> str:
 
 
 def question(page: Page, event: Event) -> Patch:
-    return {"#run-question": detail(page, folder(page, event), event.text("id"))}
+    try:
+        return {"#run-question": detail(page, folder(page, event), event.text("id"))}
+    except run_list.InBinError:  # another window has deleted it
+        return open_run(page, event)
+
+
+def bring_back(page: Page, event: Event) -> Patch:
+    run_list.restore(page.workbench, event.text("id"))
+    return open_run(page, event)
 
 
 def choose(page: Page, event: Event) -> Patch:
@@ -264,7 +278,7 @@ def live(page: Page, event: Event) -> Patch:
     run = folder(page, event)
     job = page.workbench.jobs.get("run", run.name)
     going = job is not None and not job.done
-    return {
+    patch: Patch = {
         "#run-head": heading(page, run_list.row_of(page.workbench, run.name), "questions"),
         "#run-live": running(page, job) if job is not None and going else "",
         "#run-chips": chips(page, run, event.query.get("only", "")),
@@ -272,6 +286,9 @@ def live(page: Page, event: Event) -> Patch:
         "#run-top": top(page, run),
         "event": {"name": "rb-rows", "list": "run-questions"},
     }
+    if not going and not event.query.get("q"):
+        patch["#run-question"] = detail(page, run, opened_first(page, run, event.query))
+    return patch
 
 
 def resume(page: Page, event: Event) -> Patch:

@@ -4,6 +4,7 @@ const count_ticked = () => {
   const b = $('[data-do="runs.compare"]');
   if (!b) return;
   b.dataset.pick = [...ticked].join('/');
+  b.disabled = ticked.size < 2;
   b.textContent = ticked.size > 1 ? 'Compare ' + ticked.size : 'Compare';
 };
 rb.mount('#list-runs', list => {

@@ -19,6 +19,16 @@ const close_open = target => {
   });
   if (typing(target)) target.blur();
 };
+/* An error to label: 1 to 9 give it a category and go on, j and k go on. */
+const label_by_key = (box, key) => {
+  const boxes = $$('[data-keys]', box.parentElement);
+  const category = $$('option', $('#' + box.dataset.keys))[+key - 1];
+  const step = category ? 1 : {j: 1, k: -1}[key];
+  if (!step) return false;
+  if (category) $('input', box).value = category.value;
+  (boxes[boxes.indexOf(box) + step] || box).focus();
+  return true;
+};
 let leader = 0;
 window.addEventListener(
   'keydown',
@@ -36,6 +46,11 @@ window.addEventListener(
     }
     if (ev.key === 'Enter' && ev.target.dataset?.href) return rb.go(ev.target.dataset.href);
     if (typing(ev.target) || control || ev.altKey || modal) return;
+    const box = ev.target.closest?.('[data-keys]');
+    if (box && label_by_key(box, ev.key)) {
+      ev.preventDefault();
+      return;
+    }
     if (leader && Date.now() - leader < 1500) {
       leader = 0;
       const place = Object.keys(FIRST)[+ev.key - 1];
@@ -53,6 +68,7 @@ window.addEventListener(
     const list = view && $$('[data-list]', view).find(visible);
     if (step && list) {
       ev.preventDefault();
+      if (!list.dataset.pick) list.focus({preventScroll: true}); // Enter opens its row
       list.step(step);
     } else if (ev.key === '?') {
       const k = $('#keys');
@@ -90,7 +106,7 @@ document.addEventListener('click', ev => {
     close_panels();
     return;
   }
-  const el = t.closest('[data-do]');
+  const el = t.closest('[data-do]:not([data-follow])');
   if (el && !el.dataset.on && !el.dataset.lazy && !('list' in el.dataset)) {
     ev.preventDefault();
     press(el);

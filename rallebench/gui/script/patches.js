@@ -65,7 +65,7 @@ const apply = (patch, place) => {
       const el = document.getElementById(key.slice(1));
       if (el && value !== null) fill(el, value);
     } else if (key === 'problem') problem(value, place);
-    else if (key === 'say') rb.say(value);
+    else if (key === 'say') rb.say(value, '', patch.undo);
     else if (key === 'title') document.title = value + ' · rallebench';
     else if (key === 'chain') fill($('#chain'), value);
     else if (key === 'dialog') dialog(value);
@@ -81,11 +81,13 @@ const apply = (patch, place) => {
   if (patch?.go) rb.go(patch.go);
 };
 rb.apply = apply;
-rb.say = (text, kind = '') => {
+rb.say = (text, kind = '', undo = '') => {
   const t = document.createElement('div');
   t.className = 'toast ' + kind;
   t.setAttribute('role', 'status');
   t.textContent = text;
+  t.insertAdjacentHTML('beforeend', undo);
+  t.onclick = () => t.remove();
   $('#toasts').append(t);
   setTimeout(() => t.remove(), 4000 + 40 * text.length);
 };
@@ -118,7 +120,7 @@ const drawer = html => {
   d._html = null;
   fill(d, html || '');
   d.hidden = !html;
-  if (html) $('input, select, textarea, button, a', d)?.focus();
+  if (html) ($('[data-keys]', d) || $('input, select, textarea, button, a', d))?.focus();
   else opener?.isConnected && opener.focus();
 };
 const close_panels = () => {

@@ -45,7 +45,9 @@ def gains(ranked: list[str], relevant: dict[str, int]) -> float:
 
 
 @pytest.mark.slow
-def test_sets_are_indexed_searched_and_scored_beside_the_printed_figures(cli: CommandLine) -> None:
+def test_sets_are_indexed_searched_and_scored_beside_the_printed_figures(
+    cli: CommandLine, like_the_printed: None
+) -> None:
     folder = cli.workspace / "beir"
     write_set(folder, "scifact")
     write_set(folder, "nfcorpus")
@@ -66,6 +68,9 @@ def test_sets_are_indexed_searched_and_scored_beside_the_printed_figures(cli: Co
     assert scifact[2]["value"] == pytest.approx(sum(expected) / 3)
     assert mean[2] == pytest.approx(scifact[2]["value"]) and scifact[3]["value"] == 1.0
     assert found["means"]["scifact"]["bm25"] == pytest.approx(sum(expected) / 3)
+    own = {row["system"]: row for row in found["published"]}
+    cell = own["scifact, bm25"]["cells"]["BM25 flat"]
+    assert cell["value"] == pytest.approx(100 * sum(expected) / 3) and len(own) == 2
 
 
 def test_one_folder_of_another_name_is_searched_by_indexes_that_exist(cli: CommandLine) -> None:
@@ -76,6 +81,15 @@ def test_one_folder_of_another_name_is_searched_by_indexes_that_exist(cli: Comma
     (row,) = found["tables"][0]["rows"]
     assert row[-3:] == [None] * 3 and len(row) == 9
     assert any("No figure is printed for mine" in note for note in found["notes"])
+
+
+def test_a_folder_that_only_is_called_as_a_set_has_no_printed_figure(cli: CommandLine) -> None:
+    path = write_set(cli.workspace, "scifact")
+    found = cli.report("beir", f"data={path}", "depth=10", run="b")
+    (row,), (own,) = found["tables"][0]["rows"], found["published"]
+    why = "ours are of 3 questions, the paper's of 300"
+    assert row[-3:] == [None] * 3 and (own["why"], own["cells"]) == (why, {})
+    assert f"scifact: the printed figures are left out: {why}." in found["notes"]
 
 
 def test_a_plan_names_the_index_to_be_built_and_writes_nothing(cli: CommandLine) -> None:
@@ -94,10 +108,11 @@ def test_a_plan_names_the_index_to_be_built_and_writes_nothing(cli: CommandLine)
         (["data=ALL", "kinds="], "No kind of index is named"),
         (["data=ALL", "datasets=scifact", "retriever=nobody"], "There is no index 'nobody'"),
         (["data=ALL", "kinds=bm52"], "bm52"),
-        ([], "No data is named"),
+        ([], "The setting data is empty"),
         (["data=CUT"], "line 2 is not valid JSON"),
         (["data=NOGOLD"], "holds no question"),
         (["data=BARE"], "holds no corpus.jsonl"),
+        (["data=OTHER"], "line 1 needs '_id' and 'text'"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_before_anything_runs(
@@ -113,7 +128,9 @@ def test_what_is_wrong_is_one_sentence_before_anything_runs(
     (bare / "corpus.jsonl").unlink()
     none = write_set(cli.workspace / "e", "nogold")
     (none / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t0\n")
-    places = {"EMPTY": cli.workspace / "empty", "ALL": folder, "CUT": cut}
+    other = write_set(cli.workspace / "f", "other")
+    write_lines(other / "queries.jsonl", [{"qid": "q1", "query": "moon"}])
+    places = {"OTHER": other, "EMPTY": cli.workspace / "empty", "ALL": folder, "CUT": cut}
     places |= {"NOGOLD": none, "BARE": bare}
     filled = [
         next((pair.replace(k, str(v)) for k, v in places.items() if k in pair), pair)

@@ -64,7 +64,9 @@ def pairs(cli: CommandLine, *more: str) -> tuple[str, ...]:
     return (f"data={cli.workspace}", f"corpus={cli.workspace / 'corpus.jsonl'}", *more)
 
 
-def test_retrieval_alone_is_judged_by_evidence_and_by_gold(cli: CommandLine) -> None:
+def test_retrieval_alone_is_judged_by_evidence_and_by_gold(
+    cli: CommandLine, like_the_printed: None
+) -> None:
     found: Any = cli.report("browsecomp", *pairs(cli), run="b")
     (table,) = found["tables"]
     names = [f"{kind} {m}" for kind in ("evidence", "gold") for m in ("R@5", "nDCG@10")]
@@ -74,7 +76,9 @@ def test_retrieval_alone_is_judged_by_evidence_and_by_gold(cli: CommandLine) -> 
     assert ours[2]["value"] <= 1.0 and printed[0] == ["BM25, printed", 0.012, 0.016, 0.014, 0.017]
 
 
-def test_agents_search_the_fixed_corpus_and_what_they_saw_counts(cli: CommandLine) -> None:
+def test_agents_search_the_fixed_corpus_and_what_they_saw_counts(
+    cli: CommandLine, like_the_printed: None
+) -> None:
     found: Any = cli.report("browsecomp", *pairs(cli, "k=2"), llm="agent", run="b")
     assert [part["label"] for part in found["parts"]] == ["bm25", "react agent bm25"]
     ours, first, *_ = found["tables"][1]["rows"]
@@ -82,8 +86,23 @@ def test_agents_search_the_fixed_corpus_and_what_they_saw_counts(cli: CommandLin
     assert ours[2]["value"] == ours[3]["value"] == 0.5 and ours[4] == "0.50"
     assert first[4] == "10.35"
     assert first[:3] == ["gpt-4.1, BM25, printed", 0.1458, 0.1642]
+    retrieval, own = found["published"]
+    assert set(retrieval["cells"]) == {
+        *("evidence R@5", "evidence nDCG@10"),
+        *("gold R@5", "gold nDCG@10"),
+    }
+    assert own["settings"] == {"retriever": "bm25"} and "accuracy" not in own["cells"]
+    assert (own["cells"]["recall"]["value"], own["cells"]["searches"]["value"]) == (50.0, 0.5)
     agent = json.loads((cli.workspace / "runs" / "b react agent bm25" / "run.json").read_text())
     assert agent["spec"]["settings"]["agent"]["environment"]["name"] == "corpus-tools"
+
+
+def test_two_questions_have_no_printed_figures_beside_them(cli: CommandLine) -> None:
+    found: Any = cli.report("browsecomp", *pairs(cli, "k=2"), llm="agent", run="b")
+    why = "ours are of 2 questions, the paper's of 830"
+    assert {row["why"] for row in found["published"]} == {why}
+    assert [len(table["rows"]) for table in found["tables"]] == [1, 1]
+    assert f"The printed figures are left out: {why}." in found["tables"][0]["note"]
 
 
 def test_an_agent_without_an_answer_is_counted_as_wrong(cli: CommandLine) -> None:

@@ -52,7 +52,9 @@ def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> CommandLine:
 
 
 @pytest.mark.slow
-def test_every_form_retrieves_for_itself_beside_the_printed_figures(cli: CommandLine) -> None:
+def test_every_form_retrieves_for_itself_beside_the_printed_figures(
+    cli: CommandLine, like_the_printed: None
+) -> None:
     folder = write_mtrag(cli.workspace / "mtrag")
     found: Any = cli.report("mtrag", f"data={folder}", run="m")
     assert len(found["parts"]) == 6
@@ -61,6 +63,9 @@ def test_every_form_retrieves_for_itself_beside_the_printed_figures(cli: Command
     assert rows["bm25, last turn"][1] < 1.0  # "it" says nothing of Titan
     assert rows["BM25, last turn, printed"] == [777, 0.08, 0.15, 0.2, 0.27, 0.17, 0.16, 0.18, 0.21]
     assert found["means"]["bm25 rewrite"] == 1.0
+    own = {row["settings"]["form"]: row for row in found["published"]}
+    assert list(own) == ["lastturn", "rewrite"], "the full conversation is not printed"
+    assert own["rewrite"]["cells"]["R@1"] == {"value": 100.0, "low": None, "high": None, "n": 4}
     asked = [line["steps"][0]["query"] for line in cli.episodes("m clapnq questions bm25")]
     assert asked[0] == "What is the largest moon of Saturn?\nWho discovered it?"
 
@@ -70,6 +75,9 @@ def test_with_a_model_the_answers_are_compared_with_mtrags_own(cli: CommandLine)
     pairs = (f"data={folder}", "forms=rewrite", "k=1")
     found: Any = cli.report("mtrag", *pairs, llm="titan", run="m")
     (table,) = found["tables"]
+    assert not any("printed" in row[0] for row in table["rows"])
+    why = "ours are of 1 of them, the paper's of all 4 domains"
+    assert why in table["note"] and found["published"][0]["why"] == why
     assert table["columns"] == ["system", "questions", "R@1", "nDCG@1", "f1", "rougel"]
     assert table["rows"][0][1:] == [2, 1.0, 1.0, 0.5, pytest.approx(0.5)]
     (folder / "mtrag-human" / "generation_tasks" / "reference.jsonl").unlink()

@@ -44,6 +44,12 @@ def test_records_are_made_of_a_dataset_and_an_index(rallebench: CommandLine) -> 
     assert again["files"] == made["files"]
 
 
+def test_records_alone_are_no_zero_questions(rallebench: CommandLine) -> None:
+    pairs = ("--set", "data=tiny-qa", "--set", "index=tiny", "--set", "k=6")
+    ran = rallebench("build-dataset", "rgb", "--name", "bed", *pairs)
+    assert ran.code == 0 and "records: {" in ran.out and "questions: 0" not in ran.out
+
+
 def test_what_is_missing_or_too_much_is_one_sentence(rallebench: CommandLine) -> None:
     ran = rallebench("build-dataset", "rgb", "--name", "bed")
     assert ran.code == 2 and "A testbed needs a dataset" in ran.last

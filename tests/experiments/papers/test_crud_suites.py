@@ -57,10 +57,17 @@ JUDGE = {
     "文本：获得4枚金牌": "<response>\n4枚\n</response>\n<response>\n历史最好\n</response>",
     "文本：全长12公里": "<response>\n12公里\n</response>",
 }
+LINE = json.dumps({"key_info": ["12公里"], "question": ["多长？", "几站？"]}, ensure_ascii=False)
+HALF = {
+    "文本：线路全长12公里，设站9座。\n输出": LINE,
+    "文本：线路全长12公里": "<response>\n12公里\n</response>\n<response>\n9座\n</response>",
+    "文本：全长12公里": "<response>\n12公里\n</response>\n<response>\n无法推断\n</response>",
+}
 MODELS = {
     "reads": {"replies": REPLIES, "default": "<response>不知道。</response>"},
     "picky": {"replies": {"问题：青禾市": "12公里"}},
     "judge": {"replies": JUDGE, "default": "没有"},
+    "half": {"replies": HALF, "default": "没有"},
 }
 
 
@@ -195,6 +202,17 @@ def test_the_papers_row_stands_only_beside_the_records_that_it_measured(
     assert own["settings"] == {"task": "question answering 1-document", "llm": "reads"}
 
 
+def test_a_file_that_only_is_called_as_the_papers_has_no_printed_row_beside_it(
+    rallebench: CommandLine, workspace: Path
+) -> None:
+    """A set that the builder made is called split_merged, too."""
+    data = f"data={workspace / 'crud-data' / 'split_merged.json'}"
+    report = rallebench.report("crud-summary", data, "index=news", llm="reads", run="own")
+    (table,) = report["tables"]
+    assert len(table["rows"]) == 1
+    assert "ours has 2 records, the paper's about a fifth of 10,728" in table["note"]
+
+
 def test_cruds_own_file_is_written_and_its_valid_rows_are_used_again(
     rallebench: CommandLine,
 ) -> None:
@@ -253,6 +271,21 @@ def test_references_are_asked_once_ever_and_what_cannot_be_read_is_counted(
     assert [len(line["steps"]) for line in rallebench.judgements("other qa1")] == [1, 1]
 
 
+def test_precision_by_the_papers_formula_stands_beside_that_of_the_code(
+    rallebench: CommandLine,
+) -> None:
+    report = suite(rallebench, "crud-qa1", "quest=half")
+    table = next(t for t in report["tables"] if t["title"] == "RAGQuestEval by both formulas")
+    assert table["columns"] == ["task", "precision, code", "precision, paper", "recall", "answers"]
+    ((task, *means, n),) = table["rows"]
+    assert (task, n) == ("qa1", 1), "the other reference has no questions"
+    assert [mean["value"] for mean in means] == [100.0, 50.0, 50.0]
+    (part,) = report["parts"]
+    assert numbers(part)["QA_avg_F1"] == 1.0, "the metric itself is the code's"
+    plain = suite(rallebench, "crud-qa1", run="plain")
+    assert len(plain["tables"]) == 1, "nothing is judged, so there is nothing to compare"
+
+
 def test_the_plan_and_the_probe_count_a_judges_turns_and_no_empty_answer_as_failed(
     rallebench: CommandLine,
 ) -> None:
@@ -282,7 +315,7 @@ def test_published_questions_are_taken_instead_and_empty_ones_only_in_the_origin
 
 
 def test_several_tasks_are_a_table_and_records_that_are_left_out_are_named(
-    rallebench: CommandLine,
+    rallebench: CommandLine, like_the_papers: None
 ) -> None:
     report = suite(rallebench, "crud", "tasks=event_summary,continuing_writing,hallu_modified")
     labels = ["summary", "continuation", "hallucination"]

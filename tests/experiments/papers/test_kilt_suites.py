@@ -205,6 +205,13 @@ def test_every_way_is_a_run_and_a_set_without_such_a_chain_is_said(
     fev, trex = rows["RaLLe: e5 (Flat), FEV"], rows["RaLLe: e5 (Flat), T-REx"]
     assert (fev[2], trex[2], fev[5]) == (0.177, 0.201, 84.8), "each of its own set"
     assert [plot["title"] for plot in found["plots"]] == ["Headline metric", "R-precision"]
+    costs = [row for row in found["published"] if row["table"] == "ralle_table9"]
+    by_block = {row["settings"]["block"]: row for row in costs}
+    assert list(by_block) == ["closed-book", "retrieval + generation"]
+    seconds = {label: mean["value"] for label, mean in by_block["closed-book"]["cells"].items()}
+    assert seconds == {"FEV": rows["FEV, closed-book"][4], "T-REx": rows["T-REx, closed-book"][4]}
+    assert "Avg" not in seconds, "two sets are not eleven"
+    assert any("Seconds and memory are of this machine" in words for words in costs[0]["differs"])
 
 
 def test_ralles_figures_stand_only_beside_its_own_files(rallebench: CommandLine) -> None:
@@ -214,7 +221,7 @@ def test_ralles_figures_stand_only_beside_its_own_files(rallebench: CommandLine)
     assert f"RaLLe's figures of NQ are left out: {why}." in found["tables"][0]["note"]
     assert "Prompts reworded." in found["tables"][0]["note"]
     assert {row["table"]: row["why"] for row in found["published"]} == dict.fromkeys(
-        ("ralle_table2", "ralle_table3", "ralle_table8"), why
+        ("ralle_table2", "ralle_table3", "ralle_table8", "ralle_table9", "ralle_table4"), why
     )
 
 

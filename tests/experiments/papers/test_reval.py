@@ -134,6 +134,32 @@ def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(cli: Co
     assert r"hotpotqa & rank & soay\_easy & rank" in (folder / "table.tex").read_text()
 
 
+def test_the_plots_of_a_grid_show_what_its_runs_scored(cli: CommandLine) -> None:
+    grid = json.loads((cli.workspace / "experiments" / "g" / "report.json").read_text())
+    plots = {plot["title"]: plot for plot in grid["plots"]}
+    scored = {p["label"]: 100 * p["metrics"]["f1_yes_no"]["value"] for p in grid["parts"]}
+    levels = {"Wikipedia KA": "hotpotqa", "scholar KS": "soay_easy"}
+    by_level = plots["F1 by environment and level: react"]
+    assert by_level["series"].keys() == {"oracle-7b", "guess-13b"} and by_level["high"] == 100
+    for llm, points in by_level["series"].items():
+        assert {axis: levels[axis] for axis, _ in points} == levels
+        assert [y for _, y in points] == [
+            scored[f"react {llm} {levels[axis]}"] for axis, _ in points
+        ]
+    rings = plots["Errors: react · guess-13b (11 questions)"]
+    right = {side: share for side, share, *_ in rings["series"]["right and wrong"]}
+    wrong = [scored[f"react guess-13b {task}"] < 50 for task in levels.values()]
+    assert rings["kind"] == "rings" and sum(right.values()) == pytest.approx(100)
+    assert wrong == [True, True] and right["WA"] > 50 and rings["labels"]["EM"]
+    bubbles = plots["F1 against seconds a question: Wikipedia"]
+    for system, ((x, y, *_),) in bubbles["series"].items():
+        workflow, llm = system.split(" · ")
+        assert y == scored[f"{workflow} {llm} hotpotqa"]
+        episodes = cli.episodes(f"g {workflow} {llm} hotpotqa")
+        seconds = [sum(step["seconds"] for step in line["steps"]) for line in episodes]
+        assert x == pytest.approx(sum(seconds) / len(seconds))
+
+
 def test_every_cell_is_an_ordinary_run_of_an_agent(cli: CommandLine) -> None:
     runs, name = cli.workspace / "runs", "react oracle-7b hotpotqa"
     agent = ("--workflow", "react", "--env", "wikipedia", "--retriever", "tiny")

@@ -28,12 +28,14 @@ from rallebench.experiments.papers.common import (
 from rallebench.experiments.papers.crud import PAPER, READY
 from rallebench.experiments.papers.crud.cells import (
     Cell,
+    CellPlan,
     perform_cell,
     plan_cell,
     wording_in,
 )
 from rallebench.experiments.papers.crud.configurations import WORDS, Config, indexes_of
 from rallebench.experiments.papers.crud.files import results_of, results_path
+from rallebench.experiments.papers.crud.formulas import by_both
 from rallebench.experiments.papers.crud.records import (
     DATA_IS,
     TASKS,
@@ -95,7 +97,7 @@ def own_of(cell: Cell, factor: str, value: Any) -> OwnRow:
     """A cell as a row of the paper's table of a factor. Its figures are of all records of ``split_merged.json``."""
     plan, request = cell.plan, cell.plan.request
     records, n = plan.records, len(plan.chosen)
-    why = unlike(records.name, SPLIT, n, len(records.records))
+    why = unlike(records.name, SPLIT, n, len(records.records)) or _too_few(plan)
     own = {head: cell.answered.means.get(name) for head, name in COLUMNS.items() if head != "MRR"}
     theirs = dict(zip(published_table("crud_table8").columns, own.values()))
     if ENCODER not in plan.similarity:
@@ -114,6 +116,15 @@ def own_of(cell: Cell, factor: str, value: Any) -> OwnRow:
     system = f"{setting}={value}"
     settings = {"task": plan.task.printed, setting: value}
     return own_row(table, system, theirs, why, differs, **settings)
+
+
+def _too_few(plan: CellPlan) -> str:
+    """Why a file that is called as the paper's cannot be it: it has far fewer than a fifth of the task's records."""
+    whole = published_table("crud_table2").row(plan.task.printed).values["size"]
+    n = plan.records.total
+    return (
+        "" if 8 * n > whole else f"ours has {n:,} records, the paper's about a fifth of {whole:,}"
+    )
 
 
 def _describe(cell: Cell) -> str:
@@ -303,7 +314,7 @@ def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Exper
         },
         notes_of(cells),
         {results_path(request, cell.plan.task, index, k): results_of(cell) for cell in cells},
-        tables=(table_of(cells),),
+        tables=(table_of(cells), *by_both(cells)),
         figures=(plot_of(cells),),
     )
 

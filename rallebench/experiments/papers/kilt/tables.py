@@ -139,11 +139,47 @@ def own_rows(
         for system, table, metric, settings in tables:
             cells = {kilt.label: mean for kilt, mean in _means(alike, mode, metric)}
             rows.append(own_row(table, f"{system}, {mode}", cells, why, differs, **settings))
+        rows += _cost_rows(of_mode, alike, why, differs)
         nq = next((answered for answered in of_mode if answered.kilt.name == "nq"), None)
         if mode == "closed-book" and nq is not None:
             own = {column: nq.result.means.get(name) for column, name in CLOSED_NQ.items()}
             rows.append(own_row("ralle_table7", llm, own, nq.why, differs))
     return rows
+
+
+MACHINE = "Seconds and memory are of this machine, RaLLe's of four A100 GPUs with 40 GB each."
+
+
+def _cost_rows(
+    of_mode: Sequence[SetResult], alike: Sequence[SetResult], why: str, differs: Sequence[str]
+) -> Iterator[OwnRow]:
+    """A way to answer as rows of RaLLe's tables of seconds and memory; the means of Table 4 are over all eleven sets or not there."""
+    flow = of_mode[0].result.request.flow
+    names = [kind for kind, of in (("retrieval", flow.retrievers), ("generation", flow.llms)) if of]
+    block = " + ".join(names) if "retrieval" in names else "closed-book"
+    system = " + ".join((*flow.retrievers, *flow.llms))
+    seconds: dict[str, Mean | None] = {
+        answered.kilt.label: Mean(_together(answered.result), None, None, answered.result.n)
+        for answered in alike
+    }
+    whole = len(alike) == len(SETS)
+    n = sum(answered.result.n for answered in alike)
+    average = Mean(_average(seconds.values()) if whole else None, None, None, n)
+    more = (*differs, MACHINE)
+    per_set = {**seconds, PRINTED_AVERAGE: average}
+    yield own_row("ralle_table9", system, per_set, why, more, block=block)
+    cells = {"sec_per_Q": average}
+    if flow.retrievers and not flow.llms:
+        precision = [answered.result.means.get("Rprec") for answered in alike]
+        cells["Avg_R-Prec"] = Mean(_average(precision) if whole else None, None, None, n)
+    loaded = [sum(answered.result.memory.values()) / GB for answered in alike]
+    cells["Memory"] = Mean(max(loaded, default=0.0) or None, None, None, n)
+    yield own_row("ralle_table4", system, cells, why, more, block=block)
+
+
+def _together(result: RunResult) -> float | None:
+    """Seconds a question of all its retrievals and generations."""
+    return _sum(_seconds(result, kind) for kind in (Retrieve, Generate))
 
 
 def figures_of(results: Sequence[SetResult]) -> tuple[Figure, ...]:
@@ -224,13 +260,12 @@ def _speed(results: Sequence[SetResult], retriever: str) -> Table:
     for answered in results:
         result, flow = answered.result, answered.result.request.flow
         seconds = [_seconds(result, kind) for kind in (Retrieve, Generate)]
-        together = _sum(seconds)
         memory = [  # None where nothing was loaded for it, or elsewhere
             _sum(result.memory[name] / GB for name in names if result.memory.get(name))
             for names in (flow.retrievers, flow.llms)
         ]
         name = f"{answered.kilt.label}, {answered.mode}"
-        rows.append((name, len(result.episodes), *seconds, together, *memory))
+        rows.append((name, len(result.episodes), *seconds, _together(result), *memory))
     if any(answered.result.request.flow.retrievers for answered in results):
         rows += _printed_speed(_sets([answered for answered in results if not answered.why]))
     note = (

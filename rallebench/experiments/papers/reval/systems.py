@@ -36,6 +36,7 @@ from rallebench.experiments.papers.common import (
 )
 from rallebench.experiments.papers.reval import PAPER, READY
 from rallebench.experiments.papers.reval.grid import GridCell, grid, read_tasks, wording_in
+from rallebench.experiments.papers.reval.plots import plots_of
 from rallebench.experiments.papers.testing import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.metrics import metric
@@ -222,7 +223,7 @@ def _report(
             _pools(cells),
             *tests_between({"": by_system}, (REWARD,), names={REWARD: "F1"}, best=True),
         ),
-        figures=(_figure(leaderboard),),
+        figures=(_figure(leaderboard), *plots_of(scored, results, is_original(request))),
         failed=failed,
     )
 
