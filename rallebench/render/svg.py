@@ -7,6 +7,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 from rallebench.core.numbers import mean_of
@@ -115,9 +116,8 @@ def _radar(value: Figure) -> str:
 
     for ring in (0.25, 0.5, 0.75, 1.0):
         body += polygon([ring] * len(axes), f'fill="none" stroke="{GRID}"')
-        body += _text(
-            cx + 4, cy - rim * ring + 12, f"{most * ring:.2f}", "start", ' font-size="10"'
-        )
+        label = f"{100 * ring:.0f} %" if most == 1 else f"{most * ring:.2f}"
+        body += _text(cx + 4, cy - rim * ring + 12, label, "start", ' font-size="10"')
     for i, axis in enumerate(axes):
         x, y = at(i, 1.0)
         body += f'<line x1="{cx}" y1="{cy}" x2="{x:.1f}" y2="{y:.1f}" stroke="{GRID}"/>'
@@ -150,7 +150,7 @@ def _bubbles(value: Figure) -> str:
     names: list[tuple[float, float, float]] = []  # the middle, half the width, and the line of each
     for number, (name, cost, quality, size, *words) in enumerate(points):
         x, y, colour = axes.x(cost), axes.y(quality), colours.series(number)
-        radius = 7.0 if size is None else max(4.0, 21 * math.sqrt(size / most))
+        radius = 7.0 if size is None else max(4.0, 14 * math.sqrt(size / most))
         style = (
             f'fill="none" stroke="{colour}" stroke-width="2"'
             if size is None
@@ -192,12 +192,15 @@ class _Axes:
     left, top, width, height = 70.0, 30.0, 600.0, 320.0
 
     def __init__(
-        self, value: Figure, across: tuple[float, float] | Sequence[str], up: tuple[float, float]
+        self, value: Figure, across: Sequence[float] | Sequence[str], up: tuple[float, float]
     ) -> None:
         self.value, self.up = value, up
         self.names = [name for name in across if isinstance(name, str)]
-        numbers = [number for number in across if not isinstance(number, str)]
-        self.span = (numbers[0], numbers[-1]) if numbers else (0.0, 1.0)
+        self.numbers = sorted(number for number in across if not isinstance(number, str))
+        low, high = (self.numbers or [0.0, 1.0])[0], (self.numbers or [0.0, 1.0])[-1]
+        # Marks of a line keep clear of the frame; an axis that is given by its two ends begins at the first.
+        room = 0.05 * (high - low) if value.kind != "bubble" else 0.0
+        self.span = (low - room, high + room)
 
     def x(self, value: Any) -> float:
         """The place of a number, or the middle of a name's room."""
@@ -218,6 +221,7 @@ class _Axes:
         body, (low, high) = "", self.up
         for at, label in round_ticks(low, high):
             body += f'<line x1="{self.left}" y1="{self.y(at):.1f}" x2="{self.left + self.width}" y2="{self.y(at):.1f}" stroke="{GRID}"/>'
+            label = f"{100 * at:.4g} %" if self.value.high == 1.0 else label
             body += _text(self.left - 8, self.y(at) + 4, label, "end")
         below = self.top + self.height + 20
         if self.names:
@@ -225,10 +229,18 @@ class _Axes:
             for name in self.names:
                 body += _text(self.x(name), below, name[:room], "middle")
         else:
-            for at, label in round_ticks(*self.span):
+            for at, label in self._across():
                 body += _text(self.x(at), below, label, "middle")
         body += _text(self.left + self.width / 2, below + 25, self.value.x, "middle")
         return body + _text(self.left, 16, self.value.y)
+
+    def _across(self) -> list[tuple[float, str]]:
+        """The numbers below a plot: those of the data where they are few and stand apart, else round ones."""
+        places = [self.x(number) for number in self.numbers]
+        is_apart = all(right - left > 40 for left, right in pairwise(places))
+        if self.value.kind == "bubble" or not is_apart:
+            return round_ticks(*self.span)
+        return [(number, f"{number:,.4g}") for number in self.numbers]
 
 
 def _points(value: Figure) -> str:
@@ -244,7 +256,7 @@ def _points(value: Figure) -> str:
         xs = [str(x) for x in xs]
     ends = [y[end] for _, y in known for end in ("value", "low", "high") if y[end] is not None]
     up = (min(0.0, *ends), value.high or max(ends) * 1.05 or 1.0)
-    axes = _Axes(value, xs if isinstance(xs[0], str) else (min(xs), max(xs)), up)
+    axes = _Axes(value, xs, up)
     wide = axes.width / len(xs) / (len(series) + 1)
     body = axes.ticks()
     for number, (name, row) in enumerate(series.items()):

@@ -150,7 +150,9 @@ def figures(value: Ranking) -> list[Figure]:
             short = len(points) > MOST_NAMED
             series = {ranks[run] if short else run: ((x, y, held),) for run, x, y, held in points}
             drawn.append(
-                Figure(f"Quality against {label}", label, label_of(name), series, "bubble")
+                Figure(
+                    f"Quality against {label}", label, label_of(name), series, "bubble", high=high
+                )
             )
     return drawn
 

@@ -281,10 +281,10 @@ def cut_words(chunking: Mapping[str, Any] | None) -> str:
     """How documents were cut into chunks.
 
     >>> cut_words(None), cut_words({"size": 100, "overlap": 20})
-    ('rows stay whole', '100 words, overlap 20')
+    ("none", '100 words, overlap 20')
     """
     if not chunking:
-        return "rows stay whole"
+        return "none"
     overlap = f", overlap {chunking['overlap']}" if chunking.get("overlap") else ""
     return f"{chunking['size']} {chunking.get('unit', 'words')}{overlap}"
 

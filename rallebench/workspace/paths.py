@@ -106,7 +106,7 @@ class Workspace:
         known, reference = self.dataset_paths(), reference.strip()
         hint, kinds = Hint("set", f"{setting}=PATH"), f"{what}, or the name of a dataset"
         if not reference:
-            raise UsageError(f"No {setting} is named: {kinds}.", setting, hint)
+            raise UsageError(f"The setting {setting} is empty: it takes {kinds}.", setting, hint)
         path = known.get(reference, _path(reference))
         if not path.exists():
             raise NotFoundError(

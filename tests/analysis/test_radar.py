@@ -21,6 +21,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.tables import Figure, Mean
 from rallebench.engine.store import RunFolder
 from rallebench.render import report, svg
+from rallebench.services import run_views
 from rallebench.services.workbench import Workbench
 
 
@@ -90,7 +91,8 @@ def test_a_line_is_a_chain_over_datasets_and_what_it_was_not_asked_stays_open(
     assert share_nothing(chosen) and axes_of(chosen, ()) == [DATASETS]
     found = over_datasets(chosen)
     assert (list(found.lines), found.axes) == (["read", "closed"], ("one", "two", "three"))
-    assert svg.figure(radar_figure(found))
+    rings = svg.figure(radar_figure(found))
+    assert ">25 %</text>" in rings and ">0.25<" not in rings, "a share is written in percent"
     assert means(found, "read") == {"one": (1 / 3, 3), "two": (0.0, 3), "three": (0.0, 2)}
     assert means(found, "closed")["three"] is None
 
@@ -134,3 +136,18 @@ def test_drawings_are_whole_svg_and_escape_what_they_show(runs: dict[str, RunFol
     two_axes = radar_figure(Radar("x", found.measure, ("a", "b"), {"one": (None, None)}))
     assert svg.figure(two_axes) == "", "two axes span nothing"
     assert "A radar needs three axes" in report.block(two_axes)
+
+
+def test_a_page_calls_runs_by_their_titles_and_kinds_by_their_words(
+    workspace: Path, runs: dict[str, RunFolder]
+) -> None:
+    bench = Workbench(workspace)
+    titles = {"read-titan-kinds": "mine", "read-echo-kinds": "read · echo"}
+    (_, figure, table), *_ = run_views.kinds_of(bench, titles, "em")
+    assert (figure.title, figure.x, list(figure.series)) == (
+        "EM by kind",
+        "kind",
+        list(titles.values()),
+    )
+    assert table.labels == ("kind", "mine", "read · echo")
+    bench.close()

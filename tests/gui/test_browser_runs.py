@@ -79,7 +79,7 @@ def test_three_runs_are_ranked_in_percent(listed: Any) -> None:
     tick(listed, "first", "second", "third")
     press(listed, "Compare 3")
     says(listed, "#v-runs-compare", "To the base")
-    listed.click("#rank-metrics summary")
+    listed.click("#compare-metrics summary")
     words = listed.inner_text("#v-runs-compare").replace("\n", "")
     assert "12.5%" in words and "0.1250" not in words
 
@@ -162,8 +162,8 @@ def test_an_older_answer_of_a_form_does_not_replace_a_newer_one(page: Any) -> No
         held.append(route) if first else route.continue_()
 
     page.route(SERVER_CALL, hold_the_first)
-    page.select_option("#dialog [name=dataset]", "starter-qa")
-    page.wait_for_timeout(300)
+    with page.expect_request(lambda request: "runs.check" in (request.post_data or "")):
+        page.select_option("#dialog [name=dataset]", "starter-qa")
     page.select_option("#dialog [name=dataset]", "tiny-qa")
     says(page, "#new-plan", "8 questions")
     with page.expect_response(SERVER_CALL):
@@ -180,8 +180,8 @@ def test_a_place_that_is_opened_before_the_last_one_answers_stays(page: Any) -> 
         held.append(route) if first else route.continue_()
 
     page.route(SERVER_CALL, hold_the_first)
-    page.evaluate("location.hash = '#/runs/list'")
-    page.wait_for_timeout(100)
+    with page.expect_request(lambda request: "runs/list" in (request.post_data or "")):
+        page.evaluate("location.hash = '#/runs/list'")
     go(page, "#/experiments/list")
     says(page, "#x-plan", "variants")
     with page.expect_response(SERVER_CALL):

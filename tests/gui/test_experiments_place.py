@@ -18,6 +18,7 @@ from rallebench.core.tables import Mean
 from rallebench.experiments.papers.beside import own_row
 from rallebench.experiments.published import published_names
 from rallebench.gui.frame import Page
+from rallebench.gui.places import _published
 from rallebench.services import experiment_jobs
 from rallebench.services.experiment_design import Design
 from rallebench.services.jobs import wait
@@ -76,7 +77,7 @@ def ran(page: Page, **changes: Any) -> str:
 def test_a_new_window_begins_with_a_sweep_of_k_of_the_chain_in_build(page: Page) -> None:
     page.open("build/one?set=tiny-qa&chain=read")
     drawn = page.open("experiments/list")["#v-experiments-list"]
-    assert "read, as in Build" in drawn and "Vary k over the chain has 2" in texts(drawn)
+    assert "read, as in Build" in drawn and "Vary k (the chain has 2)" in texts(drawn)
     assert "Index trade-off" in drawn and "Published benchmark" in drawn
 
 
@@ -111,7 +112,7 @@ def test_a_benchmark_is_offered_by_its_title_with_its_settings_and_its_printed_t
     drawn = page.open(f"experiments/list?kind=suite&paper={paper}")["#v-experiments-list"]
     assert f">{title}</button>" in drawn and 'name="s:data"' in drawn and f"table={table}" in drawn
     plan = texts(page.call("experiments.change", {"suite": paper, "shown": paper})["#x-plan"])
-    assert "No data is named" in plan
+    assert "The setting data is empty: it takes" in plan
     printed = texts(page.open(f"experiments/published?table={table}")["#v-experiments-published"])
     assert title in printed and "BM25" in printed
 
@@ -155,7 +156,7 @@ def test_a_step_without_fields_and_a_count_of_nothing_are_left_out(page: Page) -
 def test_a_field_is_added_with_choices_of_its_own_and_removed_again(page: Page) -> None:
     sweep(page)
     steps = page.call("experiments.add_field", {**SWEEP, "field": "llm"})["#x-form"]
-    assert "Vary Model over" in texts(steps) and 'value="echo"' in steps
+    assert "Vary Model (the chain has" in texts(steps) and 'value="echo"' in steps
     assert "4 variants" in texts(
         page.call("experiments.change", {**SWEEP, "v:llm": ["titan", "echo"]})["#x-plan"]
     )
@@ -481,6 +482,16 @@ def test_two_runs_of_a_benchmark_stand_beside_each_other_and_lead_to_compare(pag
         "Differences, question by question" in one
         and "#/runs/compare?a=mine%20time%201&amp;b=other%20time%201" in one
     )
+
+
+def test_a_published_table_has_no_empty_column_and_short_cells_in_one_line(page: Page) -> None:
+    drawn = page.open("experiments/published?table=ralle:2")["#v-experiments-published"]
+    assert '<span class="nowrap">Petroni et al. 2021</span>' in drawn
+    assert [_published._tells(i, (("a", "", "1"), ("b", "", ""))) for i in range(3)] == [
+        True,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.usefixtures("small_suites")

@@ -53,7 +53,7 @@ def build_form(page: Page, event: Event) -> Patch:
         form.text("path", "… or a path", hint="a file or folder that is not imported"),
         form.chooser("Kind", "kind", options("index_kinds"), FIRST_KIND, more=follow),
         f'<div id="build-settings" class="stack">{settings_of_kind(FIRST_KIND, corpus)}</div>',
-        html.fold("Chunking", chunking, gist="rows stay whole", id="build-chunking"),
+        html.fold("Chunking", chunking, gist="none", id="build-chunking"),
         html.fold("Page map", pages, gist=gist, id="build-pages"),
         '<div id="build-estimate"></div>',
     )
@@ -200,7 +200,7 @@ def chunk_fields(chunking: Chunking | None, more: str = "") -> str:
     own = WHOLE if chunking is None else OWN
     name = next((preset for preset, value in PRESETS.items() if value == chunking), own)
     options = [
-        (WHOLE, "rows stay whole"),
+        (WHOLE, "none: a passage per row"),
         *((n, f"{n}: {c.size} {c.unit}, {c.how}") for n, c in PRESETS.items()),
         (OWN, "settings of my own"),
     ]
@@ -208,7 +208,7 @@ def chunk_fields(chunking: Chunking | None, more: str = "") -> str:
     how, unit = (chunking.how, chunking.unit) if chunking else ("blocks", "words")
     units = ["words", "tokens", "characters"]
     fields = form.fields(
-        form.chooser("Cutting", "cut", options, name, more=more),
+        form.chooser("Chunks", "cut", options, name, more=more),
         form.number("size", "Size", size, 1, more=more),
         form.number("overlap", "Overlap", overlap, 0, more=more),
         form.chooser("Way", "how", WAYS, how, more=more),

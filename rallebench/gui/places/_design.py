@@ -155,7 +155,7 @@ def three(*fields: str) -> str:
 def vary(title: str, about: str, values: str, more: str = "", drop: str = "") -> str:
     """What is varied, with its values as boxes and what adds one."""
     return (
-        f'<fieldset class="x-vary"><legend>Vary <b>{e(title)}</b> over<small>{e(about)}</small>{drop}</legend>'
+        f'<fieldset class="x-vary"><legend>Vary <b>{e(title)}</b><small>{e(about)}</small>{drop}</legend>'
         f'<div class="row">{values}{more}</div></fieldset>'
     )
 
@@ -210,7 +210,7 @@ def vary_row(variable: Variable, design: Design) -> str:
         names = f' class="x-own" aria-label="More values of {e(label)}"'
         more += form.select(f"own:{name}", rest, "", blank=f"{len(rest)} more", more=names)
     if variable.current and not is_prompt:
-        about = f"the chain has {variable.current}"
+        about = f"(the chain has {variable.current})"
     remove = f"Remove {e(label)}"
     data = attributes(do="experiments.drop_field", field=name)
     drop = f'<button type="button" class="quiet x-drop" title="{remove}" aria-label="{remove}"{data}>✕</button>'
@@ -225,7 +225,7 @@ def questions(
     fields = form.chooser("Dataset", "dataset", datasets, design.dataset)
     fields += form.questions(design.limit, most=most)
     if metric:
-        blank, names = "EM, else the first", filter(groups.decides, catalog.names("metrics"))
+        blank, names = "the usual metric (EM)", filter(groups.decides, catalog.names("metrics"))
         decides = [(name, groups.label_of(name)) for name in names]
         fields += form.chooser("Decided by", "metric", decides, design.metric, blank=blank)
     return three(fields, more)

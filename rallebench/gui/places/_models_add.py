@@ -7,7 +7,6 @@ from typing import Any
 
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
@@ -15,7 +14,7 @@ from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, model_entries, model_lines
 
-QUANTIZATIONS = {"none": "as stored", "8bit": "8-bit", "4bit": "4-bit"}
+QUANTIZATIONS = {"none": "unchanged", "8bit": "8-bit", "4bit": "4-bit"}
 KEY_NOTE = "Kept in memory until rallebench ends, in no file, log or run."
 
 
@@ -128,11 +127,11 @@ def folder() -> str:
 def memory_field(more: str = "") -> str:
     """How many bits a weight takes."""
     choices = list(QUANTIZATIONS.items())
-    return form.chooser("Memory", "quantization", choices, "none", more=more)
+    return form.chooser("Weights", "quantization", choices, "none", more=more)
 
 
 def quantization_of(event: Event) -> dict[str, str]:
-    """The chosen memory as a setting; a model as it is stored needs none."""
+    """The chosen weights as a setting; those that a model is stored with need none."""
     chosen = event.text("quantization", "none")
     return {"quantization": chosen} if chosen != "none" else {}
 
@@ -158,14 +157,12 @@ def add_folder(page: Page, event: Event) -> Patch:
 
 def preset() -> str:
     items = [
-        (name, f"{item.title} · {size(2 * item.parameters)}")
-        for name, item in catalog.presets().items()
-        if item.group != "servers"
+        (name, item.title) for name, item in catalog.presets().items() if item.group != "servers"
     ]
     follow, first = form.on_change("models.preset_facts"), items[0][0]
     model = form.chooser("Model", "preset", items, first, more=follow)
     return (
-        f'{head("Preset", "Runs on this machine; most are downloaded once")}<div class="pair">{model}{memory_field(follow)}</div>'
+        f"{head('Preset', 'Runs on this machine; most are downloaded once')}{model}{memory_field(follow)}"
         f'<div id="preset-facts">{facts(first, {})}</div>{html.button("Add", "models.add_preset")}'
     )
 

@@ -135,7 +135,7 @@ def forms(page: Page, name: str) -> str:
         fitting = "fits" if fit.fits else "does not fit"
         rows.append([e(QUANTIZATIONS.get(kind, kind)), size(fit.need.total), fitting])
     table = html.rows(["Weights", ">Memory", "Now"], rows)
-    return html.heading("Memory it needs") + table if rows else ""
+    return html.heading("Memory it needs", "an estimate") + table if rows else ""
 
 
 def borders() -> str:

@@ -27,6 +27,8 @@ FIRST_TABLES = {
 """Paper of a benchmark → the printed table to show beside its results."""
 NONE_YET = "None of your runs is beside it: run the benchmark on the paper's own questions."
 SAVED = (("CSV", "csv"), ("LaTeX", "tex"), ("JSON", "json"))
+SHORT = 24
+"""Characters of a cell that stand in one line."""
 WORDS = "papers-words"
 """Where a window keeps what it searches for."""
 ABOUT = "Every table that the papers of the benchmarks print. Your runs stand in them where set, split, metric and number of questions are the paper's."
@@ -129,8 +131,10 @@ def plots(drawings: Sequence[Figure]) -> str:
 
 
 def _tells(column: int, rows: Sequence[Sequence[object]]) -> bool:
-    """Whether a column of words differs between rows; figures are always shown."""
+    """Whether a column of words differs between rows; figures are always shown, empty columns never."""
     cells = [str(row[column]) for row in rows]
+    if not any(cells):
+        return False
     return column == 0 or len(cells) < 2 or len(set(cells)) > 1 or _is_figure(cells[0])
 
 
@@ -147,7 +151,9 @@ def _head(label: str) -> str:
 
 
 def _cell(text: str) -> str:
-    return e({"": "–", "True": "yes", "False": "no"}.get(text, text))
+    """A cell in words; a short one stays in one line."""
+    shown = e({"": "–", "True": "yes", "False": "no"}.get(text, text))
+    return f'<span class="nowrap">{shown}</span>' if len(text) <= SHORT else shown
 
 
 def _is_figure(cell: str) -> bool:

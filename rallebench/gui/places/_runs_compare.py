@@ -59,16 +59,13 @@ def pair(page: Page, a: str, b: str, metric: str) -> str:
     compared = run_views.compare_two(page.workbench, a, b, metric)
     for run in unread(page, both):
         run_questions.read_stages(page.workbench, run)
-    head = judgement(
-        sentence(compared, first, second),
-        reason(compared, first, second),
-        duel(compared, both),
-    )
+    words = sentence(compared, first, second), reason(compared, first, second)
     titles = {row.name: row.title for row in both}
     decided = metric_choice(under_titles(compared.runs, titles))
     below = flips(page, compared, both), different(compared, first, second)
-    folded = folds(page, compared.runs, both) + plots(page, titles, metric, compared.runs)
-    return "".join((head, decided, *below, f"<div>{folded}</div>"))
+    folded = folds(page, compared.runs, both), *plots(page, titles, metric, compared.runs)
+    head = judgement(*words, duel(compared, both)), decided
+    return "".join((*head, *below, "<div>", *folded, "</div>"))
 
 
 def rows_of(page: Page, names: Sequence[str]) -> list[RunRow]:
@@ -225,17 +222,8 @@ def plots(
     titles: Mapping[str, str],
     metric: str,
     compared: run_views.MultiRunComparison | None = None,
-) -> str:
-    """Every metric, means by kind of question, quality against time, tokens or price, and the analysis of agents, as folds."""
-    return "".join(_plots(page, titles, metric, compared)) + agents(page, list(titles))
-
-
-def _plots(
-    page: Page,
-    titles: Mapping[str, str],
-    metric: str,
-    compared: run_views.MultiRunComparison | None,
 ) -> Iterator[str]:
+    """Every metric, means by kind of question, quality against time, tokens or price, and the analysis of agents, as folds."""
     if compared is not None:
         metric = compared.metric
         every = figures.table(run_views.comparison(under_titles(compared, titles)))
@@ -250,6 +238,7 @@ def _plots(
         if points is not None:
             inside = drawn(points) + "".join(map(html.warning, notes))
             yield html.fold(f"Quality against {label}", inside, id=f"compare-{key}")
+    yield agents(page, list(titles))
 
 
 def metric_choice(compared: run_views.MultiRunComparison) -> str:
@@ -270,12 +259,12 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> str:
     if run_views.share_nothing(page.workbench, names):
         head = f"{len(names)} runs of different datasets"
         why = "They share no question, so only their means stand side by side."
-        return judgement(head, why) + plots(page, titles, metric or "em")
+        return "".join((judgement(head, why), *plots(page, titles, metric or "em")))
     compared = run_views.compare_several(page.workbench, names, metric)
     why = f"{len(names)} runs on {len(compared.common):,} shared questions, against {e(titles[names[0]])}."
     decided = metric_choice(under_titles(compared, titles))
     head = f"{judgement(winner(compared, titles), why)}{decided}{ranked(compared, titles)}"
-    return f"{head}<div>{plots(page, titles, metric, compared)}</div>"
+    return "".join((head, "<div>", *plots(page, titles, metric, compared), "</div>"))
 
 
 def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> str:

@@ -108,7 +108,7 @@ def test_a_plan_names_the_index_to_be_built_and_writes_nothing(cli: CommandLine)
         (["data=ALL", "kinds="], "No kind of index is named"),
         (["data=ALL", "datasets=scifact", "retriever=nobody"], "There is no index 'nobody'"),
         (["data=ALL", "kinds=bm52"], "bm52"),
-        ([], "No data is named"),
+        ([], "The setting data is empty"),
         (["data=CUT"], "line 2 is not valid JSON"),
         (["data=NOGOLD"], "holds no question"),
         (["data=BARE"], "holds no corpus.jsonl"),

@@ -403,7 +403,7 @@ def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine
 @pytest.mark.parametrize(
     ("suite", "settings", "said"),
     [
-        ("modes", "data= index=tiny", "No data is named"),
+        ("modes", "data= index=tiny", "The setting data is empty"),
         ("modes", "data=DIR/none.jsonl index=tiny", "does not exist"),
         ("modes", "data=DIR set=A_x index=tiny", "It holds: A_d, A_f"),
         ("modes", "ARTICLES index=", "an index is needed"),

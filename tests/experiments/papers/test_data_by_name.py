@@ -98,7 +98,7 @@ def test_the_resolver_takes_names_first_and_says_what_is_wanted(
     assert workspace.data("folder", "x") == Path("folder")
     with pytest.raises(
         UsageError,
-        match=r"No data is named: the articles, or the name of a dataset\.",
+        match=r"The setting data is empty: it takes the articles, or the name of a dataset\.",
     ):
         workspace.data(" ", "the articles")
     with pytest.raises(
