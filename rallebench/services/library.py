@@ -281,7 +281,7 @@ def cut_words(chunking: Mapping[str, Any] | None) -> str:
     """How documents were cut into chunks.
 
     >>> cut_words(None), cut_words({"size": 100, "overlap": 20})
-    ("none", '100 words, overlap 20')
+    ('none', '100 words, overlap 20')
     """
     if not chunking:
         return "none"

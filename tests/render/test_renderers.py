@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -150,9 +151,12 @@ def test_a_table_survives_its_json() -> None:
     assert text.table(Table.from_json(value)) == text.table(plain)
 
 
-def test_a_figure_in_a_report_has_no_keys_but_the_five_of_the_stored_form() -> None:
-    figure = Figure("t", "x", "y", {"a": ((1, Mean(0.5, None, None, 3)),)}, high=1.0)
+def test_a_figure_in_a_report_has_the_keys_of_the_stored_form_and_others_only_with_a_value() -> (
+    None
+):
+    figure = Figure("t", "x", "y", {"a": ((1, Mean(0.5, None, None, 3)),)})
     assert set(figure.as_json()) == {"title", "x", "y", "series", "kind"}
+    assert set(replace(figure, high=1.0).as_json()) == {*figure.as_json(), "high"}
     assert figure.as_json()["series"]["a"][0][1]["value"] == 0.5
 
 
