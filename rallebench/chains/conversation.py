@@ -47,6 +47,11 @@ _OPENING = _words(
     "who whom whose when where why how is are was were do does did has have had can could may might will would shall should "
     "must if while because there it he she they we you i my your our his her its their this that these those"
 )
+_DATE = re.compile(
+    r"(?=.*\d)[\d ,]*(?:january|february|march|april|may|june|july|august|september|october|november|december)[\d ,]*",
+    re.IGNORECASE,
+)
+"""A date is no name, whatever its capital: nobody asks about it with "he" or "it"."""
 _JOINING = _words("of the de da di van von der la le al and")
 _LABEL = re.compile(
     r"^\s*(?:(?:the\s+)?(?:rewritten|standalone|stand-alone|new|last)?\s*question|改写后的问题|问题)\s*[:：]\s*",
@@ -153,7 +158,11 @@ def with_names(question: Question) -> str:
         if not leans(topic):
             break
     known = question.text.casefold()
-    new = [name for name in dict.fromkeys(collected) if name.casefold() not in known]
+    new = [
+        name
+        for name in dict.fromkeys(collected)
+        if name.casefold() not in known and not _DATE.fullmatch(name)
+    ]
     words = ", ".join(new[:MOST_NAMES]) or _cut(topic.rstrip(" ?？。.!！"))
     brackets = "（{}）" if CJK_CHARACTER.search(question.text) else " ({})"
     return question.text.strip() + brackets.format(words) if words else question.text

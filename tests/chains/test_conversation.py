@@ -130,6 +130,16 @@ def test_without_names_the_last_question_is_joined() -> None:
     assert joined == "它有多长？（多瑙河流入哪一个海）"
 
 
+@pytest.mark.parametrize("date", ["10 March 1977", "March 10, 1977", "In May 1977."])
+def test_a_date_is_no_name_to_search_for(date: str) -> None:
+    told = (
+        Message("user", "When did James Elliot find the rings of Uranus?"),
+        Message("assistant", date),
+    )
+    joined = with_names(Question("q", "What else did he find?", history=told))
+    assert joined == "What else did he find? (James Elliot, Uranus)"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
