@@ -132,11 +132,12 @@ def chain_of(run: RunFolder) -> Chain | None:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Run ``b`` against run ``a``. ``runs``: both by all their metrics; ``pair``: by the one that decides; ``changes``: the
-    settings that differ."""
+    settings that differ; ``timed``: whether both were really asked, so that their times may be compared."""
 
     runs: MultiRunComparison
     pair: PairedComparison
     changes: Sequence[Change]
+    timed: bool
 
     @property
     def metric(self) -> str:
@@ -159,7 +160,8 @@ def compare_two(workbench: Workbench, a: str, b: str, metric: str = "") -> Compa
     """Compare two runs by one metric ("" the headline). Raises UsageError."""
     first, second = workbench.runs.open(a), workbench.runs.open(b)
     runs, pair = compare_pair(first, second, metric)
-    return Comparison(runs, pair, changes(first.spec()["spec"], second.spec()["spec"]))
+    timed = not any(deployment.is_replayed(run.report() or {}) for run in (first, second))
+    return Comparison(runs, pair, changes(first.spec()["spec"], second.spec()["spec"]), timed)
 
 
 def compare_several(

@@ -162,6 +162,16 @@ def test_two_runs_are_compared_verdict_first(ran: Page) -> None:
     assert "answers 0 of 8 questions better and 1 worse" in words and "k 2 1" in words
 
 
+def test_times_that_the_cache_replays_are_not_compared(ran: Page) -> None:
+    options = BenchmarkOptions(dataset="tiny-qa", track=False)
+    complete(ran.workbench.runs.run(of_chain(ran.workbench, "read", options, run="again")))
+    words = texts(ran.open("runs/compare?a=again&b=first")["#v-runs-compare"])
+    assert "their times are those of the first time" in words and "times as fast" not in words
+    ran.call("runs.delete", {"id": "again"})
+    asked = texts(ran.open(f"runs/compare?a=first&b={SECOND}")["#v-runs-compare"])
+    assert "reply cache" not in asked
+
+
 def test_only_the_questions_that_two_runs_share_are_compared(ran: Page) -> None:
     options = BenchmarkOptions(dataset="tiny-qa", track=False, limit=5)
     name = "read-tiny-qa-20260102-120000"

@@ -46,6 +46,9 @@ def open_compare(page: Page, event: Event) -> Patch:
     return html.view("runs/compare", "Compare", crumb, body, more=" data-problems")
 
 
+FROM_CACHE = "The reply cache gave answers of these runs; their times are those of the first time and are not compared."
+
+
 def judgement(sentence: str, reason: str, more: str = "") -> str:
     return f'<div class="judge"><h2>{sentence}</h2><p>{reason}</p>{more}</div>'
 
@@ -64,7 +67,8 @@ def pair(page: Page, a: str, b: str, metric: str) -> str:
     decided = metric_choice(under_titles(compared.runs, titles))
     below = flips(page, compared, both), different(compared, first, second)
     folded = folds(page, compared.runs, both), *plots(page, titles, metric, compared.runs)
-    head = judgement(*words, duel(compared, both)), decided
+    cached = "" if compared.timed else html.note(FROM_CACHE)
+    head = judgement(*words, duel(compared, both) + cached), decided
     return "".join((*head, *below, "<div>", *folded, "</div>"))
 
 
@@ -89,7 +93,8 @@ def under_titles(
 
 
 def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str:
-    """The verdict in one sentence. Which run is faster is said of the same questions only, and where it is shown."""
+    """The verdict in one sentence. Which run is faster is said of the same questions only, where both were really asked them
+    and a difference is shown."""
     word = compared.verdict
     size = gap_words(abs(compared.pair.difference or 0.0), compared.unit).removeprefix("+")
     if word in ("better", "worse"):
@@ -99,7 +104,7 @@ def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> s
         return f"<b>{e(second.title)}</b> is {word} by {size}."
     took = compared.runs.pairs.get("seconds", {}).get(second.name)
     same = not any(side.left_out for side in compared.runs.sides)
-    if took and took.a and took.b and took.significant and same:
+    if took and took.a and took.b and took.significant and same and compared.timed:
         fast, ratio = (second, took.a / took.b) if took.a > took.b else (first, took.b / took.a)
         if ratio > 1.25:
             return f"No difference shown. <b>{e(fast.title)}</b> is {ratio:.1f} times as fast."
