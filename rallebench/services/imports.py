@@ -64,7 +64,7 @@ class Preview:
 
 
 MOST_COUNTED = 10_000
-"""Files and folders that are counted; what holds more is called by its name."""
+"""Files and folders that are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class Looked:
     dataset: Preview | None
 
     @property
-    def title(self) -> str:
-        """What it is called: its name, or how many files it has where the name may be that of the first alone."""
+    def files(self) -> int | None:
+        """How many files a folder holds; None for a file, and for a folder of more than are counted."""
         if self.source.is_file():
-            return self.source.name
-        count = sum(path.is_file() for path in islice(self.source.rglob("*"), MOST_COUNTED))
-        return self.source.name if count in (1, MOST_COUNTED) else f"{count:,} files"
+            return None
+        paths = list(islice(self.source.rglob("*"), MOST_COUNTED))
+        return sum(path.is_file() for path in paths) if len(paths) < MOST_COUNTED else None
 
     @property
     def name(self) -> str:

@@ -193,7 +193,7 @@ def test_dropped_files_are_counted_and_their_corpus_has_the_name_of_the_first(
         (tmp_path / name).write_text(f"About {name[:-4]} and where they are.")
     names = ("rivers.txt", "lakes.txt", "seas.txt")
     body = preview(page, files=[{"path": str(tmp_path / n), "name": n} for n in names])
-    assert "3 files are a corpus" in texts(body) and 'name="name" value="rivers"' in body
+    assert "rivers is a corpus of 3 files" in texts(body) and 'name="name" value="rivers"' in body
     page.call("import.start", {"kind": "corpus", "name": "water", "indexes": []})
     assert ended(page, "import", "water").error is None
     assert "rivers, folder" in texts(page.open("data/list")["#v-data-list"])

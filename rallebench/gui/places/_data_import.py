@@ -69,8 +69,9 @@ def previewed(seen: Looked, state: dict[str, Any]) -> str:
     formats = {*catalog.names("corpora"), *catalog.names("datasets")} - {"imported"}
     recognised = seen.dataset if kind == "dataset" else seen.corpus or seen.dataset
     shape = state.get("form") or recognised.form  # type: ignore[union-attr]
+    of_files = f" of {plural(seen.files, 'file')}" if seen.files else ""
     parts = (
-        f'<p><b>{e(seen.title)}</b> <span class="note">{"are" if seen.title.endswith(" files") else "is"} a {KINDS[kind].lower()}</span></p>'
+        f'<p><b>{e(seen.source.name)}</b> <span class="note">is a {KINDS[kind].lower()}{of_files}</span></p>'
         f'<div class="pair">{form.chooser("It is a", "kind", list(KINDS.items()), kind, more=ON_LOOK)}'
         f"{form.chooser('Format', 'form', sorted(formats), shape, more=ON_LOOK)}</div>"
     )
