@@ -405,7 +405,7 @@ def test_an_edited_chain_stands_beside_the_saved_one_and_all_run_on_the_dataset(
     grid = texts(opened.open("build/few")["#v-build-few"])
     assert "compared with this" in grid and "echo, as edited in Build" in grid
     offered = opened.call("few.ask_variant")["dialog"]
-    assert "the chain in Build" in offered and "executed: titan" in offered
+    assert "the chain in Build" in offered and "version 1, saved: titan" in offered
     started = opened.call("few.run_all", {})
     assert (started["go"], started["say"]) == ("#/runs/list", "2 runs have started.")
     runs = [ended(opened, "run", job.name) for job in opened.workbench.jobs.list("run")]
