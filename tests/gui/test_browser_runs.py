@@ -151,17 +151,23 @@ def test_a_new_run_is_chosen_and_seen_in_another_window(
     assert complaints == []
 
 
+def hold_the_first(page: Any, words: str) -> list[Any]:
+    """The first call of the server with these words waits in the list until it is let go on."""
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        first = words in (route.request.post_data or "") and not held
+        held.append(route) if first else route.continue_()
+
+    page.route(SERVER_CALL, hold)
+    return held
+
+
 def test_an_older_answer_of_a_form_does_not_replace_a_newer_one(page: Any) -> None:
     go(page, "#/runs/list?new=1")
     says(page, "#new-plan", "questions")
     page.select_option("#dialog [name=chain]", "starter")
-    held: list[Any] = []
-
-    def hold_the_first(route: Any) -> None:
-        first = "runs.check" in (route.request.post_data or "") and not held
-        held.append(route) if first else route.continue_()
-
-    page.route(SERVER_CALL, hold_the_first)
+    held = hold_the_first(page, "runs.check")
     with page.expect_request(lambda request: "runs.check" in (request.post_data or "")):
         page.select_option("#dialog [name=dataset]", "starter-qa")
     page.select_option("#dialog [name=dataset]", "tiny-qa")
@@ -173,13 +179,7 @@ def test_an_older_answer_of_a_form_does_not_replace_a_newer_one(page: Any) -> No
 
 
 def test_a_place_that_is_opened_before_the_last_one_answers_stays(page: Any) -> None:
-    held: list[Any] = []
-
-    def hold_the_first(route: Any) -> None:
-        first = "runs/list" in (route.request.post_data or "") and not held
-        held.append(route) if first else route.continue_()
-
-    page.route(SERVER_CALL, hold_the_first)
+    held = hold_the_first(page, "runs/list")
     with page.expect_request(lambda request: "runs/list" in (request.post_data or "")):
         page.evaluate("location.hash = '#/runs/list'")
     go(page, "#/experiments/list")
