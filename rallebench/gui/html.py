@@ -144,9 +144,12 @@ def dialog(title: str, body: str, *buttons: str, keep: str = "Cancel") -> str:
     return f'<h2>{e(title)}</h2><div data-form class="stack">{body}<div class="buttons">{ends}</div></div>'
 
 
-def ask(title: str, body: str, label: str, do: str, **data: str) -> dict[str, str]:
+def ask(
+    title: str, body: str, label: str, do: str, *, keep: str = "Cancel", **data: Any
+) -> dict[str, str]:
     """The patch that asks for what the fields of ``body`` hold, with one button that does it."""
-    return {"dialog": dialog(title, body, button(label, do, kind="primary", **data))}
+    yes = button(label, do, kind="primary", **data)
+    return {"dialog": dialog(title, body, yes, keep=keep)}
 
 
 def ask_delete(thing: str, sentence: str, do: str, **data: str) -> dict[str, str]:
@@ -155,10 +158,16 @@ def ask_delete(thing: str, sentence: str, do: str, **data: str) -> dict[str, str
     return {"dialog": dialog(f"Delete {thing}?", f"<p>{e(sentence)}</p>", yes, keep="Keep it")}
 
 
-def drawer(title: str, *parts: str) -> str:
-    """A panel at the right of the page; its parts are HTML."""
+def drawer(title: str, *parts: str) -> dict[str, str]:
+    """The patch that opens a panel at the right of the page; its parts are HTML."""
     close = button("Close", kind="quiet", close="1")
-    return f'<div class="dh"><h2>{e(title)}</h2>{close}</div>{"".join(parts)}'
+    return {"drawer": f'<div class="dh"><h2>{e(title)}</h2>{close}</div>{"".join(parts)}'}
+
+
+def form_drawer(title: str, fields: str, *buttons: str) -> dict[str, str]:
+    """The patch that opens a panel with fields, which its buttons send."""
+    inside = f'{fields}<div class="buttons">{"".join(buttons)}</div>'
+    return drawer(title, f'<div data-form data-problems class="stack">{inside}</div>')
 
 
 def mark(verdict: str) -> str:

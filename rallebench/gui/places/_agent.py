@@ -13,14 +13,7 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._one import columns, status
-from rallebench.gui.places._steps import (
-    TITLES,
-    asked,
-    numbers_box,
-    price,
-    requests,
-    verdict_box,
-)
+from rallebench.gui.places._steps import TITLES, asked, folds, numbers_box, price, verdict_box
 from rallebench.render.numbers import plural
 from rallebench.services import agents, catalog
 from rallebench.services.episodes import (
@@ -236,7 +229,7 @@ def episode_html(page: Page, state: EpisodeState | None) -> str:
         shown += html.fold("The tree of the search", nodes, id="agent-tree", opened=True)
     shown += _pieces(state)
     if state.steps and not state.going:
-        steps = requests(state.steps, request.example.gold, page.workbench.models.prices())
+        steps = folds(state.steps, request.example.gold, page.workbench.models.prices())
         count = plural(len(state.steps), "step")
         shown += html.fold("Every request and reply", steps, gist=count, id="agent-requests")
     return shown
@@ -316,9 +309,8 @@ def edit(page: Page, event: Event) -> Patch:
     text = edit_text(state.steps[at].reply, state.episode_request.workflow)
     about = "The episode continues from here with your action; what came after it is dropped."
     go = html.button("Continue from here", "agent.continue", kind="primary", at=at)
-    fields = form.area("text", "Action", text, 4, ' class="mono"') + html.note(about) + go
-    title = f"Edit the action of step {at + 1}"
-    return {"drawer": html.drawer(title, f'<div data-form class="stack">{fields}</div>')}
+    fields = form.area("text", "Action", text, 4, ' class="mono"') + html.note(about)
+    return html.form_drawer(f"Edit the action of step {at + 1}", fields, go)
 
 
 def continue_(page: Page, event: Event) -> Iterator[Patch]:
@@ -344,8 +336,7 @@ def ask_dataset(page: Page, event: Event) -> Patch:
         form.number("limit", "Questions at most", low=1, hint="all"),
         form.text("as", "Name", hint="made from workflow, model and time"),
     )
-    yes = html.button("Run", "agent.benchmark", kind="primary")
-    return {"dialog": html.dialog("Run the agent on a dataset", fields, yes)}
+    return html.ask("Run the agent on a dataset", fields, "Run", "agent.benchmark")
 
 
 def benchmark(page: Page, event: Event) -> Patch:

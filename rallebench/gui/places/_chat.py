@@ -141,8 +141,7 @@ def edit(page: Page, event: Event) -> Patch:
     turn = turn_of(event)
     body = form.area("edited", "Question", turn.question, rows=3, more=" autofocus")
     body += html.note("The earlier question and all that came after it stay as a branch.")
-    yes = html.button("Send", "chat.resend", kind="primary", index=turn.number)
-    return {"dialog": html.dialog("Edit and send again", body, yes)}
+    return html.ask("Edit and send again", body, "Send", "chat.resend", index=turn.number)
 
 
 def resend(page: Page, event: Event) -> Iterator[Patch]:
@@ -285,8 +284,8 @@ def keep(page: Page, event: Event) -> Patch:
     if titles:
         pages = [(page_id, title or page_id) for page_id, title in titles.items()]
         body += form.checks("page", pages, cited, "Pages that hold the answer")
-    yes = html.button("Save the question", "chat.save", kind="primary", index=turn.number)
-    return {"dialog": html.dialog("Save the question to a dataset", body, yes)}
+    title, label = "Save the question to a dataset", "Save the question"
+    return html.ask(title, body, label, "chat.save", index=turn.number)
 
 
 def save(page: Page, event: Event) -> Patch:

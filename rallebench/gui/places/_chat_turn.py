@@ -9,7 +9,7 @@ from rallebench.gui import figures, html
 from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes, e
 from rallebench.gui.markdown import safe_markdown
-from rallebench.gui.places._steps import Place, article, price, requests, tokens
+from rallebench.gui.places._steps import Place, article, folds, price, tokens
 from rallebench.services.citations import HOW, Citation
 from rallebench.services.conversations import Talk, Turn
 
@@ -134,7 +134,7 @@ def steps_fold(page: Page, turn: Turn) -> str:
         f"{len(turn.sources)} sources",
     )
     first = "Rewritten question" if turn.rewriting else ""
-    inside = requests(steps, Gold(), prices, first)
+    inside = folds(steps, Gold(), prices, first)
     return html.fold("Steps", inside, gist=facts, id=f"turn-{turn.number}")
 
 

@@ -30,18 +30,16 @@ def show(page: Page, event: Event) -> Patch:
     about = "a chain of rallebench or an experiment of RaLLe"
     pasted = form.area("text", "Or paste its text", rows=3, more=' class="mono"')
     use = html.button("Use this chain", "code.paste")
-    return {
-        "drawer": html.drawer(
-            "Code",
-            f'<div class="seg">{tabs}</div>',
-            html.warning(chain_forms.caveat(page.workbench, bench.chain, shape)),
-            html.pre(text, "pre code"),
-            f'<div class="row">{take}</div>',
-            html.heading("Bring a chain in"),
-            form.drop("code.upload", about, accept=".json,.yaml,.yml"),
-            f'<div data-form class="stack">{pasted}{use}</div>',
-        )
-    }
+    return html.drawer(
+        "Code",
+        f'<div class="seg">{tabs}</div>',
+        html.warning(chain_forms.caveat(page.workbench, bench.chain, shape)),
+        html.pre(text, "pre code"),
+        f'<div class="row">{take}</div>',
+        html.heading("Bring a chain in"),
+        form.drop("code.upload", about, accept=".json,.yaml,.yml"),
+        f'<div data-form class="stack">{pasted}{use}</div>',
+    )
 
 
 def download(page: Page, event: Event) -> Patch:

@@ -59,13 +59,7 @@ def build_form(page: Page, event: Event) -> Patch:
     )
     estimate = html.button("Estimate", "data.estimate")
     build = html.button("Build", "data.build", kind="primary")
-    return drawer("Build an index", "".join(parts), estimate + build)
-
-
-def drawer(title: str, fields: str, buttons: str) -> Patch:
-    inside = f'{fields}<div class="buttons">{buttons}</div>'
-    inside = f'<div data-form data-problems class="stack">{inside}</div>'
-    return {"drawer": html.drawer(title, inside)}
+    return html.form_drawer("Build an index", "".join(parts), estimate, build)
 
 
 def settings_of_kind(kind: str, corpus: str) -> str:
@@ -169,7 +163,7 @@ def combine_form(page: Page, event: Event) -> Patch:
     fields += f'<div id="combine-settings">{settings_of_way(page, way)}</div>'
     fields += form.text("name", "Name", hint="what chains call it")
     save = html.button("Save", "data.combine", kind="primary")
-    return drawer("New hybrid or reranker", fields, save)
+    return html.form_drawer("New hybrid or reranker", fields, save)
 
 
 def settings_of_way(page: Page, way: str) -> str:

@@ -10,6 +10,7 @@ from rallebench.core.types import Gold
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
+from rallebench.gui.places._steps import first_gold, passage
 from rallebench.services import library, passages
 from rallebench.services.data import Search
 from rallebench.services.gold_coverage import Coverage
@@ -194,22 +195,10 @@ def search(page: Page, event: Event) -> Iterator[Patch]:
 
 def hits(result: Search, gold: Gold, k: int) -> str:
     """The ranked passages, the gold ones marked."""
-    rank, where = result.gold_rank, ""
-    if rank:
-        where = f"first gold page at rank {rank}" + (f": k = {k} cuts it off" if rank > k else "")
-    elif gold.pages:
-        where = f"no gold page among the first {result.depth}"
+    where = first_gold(result.gold_rank, k, result.depth, gold)
     took = figures.duration(result.milliseconds / 1000)
     head = html.heading("Passages", html.dotted(f"{len(result.hits)} of k = {k}", took, where))
-    items = ""
-    for number, hit in enumerate(result.hits, 1):
-        passage, mark, tag = hit.passage, "", ""
-        if passage.page_id in gold.pages:
-            mark, tag = " g", '<em class="tag gold">gold page</em>'
-        items += (
-            f'<article class="bit{mark}"><h4><b>{number}</b> {e(passage.title or passage.doc_id)} {tag}'
-            f'<span class="n">{hit.score:.3f}</span></h4><p>{e(passage.text)}</p></article>'
-        )
+    items = "".join(passage(rank, hit, gold) for rank, hit in enumerate(result.hits, 1))
     return head + (items or html.note("No passage has a word of the query."))
 
 

@@ -311,9 +311,8 @@ def edit_file(page: Page, event: Event) -> Patch:
     keys = "".join(f" <kbd>{n}</kbd> {e(word)}" for n, word in enumerate(offered, 1))
     keys = f"{keys}; <kbd>j</kbd> and <kbd>k</kbd> go on and back." if keys else ""
     note = f'<p class="note">{len(lines)} answers that are not right.{keys}</p>'
-    body = f'<div data-form>{fields}<div class="buttons">{save}</div></div>'
-    parts = (note, form.suggestions("x-categories", offered), body)
-    return {"drawer": html.drawer("Errors to label", *parts)}
+    fields = f"{note}{form.suggestions('x-categories', offered)}{fields}"
+    return html.form_drawer("Errors to label", fields, save)
 
 
 def save_labels(page: Page, event: Event) -> Patch:

@@ -318,8 +318,7 @@ def ask_variant(page: Page, event: Event) -> Patch:
         parts += html.heading(f"{at + 1} {KINDS[action.kind]}")
         parts += f'<div class="edit">{fields}</div>'
     body = f'{html.note("Change what the variant does differently.")}<div id="variant-form">{parts}</div>'
-    yes = html.button("Add the variant", "few.add", kind="primary")
-    return {"dialog": html.dialog("Add a variant", body, yes)}
+    return html.ask("Add a variant", body, "Add the variant", "few.add")
 
 
 def starting_points(page: Page, bench: Bench) -> list[tuple[str, Chain]]:

@@ -276,7 +276,7 @@ def open_bin(page: Page, event: Event) -> Patch:
         confirm_verb=f"Delete {count} for good",
     )
     listed = html.rows(["Run", ">"], lines)
-    return {"drawer": html.drawer("Bin", listed, f'<div class="buttons">{gone}</div>')}
+    return html.form_drawer("Bin", listed, gone)
 
 
 def restore(page: Page, event: Event) -> Patch:

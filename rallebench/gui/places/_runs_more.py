@@ -215,7 +215,7 @@ def ask_form(page: Page, event: Event) -> Patch:
         take = html.button("Download", "runs.download", run=name, shape=shape)
         lines.append([e(FORMS.get(shape, (shape,))[0]), take])
     lines.append(["MLflow, its newest scores", html.button("Log the run", "runs.track", run=name)])
-    return {"drawer": html.drawer("Export", html.rows(["Form", ">"], lines))}
+    return html.drawer("Export", html.rows(["Form", ">"], lines))
 
 
 def download(page: Page, event: Event) -> Patch:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.types import Generate, Gold, Retrieve, Step
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
@@ -29,7 +28,7 @@ from rallebench.gui.places._runs_list import (
     reading,
     running,
 )
-from rallebench.gui.places._steps import answer_line, gist, marked, output, passages, price
+from rallebench.gui.places._steps import answer_line, folds, marked, price
 from rallebench.render import numbers
 from rallebench.services import run_list, run_questions, run_views
 from rallebench.services.run_questions import QuestionRow
@@ -220,27 +219,13 @@ def detail(page: Page, run: RunFolder, qid: str) -> str:
     if episode:
         took = figures.duration(sum(step.seconds for step in episode.steps))
         spent = f"{took} · price {price(episode.steps, prices)}"
-        steps = "".join(_step(*item, gold, answer, prices) for item in enumerate(episode.steps, 1))
+        steps = folds(episode.steps, gold, prices, answer=answer)
     record = html.fold("Record of the dataset", html.as_json(dict(example.record)), id="run-record")
     return (
         f'<div class="dh"><h3 dir="auto">{e(example.question.text)}</h3>{build}</div>'
         f"{answer_line(kind, marked(answer, gold.answers), accepted)}"
         f"{html.note(html.dotted(qid, spent))}{steps}{record}"
     )
-
-
-def _step(index: int, step: Step, gold: Gold, answer: str, prices: Any) -> str:
-    """A step, folded; the first two and the model's own are open."""
-    request = step.request
-    inside = output(step, gold, None, prices) if not isinstance(request, Retrieve) else ""
-    name = "Note" if hasattr(request, "text") else "Tool"
-    if isinstance(request, Retrieve):
-        name = f"Retrieve · {request.retriever} · k {request.k}"
-        inside = passages(step.reply.hits, gold, request.k, answer)
-    elif isinstance(request, Generate):
-        name = f"Generate · {request.llm}"
-    opened = " open" if index <= 2 or isinstance(request, Generate) else ""
-    return f'<details class="fold" id="step-{index}"{opened}><summary><b class="no">{index}</b>{e(name)}<em>{gist(step, gold)}</em></summary><div>{inside}</div></details>'
 
 
 # actions

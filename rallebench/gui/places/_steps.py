@@ -67,7 +67,7 @@ def passages(hits: Sequence[Hit], gold: Gold, k: int, answer: str = "", beyond: 
     return rows or html.note("No passage was retrieved for this query.")
 
 
-def passage(rank: int, hit: Hit, gold: Gold, far: bool, wrong: str = "") -> str:
+def passage(rank: int, hit: Hit, gold: Gold, far: bool = False, wrong: str = "") -> str:
     """One passage with its rank, marks and score."""
     is_gold = hit.passage.page_id in gold.pages
     has = bool(spans(hit.passage.text, gold.answers))
@@ -233,29 +233,43 @@ def asked(question: str, below: str) -> str:
     return f'<div class="asked-question">{title}<p>{below}</p></div>'
 
 
-def requests(steps: Sequence[Step], gold: Gold, prices: Prices, first: str = "") -> str:
-    """Every request with its reply, each folded; ``first``: the name of the first where that is not its kind."""
-    return "".join(
-        html.fold(
-            f"{n} {(n == 1 and first) or type(step.request).__name__}",
-            output(step, gold, None, prices),
-            gist=html.dotted(figures.duration(step.seconds), tokens(step)),
-        )
-        for n, step in enumerate(steps, 1)
-    )
+def folds(
+    steps: Sequence[Step], gold: Gold, prices: Prices, first: str = "", answer: str | None = None
+) -> str:
+    """Every step, folded; ``first``: the name of the first where that is not what it asks. ``answer``: that of a run, whose
+    first two steps and those of the model are open."""
+    rows, of_run = "", answer is not None
+    for n, step in enumerate(steps, 1):
+        request, inside = step.request, ""
+        name = "Note" if hasattr(request, "text") else "Tool"
+        if isinstance(request, Retrieve):
+            name = f"Retrieve · {request.retriever} · k {request.k}"
+            inside = passages(step.reply.hits, gold, request.k, answer or "") if of_run else ""
+        elif isinstance(request, Generate):
+            name = f"Generate · {request.llm}"
+        name = first if n == 1 and first else name
+        opened = " open" if of_run and (n <= 2 or isinstance(request, Generate)) else ""
+        id, about = f' id="step-{n}"' if of_run else "", html.dotted(gist(step, gold), tokens(step))
+        head = f'<summary><b class="no">{n}</b>{e(name)}<em>{about}</em></summary>'
+        inside = inside or output(step, gold, None, prices)
+        rows += f'<details class="fold"{id}{opened}>{head}<div>{inside}</div></details>'
+    return rows
 
 
 def _passages(step: Step, gold: Gold, answer: str, verdict: Verdict) -> str:
     """The passages of a retrieval, and at which rank the first gold page is."""
     assert isinstance(step.request, Retrieve)
-    hits, k, at = verdict.deeper or step.reply.hits, step.request.k, ""
-    if verdict.rank:
-        at = f"first gold page at rank {verdict.rank}"
-        at += f": k = {k} cut it" if verdict.rank > k else ""
-    elif gold.pages:
-        at = f"no gold page among the first {len(hits)}"
+    hits, k = verdict.deeper or step.reply.hits, step.request.k
+    at = first_gold(verdict.rank, k, len(hits), gold)
     about = html.dotted(f"{len(step.reply.hits)} of k = {k}", at)
     return html.heading("Passages", about) + passages(hits, gold, k, answer)
+
+
+def first_gold(rank: int | None, k: int, depth: int, gold: Gold) -> str:
+    """At which rank the first gold page of a retrieval is, "" for a question without gold pages."""
+    if rank:
+        return f"first gold page at rank {rank}{f': k = {k} cuts it off' * (rank > k)}"
+    return f"no gold page among the first {depth}" if gold.pages else ""
 
 
 def stations(verdict: Verdict) -> str:

@@ -52,7 +52,7 @@ def show(page: Page, event: Event) -> Patch:
             changes = difference(version.chain, bench.chain)
         rows += f'<section class="version"><h4>{clock(version)} <small>{source}</small><span class="gap"></span>{back}</h4>{reply}{changes}</section>'
     note = "Marked: what changed from that version to the chain as it is now. Every run and every save adds a version."
-    return {"drawer": html.drawer(f"Versions of {bench.chain.name}", html.note(note), rows)}
+    return html.drawer(f"Versions of {bench.chain.name}", html.note(note), rows)
 
 
 def restore(page: Page, event: Event) -> Patch:
@@ -112,8 +112,7 @@ def save(page: Page, event: Event) -> Patch:
     body += html.note(
         "A chain of this name is kept as an earlier version. Runs keep the chain they were made with."
     )
-    yes = html.button("Save", "versions.save_as", kind="primary")
-    return {"dialog": html.dialog("Save the chain", body, yes)}
+    return html.ask("Save the chain", body, "Save", "versions.save_as")
 
 
 def save_as(page: Page, event: Event) -> Patch:
@@ -122,9 +121,8 @@ def save_as(page: Page, event: Event) -> Patch:
     other = chain_versions.replaced_by(page.workbench, name, bench.known.get(name))
     if other is not None and other.chain.actions != bench.chain.actions and not event.flag("over"):
         body = f"<p>{e(name)} was saved at {clock(other)} with other actions, not from this window. It stays in Versions.</p>"
-        fields = {"as": name, "over": "on"}
-        yes = html.button("Save over it", "versions.save_as", kind="primary", **fields)
-        return {"dialog": html.dialog(f"Save over {name}?", body, yes, keep="Cancel")}
+        title, fields = f"Save over {name}?", {"as": name, "over": "on"}
+        return html.ask(title, body, "Save over it", "versions.save_as", **fields)
     path = chain_versions.save(page.workbench, bench.chain, name)
     bench.chain = Chain(path.stem, bench.chain.actions, bench.chain.about)
     bench.known[path.stem] = bench.chain

@@ -67,7 +67,7 @@ def open_one(page: Page, event: Event) -> Iterator[Patch]:
     return opened_view(page, bench, event, asks)
 
 
-def opened_view(page: Page, bench: Bench, event: Event, asks: str) -> Iterator[Patch]:
+def opened_view(page: Page, bench: Bench, event: Event, asks: Patch) -> Iterator[Patch]:
     """The view, then its execution; ``asks``: the dialog that comes first."""
     yield {
         "#v-build-one": view(page, bench),
@@ -76,7 +76,7 @@ def opened_view(page: Page, bench: Bench, event: Event, asks: str) -> Iterator[P
         **stale(bench),
     }
     if asks:
-        yield {"dialog": asks}
+        yield asks
     elif bench.running is not None:  # begun before the view was left
         yield from followed(page, "#one-status", bench)
         yield {"#v-build-one": view(page, bench), **stale(bench)}
@@ -84,9 +84,9 @@ def opened_view(page: Page, bench: Bench, event: Event, asks: str) -> Iterator[P
         yield from execute(page, bench, event, heavy=False)
 
 
-def follow(page: Page, bench: Bench, event: Event) -> str:
+def follow(page: Page, bench: Bench, event: Event) -> Patch:
     """Go where the address says: dataset, question by its id (``q``) or its text (``ask``), chain, or a question of a run.
-    Returns the HTML of a question to the user where that would lose an edited chain. Raises RalleError."""
+    Returns a question to the user where that would lose an edited chain, else nothing. Raises RalleError."""
     query = event.query
     dataset = query.get("set") or bench.dataset
     ids = [x.question.qid for x in page.workbench.asking.questions(dataset)]
@@ -100,15 +100,15 @@ def follow(page: Page, bench: Bench, event: Event) -> str:
         bench.forget_steps()
     source = {key: query[key] for key in ("run", "chain") if query.get(key)}
     if not source or event.session.get("build-source") == source:
-        return ""
+        return {}
     chain = chain_from(page, bench, **source)
     if chain == bench.chain or is_saved(page.workbench, bench.chain):
         bench.edit(chain)
         event.session["build-source"] = source
-        return ""
+        return {}
     body = f"<p>The address names the chain {e(chain.name)}. This window has {e(bench.chain.name)} with other actions than the saved one; Undo brings it back.</p>"
-    yes = html.button("Replace it", "build.replace_chain", kind="primary", **source)
-    return html.dialog("Replace the chain that you edited?", body, yes, keep="Keep mine")
+    title, do = "Replace the chain that you edited?", "build.replace_chain"
+    return html.ask(title, body, "Replace it", do, keep="Keep mine", **source)
 
 
 def chain_from(page: Page, bench: Bench, run: str = "", chain: str = "") -> Chain:
