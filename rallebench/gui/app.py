@@ -17,18 +17,28 @@ from typing import Any
 import gradio as gr
 from starlette.middleware import Middleware
 
+from rallebench import __version__
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import HostGuard, access_of, is_loopback
 from rallebench.gui.content_policy import HEADERS, WithoutBase
 from rallebench.gui.frame import Page
+from rallebench.gui.html import e
 from rallebench.gui.jobs import chip
-from rallebench.gui.skeleton import skeleton
 from rallebench.services.workbench import Workbench
 
 FOLDER = Path(__file__).parent
 SCRIPTS = ("script/page", "script/actions", "script/patches", "script/lists", "script/keys")
 STYLES = ("style/base", "style/controls", "style/frame", "style/parts", "style/widths")
 AUTH_VARIABLE = "RALLEBENCH_AUTH"
+KEYS = (
+    ("<kbd>Ctrl</kbd> <kbd>Enter</kbd>", "run, also while you type"),
+    ("<kbd>Ctrl</kbd> <kbd>S</kbd>", "save the chain"),
+    ("<kbd>J</kbd> <kbd>K</kbd>", "next, previous question"),
+    ("<kbd>G</kbd> then <kbd>1</kbd> … <kbd>5</kbd>", "Build, Runs, Experiments, Data, Models"),
+    ("<kbd>/</kbd>", "filter"),
+    ("<kbd>Esc</kbd>", "close a panel"),
+    ("<kbd>?</kbd>", "these keys"),
+)
 
 
 def build_app(page: Page) -> gr.Blocks:
@@ -167,3 +177,33 @@ def serve(args: argparse.Namespace) -> None:
         blocks.server.close()
         workbench.close()
         gc.freeze()  # else the end of the process walks for seconds through all that the libraries hold
+
+
+def skeleton(page: Page) -> str:
+    """The page before anything is opened."""
+    tabs = "".join(
+        f'<a role="tab" aria-selected="false" data-place="{place.name}" href="#/{page.first_view(place.name)}">'
+        f"{e(place.traits['label'])}</a>"
+        for place in page.places
+    )
+    views = "".join(
+        f'<section class="view" id="v-{view.replace("/", "-")}" hidden></section>'
+        for view in page.views
+    )
+    keys = "".join(f"<dt>{key}</dt><dd>{use}</dd>" for key, use in KEYS)
+    workspace = page.workbench.workspace.path.resolve()
+    return f"""<div id="frame">
+<header class="top"><a class="brand" href="#/{next(iter(page.views))}" title="rallebench {__version__}">rallebench</a>
+<span class="workspace" title="{e(str(workspace))}">{e(workspace.name or str(workspace))}</span>
+<nav role="tablist" aria-label="Places">{tabs}</nav><span class="gap"></span><span id="chain"></span>
+<button id="job" type="button" hidden data-pop="#jobs" aria-label="Jobs"></button>
+<button class="icon keys-button" type="button" data-pop="#keys" title="Keys" aria-label="Keys">?</button>
+<button class="icon" type="button" onclick="rb.dark()" title="Light or dark" aria-label="Light or dark">◐</button></header>
+<div class="pop" id="jobs" hidden><b>Jobs</b><div id="jobs-list"></div></div>
+<div class="pop" id="keys" hidden><b>Keys</b><dl>{keys}</dl></div>
+<p class="away-note" role="status">The program does not answer. Start rallebench again; this page continues by itself.</p>
+<main>{views}<p class="first-wait">Opening…</p></main>
+<aside class="drawer" id="drawer" hidden data-problems></aside>
+<dialog id="dialog" data-problems></dialog>
+<dialog id="confirm"><p></p><div class="buttons"><button class="keep" type="button">Cancel</button><button class="yes primary" type="button">Continue</button></div></dialog>
+<div id="toasts" aria-live="polite"></div></div>"""

@@ -18,9 +18,7 @@ import pytest
 from small_workspace import chain, generate, retrieve
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-SCRIPTED = {
-    "echo": {"backend": "scripted", "settings": {"echo": True}},
-}
+SCRIPTED = {"echo": {"backend": "scripted", "settings": {"echo": True}}}
 
 CHAIN = chain("starter", retrieve(target="starter-bm25", k=5), generate("{response[0]}", "echo"))
 """The chain with which the page opens; it needs no weights."""

@@ -54,7 +54,7 @@ def test_from_a_dropped_folder_to_a_search_that_marks_the_gold(data: Any, tmp_pa
     go(data, "#/data/index?id=moons-hybrid&set=moon-qa&q=q4")
     press(data, "Search")
     says(data, "#index-hits", "first gold page at rank")
-    expect(data.locator("#index-hits .bit.g")).to_have_count(1)
+    expect(data.locator("#index-hits .p.g")).to_have_count(1)
     says(data, "#index-head", "loaded")
 
 

@@ -130,9 +130,7 @@ def crashed(opened: Page) -> tuple[Page, str]:
     return Page(opened.workbench), draft
 
 
-def test_edits_that_a_crash_left_behind_are_offered_and_restored(
-    crashed: tuple[Page, str],
-) -> None:
+def test_edits_that_a_crash_left_behind_are_offered_and_restored(crashed: tuple[Page, str]) -> None:
     page, draft = crashed
     address = {"set": "tiny-qa", "chain": "read"}
     patch = page.call("open", {"view": "build/one", "draft": draft}, **address)

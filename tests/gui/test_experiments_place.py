@@ -121,10 +121,7 @@ def test_the_sets_of_the_chosen_folder_are_offered(page: Page, tmp_path: Path) -
     for name in ("en_fact.jsonl", "zh_int.json.gz", "articles_A_f.jsonl", "notes.txt"):
         (tmp_path / name).write_text("{}")
     page.open("experiments/list?kind=suite&paper=rgb")
-    for suite, sets in (
-        ("rgb-noise", ["en_fact", "zh_int"]),
-        ("barag-modes", ["A_f"]),
-    ):
+    for suite, sets in (("rgb-noise", ["en_fact", "zh_int"]), ("barag-modes", ["A_f"])):
         fields = {"suite": suite, "shown": suite, "s:data": str(tmp_path)}
         page.call("experiments.change", {"suite": suite})
         drawn = page.call("experiments.change", fields)["#x-form"]
@@ -383,12 +380,7 @@ def test_names_and_labels_are_text_never_markup(page: Page) -> None:
 
 def test_a_ranking_is_saved_in_four_forms(page: Page) -> None:
     ran(page)
-    begins = {
-        "csv": "variant,",
-        "tex": r"\begin{tabular}",
-        "html": "<!doctype html>",
-        "json": "{",
-    }
+    begins = {"csv": "variant,", "tex": r"\begin{tabular}", "html": "<!doctype html>", "json": "{"}
     for form, beginning in begins.items():
         file = page.call("experiments.export", {"id": "ks", "suffix": form})["download"]
         assert file["name"] == f"ks.{form}" and file["text"].startswith(beginning)

@@ -15,9 +15,8 @@ from small_workspace import make_workspace
 from rallebench.core.errors import UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.gui import frame
-from rallebench.gui.app import script, server_functions, style
+from rallebench.gui.app import script, server_functions, skeleton, style
 from rallebench.gui.frame import Event, Page, Patch, Stream
-from rallebench.gui.skeleton import skeleton
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 

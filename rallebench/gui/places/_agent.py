@@ -15,14 +15,8 @@ from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._one import columns, status
 from rallebench.gui.places._steps import TITLES, asked, folds, numbers_box, price, verdict_box
 from rallebench.render.numbers import plural
-from rallebench.services import agents, catalog
-from rallebench.services.episodes import (
-    EpisodeRequest,
-    EpisodeState,
-    example_of,
-    open_episode,
-    save_episode,
-)
+from rallebench.services import agents, catalog, episodes
+from rallebench.services.episodes import EpisodeRequest, EpisodeState
 from rallebench.services.runs import BenchmarkOptions, of_flow
 from rallebench.services.transcript import Piece, actions, before, beginning, edit_text, pieces
 
@@ -41,7 +35,7 @@ def register(page: Page) -> None:
 def state_of(page: Page, event: Event) -> EpisodeState | None:
     """The episode of this window; ``run`` and ``q`` in the address name one of a run."""
     if event.query.get("run") and event.query.get("q"):
-        return open_episode(page.workbench, event.query["run"], event.query["q"])
+        return episodes.open_episode(page.workbench, event.query["run"], event.query["q"])
     return page.workbench.asking.episode(str(event.session.get("episode", "")))
 
 
@@ -50,14 +44,8 @@ def choices_of(page: Page, event: Event) -> dict[str, Any]:
     if "agent" not in event.session:
         llms = list(page.workbench.workspace.llms())
         llm = next((name for name in llms if not page.workbench.asking.copies(name)), llms[0])
-        first = {
-            "workflow": "react",
-            "env": "wikipedia",
-            "llm": llm,
-            "question": "",
-            "settings": {},
-        }
-        event.session["agent"] = first
+        event.session["agent"] = {"workflow": "react", "env": "wikipedia", "llm": llm}
+        event.session["agent"] |= {"question": "", "settings": {}}
     chosen: dict[str, Any] = event.session["agent"]
     return chosen
 
@@ -176,7 +164,7 @@ def agent_of(chosen: dict[str, Any]) -> tuple[str, str, str, dict[str, Any]]:
 def run(page: Page, event: Event) -> Iterator[Patch]:
     """Start an episode and follow it."""
     chosen, dataset = remember(page, event), bench_of(page, event).dataset
-    question = example_of(page.workbench, dataset, chosen["question"])
+    question = episodes.example_of(page.workbench, dataset, chosen["question"])
     yield from start(page, event, EpisodeRequest(*agent_of(chosen), *question))
 
 
@@ -323,7 +311,7 @@ def continue_(page: Page, event: Event) -> Iterator[Patch]:
 
 def keep(page: Page, event: Event) -> Patch:
     """Store the episode as a run, to be compared."""
-    name = save_episode(page.workbench, state_of(page, event)).name
+    name = episodes.save_episode(page.workbench, state_of(page, event)).name
     return {"say": f"Kept as the run {name}.", "go": html.address("runs/run", id=name)}
 
 

@@ -20,22 +20,11 @@ from rallebench.gui.places._questions import all_rows
 from rallebench.gui.places._steps import answer_of
 from rallebench.gui.places._versions import all_versions, clock
 from rallebench.render.numbers import plural
+from rallebench.services import variants
 from rallebench.services.chain_versions import is_saved
 from rallebench.services.run_questions import filtered
 from rallebench.services.runs import BenchmarkOptions, of_chain
-from rallebench.services.variants import (
-    FEW,
-    PairedComparison,
-    VariantAnswer,
-    ask,
-    cell_of,
-    difference_label,
-    key_of,
-    missing,
-    paired,
-    sample,
-    scores,
-)
+from rallebench.services.variants import FEW, PairedComparison, VariantAnswer, cell_of, key_of
 
 MOST_VARIANTS, MOST_QUESTIONS = 8, 200
 NOTHING = {
@@ -74,7 +63,7 @@ class Sheet:
 
     def against(self, chain: Chain) -> PairedComparison:
         """A variant against the base."""
-        return paired(self.chains[0], chain, self.examples, self.grid.cells)
+        return variants.paired(self.chains[0], chain, self.examples, self.grid.cells)
 
 
 def register(page: Page) -> None:
@@ -103,7 +92,7 @@ def chosen(page: Page, bench: Bench, grid: Grid) -> list[Example]:
     """The questions of the grid."""
     examples = page.workbench.asking.questions(bench.dataset)
     if grid.sample not in NOTHING:
-        return sample(examples, int(grid.sample))
+        return variants.sample(examples, int(grid.sample))
     ids = set(grid.picked)
     if grid.sample == "wrong":
         wrong = filtered(all_rows(page, bench), "wrong", "")
@@ -126,7 +115,7 @@ def open_few(page: Page, event: Event) -> Iterator[Patch]:
 def drawn(page: Page, event: Event) -> Patch:
     """Bar, sentence, table."""
     sheet = sheet_of(page, event)
-    grid, new = sheet.grid, len(missing(sheet.chains, sheet.examples, sheet.grid.cells))
+    grid, new = sheet.grid, len(variants.missing(sheet.chains, sheet.examples, sheet.grid.cells))
     more = f' aria-label="Questions" class="chains"{form.on_change("few.choose")}'
     label = f"Ask {plural(new, 'question')}" if new or not sheet.examples else "All answered"
     idle = bool(new) and grid.running is None
@@ -159,12 +148,13 @@ def table(sheet: Sheet) -> str:
 
 def head(sheet: Sheet, chain: Chain, index: int) -> str:
     """The name of a variant, its mean, and its difference from the base."""
-    scored = scores(chain, sheet.examples, sheet.grid.cells).values()
+    scored = variants.scores(chain, sheet.examples, sheet.grid.cells).values()
     mean = 100 * sum(scored) / len(scored) if scored else None
     counted = f"{sum(scored):.0f} of {len(scored)} right" if scored else ""
     name, more, beside = chain.name, "", "compared with this"
     if index:
-        name, beside = difference_label(sheet.chains[0], chain), difference(sheet.against(chain))
+        name = variants.difference_label(sheet.chains[0], chain)
+        beside = difference(sheet.against(chain))
     if chain in sheet.grid.variants:
         at = sheet.grid.variants.index(chain)
         more = html.menu(
@@ -216,7 +206,7 @@ def sentence(sheet: Sheet) -> str:
     if shown:
         chain, pair = max(shown, key=lambda item: abs(item[1].difference or 0))
         better = "better" if (pair.difference or 0) > 0 else "worse"
-        return f"<b>{e(difference_label(base, chain))}</b> is {better} than {e(base.name)} on these {pair.n} questions: {difference(pair)}. {more}"
+        return f"<b>{e(variants.difference_label(base, chain))}</b> is {better} than {e(base.name)} on these {pair.n} questions: {difference(pair)}. {more}"
     if count < FEW:
         are = "question is" if count == 1 else "questions are"
         return f"<b>{count} {are} too few to show a difference</b>; they show where the answers change. {more}"
@@ -227,7 +217,7 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
     """Ask what is missing; each cell appears as it is answered."""
     sheet = sheet_of(page, event)
     grid, chains = sheet.grid, sheet.chains
-    jobs = missing(chains, sheet.examples, grid.cells)
+    jobs = variants.missing(chains, sheet.examples, grid.cells)
     llms, lease_of = tuple({x: None for c in chains for x in c.llms}), page.workbench.models.lease
     with grid.executing(event.action) as going, lease_of("a grid of a few questions") as lease:
 
@@ -244,7 +234,7 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
         for done, (chain, x) in enumerate(jobs):
             going.doing, going.began = f"{done} of {len(jobs)}", time.time()
             yield {"#few-status": going.words(page, ()), "#few-grid": table(sheet)}
-            answer = ask(page.workbench, chain, x)
+            answer = variants.ask(page.workbench, chain, x)
             if grid.running is not going:
                 return
             grid.cells[cell_of(chain, x)] = answer
@@ -264,7 +254,7 @@ def ask_all(page: Page, event: Event) -> Patch:
     sheet = sheet_of(page, event)
     whole, count = len(page.workbench.asking.questions(sheet.dataset)), len(sheet.chains)
     names = [sheet.chains[0].name]
-    names += [difference_label(sheet.chains[0], chain) for chain in sheet.chains[1:]]
+    names += [variants.difference_label(sheet.chains[0], chain) for chain in sheet.chains[1:]]
     lines = "".join(f"<li>{e(name)}</li>" for name in names)
     size = html.dotted(
         f"{plural(count, 'run')} of {whole:,} questions", duration_of_all(sheet, whole)
@@ -326,7 +316,7 @@ def starting_points(page: Page, bench: Bench) -> list[tuple[str, Chain]]:
     points = [("the chain in Build", bench.chain)]
     for source, version, _, _ in all_versions(page, bench):
         if version.chain.actions != bench.chain.actions:
-            different = difference_label(bench.chain, version.chain)
+            different = variants.difference_label(bench.chain, version.chain)
             points.append((f"{clock(version)}, {source}: {different}", version.chain))
     for name in page.workbench.workspace.chain_paths():
         with suppress(RalleError):  # one that cannot be read is not offered
@@ -356,10 +346,10 @@ def drop(page: Page, event: Event) -> Patch:
 
 def use(page: Page, event: Event) -> Patch:
     """Make a variant the chain of Build; the chain before stays in the grid."""
-    bench, variants, index = bench_of(page, event), grid_of(event).variants, event.whole("index")
-    before, chain = bench.chain, variants.pop(index or 0)
+    bench, others, index = bench_of(page, event), grid_of(event).variants, event.whole("index")
+    before, chain = bench.chain, others.pop(index or 0)
     bench.edit(Chain(before.name, chain.actions, before.about))
     if key_of(before) not in map(key_of, sheet_of(page, event).chains):
-        variants.insert(index or 0, before)
+        others.insert(index or 0, before)
     say = "This variant is the chain in Build now; Undo returns."
     return {"say": say, **drawn(page, event), **header(page, bench)}

@@ -10,24 +10,10 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
-from rallebench.gui.places._questions import (
-    filter_field,
-    listed_row,
-    position,
-    verdict_chips,
-)
+from rallebench.gui.places import _runs_list
+from rallebench.gui.places._questions import filter_field, listed_row, position, verdict_chips
 from rallebench.gui.places._runs_figures import cost, metrics, tiles
-from rallebench.gui.places._runs_list import (
-    STATES,
-    address,
-    delete_button,
-    lost_bar,
-    lost_of,
-    pair_address,
-    questions_of,
-    reading,
-    running,
-)
+from rallebench.gui.places._runs_list import address, lost_bar, questions_of, reading, running
 from rallebench.gui.places._steps import answer_line, folds, marked, price
 from rallebench.render import numbers
 from rallebench.services import run_list, run_questions, run_views
@@ -80,7 +66,7 @@ def open_run(page: Page, event: Event) -> Patch:
 
 
 def heading(page: Page, row: run_list.RunRow, part: str) -> str:
-    when, state = numbers.moment(row.created), STATES.get(row.state, row.state)
+    when, state = numbers.moment(row.created), _runs_list.STATES.get(row.state, row.state)
     counted = f"{questions_of(row).removesuffix(' questions')} questions"
     about = html.dotted(f"on {row.dataset}", counted, when, state)
     done, buttons = row.state == "done", ""
@@ -96,7 +82,7 @@ def heading(page: Page, row: run_list.RunRow, part: str) -> str:
         html.button("Rename", "runs.ask_title", id=row.name),
         html.button("Export", "runs.ask_form", run=row.name),
         html.button("Open in MLflow", "runs.mlflow", run=row.name) if done else "",
-        delete_button(row),
+        _runs_list.delete_button(row),
         label=f"More for {row.title}",
     )
     places = {key: address(row.name, part="" if key == "questions" else key) for key, _ in PARTS}
@@ -113,7 +99,7 @@ def compare_menu(page: Page, row: run_list.RunRow) -> str:
     links = ""
     for other in others:
         title = html.dotted(other.title, numbers.moment(other.created))
-        links += html.link(title, pair_address(other.name, row.name), "")
+        links += html.link(title, _runs_list.pair_address(other.name, row.name), "")
     summary = '<summary class="button">Compare with …</summary>'
     return f'<details class="menu wide-menu">{summary}<div>{links}</div></details>' if links else ""
 
@@ -135,7 +121,7 @@ def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
 def top(page: Page, run: RunFolder) -> str:
     """Tiles, the bar where questions were lost, and warnings. Where they were lost is read when the legend is first seen."""
     report, going = run.report(), is_going(run)
-    legend = "".join(f"<span>{e(text)}</span>" for _, text, _ in lost_of(page, run.name))
+    legend = "".join(f"<span>{e(text)}</span>" for _, text, _ in _runs_list.lost_of(page, run.name))
     answers = run_questions.questions(page.workbench, run)
     if answers and not going and not run_questions.stages_known(page.workbench, run):
         legend += reading("runs.stages", run=run.name)

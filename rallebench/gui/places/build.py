@@ -12,29 +12,10 @@ from rallebench.core.types import Chain, Episode, Example, Step
 from rallebench.gui import html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places import _agent, _chat, _code, _few, _versions
-from rallebench.gui.places._bench import (
-    Bench,
-    Execution,
-    bench_of,
-    example_of,
-    followed,
-    meanwhile,
-    read_bench,
-    saved_chain,
-)
+from rallebench.gui.places import _agent, _bench, _chat, _code, _few, _one, _versions
+from rallebench.gui.places._bench import Bench, bench_of, example_of, meanwhile, read_bench
 from rallebench.gui.places._chain import edited, read_chain, summaries
-from rallebench.gui.places._one import (
-    action_parts,
-    chain_html,
-    chain_patch,
-    header,
-    left_behind,
-    question,
-    result_html,
-    stale,
-    view,
-)
+from rallebench.gui.places._one import chain_html, chain_patch, header, result_html, stale, view
 from rallebench.gui.places._questions import chips, listed, question_rows
 from rallebench.services.chain_versions import is_saved
 from rallebench.services.steps import Delta, StepDone, StepStarted
@@ -63,7 +44,7 @@ def open_one(page: Page, event: Event) -> Iterator[Patch]:
     """The view as the window left it, or as the address says; the question is executed if it was not."""
     bench = bench_of(page, event)
     asks = follow(page, bench, event)
-    left_behind(page, bench, event.text("draft"))
+    _one.left_behind(page, bench, event.text("draft"))
     return opened_view(page, bench, event, asks)
 
 
@@ -78,7 +59,7 @@ def opened_view(page: Page, bench: Bench, event: Event, asks: Patch) -> Iterator
     if asks:
         yield asks
     elif bench.running is not None:  # begun before the view was left
-        yield from followed(page, "#one-status", bench)
+        yield from _bench.followed(page, "#one-status", bench)
         yield {"#v-build-one": view(page, bench), **stale(bench)}
     elif bench.executed is None and bench.question:
         yield from execute(page, bench, event, heavy=False)
@@ -115,7 +96,7 @@ def chain_from(page: Page, bench: Bench, run: str = "", chain: str = "") -> Chai
     """The chain of a run, or a saved one."""
     if run:
         return page.workbench.runs.open_question(run, 1).chain
-    return saved_chain(page, bench, chain)
+    return _bench.saved_chain(page, bench, chain)
 
 
 def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
@@ -178,7 +159,7 @@ def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> It
 
 
 def executed(
-    page: Page, bench: Bench, example: Example, going: Execution, heavy: bool
+    page: Page, bench: Bench, example: Example, going: _bench.Execution, heavy: bool
 ) -> Iterator[Patch]:
     """What an execution shows; what it learns is kept only while it is the one that goes on."""
     workbench, chain, written = page.workbench, bench.chain, ""
@@ -210,7 +191,7 @@ def executed(
 
 def action_patch(page: Page, bench: Bench, index: int) -> Patch:
     """What an action gave, in its line and beside its fields."""
-    line, out = action_parts(page, bench, index)
+    line, out = _one.action_parts(page, bench, index)
     return {f"#gist-{index}": line, f"#out-{index}": out}
 
 
@@ -319,7 +300,7 @@ def load_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Another saved chain. An edited one is in Undo, and in Versions."""
     bench = bench_of(page, event)
     lost = not is_saved(page.workbench, bench.chain)
-    chain = saved_chain(page, bench, event.text("chain"))
+    chain = _bench.saved_chain(page, bench, event.text("chain"))
     say = {"say": "Undo returns to the chain that you edited."} if lost else {}
     yield from opened_chain(page, event, chain, heavy=False, **say)
 
@@ -374,7 +355,7 @@ def opened_question(
     parts: Patch = {"#v-build-one": view(page, bench)}
     if not redraw:
         parts = {
-            "#build-question": question(page, bench),
+            "#build-question": _one.question(page, bench),
             "#chain-form": chain_html(page, bench),
             "#build-result": result_html(page, bench),
             "event": {"name": "rb-fresh"},

@@ -8,22 +8,10 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import figures, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places import (
-    _data_build,
-    _data_builders,
-    _data_import,
-    _data_read,
-    _data_search,
-)
+from rallebench.gui.places import _data_build, _data_builders, _data_import, _data_read
+from rallebench.gui.places import _data_search as search
 from rallebench.gui.places._bench import bench_of
-from rallebench.gui.places._data_search import (
-    KINDS,
-    badge,
-    delete_button,
-    delete_index,
-    state,
-    switch_button,
-)
+from rallebench.gui.places._data_search import KINDS, badge, delete_button
 from rallebench.render.numbers import plural, text
 from rallebench.services import gold_coverage, library
 from rallebench.services.gold_coverage import Coverage
@@ -39,7 +27,7 @@ NOTHING_KEPT = "Nothing is kept yet. Dense builds keep their vectors here, so th
 def data(page: Page) -> None:
     page.view("data/list", open_list)
     page.actions("data", refresh, ask_delete, delete, verify, use)
-    for part in (_data_import, _data_build, _data_search, _data_read, _data_builders):
+    for part in (_data_import, _data_build, search, _data_read, _data_builders):
         part.register(page)
 
 
@@ -127,7 +115,7 @@ def index_table(lines: list[RetrieverLine]) -> str:
         kind = KINDS.get(line.kind, line.kind) or "–"
         size = "–" if line.bytes is None else figures.amount(line.bytes)
         cells = [f'<span title="{e(about)}">{e(kind)}</span>']
-        cells += [f'<span class="nowrap">{e(line.corpus or "–")}</span>', size, state(line)]
+        cells += [f'<span class="nowrap">{e(line.corpus or "–")}</span>', size, search.state(line)]
         rows.append([named(line.name, "index"), *cells, index_menu(line)])
     return table("Indexes", ["Name", "Kind", "Corpus", ">Size", "State", ""], rows)
 
@@ -138,10 +126,10 @@ def index_menu(line: RetrieverLine) -> str:
     return html.menu(
         html.link("Search", html.address("data/index", id=line.name), ""),
         html.button("Use in Build", "data.use", id=line.name),
-        switch_button(line) if line.state != "damaged" else "",
+        search.switch_button(line) if line.state != "damaged" else "",
         html.button("Verify", "data.verify", id=line.name) if built and not line.parts else "",
         html.button("Combine or rerank…", "data.combine_form", parts=line.name),
-        delete_index(line),
+        search.delete_index(line),
         label=f"Actions for {line.name}",
     )
 

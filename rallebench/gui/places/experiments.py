@@ -5,36 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.events import Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import attributes, e, warning
 from rallebench.gui.jobs import counted, share_of, stop_button
 from rallebench.gui.places import _experiment, _published
-from rallebench.gui.places._design import (
-    KINDS,
-    cards,
-    chain_of,
-    design_of,
-    read,
-    request_of,
-    steps,
-)
+from rallebench.gui.places._design import KINDS, cards, chain_of, design_of, read, request_of, steps
 from rallebench.gui.places._experiment import address
-from rallebench.gui.places._plan import estimating, plan
 from rallebench.gui.wording import on_page
-from rallebench.render.numbers import moment, text
-from rallebench.services import (
-    designs,
-    experiment_design,
-    experiment_groups,
-    experiment_jobs,
-    forecasts,
-)
-from rallebench.services.experiment_design import Design
+from rallebench.render.experiments import span
+from rallebench.render.numbers import moment, plural, text
+from rallebench.services import designs, experiment_design, experiment_jobs, forecasts
+from rallebench.services import experiment_groups as groups
+from rallebench.services.experiment_design import Design, command
 from rallebench.services.experiment_groups import ExperimentRow
+from rallebench.services.experiment_jobs import PILOT
+from rallebench.services.forecasts import CHANGING, Forecast, forecast
+from rallebench.services.jobs import Job
 
 
 @PLACES.register("experiments", label="Experiments", order=3)
@@ -185,7 +176,7 @@ def again(page: Page, event: Event) -> Patch:
 
 def running(page: Page) -> str:
     """What runs now, with its parts."""
-    titles = {g.name: g.title for g in experiment_groups.groups(page.workbench) if g.automatic}
+    titles = {g.name: g.title for g in groups.groups(page.workbench) if g.automatic}
     drawn = ""
     for job in experiment_jobs.active(page.workbench):
         title = titles.get(job.name, job.name)
@@ -203,10 +194,10 @@ def _part(part: experiment_jobs.PartState) -> str:
     where = f"{part.done:,} of {part.total:,}" if part.state == "running" and part.total else ""
     mean = ""
     if best := experiment_jobs.headline(part):
-        score = f"{100 * best[1]:.1f} %" if experiment_groups.is_share(best[0]) else text(best[1])
-        mean = f"{experiment_groups.label_of(best[0])} {score}"
+        score = f"{100 * best[1]:.1f} %" if groups.is_share(best[0]) else text(best[1])
+        mean = f"{groups.label_of(best[0])} {score}"
     message = on_page(part.message) if part.state != "done" else ""
-    name = html.state(experiment_groups.plain_label(part.label), kind=kind)
+    name = html.state(groups.plain_label(part.label), kind=kind)
     return f'<li>{name}<small class="num">{e(html.dotted(where, mean, message))}</small></li>'
 
 
@@ -228,7 +219,7 @@ def _ended(page: Page) -> str:
 
 
 def done(page: Page) -> str:
-    listed = experiment_groups.groups(page.workbench)
+    listed = groups.groups(page.workbench)
     if not listed:
         return html.empty(
             "Nothing yet. Choose what to vary above and press Run: the result is a line here."
@@ -248,7 +239,7 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
     if group.ended:
         mean = bar = ""
         if group.mean:
-            label = f"<small>{e(experiment_groups.label_of(group.metric))}</small>"
+            label = f"<small>{e(groups.label_of(group.metric))}</small>"
             mean = figures.percent(group.mean, share=group.share) + label
             bar = figures.interval_bar(group.mean) if group.share else ""
         winner = f"No winner<small>{e(group.open)}</small>" if group.open else e(group.winner)
@@ -272,3 +263,118 @@ def beside(group: ExperimentRow) -> str:
         if not group.sure:
             words += ", too few questions" if group.sure is None else ", not shown"
     return f"{e(group.beside)}<small>{e(words)}</small>"
+
+
+# the plan
+
+
+NOUNS = {"sweep": "variant", "tradeoff": "measurement", "batch": "chain", "baselines": "baseline"}
+MOST_NOTES = 4
+FORM = {"with": "#x-form"}
+"""Buttons of the plan send the steps."""
+
+
+def plan(page: Page, event: Event, design: Design) -> str:
+    """The plan, or the sentence about what is missing for one."""
+    try:
+        request = request_of(page, event, design)
+        value = forecast(page.workbench, request)
+    except RalleError as error:
+        run = html.button("Run", "experiments.run", kind="primary", disabled=True)
+        return f'<h3>Plan</h3><p class="x-lacks" role="status">{e(error)}</p>{run}'
+    pilot = page.workbench.jobs.get(PILOT, request.name)
+    words = command(request)
+    shell = f'<p class="pre">{e(words)}</p>'
+    shell = html.fold("The same on the command line", shell, id="x-command") if words else ""
+    return _drawn(design, value, request.name, pilot) + shell
+
+
+def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str:
+    noun = NOUNS.get(design.kind, "run")
+    verb = "Start" if noun == "run" else "Run"
+    if 0 < value.left < value.questions:
+        verb = "Continue"
+    notes, runs = list(map(warning, value.notes)), value.plan.runs
+    warned, more = "".join(notes[:MOST_NOTES]), notes[MOST_NOTES:]
+    if more:
+        warned += html.fold(f"{len(more)} more notes", "".join(more))
+    listing = ""
+    for run in runs:
+        left = f", {run.left:,} left" if run.left != run.questions else ""
+        listing += f"<li>{e(run.label)}<small>{run.questions:,} questions{left}</small></li>"
+    if listing:
+        listing = f'<ul class="x-list">{listing}</ul>'
+        listing = html.fold(plural(len(runs), "run"), listing, id="x-runs")
+    label = f"{verb} {plural(value.runs, noun)}" if value.runs else "Run"
+    run_button = html.button(label, "experiments.run", kind="primary", **FORM)
+    measured = value.basis.endswith("asked")
+    measure = estimating(pilot, measured=measured) if value.left and runs else ""
+    follow = attributes(follow=f"{PILOT} {name}", do="experiments.show_plan", name=name)
+    return (
+        f'<h3 data-on="none"{follow}>Plan <small id="x-counting" role="status"></small></h3><div class="x-big">{_big(value, noun)}</div>'
+        f'{html.bullets(facts(value), "x-list")}{warned}{listing}<div id="x-estimate">{measure}</div>{run_button}'
+    )
+
+
+def _big(value: Forecast, noun: str) -> str:
+    duration, about = "–", "time not known yet"
+    if value.questions and not value.left:
+        duration, about = "0 s", "all answered"
+    elif value.cached and value.cached == value.generations[1]:
+        duration, about = "a few s", "from the cache"
+    elif value.seconds is not None:
+        expected, low, high = value.seconds
+        duration = f"{expected / 60:.0f} min" if expected >= 90 else f"{max(expected, 0):.0f} s"
+        half = (high - low) / 2 if low is not None and high is not None else 0.0
+        about = f"± {half / 60:.0f}, {value.basis}" if half >= 60 else value.basis
+    price, of = "none", "local model"
+    if value.usd is None:
+        price, of = "unknown", "price is not set"
+    elif value.usd:
+        price, of = text(value.usd, "usd"), "price"
+    left = "questions"
+    if value.left != value.questions:
+        left = f"of {value.questions:,} questions left"
+    runs = f"{noun}{'s' * (value.runs != 1)}"
+    cells = [(f"{value.runs:,}", runs), (f"{value.left:,}", left), (duration, about), (price, of)]
+    if not value.questions:  # what counts no questions says nothing of them
+        cells.pop(1)
+    return "".join(
+        f"<div><b>{e(figure)}</b><span>{e(words)}</span></div>" for figure, words in cells
+    )
+
+
+def facts(value: Forecast) -> list[str]:
+    """Calls, the cache, indexes, and what the questions can show, in sentences."""
+    lines = []
+    if value.questions and not value.left:
+        lines.append("Every question is answered already, so this costs nothing.")
+    if value.generations[0] or value.generations[1]:
+        (low, high), (least, most) = value.generations, value.retrievals
+        calls = f"{span({'low': low, 'high': high})} call{'s' * ((high or low) != 1)} to models"
+        if value.cached:
+            known = "all" if value.cached == high else f"{value.cached:,} of them"
+            calls += f", {known} from the cache,"
+        searches = f"{span({'low': least, 'high': most})} search{'es' * ((most or least) != 1)}"
+        lines.append(f"{calls} and {searches}.")
+    if value.smallest and value.smallest < 1:
+        each = max(run.questions for run in value.plan.runs)
+        shown = f"{each:,} questions show a difference of about {100 * value.smallest:.1f} points or more"
+        lines.append(f"{shown}, if {100 * CHANGING:.0f} % of the answers change.")
+    return lines
+
+
+def estimating(pilot: Job | None, *, measured: bool = False) -> str:
+    """The button that measures, or how far that is."""
+    if pilot is not None and not pilot.done:
+        newest, words = pilot.newest, "beginning"
+        if isinstance(newest, Progress):
+            words = f"{newest.task}: {newest.message or newest.done}"
+        words = f"Asking 3 questions of each run · {words}"
+        return f'<p class="note" role="status">{e(words)} {stop_button(pilot)}</p>'
+    failed = ""
+    if pilot is not None and pilot.error is not None:
+        failed = f'<p class="x-failed">{e(pilot.error)}</p>'
+    label = "Estimate again" if measured else "Estimate the cost"
+    title = "Asks 3 questions of each run; their answers are kept"
+    return failed + html.button(label, "experiments.estimate", title=title, **FORM)

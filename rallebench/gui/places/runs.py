@@ -1,13 +1,260 @@
-"""Runs: the list, one run, a new one, and comparing."""
+"""Runs: what is done with them beside reading: a new one, further metrics, imported predictions, exports, MLflow."""
 
 from __future__ import annotations
 
-from rallebench.gui.frame import PLACES, Page
-from rallebench.gui.places import _runs_compare, _runs_list, _runs_more, _runs_one
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from rallebench.core.errors import RalleError, UsageError
+from rallebench.gui import form, html
+from rallebench.gui.frame import PLACES, Event, Page, Patch
+from rallebench.gui.html import e
+from rallebench.gui.places import _runs_compare, _runs_list, _runs_one
+from rallebench.gui.places._bench import bench_of
+from rallebench.gui.places._runs_list import address, view
+from rallebench.render import numbers
+from rallebench.render import report as reports
+from rallebench.services import catalog, exchange, forecasts, run_list, run_views
+from rallebench.services.chain_versions import is_saved
+from rallebench.services.reports import report_of
+from rallebench.services.runs import BenchmarkOptions, PreparedRun, of_chain
+
+PATIENCE = 0.7
+"""Seconds that the reply cache is looked through before a new run is offered."""
+FORMS = {
+    "csv": ("CSV, a line a question", ".csv"),
+    "jsonl": ("JSON lines, all steps", ".jsonl"),
+    "trec": ("TREC run", ".trec"),
+    "qrels": ("TREC judgements (qrels)", ".qrels"),
+    "kilt": ("KILT predictions", ".jsonl"),
+    "r-eval": ("R-Eval log", ".json"),
+}
+"""Form of an export → its name, the end of its file's name."""
 
 
 @PLACES.register("runs", label="Runs", order=2)
 def runs(page: Page) -> None:
     """Run a chain over a dataset, read what came, compare."""
-    for part in (_runs_more, _runs_list, _runs_one, _runs_compare):
+    page.view("runs/list", open_list)
+    page.actions("runs", new, check, start, ask_metrics, rescore, ask_predictions, import_file)
+    page.actions("runs", ask_form, download, report, mlflow, track)
+    for part in (_runs_list, _runs_one, _runs_compare):
         part.register(page)
+
+
+def open_list(page: Page, event: Event) -> Patch:
+    """The list; ``new=1`` in the address opens the dialog of a new run."""
+    if event.query.get("new"):
+        return {**view(page, event), **new(page, event), "address": "#/runs/list"}
+    return view(page, event)
+
+
+# a new run
+
+
+def new(page: Page, event: Event) -> Patch:
+    bench, space = bench_of(page, event), page.workbench.workspace
+    change, as_is = form.on_change("runs.check"), "as in the chain"
+    name, chains = bench.chain.name, [(name, name) for name in space.chain_paths()]
+    if not is_saved(page.workbench, bench.chain):
+        chains.insert(0, ("", f"{name}, as edited in Build"))
+        name = ""
+    fields = form.fields(
+        form.chooser("Chain", "chain", chains, name, more=change),
+        form.chooser("Dataset", "dataset", list(space.dataset_paths()), bench.dataset, more=change),
+        form.number("limit", "Questions, the first", low=1, hint="all", more=change),
+    )
+    more = form.fields(
+        form.chooser("Model", "llm", list(space.llms()), "", blank=as_is, more=change),
+        form.chooser("Index", "retriever", list(space.retrievers()), "", blank=as_is, more=change),
+        form.text("name", "Name", hint="made from chain, dataset and time"),
+        form.number("batch_size", "Questions at once", 20, 1),
+        form.number("max_errors", "Stop after failures", low=0, hint="never"),
+        form.number("seed", "Seed", 0),
+        form.check("track", "Log to MLflow", True),
+    )
+    more = f'<div class="stack">{more}{metric_fields(page, "the usual ones of the dataset")}</div>'
+    settings = html.fold("More settings", more, gist="model, metrics, name", id="new-more")
+    drawn = check(page, event)
+    box = f'<div class="box" id="new-plan" data-problems>{drawn["#new-plan"]}</div>'
+    button = f'<span id="new-start">{drawn["#new-start"]}</span>'
+    return {"dialog": html.dialog("New run", fields + settings + box, button)}
+
+
+def benchmark(page: Page, event: Event) -> PreparedRun:
+    """The benchmark that the fields describe; nothing is loaded. Raises UsageError."""
+    bench, name = bench_of(page, event), event.text("chain")
+    chain = page.workbench.workspace.chain(name) if name else bench.chain
+    options = BenchmarkOptions(
+        dataset=event.text("dataset") or bench.dataset,
+        limit=event.whole("limit", "Questions"),
+        batch_size=event.whole("batch_size", "Questions at once"),
+        metrics=tuple(chosen_metrics(event)) or None,
+        max_errors=event.whole("max_errors", "Stop after failures"),
+        seed=event.whole("seed", "Seed") or 0,
+        track=event.flag("track") if "dataset" in event.data else True,
+        llm=event.text("llm"),
+        retriever=event.text("retriever"),
+    )
+    return of_chain(page.workbench, chain, options, run=event.text("name"))
+
+
+def check(page: Page, event: Event) -> Patch:
+    """What a run by these fields will take: questions, models, minutes, what is wrong, and the button that starts it."""
+    try:
+        value = benchmark(page, event)
+    except RalleError as error:
+        run = html.button("Run", kind="primary", disabled=True)
+        return {"#new-plan": html.problem(error), "#new-start": run}
+    request, count = value.request, len(value.request.examples)
+    names = " → ".join([*request.flow.retrievers, *request.flow.llms])
+    notes = "".join(map(html.warning, value.warnings))
+    notes = notes or html.note("All gold pages are in the index.")
+    about = html.dotted(request.dataset.name, names, minutes(page, value))
+    label = f"Run {numbers.plural(count, 'question')}"
+    return {
+        "#new-plan": f"<b>{numbers.plural(count, 'question')}</b> of {e(about)}{notes}",
+        "#new-start": html.button(label, "runs.start", kind="primary"),
+    }
+
+
+def minutes(page: Page, value: PreparedRun) -> str:
+    """The time of a new run: what the cache holds takes none, the rest as the last run of the same models."""
+    flow, examples = value.request.flow, value.request.examples
+    chains = [flow.chain] if flow.chain else []
+    known = forecasts.in_cache(page.workbench, chains, examples, PATIENCE)
+    cached = known[1] if known else 0
+    held = f"{cached:,} of {len(examples):,} answers are in the cache" if cached else ""
+    if cached == len(examples):
+        return f"{held}, so it takes a few seconds"
+    rows = run_list.rows(page.workbench)
+    of_models = (row for row in rows if row.chain and row.chain.llms == flow.llms)
+    if seconds := next((row.seconds for row in of_models if row.seconds), None):
+        took = numbers.text(seconds * (len(examples) - cached), "duration")
+        return html.dotted(held, f"about {took}, as the last run of this model")
+    return html.dotted(held, "time unknown: no run of this model yet")
+
+
+def start(page: Page, event: Event) -> Patch:
+    value = benchmark(page, event)
+    page.workbench.runs.start(value)
+    say = "The run has started; it continues when you close the page."
+    return {"dialog": "", "go": address(value.name), "say": say}
+
+
+# metrics
+
+
+def metric_fields(page: Page, usual: str = "") -> str:
+    """The metrics to score by, each a box, and a judge with its model. ``usual``: what is used where none is ticked."""
+    models, lines = list(page.workbench.workspace.llms()), run_views.judge_lines()
+    fields = form.fields(
+        form.chooser("Judge", "judge", [name for name, _ in lines], "", blank="none"),
+        form.chooser("Judging model", "judge_model", models, models[0] if models else ""),
+    )
+    boxes = form.checks("metric", run_views.metric_choices())
+    metrics = html.fold("Metrics", boxes, gist=usual, id="score-metrics")
+    return f"{fields}{html.fold('What the judges give', html.defs(lines))}{metrics}"
+
+
+def chosen_metrics(event: Event) -> list[str]:
+    """The metrics of ``metric_fields``, the judge as ``name:model``."""
+    judge = event.text("judge")
+    return event.many("metric") + ([f"{judge}:{event.text('judge_model')}"] if judge else [])
+
+
+def ask_metrics(page: Page, event: Event) -> Patch:
+    """By which metrics a run is scored, too."""
+    note = "No answer is asked again. A judge asks its model once for each answer; a resumed pass continues."
+    body, title = metric_fields(page) + html.note(note), "Score by more metrics"
+    return html.ask(title, body, "Score", "runs.rescore", run=event.text("run"))
+
+
+def rescore(page: Page, event: Event) -> Patch:
+    name, metrics = event.text("run"), chosen_metrics(event)
+    if not metrics:
+        raise UsageError("No metric is chosen; tick one, or choose a judge.")
+    page.workbench.jobs.submit(
+        "scoring", name, tuple(metrics), lambda job: page.workbench.runs.rescore(name, metrics)
+    )
+    return {"dialog": "", "say": "Scoring has started; the jobs show how far it is."}
+
+
+# predictions of another program
+
+
+def ask_predictions(page: Page, event: Event) -> Patch:
+    datasets = list(page.workbench.workspace.dataset_paths())
+    about = "KILT predictions, JSON lines, CSV, or a log of R-Eval; or drop it here"
+    fields = form.fields(
+        form.text("as", "Name of the run"),
+        form.chooser("Dataset", "dataset", datasets, datasets[0]),
+        form.text("system", "System, of an R-Eval log only", hint="react:gpt-4"),
+    )
+    body = fields + form.drop("runs.import_file", about)
+    return {"dialog": html.dialog("Import predictions", body)}
+
+
+def import_file(page: Page, event: Event) -> Patch:
+    """Make a run of a file of predictions."""
+    file, system = event.data["files"][0], event.text("system")
+    name = event.text("as") or Path(file["name"]).stem
+    dataset = "" if system else event.text("dataset")
+    value, caveat = exchange.import_predictions(
+        page.workbench, name, Path(file["path"]), dataset, system=system
+    )
+    say = caveat or f"{value['rows']:,} predictions are imported."
+    return {"dialog": "", "go": address(value["name"]), "say": say}
+
+
+# taken away
+
+
+def ask_form(page: Page, event: Event) -> Patch:
+    name = event.text("run")
+    report = html.button("Download", "runs.report", run=name)
+    lines = [["HTML report, one file that opens offline", report]]
+    for shape in catalog.names("export formats"):
+        take = html.button("Download", "runs.download", run=name, shape=shape)
+        lines.append([e(FORMS.get(shape, (shape,))[0]), take])
+    lines.append(["MLflow, its newest scores", html.button("Log the run", "runs.track", run=name)])
+    return html.drawer("Export", html.rows(["Form", ">"], lines))
+
+
+def download(page: Page, event: Event) -> Patch:
+    """The run in a form of other tools."""
+    name, shape = event.text("run"), event.text("shape")
+    lines, caveat = exchange.exported(page.workbench.runs.open(name), shape)
+    text = "".join(lines).encode("utf-8", "backslashreplace").decode()
+    file = {"name": f"{name}{FORMS.get(shape, ('', '.txt'))[1]}", "text": text}
+    return {"download": file, "say": caveat} if caveat else {"download": file}
+
+
+def report(page: Page, event: Event) -> Patch:
+    """The run, or a comparison, as one HTML file."""
+    names = event.text("run").split(",")
+    runs = [page.workbench.runs.open(name) for name in names]
+    title, sections = report_of(runs, page.workbench.workspace)
+    text = "".join(reports.page(title, sections, time.strftime("%Y-%m-%d %H:%M")))
+    return {"download": {"name": f"{names[0]}.html", "text": text, "type": "text/html"}}
+
+
+def mlflow(page: Page, event: Event) -> Iterator[Patch]:
+    """Start MLflow's own page and link to the run there, else to all runs."""
+    name, place = event.text("run"), ""
+    run = page.workbench.runs.open(name) if name else None
+    for place in page.workbench.tracking.start_mlflow(run):
+        if not place.startswith("http"):
+            wait = f'<p role="status">{e(place)}</p><progress></progress>'
+            yield {"dialog": html.dialog("MLflow", wait)}
+    label = "Open the run in MLflow" if name else "Open the runs in MLflow"
+    body = f"<p>MLflow is running at {e(place.partition('/#')[0])}.</p>"
+    link = f'<a class="button primary" href="{e(place)}" target="_blank" rel="noopener">{label}</a>'
+    yield {"dialog": html.dialog("MLflow", body, link, keep="Close")}
+
+
+def track(page: Page, event: Event) -> Iterator[Patch]:
+    yield {"say": "Logging the run …"}
+    value = exchange.track(page.workbench, event.text("run"), "run")
+    yield {"say": f"The run is in MLflow as {value['mlflow_run_id']}."}
