@@ -58,8 +58,9 @@ def control(
         return check(key, title, bool(value), about=about)
     if choices is None and setting.choices:
         choices = setting.choices
+    required = " required" if setting.required else ""
     if setting.is_path:
-        return _path(key, title, setting, value, choices or ())
+        return text(key, title, value, setting.takes, about, required, choices or ())
     if choices is not None and setting.many:
         return checks(key, choices, str(value).split(","), title, about, id="x")
     if choices is not None:
@@ -70,17 +71,8 @@ def control(
     else:
         if setting.kind is object and not isinstance(value, str):
             value = json.dumps(value, ensure_ascii=False)
-        required = " required" if setting.required else ""
         field = f'<input name="{e(key)}" value="{e(value)}"{required}>'
     return f'<label class="field" title="{e(about)}"><span>{e(title)}</span>{field}</label>'
-
-
-def _path(name: str, title: str, setting: Setting, value: Any, choices: Iterable[Any]) -> str:
-    """A labelled field for a path, which offers the names that may stand in place of one."""
-    required = " required" if setting.required else ""
-    field = f'<input name="{e(name)}" value="{e(value)}" placeholder="{e(setting.takes)}" list="{e(name)}-list"{required}>'
-    field += suggestions(f"{name}-list", choices)
-    return labelled(title, field, setting.about)
 
 
 def limits(setting: Setting) -> str:
@@ -172,27 +164,33 @@ def chooser(
 
 
 def text(
-    name: str, title: str, value: Any = "", hint: str = "", about: str = "", more: str = ""
+    name: str,
+    title: str,
+    value: Any = "",
+    hint: str = "",
+    about: str = "",
+    more: str = "",
+    offers: Iterable[Any] = (),
 ) -> str:
-    """A labelled text field; ``hint`` stands in it while it is empty, ``about`` below it."""
+    """A labelled text field; ``hint`` stands in it while it is empty, ``about`` below it; ``offers``: see ``suggestions``."""
+    listed = f"{name}-offers" if (offers := list(offers)) else ""
+    more += f' list="{e(listed)}"' if offers else ""
     field = f'<input name="{e(name)}" value="{e(value)}" placeholder="{e(hint)}"{more}>'
-    return labelled(title, field, about)
+    return labelled(title, field + (suggestions(listed, offers) if offers else ""), about)
 
 
 def number(
     name: str, title: str, value: Any = "", low: int | None = None, hint: str = "", more: str = ""
 ) -> str:
     """A labelled number; ``low``: the least that is permitted."""
-    least = "" if low is None else f' min="{low}"'
-    return text(
-        name, title, "" if value is None else value, hint, more=f' type="number"{least}{more}'
-    )
+    more = f' type="number"{limits(Setting(int, None, low))}{more}'
+    return text(name, title, "" if value is None else value, hint, more=more)
 
 
 def questions(value: Any = "", *, most: str = "all", more: str = "") -> str:
     """How many questions of a dataset are taken, from its first on: any number; ``most``: what an empty field takes."""
-    offered = suggestions("limit-list", (10, 30, 50, 100, 200, 500))
-    return number("limit", "Questions", value, 1, most, f' list="limit-list"{more}') + offered
+    more = f' type="number" min="1"{more}'
+    return text("limit", "Questions", value, most, more=more, offers=(10, 30, 50, 100, 200, 500))
 
 
 def area(name: str, title: str, value: str = "", rows: int = 1, more: str = "") -> str:

@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_views import opened_page
 from small_workspace import chain, generate, retrieve
+
+from rallebench.gui.frame import Page
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 SCRIPTED = {"echo": {"backend": "scripted", "settings": {"echo": True}}}
@@ -110,7 +113,14 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(browser: Any, served: tuple[str, Path]) -> Iterator[Any]:
+def page(tmp_path: Path) -> Iterator[Page]:
+    """The page without a browser, over a small workspace."""
+    with opened_page(tmp_path / "workspace") as page:
+        yield page
+
+
+@pytest.fixture
+def tab(browser: Any, served: tuple[str, Path]) -> Iterator[Any]:
     """A fresh visitor on the page, 1280 pixels wide; whatever a test does, the page stays with its own server."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     visitor = context.new_page()

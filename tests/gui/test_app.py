@@ -14,15 +14,9 @@ from rallebench.gui import app
 
 
 def asked(tmp_path: Path, **more: Any) -> argparse.Namespace:
-    given = {
-        "host": "127.0.0.1",
-        "port": 0,
-        "auth": None,
-        "workspace": tmp_path / "w",
-        "base_settings": None,
-        "allowed_host": [],
-    }
-    return argparse.Namespace(**{**given, "no_browser": True, **more})
+    given = {"host": "127.0.0.1", "port": 0, "auth": None, "workspace": tmp_path / "w"}
+    given |= {"base_settings": None, "allowed_host": [], "no_browser": True}
+    return argparse.Namespace(**{**given, **more})
 
 
 @pytest.mark.parametrize("port", [99_999, -1])

@@ -18,9 +18,9 @@ RESULT = "#build-result"
 
 
 @pytest.fixture
-def build(page: Any) -> Any:
-    page.wait_for_selector(".verdict", timeout=PATIENCE)
-    return page
+def build(tab: Any) -> Any:
+    tab.wait_for_selector(".verdict", timeout=PATIENCE)
+    return tab
 
 
 def test_the_page_opens_with_a_verdict_and_the_answer_in_sight(build: Any) -> None:

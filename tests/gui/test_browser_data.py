@@ -16,10 +16,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture
-def data(page: Any) -> Any:
-    go(page, "#/data/list")
-    says(page, "#data-datasets", "100.0 %")
-    return page
+def data(tab: Any) -> Any:
+    go(tab, "#/data/list")
+    says(tab, "#data-datasets", "100.0 %")
+    return tab
 
 
 def moons(folder: Path) -> Path:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browsing import PATIENCE, assert_fits, expect, go, press, says
+from page_views import stored_noise
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture
-def place(page: Any) -> Any:
-    go(page, "#/experiments/list?kind=sweep")
-    page.wait_for_selector("#x-plan .x-big", timeout=PATIENCE)
-    return page
+def place(tab: Any) -> Any:
+    go(tab, "#/experiments/list?kind=sweep")
+    tab.wait_for_selector("#x-plan .x-big", timeout=PATIENCE)
+    return tab
 
 
 def test_a_sweep_is_chosen_planned_run_and_its_winner_used_in_build(place: Any) -> None:
@@ -82,48 +82,42 @@ def test_a_problem_stands_in_the_plan(place: Any) -> None:
     expect(place.locator("#x-plan button.primary")).to_be_disabled()
 
 
-def test_published_tables_are_browsed_by_address(page: Any) -> None:
-    go(page, "#/experiments/published?table=rgb:1")
-    says(page, "#v-experiments-published", "96.33")
-    page.locator("nav a:visible").filter(has_text="Table 3").click()
-    says(page, "#v-experiments-published h1", "RGB, table 3")
-    assert "table=rgb:3" in page.url
-    with page.expect_download() as download:
-        press(page, "CSV")
+def test_published_tables_are_browsed_by_address(tab: Any) -> None:
+    go(tab, "#/experiments/published?table=rgb:1")
+    says(tab, "#v-experiments-published", "96.33")
+    tab.locator("nav a:visible").filter(has_text="Table 3").click()
+    says(tab, "#v-experiments-published h1", "RGB, table 3")
+    assert "table=rgb:3" in tab.url
+    with tab.expect_download() as download:
+        press(tab, "CSV")
     assert download.value.suggested_filename == "rgb-3.csv"
-    page.locator(".crumb a").filter(has_text="Papers").click()
-    says(page, "#v-experiments-published h1", "Papers")
-    page.locator("#x-papers-words").fill("diskann memory")
-    page.locator("#x-papers tr[data-href*='ralle:4']").click()
-    head = page.locator("table.x-paper th").filter(has_text="Memory")
+    tab.locator(".crumb a").filter(has_text="Papers").click()
+    says(tab, "#v-experiments-published h1", "Papers")
+    tab.locator("#x-papers-words").fill("diskann memory")
+    tab.locator("#x-papers tr[data-href*='ralle:4']").click()
+    head = tab.locator("table.x-paper th").filter(has_text="Memory")
     figures = "table.x-paper tbody tr td:nth-child(5)"
     for order, first in (("descending", "90.4"), ("ascending", "10.9")):
         head.locator("button").click()
         assert head.get_attribute("aria-sort") == order
-        cells = page.locator(figures).all_text_contents()
+        cells = tab.locator(figures).all_text_contents()
         assert cells[0] == first and cells[-1] == "–", "empty cells stay last"
 
 
 def test_errors_are_labelled_by_keys_and_stored_beside_the_run(
-    page: Any, served: tuple[str, Path]
+    tab: Any, served: tuple[str, Path]
 ) -> None:
-    folder = served[1] / "experiments" / "noise"
-    folder.mkdir(parents=True)
-    request = {"llm": "m", "settings": {"labels": ""}, "limit": None, "seed": 0}
-    value = {"kind": "rgb-noise", "noun": "suite", "request": request, "runs": {}}
-    (folder / "experiment.json").write_text(json.dumps(value))
-    report = {"request": request, "made": "", "parts": [], "tables": [], "notes": []}
-    (folder / "report.json").write_text(json.dumps(report))
-    file, rows = folder / "errors-to-label.csv", (f",q{i},,Who {i}?,Io,Rhea" for i in range(3))
+    file = stored_noise(served[1] / "experiments") / "errors-to-label.csv"
+    rows = (f",q{i},,Who {i}?,Io,Rhea" for i in range(3))
     file.write_text("\n".join(("part,qid,category,question,required,prediction", *rows)) + "\n")
-    go(page, "#/experiments/one?id=noise")
-    press(page, "Label the errors")
-    says(page, "#drawer", "1 long distance 2 evidence uncertainty")
-    expect(page.locator("#drawer .x-label").first).to_be_focused()
+    go(tab, "#/experiments/one?id=noise")
+    press(tab, "Label the errors")
+    says(tab, "#drawer", "1 long distance 2 evidence uncertainty")
+    expect(tab.locator("#drawer .x-label").first).to_be_focused()
     for key in "3j2k1":  # the first, past the second, the third, back to the second
-        page.keyboard.press(key)
-    press(page, "Save the labels")
-    expect(page.locator("#drawer")).to_be_hidden()
+        tab.keyboard.press(key)
+    press(tab, "Save the labels")
+    expect(tab.locator("#drawer")).to_be_hidden()
     labels = [line.split(",")[2] for line in file.read_text().splitlines()[1:]]
     assert labels == ["concept confusion", "long distance", "evidence uncertainty"]
 

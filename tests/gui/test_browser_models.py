@@ -18,13 +18,13 @@ KEY = "sk-typed-0123456789abcdef"
 
 
 @pytest.fixture
-def models(page: Any) -> Any:
-    go(page, "#/models/list")
-    return page
+def models(tab: Any) -> Any:
+    go(tab, "#/models/list")
+    return tab
 
 
-def card(page: Any, name: str) -> Any:
-    return page.locator("#models-cards article").filter(has=page.locator(f"a:text-is('{name}')"))
+def card(tab: Any, name: str) -> Any:
+    return tab.locator("#models-cards article").filter(has=tab.locator(f"a:text-is('{name}')"))
 
 
 def test_a_model_is_tested_and_a_second_window_sees_it_loaded(

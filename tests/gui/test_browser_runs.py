@@ -9,11 +9,8 @@ from typing import Any
 
 import pytest
 from browsing import assert_fits, expect, go, press, says
-from small_workspace import make_workspace
+from page_views import opened_page, run_of
 
-from rallebench.core.events import complete
-from rallebench.services.runs import BenchmarkOptions, of_chain
-from rallebench.services.workbench import Workbench
 from tests.gui.conftest import serving, watch
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -23,31 +20,26 @@ SERVER_CALL = re.compile("component_server")
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """A page over three finished runs: ``first``, ``second`` with k 1, ``third`` by an echo."""
-    workspace = make_workspace(tmp_path_factory.mktemp("runs"))
-    bench = Workbench(workspace)
-    for name, changes in (
-        ("first", {}),
-        ("second", {"settings": ("k=1",)}),
-        ("third", {"llm": "echo"}),
-    ):
-        options = BenchmarkOptions(dataset="tiny-qa", track=False, **changes)
-        complete(bench.runs.run(of_chain(bench, "read", options, run=name)))
-    bench.close()
+    workspace = tmp_path_factory.mktemp("runs") / "workspace"
+    with opened_page(workspace) as page:
+        run_of(page.workbench, "first")
+        run_of(page.workbench, "second", settings=("k=1",))
+        run_of(page.workbench, "third", llm="echo")
     with serving(workspace) as url:
         yield url, workspace
 
 
 @pytest.fixture
-def listed(page: Any) -> Any:
-    go(page, "#/runs/list")
+def listed(tab: Any) -> Any:
+    go(tab, "#/runs/list")
     # Rows are drawn empty first and filled when they arrive.
-    expect(page.locator("#list-runs input[type=checkbox]")).not_to_have_count(0)
-    return page
+    expect(tab.locator("#list-runs input[type=checkbox]")).not_to_have_count(0)
+    return tab
 
 
-def tick(page: Any, *names: str) -> None:
+def tick(tab: Any, *names: str) -> None:
     for name in names:
-        page.get_by_label(f"Choose {name} to compare").check()
+        tab.get_by_label(f"Choose {name} to compare").check()
 
 
 def test_the_heads_of_two_columns_are_told_apart(listed: Any) -> None:
@@ -103,20 +95,20 @@ def test_a_link_in_what_follows_the_jobs_is_followed(listed: Any) -> None:
     listed.wait_for_url("**/#/runs/run?id=first")
 
 
-def test_a_filter_and_a_question_survive_reload_and_back(page: Any) -> None:
-    go(page, "#/runs/run?id=first")
-    press(page, "Wrong 7")
-    page.wait_for_url("**only=wrong")
-    row = page.locator("#list-run-questions .r").nth(1)
+def test_a_filter_and_a_question_survive_reload_and_back(tab: Any) -> None:
+    go(tab, "#/runs/run?id=first")
+    press(tab, "Wrong 7")
+    tab.wait_for_url("**only=wrong")
+    row = tab.locator("#list-run-questions .r").nth(1)
     question = row.locator("em").inner_text()
     row.click()
-    expect(page.locator("#run-question h3")).to_have_text(question)
-    page.reload()
-    expect(page.locator("#run-question h3")).to_have_text(question)
-    says(page, "#run-chips .on", "Wrong")
-    go(page, "#/runs/list")
-    page.go_back()
-    expect(page.locator("#run-question h3")).to_have_text(question)
+    expect(tab.locator("#run-question h3")).to_have_text(question)
+    tab.reload()
+    expect(tab.locator("#run-question h3")).to_have_text(question)
+    says(tab, "#run-chips .on", "Wrong")
+    go(tab, "#/runs/list")
+    tab.go_back()
+    expect(tab.locator("#run-question h3")).to_have_text(question)
 
 
 def test_a_run_is_renamed_deleted_and_brought_back(listed: Any) -> None:
@@ -133,25 +125,23 @@ def test_a_run_is_renamed_deleted_and_brought_back(listed: Any) -> None:
     says(listed, "#list-runs", "读者 · قارئ")
 
 
-def test_a_new_run_is_chosen_and_seen_in_another_window(
-    page: Any, served: tuple[str, Path]
-) -> None:
-    go(page, "#/runs/list?new=1")
-    says(page, "#new-plan", "questions")
-    other = page.context.new_page()
+def test_a_new_run_is_chosen_and_seen_in_another_window(tab: Any, served: tuple[str, Path]) -> None:
+    go(tab, "#/runs/list?new=1")
+    says(tab, "#new-plan", "questions")
+    other = tab.context.new_page()
     complaints = watch(other, served[0])
     other.goto(f"{served[0]}/#/runs/list")
     expect(other.locator("#list-runs .r")).to_have_count(3)
-    page.select_option("#dialog [name=chain]", "starter")
-    page.select_option("#dialog [name=dataset]", "tiny-qa")
-    says(page, "#new-plan", "8 questions")
-    page.keyboard.press("Control+Enter")
-    says(page, "#run-top", "of 8 right")
+    tab.select_option("#dialog [name=chain]", "starter")
+    tab.select_option("#dialog [name=dataset]", "tiny-qa")
+    says(tab, "#new-plan", "8 questions")
+    tab.keyboard.press("Control+Enter")
+    says(tab, "#run-top", "of 8 right")
     expect(other.locator("#list-runs .r")).to_have_count(4)
     assert complaints == []
 
 
-def hold_the_first(page: Any, words: str) -> list[Any]:
+def hold_the_first(tab: Any, words: str) -> list[Any]:
     """The first call of the server with these words waits in the list until it is let go on."""
     held: list[Any] = []
 
@@ -159,36 +149,36 @@ def hold_the_first(page: Any, words: str) -> list[Any]:
         first = words in (route.request.post_data or "") and not held
         held.append(route) if first else route.continue_()
 
-    page.route(SERVER_CALL, hold)
+    tab.route(SERVER_CALL, hold)
     return held
 
 
-def test_an_older_answer_of_a_form_does_not_replace_a_newer_one(page: Any) -> None:
-    go(page, "#/runs/list?new=1")
-    says(page, "#new-plan", "questions")
-    page.select_option("#dialog [name=chain]", "starter")
-    held = hold_the_first(page, "runs.check")
-    with page.expect_request(lambda request: "runs.check" in (request.post_data or "")):
-        page.select_option("#dialog [name=dataset]", "starter-qa")
-    page.select_option("#dialog [name=dataset]", "tiny-qa")
-    says(page, "#new-plan", "8 questions")
-    with page.expect_response(SERVER_CALL):
+def test_an_older_answer_of_a_form_does_not_replace_a_newer_one(tab: Any) -> None:
+    go(tab, "#/runs/list?new=1")
+    says(tab, "#new-plan", "questions")
+    tab.select_option("#dialog [name=chain]", "starter")
+    held = hold_the_first(tab, "runs.check")
+    with tab.expect_request(lambda request: "runs.check" in (request.post_data or "")):
+        tab.select_option("#dialog [name=dataset]", "starter-qa")
+    tab.select_option("#dialog [name=dataset]", "tiny-qa")
+    says(tab, "#new-plan", "8 questions")
+    with tab.expect_response(SERVER_CALL):
         held[0].continue_()
-    page.wait_for_timeout(300)
-    says(page, "#new-plan", "8 questions")
+    tab.wait_for_timeout(300)
+    says(tab, "#new-plan", "8 questions")
 
 
-def test_a_place_that_is_opened_before_the_last_one_answers_stays(page: Any) -> None:
-    held = hold_the_first(page, "runs/list")
-    with page.expect_request(lambda request: "runs/list" in (request.post_data or "")):
-        page.evaluate("location.hash = '#/runs/list'")
-    go(page, "#/experiments/list")
-    says(page, "#x-plan", "variants")
-    with page.expect_response(SERVER_CALL):
+def test_a_place_that_is_opened_before_the_last_one_answers_stays(tab: Any) -> None:
+    held = hold_the_first(tab, "runs/list")
+    with tab.expect_request(lambda request: "runs/list" in (request.post_data or "")):
+        tab.evaluate("location.hash = '#/runs/list'")
+    go(tab, "#/experiments/list")
+    says(tab, "#x-plan", "variants")
+    with tab.expect_response(SERVER_CALL):
         held[0].continue_()
-    page.wait_for_timeout(300)
-    assert page.title() == "Experiments · rallebench"
-    expect(page.locator("#v-experiments-list")).to_be_visible()
+    tab.wait_for_timeout(300)
+    assert tab.title() == "Experiments · rallebench"
+    expect(tab.locator("#v-experiments-list")).to_be_visible()
 
 
 @pytest.mark.parametrize("width", [820, 1280, 1920])

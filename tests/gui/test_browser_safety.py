@@ -71,25 +71,23 @@ def hostile(url: str) -> str:
 
 
 def test_a_reply_in_chat_makes_the_browser_ask_no_other_server(
-    page: Any, served: tuple[str, Path], elsewhere: Any
+    tab: Any, served: tuple[str, Path], elsewhere: Any
 ) -> None:
     url, paths = elsewhere
     workspace = Workspace(served[1])
     workspace.save_llm("hostile", LLMEntry(backend="scripted", settings={"default": hostile(url)}))
     actions = (Action("generate", "{question}", "fstring", "hostile"),)
     save_chain(Chain("chat-hostile", actions), served[1] / "chains" / "chat-hostile.json")
-    go(page, "#/build/one?chain=chat-hostile")
-    go(page, "#/build/chat")
-    page.fill("#chat-text", hostile(url))
-    page.keyboard.press("Control+Enter")
-    page.wait_for_function(
-        "document.querySelector('#turns').innerText.split('THE END').length >= 3"
-    )
+    go(tab, "#/build/one?chain=chat-hostile")
+    go(tab, "#/build/chat")
+    tab.fill("#chat-text", hostile(url))
+    tab.keyboard.press("Control+Enter")
+    tab.wait_for_function("document.querySelector('#turns').innerText.split('THE END').length >= 3")
     unsafe = "#turns :is(img, svg, image, style, link, iframe, video)"
-    assert page.locator(unsafe).count() == 0
-    link = page.locator("#turns a", has_text="autolink").last
+    assert tab.locator(unsafe).count() == 0
+    link = tab.locator("#turns a", has_text="autolink").last
     link.hover()
-    page.wait_for_timeout(1000)
+    tab.wait_for_timeout(1000)
     assert paths == [], "hovering over a link fetches it"
     assert link.get_attribute("rel") == "noopener noreferrer"
 
@@ -121,14 +119,14 @@ def test_what_slips_into_the_page_all_the_same_is_stopped_by_the_browser(
     context.close()
 
 
-def test_an_error_message_shows_markup_as_text(page: Any, elsewhere: Any) -> None:
+def test_an_error_message_shows_markup_as_text(tab: Any, elsewhere: Any) -> None:
     url, paths = elsewhere
-    page.wait_for_selector(".verdict", timeout=PATIENCE)
-    press(page, "Save")
-    page.fill("#dialog [name=as]", f'a/<img src="{url}/toast">')
-    page.click("#dialog button.primary")
-    says(page, "#dialog .problem", "<img src=")
-    assert page.locator("#dialog img").count() == 0 and paths == []
+    tab.wait_for_selector(".verdict", timeout=PATIENCE)
+    press(tab, "Save")
+    tab.fill("#dialog [name=as]", f'a/<img src="{url}/toast">')
+    tab.click("#dialog button.primary")
+    says(tab, "#dialog .problem", "<img src=")
+    assert tab.locator("#dialog img").count() == 0 and paths == []
 
 
 # ── over HTTP ────────────────────────────────────────────────────────────────

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import page_views
 import pytest
 from loopback import Loopback, hang
-from page_views import texts
+from page_views import refused, text_of, texts, view_of
 from small_workspace import make_workspace, read_lines, scripted
 
 from rallebench.core.entries import LLMEntry
@@ -19,20 +20,7 @@ from rallebench.gui.frame import Page
 from rallebench.gui.places._bench import Bench
 from rallebench.services.workbench import Workbench
 
-FIELDS: dict[str, Any] = {
-    "count": "2",
-    "name": "read",
-    "about": "",
-    "a0_kind": "retrieve",
-    "a0_target": "tiny",
-    "a0_k": "2",
-    "a0_template": "{question}",
-    "a0_dialect": "fstring",
-    "a1_kind": "generate",
-    "a1_target": "writer",
-    "a1_template": "Passages: {response[0]}\nQuestion: {question}\nAnswer:",
-    "a1_dialect": "fstring",
-}
+FIELDS = {**page_views.FIELDS, "a1_target": "writer"}
 MOON, SECOND = "Which moon of Saturn has a thick atmosphere?", "Who discovered it?"
 REWRITTEN = "Who discovered Titan?"
 REPLIES = {
@@ -79,7 +67,7 @@ def test_a_follow_up_shows_what_was_searched_for_and_the_rewriting_is_a_step(ope
     html = sent(opened, SECOND)
     assert f"Searched for: {REWRITTEN}" in texts(html)
     assert "1 Rewritten question" in texts(html) and "Last question: Who discovered it?" in html
-    about = texts(opened.open("build/chat")["#v-build-chat"])
+    about = text_of(opened, "build/chat")
     assert "writer rewrites a follow-up question so that it stands alone." in about
 
 
@@ -93,7 +81,7 @@ def test_a_stopped_turn_lets_go_of_a_server_that_hangs(opened: Page) -> None:
         assert server.until(lambda: bool(server.bodies), 10)
         assert "Stopped by you" in opened.call("chat.stop")["#turns"]
         assert opened.workbench.models.leases.wait(5)
-    assert "Stopped by you" in opened.open("build/chat")["#v-build-chat"]
+    assert "Stopped by you" in view_of(opened, "build/chat")
 
 
 def test_marks_stand_beside_the_sentences_that_a_passage_supports(opened: Page) -> None:
@@ -109,50 +97,41 @@ def test_a_mark_shows_its_passage_with_the_span(opened: Page) -> None:
     sent(opened, MOON, SECOND)
     patch = opened.call("chat.sources", {"index": "0", "cite": "0"})
     side = patch["#chat-side"]
-    assert (
-        "<mark" in side
-        and side.count('class="p cited"') == 1
-        and patch["event"]["name"] == "rb-cited"
-    )
+    assert "<mark" in side and side.count('class="p cited"') == 1
+    assert patch["event"]["name"] == "rb-cited"
     status = re.search(r'role="status"[^>]*>([^<]*)<', side)
     assert status and status[1].startswith("[1] ") and status[1].endswith(": “Titan”")
     whole = opened.call("chat.sources", {"index": "1"})["#chat-side"]
     assert "p cited" not in whole and ">cited<" in whole and "<mark" in whole
-    with pytest.raises(UsageError, match="no such turn"):
-        opened.call("chat.sources", {"index": "9"})
+    refused(opened, "chat.sources", {"index": "9"}, "no such turn")
 
 
 def test_with_the_embedded_reader_chat_says_that_it_quotes(opened: Page) -> None:
     opened.call("build.edit", {**FIELDS, "a1_target": "extractive-reader"})
-    words = texts(opened.open("build/chat")["#v-build-chat"])
+    words = text_of(opened, "build/chat")
     assert "extractive-reader quotes: it copies a few words from the passages or declines" in words
     assert "with the names of the questions before it" in words
 
 
 def test_a_chain_that_reads_the_history_is_given_it(opened: Page) -> None:
-    opened.call(
-        "build.edit", {**FIELDS, "a1_target": "echo", "a1_template": "{history} {question}"}
-    )
+    fields = {**FIELDS, "a1_target": "echo", "a1_template": "{history} {question}"}
+    opened.call("build.edit", fields)
     html = sent(opened, "Which moon?", "And whose?")
     assert "User: Which moon?" in html and "Searched for" not in html
-    drawn = opened.open("build/chat")["#v-build-chat"]
+    drawn = view_of(opened, "build/chat")
     assert "reads the earlier turns by {history}" in texts(drawn) and "2 turns" in drawn
     opened.call("chat.open_in_build", {"index": "1"})
     assert bench(opened).question == "And whose?"
-    patch = opened.call("build.show_prompt", {**read_fields(opened), "index": "1"})
+    patch = opened.call("build.show_prompt", {**fields, "index": "1"})
     assert "User: Which moon?" in patch["#out-1"], "One question is given the earlier turns, too"
     opened.call("build.pick", {"id": "q2"})
     assert bench(opened).earlier == ()
 
 
-def read_fields(page: Page) -> dict[str, Any]:
-    return {**FIELDS, "a1_target": "echo", "a1_template": "{history} {question}"}
-
-
 def test_conversations_are_listed_and_chosen(opened: Page) -> None:
     sent(opened, MOON)
     opened.call("chat.new")
-    assert "New conversation" in opened.open("build/chat")["#v-build-chat"]
+    assert "New conversation" in view_of(opened, "build/chat")
     assert MOON in opened.call("chat.choose", {"index": "1"})["#v-build-chat"]
 
 
@@ -172,8 +151,7 @@ def test_an_edited_question_is_asked_in_its_place(opened: Page) -> None:
     patch = opened.call("chat.resend", {"index": "1", "edited": "Which moon has Saturn?"})
     assert patch["dialog"] == "" and "Which moon has Saturn?" in patch["#turns"]
     assert SECOND not in patch["#turns"] and "2 of 2" in patch["#turns"]
-    with pytest.raises(UsageError, match="no question"):
-        opened.call("chat.resend", {"index": "1", "edited": " "})
+    refused(opened, "chat.resend", {"index": "1", "edited": " "}, "no question")
 
 
 def test_a_turn_opens_in_build_with_its_steps(opened: Page) -> None:
@@ -184,7 +162,7 @@ def test_a_turn_opens_in_build_with_its_steps(opened: Page) -> None:
     assert patch["go"].startswith("#/build/one?set=tiny-qa&ask=Who%20discovered%20Titan")
     assert "Undo returns to yours" in patch["say"]
     asked = opened.workbench.models.backends.llms["writer"].calls  # type: ignore[attr-defined]
-    view = opened.open(patch["go"])["#v-build-one"]
+    view = view_of(opened, patch["go"])
     assert REWRITTEN in view and "discovered by Huygens in 1655" in texts(view)
     assert opened.workbench.models.backends.llms["writer"].calls == asked  # type: ignore[attr-defined]
     assert bench(opened).chain.actions[0].k == 2 and len(bench(opened).steps) == 2
@@ -198,13 +176,8 @@ def test_a_question_is_saved_with_its_corrected_answer(opened: Page) -> None:
     asks = opened.call("chat.keep", {"index": "1"})["dialog"]
     assert REWRITTEN in asks and 'value="tiny-qa"' in asks
     assert re.search(r'value="p5" checked', asks), "the cited page is ticked"
-    fields = {
-        "index": "1",
-        "dataset": "mine",
-        "question": REWRITTEN,
-        "answers": "Christiaan Huygens\nHuygens",
-        "page": ["p5"],
-    }
+    fields = {"index": "1", "dataset": "mine", "question": REWRITTEN, "page": ["p5"]}
+    fields["answers"] = "Christiaan Huygens\nHuygens"
     patch = opened.call("chat.save", fields)
     assert patch["dialog"] == "" and patch["say"] == "Saved in mine, which holds 1 question now."
     (row,) = read_lines(opened.workbench.workspace.path / "datasets" / "mine.jsonl")
@@ -212,8 +185,7 @@ def test_a_question_is_saved_with_its_corrected_answer(opened: Page) -> None:
     assert row["output"][0]["provenance"] == [{"wikipedia_id": "p5", "title": "Christiaan Huygens"}]
     assert [answer["answer"] for answer in row["output"]] == ["Christiaan Huygens", "Huygens"]
     assert 'value="mine"' in opened.call("chat.keep", {"index": "0"})["dialog"]
-    with pytest.raises(UsageError, match="holds this question already"):
-        opened.call("chat.save", fields)
+    refused(opened, "chat.save", fields, "holds this question already")
 
 
 def test_a_turn_that_fails_keeps_its_question(opened: Page) -> None:
@@ -223,8 +195,7 @@ def test_a_turn_that_fails_keeps_its_question(opened: Page) -> None:
     opened.call("build.edit", FIELDS)
     html = opened.call("chat.regenerate", {"index": "0"})["#turns"]
     assert "Titan" in html and "2 of 2" in html
-    with pytest.raises(UsageError, match="no question"):
-        opened.call("chat.send", {"text": " "})
+    refused(opened, "chat.send", {"text": " "}, "no question")
 
 
 def test_a_turn_that_fails_names_the_mend(opened: Page, monkeypatch: pytest.MonkeyPatch) -> None:

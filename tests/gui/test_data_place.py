@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_views import ended, texts
+from page_views import ended, opened_page, refused, text_of, texts, view_of
 from small_workspace import make_workspace, write_lines
 
-from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.places._data_build import marked
 from rallebench.gui.places._data_builders import ended as outcome
 from rallebench.services.imports import Chunking
-from rallebench.services.workbench import Workbench
 
 TEXT = "It happened in a town by the sea, and <b>everybody</b> remembers. " * 20
 REPLIES = {
@@ -35,9 +33,8 @@ def page(tmp_path: Path) -> Iterator[Page]:
     models = json.loads((folder / "llms.json").read_text())
     models["writer"] = {"backend": "scripted", "settings": {"replies": REPLIES}}
     (folder / "llms.json").write_text(json.dumps(models))
-    bench = Workbench(folder)
-    yield Page(bench)
-    bench.close()
+    with opened_page(folder) as page:
+        yield page
 
 
 def place(page: Page, name: str = "corpus.tsv") -> str:
@@ -48,21 +45,13 @@ def place(page: Page, name: str = "corpus.tsv") -> str:
 
 
 def test_the_lists_name_what_there_is_and_coverage_follows(page: Page) -> None:
-    body = page.open("data/list")["#v-data-list"]
+    body = view_of(page, "data/list")
     assert "…" in texts(body) and 'data-lazy data-do="data.refresh"' in body
     patch = page.call("data.refresh")
     assert "starter 371 220" in texts(patch["#data-corpora"]).replace("comes with rallebench ", "")
     assert "tiny words corpus.tsv" in texts(patch["#data-indexes"])
-    row = texts(patch["#data-datasets"]).partition("tiny-qa")[2]
-    assert row.split("Read records")[0].split()[:7] == [
-        "8",
-        "short",
-        "answers",
-        "0.0",
-        "%",
-        "100.0",
-        "%",
-    ]
+    row = texts(patch["#data-datasets"]).partition("tiny-qa ")[2]
+    assert row.startswith("8 short answers 0.0 % 100.0 %")
 
 
 def test_a_dataset_that_no_corpus_covers_is_named_with_its_way_out(page: Page) -> None:
@@ -97,8 +86,7 @@ def test_a_deletion_tells_what_breaks_and_is_confirmed(page: Page) -> None:
     dialog = page.call("data.ask_delete", {"what": "dataset", "id": "tiny-qa"})["dialog"]
     assert "Nothing else uses it." in dialog
     assert "tiny-qa" in page.call("data.delete", {"what": "dataset", "id": "tiny-qa"})["say"]
-    with pytest.raises(UsageError, match="Nothing is chosen"):
-        page.call("data.delete", {"what": "", "id": "x"})
+    refused(page, "data.delete", {"what": "", "id": "x"}, "Nothing is chosen")
 
 
 def test_a_loaded_index_is_not_deleted_and_is_unloaded_from_its_menu(page: Page) -> None:
@@ -106,8 +94,7 @@ def test_a_loaded_index_is_not_deleted_and_is_unloaded_from_its_menu(page: Page)
     ended(page, "load", "tiny")
     patch = page.call("data.refresh")
     assert "loaded" in patch["#data-indexes"] and "models.unload" in patch["#data-indexes"]
-    with pytest.raises(UsageError, match="is loaded"):
-        page.call("data.delete", {"what": "index", "id": "tiny"})
+    refused(page, "data.delete", {"what": "index", "id": "tiny"}, "is loaded")
     assert "Unloaded tiny" in page.call("models.unload", {"id": "tiny"})["say"]
 
 
@@ -153,8 +140,8 @@ def test_an_import_from_a_typed_path_to_its_indexes(page: Page) -> None:
 
 def test_the_preview_survives_a_reload_and_belongs_to_its_window(page: Page) -> None:
     preview(page, path=place(page))
-    assert "step 2 of 3" in texts(page.open("data/list")["#v-data-list"])
-    assert "step 1 of 3" in texts(page.open("data/list", window="other")["#v-data-list"])
+    assert "step 2 of 3" in text_of(page, "data/list")
+    assert "step 1 of 3" in text_of(page, "data/list", window="other")
 
 
 def test_questions_in_the_usual_form_are_a_dataset(page: Page, tmp_path: Path) -> None:
@@ -186,17 +173,15 @@ def test_an_uploaded_archive_is_unpacked_and_recognised(page: Page, tmp_path: Pa
     assert "again" in page.workbench.workspace.dataset_paths()
 
 
-def test_dropped_files_are_counted_and_their_corpus_has_the_name_of_the_first(
-    page: Page, tmp_path: Path
-) -> None:
-    for name in ("rivers.txt", "lakes.txt", "seas.txt"):
-        (tmp_path / name).write_text(f"About {name[:-4]} and where they are.")
+def test_dropped_files_are_counted_and_named_by_the_first(page: Page, tmp_path: Path) -> None:
     names = ("rivers.txt", "lakes.txt", "seas.txt")
+    for name in names:
+        (tmp_path / name).write_text(f"About {name[:-4]} and where they are.")
     body = preview(page, files=[{"path": str(tmp_path / n), "name": n} for n in names])
     assert "rivers is a corpus of 3 files" in texts(body) and 'name="name" value="rivers"' in body
     page.call("import.start", {"kind": "corpus", "name": "water", "indexes": []})
     assert ended(page, "import", "water").error is None
-    assert "rivers, folder" in texts(page.open("data/list")["#v-data-list"])
+    assert "rivers, folder" in text_of(page, "data/list")
 
 
 def test_chunks_follow_the_form_and_bad_rows_are_shown(page: Page, tmp_path: Path) -> None:
@@ -208,35 +193,15 @@ def test_chunks_follow_the_form_and_bad_rows_are_shown(page: Page, tmp_path: Pat
     assert "First passages" in patch["#import-chunks"] and "d1#0" not in patch["#import-chunks"]
     own = {"cut": "own", "size": "10", "overlap": "2", "how": "blocks", "unit": "words"}
     assert "d1#5" in page.call("import.rechunk", own)["#import-chunks"]
-    with pytest.raises(UsageError, match="size of a chunk is empty"):
-        page.call("import.rechunk", {**own, "size": ""})
-    with pytest.raises(UsageError, match="overlap"):
-        page.call("import.rechunk", {**own, "overlap": "10"})
+    refused(page, "import.rechunk", {**own, "size": ""}, "size of a chunk is empty")
+    refused(page, "import.rechunk", {**own, "overlap": "10"}, "overlap")
 
 
 def test_a_page_map_is_uploaded_beside_the_corpus(page: Page) -> None:
     preview(page, path=place(page))
     files = [{"path": place(page, "pages.json"), "name": "pages.json"}]
-    body = page.call(
-        "import.preview", {"files": files, "as": "pages", "kind": "corpus", "form": "tsv"}
-    )
-    assert "pages.json" in body["#data-import"]
+    assert "pages.json" in preview(page, files=files, kind="corpus", form="tsv", **{"as": "pages"})
     assert page.session("w")["import"]["source"] == place(page)
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({}, "No file is given"),
-        ({"path": "/nowhere/x.tsv"}, "does not exist"),
-        ({"files": []}, "No file is given"),
-    ],
-)
-def test_what_cannot_be_previewed_says_why(
-    page: Page, fields: dict[str, Any], sentence: str
-) -> None:
-    with pytest.raises(RalleError, match=sentence):
-        page.call("import.preview", fields)
 
 
 def test_an_import_that_fails_says_so_in_the_panel(page: Page, tmp_path: Path) -> None:
@@ -263,56 +228,27 @@ def test_an_index_is_built_from_the_drawer(page: Page) -> None:
     drawer = page.call("data.build_form", {"id": "corpus.tsv"})["drawer"]
     assert "Build an index" in drawer and "K1" in drawer
     settings = page.call("data.build_kind", {"kind": "hnsw", "corpus": "moons"})["#build-settings"]
-    assert (
-        "Encoder" in settings and "Ef construction" in settings and 'value="moons-hnsw"' in settings
-    )
-    fields = {
-        "kind": "hnsw",
-        "path": place(page),
-        "name": "near",
-        "encoder": "hashing",
-        "set-m": "8",
-    }
-    pages = {"pages": place(page, "pages.json"), "cut": "whole"}
-    assert page.call("data.build", {**fields, **pages})["drawer"] == ""
+    assert "Encoder" in settings and "Ef construction" in settings
+    assert 'value="moons-hnsw"' in settings
+    fields = {"kind": "hnsw", "path": place(page), "name": "near", "encoder": "hashing"}
+    more = {"set-m": "8", "pages": place(page, "pages.json"), "cut": "whole"}
+    assert page.call("data.build", {**fields, **more})["drawer"] == ""
     ended(page, "build", "near")
     manifest = page.workbench.workspace.manifests()["near"]
     assert manifest.parameters["m"] == 8 and manifest.passages_without_page == 0
 
 
 def test_the_shipped_corpus_brings_its_pages(page: Page) -> None:
-    page.call(
-        "data.build",
-        {"kind": "bm25", "corpus": "starter", "name": "mine", "cut": "kilt", "size": "100"},
-    )
+    fields = {"kind": "bm25", "corpus": "starter", "name": "mine", "cut": "kilt", "size": "100"}
+    page.call("data.build", fields)
     ended(page, "build", "mine")
     assert page.workbench.workspace.manifests()["mine"].passages_without_page == 0
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"path": "/nowhere.tsv"}, "does not exist|nowhere"),
-        ({"name": "titan"}, "is a language model"),
-        ({"set-k1": "-1"}, "k1 must be"),
-        ({"source": "/nowhere.npy", "kind": "flat", "encoder": "hashing"}, "nowhere"),
-    ],
-)
-def test_a_build_that_cannot_be_says_why_in_its_form(
-    page: Page, fields: dict[str, Any], sentence: str
-) -> None:
-    base = {"kind": "bm25", "path": place(page), "name": "new", "cut": "whole"}
-    with pytest.raises(RalleError, match=sentence):
-        page.call("data.build", {**base, **fields})
-    assert page.workbench.jobs.list("build") == ()
 
 
 def test_an_estimate_says_what_a_build_takes_and_how_that_was_measured(page: Page) -> None:
     fields = {"kind": "bm25", "path": place(page), "cut": "whole"}
     view = texts(page.call("data.estimate", fields)["#build-estimate"])
-    assert (
-        "Passages 6" in view and "Memory while building" in view and "How this was measured" in view
-    )
+    assert all(words in view for words in ("Passages 6", "Memory while building", "was measured"))
 
 
 def test_retrievers_are_combined_under_a_name(page: Page) -> None:
@@ -324,17 +260,15 @@ def test_retrievers_are_combined_under_a_name(page: Page) -> None:
     assert page.call("data.combine", fields)["go"] == "#/data/index?id=both"
     saved = json.loads(Path(place(page, "retrievers.json")).read_text())
     assert saved["both"]["settings"] == {"depth": 50}, "only what differs from the defaults"
-    with pytest.raises(UsageError, match="No retriever is chosen"):
-        page.call("data.combine", {"way": "rrf", "name": "none"})
-    with pytest.raises(UsageError, match="exists already"):
-        page.call("data.combine", fields)
+    refused(page, "data.combine", {"way": "rrf", "name": "none"}, "No retriever is chosen")
+    refused(page, "data.combine", fields, "exists already")
 
 
 # search
 
 
 def test_a_search_marks_the_gold_of_the_chosen_question(page: Page) -> None:
-    body = page.open("data/index?id=tiny&set=tiny-qa&q=q4")["#v-data-index"]
+    body = view_of(page, "data/index?id=tiny&set=tiny-qa&q=q4")
     assert "Which river flows through ten countries?" in body and "6" in texts(body)
     fields = {"id": "tiny", "query": "river ten countries", "k": "3", "set": "tiny-qa", "q": "q4"}
     found = page.call("index.search", fields)["#index-hits"]
@@ -344,15 +278,15 @@ def test_a_search_marks_the_gold_of_the_chosen_question(page: Page) -> None:
 
 
 def test_a_search_offers_the_questions_whose_gold_the_index_holds(page: Page) -> None:
-    assert '<option value="tiny-qa" selected>' in page.open("data/index?id=tiny")["#v-data-index"]
-    starter = page.open("data/index?id=starter-bm25")["#v-data-index"]
+    assert '<option value="tiny-qa" selected>' in view_of(page, "data/index?id=tiny")
+    starter = view_of(page, "data/index?id=starter-bm25")
     assert '<option value="starter-qa" selected>' in starter
 
 
 def test_another_index_is_asked_the_same_question(page: Page) -> None:
     fields = {"id": "starter-bm25", "set": "tiny-qa", "q": "q4", "query": "Which river?"}
     go = page.call("index.switch", fields)["go"]
-    body = page.open(go)["#v-data-index"]
+    body = view_of(page, go)
     assert 'value="Which river?"' in body and 'value="q4"' in body
     assert '<option value="starter-bm25" selected>' in body
 
@@ -361,31 +295,17 @@ def test_a_question_is_chosen_by_id_or_words(page: Page) -> None:
     patch = page.call("index.offer", {"id": "tiny", "set": "tiny-qa", "q": "lamar"})
     assert "In which state is Lamar County?" in patch["#index-query"]
     assert patch["address"].endswith("set=tiny-qa&q=q3")
-    with pytest.raises(UsageError, match="No question of tiny-qa"):
-        page.call("index.offer", {"id": "tiny", "set": "tiny-qa", "q": "zebra"})
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [({"query": ""}, "query is empty"), ({"k": "0"}, "k is 0"), ({"k": "two"}, "must be a number")],
-)
-def test_a_search_that_cannot_be_says_why(
-    page: Page, fields: dict[str, Any], sentence: str
-) -> None:
-    base = {"id": "tiny", "query": "moon", "k": "3", "set": "tiny-qa", "q": ""}
-    with pytest.raises(UsageError, match=sentence):
-        page.call("index.search", {**base, **fields})
+    unknown = {"id": "tiny", "set": "tiny-qa", "q": "zebra"}
+    refused(page, "index.offer", unknown, "No question of tiny-qa")
 
 
 def test_the_settings_of_a_search_are_used_and_checked(page: Page) -> None:
     list(page.workbench.data.build_index("near", place(page), "hnsw", encoder="hashing"))
-    assert "Ef search" in page.open("data/index?id=near")["#v-data-index"]
+    assert "Ef search" in view_of(page, "data/index?id=near")
     fields = {"id": "near", "query": "moon", "k": "2", "set": "tiny-qa", "q": ""}
-    assert (
-        "2 of k = 2" in page.call("index.search", {**fields, "knob-ef_search": "40"})["#index-hits"]
-    )
-    with pytest.raises(UsageError, match="ef_search must be"):
-        page.call("index.search", {**fields, "knob-ef_search": "0"})
+    hits = page.call("index.search", {**fields, "knob-ef_search": "40"})["#index-hits"]
+    assert "2 of k = 2" in hits
+    refused(page, "index.search", {**fields, "knob-ef_search": "0"}, "ef_search must be")
 
 
 def test_an_address_that_names_nothing_goes_back_and_says_so(page: Page) -> None:
@@ -403,27 +323,18 @@ def rows(page: Page, name: str, **key: str) -> list[tuple[str, str]]:
 
 def test_a_corpus_is_read_filtered_and_cut(page: Page) -> None:
     list(page.workbench.data.import_corpus("moons", Path(place(page))))
-    body = page.open("data/corpus?id=moons&q=4")["#v-data-corpus"]
+    body = view_of(page, "data/corpus?id=moons&q=4")
     assert "The Danube flows through ten countries" in body and 'data-at="3"' in body
     assert len(rows(page, "data-corpus", id="moons")) == 6
     patch = page.call("read.refilter", {"view": "corpus", "id": "moons", "find": "pluto"})
-    assert (
-        patch["address"] == "#/data/corpus?id=moons&find=pluto"
-        and "1 passage" in patch["#corpus-list"]
-    )
+    assert patch["address"] == "#/data/corpus?id=moons&find=pluto"
+    assert "1 passage" in patch["#corpus-list"]
     assert [row[0] for row in rows(page, "data-corpus", id="moons", find="pluto")] == ["6"]
     empty = page.call("read.refilter", {"view": "corpus", "id": "moons", "find": "zebra"})
     assert "No passage holds these words" in empty["#corpus-list"]
     passage = page.call("read.corpus", {"id": "2", "index": 1}, id="moons")["#corpus-chosen"]
     assert "Triton" in passage
-    own = {
-        "corpus": "moons",
-        "doc": "2",
-        "cut": "own",
-        "size": "4",
-        "how": "blocks",
-        "unit": "words",
-    }
+    own = {"corpus": "moons", "doc": "2", "cut": "own", "size": "4"}
     assert "3 chunks" in page.call("read.cut", own)["#corpus-text"]
     pasted = page.call("read.cut", {**own, "text": "one two three four five"})["#corpus-text"]
     assert "2 chunks, 1 to 4 words" in pasted and "five" in pasted
@@ -435,7 +346,7 @@ def test_what_two_chunks_share_is_marked() -> None:
 
 
 def test_a_dataset_is_read_with_its_gold_and_its_coverage(page: Page) -> None:
-    body = page.open("data/dataset?id=tiny-qa&q=q5")["#v-data-dataset"]
+    body = view_of(page, "data/dataset?id=tiny-qa&q=q5")
     assert '<h2 dir="auto">' in body, "Arabic and Hebrew begin at the right"
     assert "Who discovered Titan in 1655?" in body and "p5" in body and 'data-at="4"' in body
     assert [row[0] for row in rows(page, "data-dataset", id="tiny-qa", find="pluto")] == ["q6"]
@@ -454,16 +365,14 @@ def begun(page: Page) -> Page:
     named = [{"title": t, "content": f"{t}. {TEXT}", "date": "2022-01-01"} for t in ("One", "Two")]
     write_lines(articles, named)
     fields = {"maker": "barag", "name": "mine", "llm": "writer", "path": str(articles)}
-    ticks = dict.fromkeys(
-        ("recency", "answers", "answerable", "closed_book", "leaks", "forced"), "on"
-    )
+    ticks = ("recency", "answers", "answerable", "closed_book", "leaks", "forced")
     page.call("builder.start", {**fields, **{f"set-{name}": "on" for name in ticks}})
     ended(page, "dataset builder", "mine")
     return page
 
 
 def test_every_builder_shows_its_own_settings(page: Page) -> None:
-    drawn = page.open("data/builder")["#v-data-builder"]
+    drawn = view_of(page, "data/builder")
     assert "Articles of a corpus" in drawn
     assert "question set" not in drawn and "its questions as a dataset" in drawn
     form = page.call("builder.redraw", {"maker": "templates"})["#builder-form"]
@@ -477,7 +386,7 @@ def test_a_dataset_without_a_question_is_no_success() -> None:
 
 
 def test_a_builder_goes_on_as_a_job_and_its_stages_are_read(begun: Page) -> None:
-    body = begun.open("data/builder?id=mine&stage=4-questions")["#v-data-builder"]
+    body = view_of(begun, "data/builder?id=mine&stage=4-questions")
     words = texts(body)
     assert "mine: 1 question." in words and "1 no question in the reply" in words
     assert "Where did the first festival happen?" in words
@@ -485,7 +394,7 @@ def test_a_builder_goes_on_as_a_job_and_its_stages_are_read(begun: Page) -> None
     left = begun.call("builder.rows", {"id": "mine", "stage": "4-questions", "which": "left out"})
     assert "no question in the reply" in left["#builder-rows"]
     assert "Where did" not in left["#builder-rows"]
-    assert "mine" in begun.open("data/builder")["#v-data-builder"]
+    assert "mine" in view_of(begun, "data/builder")
 
 
 def test_an_edited_row_stays_when_the_builder_continues(begun: Page) -> None:
@@ -502,33 +411,51 @@ def test_an_edited_row_stays_when_the_builder_continues(begun: Page) -> None:
     begun.call("builder.toggle", data)
     stored = {r["id"]: r for r in map(json.loads, rows.read_text().splitlines())}
     assert stored[row["id"]]["keep"] is False
-    with pytest.raises(UsageError, match="not valid JSON"):
-        begun.call("builder.save", {**data, "json": "{"})
+    refused(begun, "builder.save", {**data, "json": "{"}, "not valid JSON")
 
 
 def test_a_plan_and_a_try_say_what_a_builder_will_do(page: Page) -> None:
-    write_lines(
-        Path(place(page, "a.jsonl")), [{"title": "One", "content": TEXT, "date": "2022-01-01"}]
-    )
+    article = {"title": "One", "content": TEXT, "date": "2022-01-01"}
+    write_lines(Path(place(page, "a.jsonl")), [article])
     fields = {"maker": "barag", "name": "later", "llm": "writer", "path": place(page, "a.jsonl")}
     plan = texts(page.call("builder.plan", fields)["#builder-plan"])
     assert "4-questions" in plan and not (page.workbench.workspace.path / "experiments").exists()
     assert "Plan" in page.call("builder.pilot", fields)["#builder-plan"]
 
 
+# refusals
+
+BASES: dict[str, dict[str, Any]] = {
+    "import.preview": {},
+    "data.build": {"kind": "bm25", "path": "corpus.tsv", "name": "new", "cut": "whole"},
+    "index.search": {"id": "tiny", "query": "moon", "k": "3", "set": "tiny-qa", "q": ""},
+    "builder.start": {"maker": "barag", "name": "later", "llm": "writer", "path": "a.jsonl"},
+}
+
+
 @pytest.mark.parametrize(
-    ("fields", "sentence"),
+    ("action", "fields", "sentence"),
     [
-        ({"name": ""}, "needs a name"),
-        ({"limit": "some"}, "must be a number"),
-        ({"path": ""}, "[Aa]rticles"),
-        ({"name": "tiny-qa"}, "exists already"),
+        ("import.preview", {}, "No file is given"),
+        ("import.preview", {"path": "/nowhere/x.tsv"}, "does not exist"),
+        ("import.preview", {"files": []}, "No file is given"),
+        ("data.build", {"path": "/nowhere.tsv"}, "does not exist|nowhere"),
+        ("data.build", {"name": "titan"}, "is a language model"),
+        ("data.build", {"set-k1": "-1"}, "k1 must be"),
+        ("data.build", {"source": "/a.npy", "kind": "flat", "encoder": "hashing"}, "a.npy"),
+        ("index.search", {"query": ""}, "query is empty"),
+        ("index.search", {"k": "0"}, "k is 0"),
+        ("index.search", {"k": "two"}, "must be a number"),
+        ("builder.start", {"name": ""}, "needs a name"),
+        ("builder.start", {"limit": "some"}, "must be a number"),
+        ("builder.start", {"path": ""}, "[Aa]rticles"),
+        ("builder.start", {"name": "tiny-qa"}, "exists already"),
     ],
 )
-def test_a_builder_that_cannot_be_says_why(
-    page: Page, fields: dict[str, str], sentence: str
+def test_what_cannot_be_says_why(
+    page: Page, monkeypatch: pytest.MonkeyPatch, action: str, fields: Any, sentence: str
 ) -> None:
+    monkeypatch.chdir(page.workbench.workspace.path)
     write_lines(Path(place(page, "a.jsonl")), [{"title": "One", "content": TEXT}])
-    base = {"maker": "barag", "name": "later", "llm": "writer", "path": place(page, "a.jsonl")}
-    with pytest.raises(RalleError, match=sentence):
-        page.call("builder.start", {**base, **fields})
+    refused(page, action, {**BASES[action], **fields}, sentence)
+    assert page.workbench.jobs.list("build") == ()

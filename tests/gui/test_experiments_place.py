@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from page_views import texts
+from page_views import refused, stored_noise, text_of, texts, view_of
 from small_suites import small_suites
-from small_workspace import make_workspace
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.tables import Mean
@@ -19,23 +17,18 @@ from rallebench.experiments.papers.beside import own_row
 from rallebench.experiments.published import published_names
 from rallebench.gui.frame import Page
 from rallebench.gui.places import _published
-from rallebench.services import experiment_jobs
+from rallebench.services import experiment_jobs, published
 from rallebench.services.experiment_design import Design
 from rallebench.services.jobs import wait
-from rallebench.services.workbench import Workbench
 
 assert small_suites
 
+# fmt: off
 SWEEP: dict[str, Any] = {
-    "chain": "read",
-    "v:k": ["1", "2"],
-    "strategy": "grid",
-    "dataset": "tiny-qa",
-    "limit": "",
-    "metric": "",
-    "name": "ks",
-    "seed": "0",
+    "chain": "read", "v:k": ["1", "2"], "strategy": "grid", "dataset": "tiny-qa", "limit": "", "metric": "",
+    "name": "ks", "seed": "0",
 }
+# fmt: on
 SUITE = {
     "suite": "small-alone",
     "shown": "small-alone",
@@ -43,13 +36,6 @@ SUITE = {
     "name": "mine",
     "limit": "",
 }
-
-
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Page]:
-    bench = Workbench(make_workspace(tmp_path))
-    yield Page(bench)
-    bench.close()
 
 
 def sweep(page: Page, **changes: Any) -> str:
@@ -68,7 +54,7 @@ def ran(page: Page, **changes: Any) -> str:
     sweep(page, **changes)
     page.call("experiments.run", {**SWEEP, **changes})
     ended(page)
-    return texts(page.open("experiments/list")["#v-experiments-list"]).partition("Done")[2]
+    return text_of(page, "experiments/list").partition("Done")[2]
 
 
 # choosing
@@ -76,21 +62,19 @@ def ran(page: Page, **changes: Any) -> str:
 
 def test_a_new_window_begins_with_a_sweep_of_k_of_the_chain_in_build(page: Page) -> None:
     page.open("build/one?set=tiny-qa&chain=read")
-    drawn = page.open("experiments/list")["#v-experiments-list"]
+    drawn = view_of(page, "experiments/list")
     assert "read, as in Build" in drawn and "Vary k (the chain has 2)" in texts(drawn)
     assert "Index trade-off" in drawn and "Published benchmark" in drawn
 
 
-def test_a_chain_over_another_corpus_is_swept_on_a_dataset_that_its_corpus_covers(
-    page: Page,
-) -> None:
+def test_a_chain_of_another_corpus_is_swept_on_a_dataset_that_it_covers(page: Page) -> None:
     chosen = '<option value="{}" selected>'.format
-    drawn = page.open("experiments/list")["#v-experiments-list"]
+    drawn = view_of(page, "experiments/list")
     assert chosen("starter-qa") in drawn
     fields = {**SWEEP, "v:k": ["3"], "dataset": "starter-qa", "chain": "read"}
     assert chosen("tiny-qa") in page.call("experiments.change", fields)["#x-form"]
     page.call("experiments.change", fields)
-    drawn = page.open("experiments/list")["#v-experiments-list"]
+    drawn = view_of(page, "experiments/list")
     assert chosen("starter-qa") in drawn  # chosen by the user, for the same index
     page.open("experiments/list?kind=tradeoff", window="other")
     fields = {"indexes": ["tiny"], "dataset": "starter-qa", "k": "5", "limit": ""}
@@ -109,11 +93,11 @@ def test_a_chain_over_another_corpus_is_swept_on_a_dataset_that_its_corpus_cover
 def test_a_benchmark_is_offered_by_its_title_with_its_settings_and_its_printed_table(
     page: Page, paper: str, title: str, table: str
 ) -> None:
-    drawn = page.open(f"experiments/list?kind=suite&paper={paper}")["#v-experiments-list"]
+    drawn = view_of(page, f"experiments/list?kind=suite&paper={paper}")
     assert f">{title}</button>" in drawn and 'name="s:data"' in drawn and f"table={table}" in drawn
     plan = texts(page.call("experiments.change", {"suite": paper, "shown": paper})["#x-plan"])
     assert "The setting data is empty: it takes" in plan
-    printed = texts(page.open(f"experiments/published?table={table}")["#v-experiments-published"])
+    printed = text_of(page, f"experiments/published?table={table}")
     assert title in printed and "BM25" in printed
 
 
@@ -140,7 +124,7 @@ def test_the_plan_names_runs_questions_calls_and_price_before_anything_starts(pa
 
 
 def test_a_step_without_fields_and_a_count_of_nothing_are_left_out(page: Page) -> None:
-    drawn = page.open("experiments/list?kind=suite&paper=barag")["#v-experiments-list"]
+    drawn = view_of(page, "experiments/list?kind=suite&paper=barag")
     assert "<h3><b>3</b>" in drawn
     tables = page.call("experiments.change", {"suite": "barag-tables"})["#x-form"]
     assert "folder of run files" in tables and "<h3><b>3</b>" not in tables
@@ -154,17 +138,15 @@ def test_a_field_is_added_with_choices_of_its_own_and_removed_again(page: Page) 
     sweep(page)
     steps = page.call("experiments.add_field", {**SWEEP, "field": "llm"})["#x-form"]
     assert "Vary Model (the chain has" in texts(steps) and 'value="echo"' in steps
-    assert "4 variants" in texts(
-        page.call("experiments.change", {**SWEEP, "v:llm": ["titan", "echo"]})["#x-plan"]
-    )
-    assert "Vary Model" not in texts(
-        page.call("experiments.drop_field", {**SWEEP, "field": "llm"})["#x-form"]
-    )
+    plan = page.call("experiments.change", {**SWEEP, "v:llm": ["titan", "echo"]})["#x-plan"]
+    assert "4 variants" in texts(plan)
+    steps = page.call("experiments.drop_field", {**SWEEP, "field": "llm"})["#x-form"]
+    assert "Vary Model" not in texts(steps)
 
 
 def test_another_value_may_be_typed(page: Page) -> None:
     assert "3 variants" in sweep(page, **{"own:k": "4"})
-    drawn = page.open("experiments/list")["#v-experiments-list"]
+    drawn = view_of(page, "experiments/list")
     assert 'id="x-v:k-4" value="4" checked' in drawn
 
 
@@ -174,9 +156,8 @@ def test_prompts_are_compared_whatever_commas_and_lines_they_have(page: Page) ->
     dialog = page.call("experiments.ask_prompt", {"field": "2.template"})["dialog"]
     assert "Passages: {response[0]}" in dialog
     text = "First, (second),\n{question}"
-    page.call(
-        "experiments.add_prompt", {"field": "2.template", "title": "short one", "template": text}
-    )
+    fields = {"field": "2.template", "title": "short one", "template": text}
+    page.call("experiments.add_prompt", fields)
     done = ran_with(page, {**SWEEP, "v:k": ["2"], "v:2.template": ["as it is", "short one"]})
     assert "Sweep of k and prompt" in done
     run = page.workbench.runs.open("ks k=2, 2.template=short one")
@@ -212,7 +193,7 @@ def test_what_cannot_run_is_a_sentence_in_the_plan_and_the_button_does_nothing(
 def test_any_number_of_questions_may_be_typed(page: Page) -> None:
     assert "2 variants 2 questions" in sweep(page, limit="1")
     for kind, most in (("sweep", "all"), ("suite", "all"), ("tradeoff", "200"), ("batch", "all")):
-        drawn = page.open(f"experiments/list?kind={kind}")["#v-experiments-list"]
+        drawn = view_of(page, f"experiments/list?kind={kind}")
         field = re.search(r'<input name="limit"[^>]*>', drawn)
         assert field and 'type="number"' in field[0] and f'placeholder="{most}"' in field[0]
 
@@ -244,9 +225,7 @@ def test_the_steps_are_drawn_again_only_where_they_have_other_fields(page: Page)
 # estimates
 
 
-def test_an_estimate_asks_three_questions_of_each_run_and_the_plan_has_what_they_took(
-    page: Page,
-) -> None:
+def test_an_estimate_asks_three_questions_a_run_and_the_plan_has_what_they_took(page: Page) -> None:
     sweep(page)
     page.call("experiments.estimate", SWEEP)
     ended(page)
@@ -274,10 +253,10 @@ def test_a_plan_of_cached_answers_takes_no_time(page: Page) -> None:
 
 def test_times_from_the_cache_are_marked_and_no_chart_compares_them(page: Page) -> None:
     ran(page)
-    one = page.open("experiments/one?id=ks")["#v-experiments-one"]
+    one = view_of(page, "experiments/one?id=ks")
     assert "Quality against seconds" in one and "from the cache" not in one
     ran(page, name="again")
-    one = page.open("experiments/one?id=again")["#v-experiments-one"]
+    one = view_of(page, "experiments/one?id=again")
     assert one.count("<small>from the cache</small>") == 2 and "are not compared" in one
     assert "Quality against seconds" not in one and "Quality against tokens" in one
 
@@ -297,7 +276,7 @@ def test_a_sweep_runs_as_a_job_and_becomes_a_line_with_its_winner(page: Page) ->
     assert "ks Sweep of k · 2 variants · tiny-qa" in done
     assert "No winner 2 are equal" in done and "12.5 %" in done and "no difference" in done
     assert "±" not in done, "8 questions are too few for an interval"
-    one = page.open("experiments/one?id=ks")["#v-experiments-one"]
+    one = view_of(page, "experiments/one?id=ks")
     assert "<h2>No winner: 2 are equal.</h2>" in one and "8 questions are too few" in one
     assert "Use the winner" not in one and "Use k 1 in Build" in one and "±" not in one
 
@@ -326,7 +305,7 @@ def test_stopped_and_continued_nothing_is_asked_twice(page: Page) -> None:
     ended(page)
     line = texts(page.call("experiments.news")["#x-done"])
     assert "Continue" in line and "not ended" in line
-    assert "It has not ended" in page.open("experiments/one?id=ks")["#v-experiments-one"]
+    assert "It has not ended" in view_of(page, "experiments/one?id=ks")
     page.call("experiments.resume", {"id": "ks"})
     ended(page)
     assert "Continue" not in texts(page.call("experiments.news")["#x-done"])
@@ -337,7 +316,7 @@ def test_an_experiment_that_failed_says_why_in_its_line(page: Page) -> None:
     page.session("w")["design"].vary["llm"] = ["mute"]
     page.call("experiments.run", {**SWEEP, "v:llm": ["mute"]})
     ended(page)
-    one = page.open("experiments/one?id=ks")["#v-experiments-one"]
+    one = view_of(page, "experiments/one?id=ks")
     assert "k 1, model mute" in texts(one) and "Every variant failed. " in texts(one)
     assert "Continue" in texts(one)
 
@@ -355,11 +334,11 @@ def test_the_ranking_has_paired_differences_intervals_and_holms_p(page: Page) ->
     page.session("w")["design"].vary["llm"] = ["titan", "echo"]
     page.call("experiments.run", {**SWEEP, "v:llm": ["titan", "echo"]})
     ended(page)
-    one = page.open("experiments/one?id=ks")["#v-experiments-one"]
+    one = view_of(page, "experiments/one?id=ks")
     assert "To the first" in one and "p, corrected" in one and "Holm" in one
     assert "#/runs/compare?a=" in one and "#/build/one?run=ks%20" in one
     assert "EM over k" in one and "<svg" in one
-    by = page.open("experiments/one?id=ks&by=f1")["#v-experiments-one"]
+    by = view_of(page, "experiments/one?id=ks&by=f1")
     assert '<option value="f1" selected>' in by
     with pytest.raises(NotFoundError):
         page.open("experiments/one?id=ks&by=joy")
@@ -368,14 +347,12 @@ def test_the_ranking_has_paired_differences_intervals_and_holms_p(page: Page) ->
 def test_names_and_labels_are_text_never_markup(page: Page) -> None:
     sweep(page)
     page.session("w")["design"].vary["2.template"] = []
-    page.call(
-        "experiments.add_prompt",
-        {"field": "2.template", "title": "<b>x</b>", "template": "{question}"},
-    )
+    fields = {"field": "2.template", "title": "<b>x</b>", "template": "{question}"}
+    page.call("experiments.add_prompt", fields)
     page.call("experiments.run", {**SWEEP, "v:k": ["2"], "v:2.template": ["<b>x</b>"]})
     ended(page)
-    assert "<b>x</b>" not in page.open("experiments/one?id=ks")["#v-experiments-one"]
-    assert "<b>x</b>" not in page.open("experiments/list")["#v-experiments-list"]
+    assert "<b>x</b>" not in view_of(page, "experiments/one?id=ks")
+    assert "<b>x</b>" not in view_of(page, "experiments/list")
 
 
 def test_a_ranking_is_saved_in_four_forms(page: Page) -> None:
@@ -402,12 +379,10 @@ def test_an_address_of_what_is_not_there_opens_the_place_and_says_so(page: Page)
 
 
 @pytest.mark.slow
-def test_a_damaged_experiment_is_left_out_of_the_list_and_told_when_it_is_opened(
-    page: Page,
-) -> None:
+def test_a_damaged_experiment_is_not_listed_and_told_when_it_is_opened(page: Page) -> None:
     ran(page)
     (page.workbench.workspace.path / "experiments" / "ks" / "report.json").write_text("[]")
-    assert "Nothing yet" in page.open("experiments/list")["#v-experiments-list"]
+    assert "Nothing yet" in view_of(page, "experiments/list")
     with pytest.raises(BadFileError):
         page.open("experiments/one?id=ks")
 
@@ -429,7 +404,7 @@ def suite(page: Page, **changes: Any) -> Any:
 @pytest.mark.usefixtures("small_suites")
 def test_a_benchmark_shows_its_tables_plots_notes_and_parts(page: Page) -> None:
     suite(page)
-    one = page.open("experiments/one?id=mine")["#v-experiments-one"]
+    one = view_of(page, "experiments/one?id=mine")
     assert "Right &lt;i&gt;answers&lt;/i&gt;" in one and "12.5<u>%</u>" in one
     assert "50.0<u>%</u>" in one and "x-printed" in one, "the paper's row stands beside ours"
     assert "Know &lt;this&gt;." in one and "<svg" in one and "#/runs/run?id=mine%20time%201" in one
@@ -440,11 +415,9 @@ def test_a_benchmark_shows_its_tables_plots_notes_and_parts(page: Page) -> None:
 def test_settings_are_controls_of_their_kind_and_are_checked(page: Page) -> None:
     page.open("experiments/list?kind=suite")
     page.session("w")["design"].suite = "small-alone"
-    drawn = page.open("experiments/list?kind=suite")["#v-experiments-list"]
-    assert (
-        '<select name="s:words">' in drawn
-        and 'name="s:times" value="2" step="1" min="1" max="5"' in drawn
-    )
+    drawn = view_of(page, "experiments/list?kind=suite")
+    assert '<select name="s:words">' in drawn
+    assert 'name="s:times" value="2" step="1" min="1" max="5"' in drawn
     assert 'type="checkbox" name="s:search"' in drawn
     plan = page.call("experiments.change", {**SUITE, "s:times": "9"})["#x-plan"]
     assert "times must be a whole number from 1 to 5" in texts(plan)
@@ -454,12 +427,12 @@ def test_settings_are_controls_of_their_kind_and_are_checked(page: Page) -> None
 
 def test_a_setting_is_a_chooser_of_what_it_names_and_a_path_is_typed_or_chosen(page: Page) -> None:
     design = page.session("w").setdefault("design", Design(suite="rgb-testbed"))
-    testbed = page.open("experiments/list?kind=suite")["#v-experiments-list"]
+    testbed = view_of(page, "experiments/list?kind=suite")
     assert '<input name="s:data" value="" placeholder="a dataset or a file"' in testbed
-    assert 'list="s:data-list"' in testbed and '<option value="tiny-qa">' in testbed
+    assert 'list="s:data-offers"' in testbed and '<option value="tiny-qa">' in testbed
     assert '<select name="s:index">' in testbed and '<option value="tiny">' in testbed
     design.suite = "reval"
-    grid = page.open("experiments/list?kind=suite")["#v-experiments-list"]
+    grid = view_of(page, "experiments/list?kind=suite")
     assert '<select name="s:table">' in grid and '<option value="starter-scholars">' in grid
     for name, value in (("models", "echo"), ("workflows", "react"), ("env", "wikipedia")):
         assert f'type="checkbox" name="s:{name}" id="x-s:{name}-{value}"' in grid
@@ -469,21 +442,16 @@ def test_a_setting_is_a_chooser_of_what_it_names_and_a_path_is_typed_or_chosen(p
 def test_two_runs_of_a_benchmark_stand_beside_each_other_and_lead_to_compare(page: Page) -> None:
     suite(page)
     suite(page, name="other", llm="echo")
-    one = page.open("experiments/one?id=mine&beside=other")["#v-experiments-one"]
-    assert (
-        "Differences, question by question" in one
-        and "#/runs/compare?a=mine%20time%201&amp;b=other%20time%201" in one
-    )
+    one = view_of(page, "experiments/one?id=mine&beside=other")
+    assert "Differences, question by question" in one
+    assert "#/runs/compare?a=mine%20time%201&amp;b=other%20time%201" in one
 
 
 def test_a_published_table_has_no_empty_column_and_short_cells_in_one_line(page: Page) -> None:
-    drawn = page.open("experiments/published?table=ralle:2")["#v-experiments-published"]
+    drawn = view_of(page, "experiments/published?table=ralle:2")
     assert '<span class="nowrap">Petroni et al. 2021</span>' in drawn
-    assert [_published._tells(i, (("a", "", "1"), ("b", "", ""))) for i in range(3)] == [
-        True,
-        False,
-        True,
-    ]
+    tells = [_published._tells(i, (("a", "", "1"), ("b", "", ""))) for i in range(3)]
+    assert tells == [True, False, True]
 
 
 @pytest.mark.usefixtures("small_suites")
@@ -497,37 +465,24 @@ def test_an_earlier_benchmark_comes_back_into_the_steps(page: Page) -> None:
 @pytest.mark.usefixtures("small_suites")
 def test_files_are_saved_and_no_other_file_is_reached(page: Page) -> None:
     suite(page)
-    saved = page.call("experiments.save_file", {"id": "mine", "file": "raw/answers.txt"})[
-        "download"
-    ]
+    file = {"id": "mine", "file": "raw/answers.txt"}
+    saved = page.call("experiments.save_file", file)["download"]
     assert saved["name"] == "answers.txt" and saved["base64"]
     for name in ("../../llms.json", "report.json", "gone.txt"):
-        with pytest.raises(UsageError, match="has no file"):
-            page.call("experiments.save_file", {"id": "mine", "file": name})
+        refused(page, "experiments.save_file", {"id": "mine", "file": name}, "has no file")
 
 
 def test_errors_are_labelled_in_a_drawer_and_counted_by_the_next_run(page: Page) -> None:
-    folder = page.workbench.workspace.path / "experiments" / "noise"
-    folder.mkdir(parents=True)
-    request = {"llm": "titan", "settings": {"labels": ""}, "limit": None, "seed": 0}
-    value = {"kind": "rgb-noise", "noun": "suite", "request": request, "runs": {}}
-    (folder / "experiment.json").write_text(json.dumps(value))
-    report = {"request": request, "made": "", "parts": [], "tables": [], "notes": []}
-    (folder / "report.json").write_text(json.dumps(report))
-    file = folder / "errors-to-label.csv"
-    file.write_text(
-        'part,qid,category,question,required,prediction\n,q1,,"Who, <b>now</b>?",Titan,Triton\n'
-    )
-    assert "Label the errors" in page.open("experiments/one?id=noise")["#v-experiments-one"]
+    file = stored_noise(page.workbench.workspace.path / "experiments") / "errors-to-label.csv"
+    head, row = "part,qid,category,question,required,prediction", '"Who, <b>now</b>?",Titan,Triton'
+    file.write_text(f"{head}\n,q1,,{row}\n")
+    assert "Label the errors" in view_of(page, "experiments/one?id=noise")
     drawer = page.call("experiments.edit_file", {"id": "noise", "file": file.name})["drawer"]
     assert "Who, &lt;b&gt;now&lt;/b&gt;?" in drawer and "long distance" in drawer
     page.open("experiments/list")
-    page.call(
-        "experiments.save_labels", {"id": "noise", "file": file.name, "c:0": "concept confusion"}
-    )
-    assert (
-        file.read_text().splitlines()[1] == ',q1,concept confusion,"Who, <b>now</b>?",Titan,Triton'
-    )
+    labels = {"id": "noise", "file": file.name, "c:0": "concept confusion"}
+    page.call("experiments.save_labels", labels)
+    assert file.read_text().splitlines()[1] == f",q1,concept confusion,{row}"
     assert page.session("w")["design"].settings["rgb-noise"]["labels"] == str(file)
 
 
@@ -542,24 +497,18 @@ def test_baselines_of_a_run_stand_around_it(page: Page) -> None:
     assert "3 baselines" in texts(page.call("experiments.change", fields)["#x-plan"])
     page.call("experiments.run", fields)
     ended(page)
-    one = texts(page.open("experiments/one?id=ks%20k%3D2%20baselines")["#v-experiments-one"])
+    one = text_of(page, "experiments/one?id=ks%20k%3D2%20baselines")
     assert "closed book" in one and "oracle passage" in one
 
 
 def test_a_folder_of_chains_is_run_and_ranked(page: Page) -> None:
     page.open("experiments/list?kind=batch")
-    fields = {
-        "chains": ["read", "title"],
-        "folder": "",
-        "dataset": "tiny-qa",
-        "limit": "",
-        "name": "both",
-        "llm": "",
-    }
+    fields = {"chains": ["read", "title"], "dataset": "tiny-qa", "name": "both"}
+    fields |= {"folder": "", "limit": "", "llm": ""}
     assert "2 chains" in texts(page.call("experiments.change", fields)["#x-plan"])
     page.call("experiments.run", fields)
     ended(page)
-    one = texts(page.open("experiments/one?id=both")["#v-experiments-one"])
+    one = text_of(page, "experiments/one?id=both")
     assert "No winner: title leads." in one and "read" in one
 
 
@@ -570,32 +519,27 @@ def test_an_index_trade_off_is_measured_drawn_and_saved(page: Page) -> None:
     page.call("experiments.change", fields)
     page.call("experiments.run", fields)
     ended(page)
-    one = page.open("experiments/one?id=cost&x=disk&y=Rprec")["#v-experiments-one"]
+    one = view_of(page, "experiments/one?id=cost&x=disk&y=Rprec")
     assert "tiny has R-precision" in texts(one) and "R-precision against Disk" in one
-    assert page.call("experiments.export", {"id": "cost", "suffix": "csv"})["download"][
-        "text"
-    ].startswith("index,")
+    file = page.call("experiments.export", {"id": "cost", "suffix": "csv"})["download"]
+    assert file["text"].startswith("index,")
 
 
 # published tables
 
 
 def test_every_published_table_opens_and_is_saved(page: Page) -> None:
-    from rallebench.services import published
-
     for tables in published.listed().values():
         for name, _ in tables:
-            drawn = page.open(f"experiments/published?table={name}")["#v-experiments-published"]
+            drawn = view_of(page, f"experiments/published?table={name}")
             assert "arXiv" in drawn and "aria-current=true" in drawn
-    drawn = page.open("experiments/published?table=ralle:2")["#v-experiments-published"]
+    drawn = view_of(page, "experiments/published?table=ralle:2")
     assert "Finetuned on KILT" in drawn and "finetuned_on_KILT" not in drawn
     assert ">LLM<" in drawn and ">yes<" in drawn and ">True<" not in drawn
-    drawn = page.open("experiments/published?table=rgb:1")["#v-experiments-published"]
+    drawn = view_of(page, "experiments/published?table=rgb:1")
     assert "96.33" in drawn and "67.68 is not" in drawn
-    assert (
-        "ChatGPT"
-        in page.call("published.save", {"table": "rgb:1", "suffix": "tex"})["download"]["text"]
-    )
+    saved = page.call("published.save", {"table": "rgb:1", "suffix": "tex"})["download"]["text"]
+    assert "ChatGPT" in saved
     with pytest.raises(NotFoundError):
         page.open("experiments/published?table=rgb:99")
     saved = page.call("published.save", {"table": "rgb:1", "suffix": "json"})["download"]["text"]
@@ -603,25 +547,21 @@ def test_every_published_table_opens_and_is_saved(page: Page) -> None:
 
 
 def test_papers_lists_every_table_is_searched_and_reached_from_experiments(page: Page) -> None:
-    assert 'href="#/experiments/published"' in page.open("experiments/list")["#v-experiments-list"]
-    drawn = page.open("experiments/published")["#v-experiments-published"]
+    assert 'href="#/experiments/published"' in view_of(page, "experiments/list")
+    drawn = view_of(page, "experiments/published")
     assert drawn.count("table=") == 2 * len(published_names()), "a link and the row of every table"
     few = page.call("published.search", {"words": "diskann memory"})["#x-papers"]
     assert "table=ralle:4" in few and "table=rgb" not in few
     assert "try fewer of them" in page.call("published.search", {"words": "nothing"})["#x-papers"]
-    assert "try fewer of them" in page.open("experiments/published")["#v-experiments-published"]
+    assert "try fewer of them" in view_of(page, "experiments/published")
 
 
 def test_our_runs_are_marked_in_the_table_and_its_drawings(page: Page) -> None:
     row = own_row("rgb_table1", "reader", {"en_0": Mean(0.5, 0.4, 0.6, 300)}, "", ["Reworded."])
-    folder = page.workbench.workspace.path / "experiments" / "night"
-    folder.mkdir(parents=True)
-    request = {"kind": "rgb-noise", "noun": "suite", "request": {"settings": {}}, "runs": {}}
-    report = {"request": {}, "made": "", "published": [row.as_json()]}
-    (folder / "experiment.json").write_text(json.dumps(request))
-    (folder / "report.json").write_text(json.dumps(report))
-    drawn = page.open("experiments/published?table=rgb:1")["#v-experiments-published"]
+    experiments = page.workbench.workspace.path / "experiments"
+    stored_noise(experiments, "night", published=[row.as_json()])
+    drawn = view_of(page, "experiments/published?table=rgb:1")
     assert drawn.count('class="mine"') == 1 and "Ours (night): Reworded." in drawn
     assert "ours: reader (night)" in drawn, "in the drawing"
-    listed = page.open("experiments/published")["#v-experiments-published"]
+    listed = view_of(page, "experiments/published")
     assert listed.count('<td class="n">1</td>') == 1

@@ -11,34 +11,9 @@ from hypothesis import strategies as st
 
 from rallebench.gui.markdown import one_line, safe_markdown
 
-TAGS = {
-    "div",
-    "p",
-    "br",
-    "hr",
-    "em",
-    "strong",
-    "s",
-    "code",
-    "pre",
-    "a",
-    "ul",
-    "ol",
-    "li",
-    "blockquote",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "table",
-    "thead",
-    "tbody",
-    "tr",
-    "th",
-    "td",
-}
+TAGS = re.compile(
+    "div|p|br|hr|em|strong|s|code|pre|a|ul|ol|li|blockquote|h[1-6]|table|thead|tbody|tr|th|td"
+)
 ATTRIBUTES = {"href", "target", "rel", "title", "class", "start", "style"}
 STYLE = re.compile(r"text-align:(left|center|right)")
 IMAGE = '<img src="http://evil.example/x.png" onerror=alert(1)>'
@@ -70,7 +45,7 @@ def check(shown: str) -> Tags:
     """Parse what the page gets. Fails at a tag, attribute or address that could load or run something."""
     tags = Tags(shown)
     for tag, attributes in tags.seen:
-        assert tag in TAGS and attributes.keys() <= ATTRIBUTES, (tag, attributes)
+        assert TAGS.fullmatch(tag) and attributes.keys() <= ATTRIBUTES, (tag, attributes)
         assert STYLE.fullmatch(attributes.get("style") or "text-align:left")
         assert re.match(r"https?://|mailto:", attributes.get("href") or "http://", re.IGNORECASE)
         assert (attributes.get("class") or "language-").startswith("language-")
@@ -123,48 +98,13 @@ def test_no_text_makes_the_page_fetch_anything(text: str) -> None:
     check(safe_markdown(text))
 
 
-PIECES = st.sampled_from(
-    [
-        "`",
-        "``",
-        "```",
-        "\\",
-        "\n",
-        "\n\n",
-        "    ",
-        "<img src=x>",
-        "<",
-        ">",
-        "![",
-        "](http://x/)",
-        "[",
-        "]",
-        "&lt;",
-        "&#60;",
-        "$$",
-        "$",
-        "%%%",
-        "* ",
-        "> ",
-        "1. ",
-        "|",
-        "---",
-        "<!--",
-        "-->",
-        "<a href=",
-        '"',
-        "'",
-        "~~~",
-        "=",
-        "#",
-        "http://x",
-        "<http://x>",
-        "\t",
-        "\r",
-        "\0",
-        "word",
-    ]
-)
+# fmt: off
+PIECES = st.sampled_from((
+    "`", "``", "```", "\\", "\n", "\n\n", "    ", "<img src=x>", "<", ">", "![", "](http://x/)", "[", "]", "&lt;", "&#60;",
+    "$$", "$", "%%%", "* ", "> ", "1. ", "|", "---", "<!--", "-->", "<a href=", '"', "'", "~~~", "=", "#", "http://x",
+    "<http://x>", "\t", "\r", "\0", "word",
+))
+# fmt: on
 
 
 @given(st.lists(PIECES, max_size=25).map("".join))

@@ -6,11 +6,9 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from project import PROJECT
-from small_workspace import make_workspace
 
 from rallebench.core.errors import UsageError
 from rallebench.core.events import Operation, Warned
@@ -18,14 +16,6 @@ from rallebench.gui import frame
 from rallebench.gui.app import script, server_functions, skeleton, style
 from rallebench.gui.frame import Event, Page, Patch, Stream
 from rallebench.services.jobs import Job
-from rallebench.services.workbench import Workbench
-
-
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Page]:
-    bench = Workbench(make_workspace(tmp_path))
-    yield Page(bench)
-    bench.close()
 
 
 def test_the_places_are_tabs_in_the_order_of_work(page: Page) -> None:
@@ -211,13 +201,8 @@ def test_the_fields_of_an_event_are_read_in_their_kind() -> None:
 
 def test_the_page_is_small_and_whole(page: Page) -> None:
     assert len(script(page)) + len(style()) + len(skeleton(page)) < 150_000
-    assert {f.__name__ for f in server_functions(page)} == {
-        "act",
-        "more",
-        "stop",
-        "list_rows",
-        "jobs",
-    }
+    names = {function.__name__ for function in server_functions(page)}
+    assert names == {"act", "more", "stop", "list_rows", "jobs"}
     assert "http://" not in style().replace("http://www.w3.org/2000/svg", "")
 
 
@@ -239,13 +224,8 @@ def test_every_button_of_the_page_has_a_handler(page: Page) -> None:
 
 def test_jobs_are_listed_with_their_end(page: Page) -> None:
     jobs = server_functions(page)[-1]
-    assert jobs({}) == {
-        "any": False,
-        "active": 0,
-        "chip": "Jobs",
-        "list": "",
-        "versions": {"loaded": ""},
-    }
+    nothing = {"any": False, "active": 0, "chip": "Jobs", "list": ""}
+    assert jobs({}) == {**nothing, "versions": {"loaded": ""}}
     list(page.workbench.models.load("titan", "language model"))
     state = jobs({})
     assert state["any"] and "Load titan" in state["list"] and state["versions"]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import html as html_names
+import json
 import re
 import shutil
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from page_views import ended, texts
+from page_views import ended, opened_page, refused, run_of, text_of, texts, view_of
 from small_workspace import make_workspace
 
 from rallebench.core.errors import UsageError
-from rallebench.core.events import complete
 from rallebench.gui.frame import Page
 from rallebench.gui.jobs import chip
 from rallebench.gui.places import _runs_list
@@ -24,29 +26,22 @@ from rallebench.services.jobs import Job
 from rallebench.services.runs import BenchmarkOptions, of_chain
 from rallebench.services.workbench import Workbench
 
+SECOND = "read-tiny-qa-20260101-120000"
+
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """A page over two finished runs: ``first`` of the chain, and one with k 1 and an echo whose name the program made."""
-    bench = Workbench(make_workspace(tmp_path_factory.mktemp("runs")))
-    options = BenchmarkOptions(dataset="tiny-qa", track=False)
-    complete(bench.runs.run(of_chain(bench, "read", options, run="first")))
-    other = BenchmarkOptions(dataset="tiny-qa", track=False, llm="echo", settings=("k=1",))
-    complete(bench.runs.run(of_chain(bench, "read", other, run="read-tiny-qa-20260101-120000")))
-    yield Page(bench)
-    bench.close()
+    with opened_page(tmp_path_factory.mktemp("runs") / "workspace") as page:
+        run_of(page.workbench, "first")
+        run_of(page.workbench, SECOND, llm="echo", settings=("k=1",))
+        yield page
 
 
-SECOND = "read-tiny-qa-20260101-120000"
-
-
-def rows(page: Page, html: str, list_name: str) -> list[list[str]]:
-    import html as escaped
-    import json
-
+def rows(page: Page, html: str, list_name: str) -> list[Any]:
     found = re.search(rf'data-list="{list_name}" data-key="([^"]*)" data-total="(\d+)"', html)
     assert found
-    key = json.loads(escaped.unescape(found[1]))
+    key = json.loads(html_names.unescape(found[1]))
     message = {"list": list_name, "key": key, "start": 0, "count": 100, "window": "w"}
     listed = page.list_rows(message)["rows"]
     assert len(listed) == int(found[2])
@@ -54,7 +49,7 @@ def rows(page: Page, html: str, list_name: str) -> list[list[str]]:
 
 
 def test_the_list_tells_runs_apart_by_what_differs(ran: Page) -> None:
-    listed = rows(ran, ran.open("runs/list")["#v-runs-list"], "runs")
+    listed = rows(ran, view_of(ran, "runs/list"), "runs")
     words = {name: texts(html) for name, html in listed}
     assert words["first"].startswith("first") and "12.5 %" in words["first"]
     assert words[SECOND].startswith("read · k 1 · echo")
@@ -64,10 +59,8 @@ def test_the_list_tells_runs_apart_by_what_differs(ran: Page) -> None:
 
 def test_the_list_is_filtered(ran: Page) -> None:
     ran.open("runs/list")
-    assert [
-        row[0]
-        for row in rows(ran, ran.call("runs.refresh", {"words": "k 1"})["#runs-rows"], "runs")
-    ] == [SECOND]
+    listed = rows(ran, ran.call("runs.refresh", {"words": "k 1"})["#runs-rows"], "runs")
+    assert [name for name, _ in listed] == [SECOND]
     assert "No run fits" in ran.call("runs.refresh", {"words": "nothing"})["#runs-rows"]
     ran.call("runs.refresh", {"words": ""})
 
@@ -80,17 +73,17 @@ def test_an_empty_workspace_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_run_shows_tiles_the_waterfall_and_its_questions(ran: Page) -> None:
-    html = ran.open("runs/run?id=first")["#v-runs-run"]
+    html = view_of(ran, "runs/run?id=first")
     words = texts(html)
     assert "EM 12.5 %" in words and "1 of 8 right" in words and "Price none" in words
     ran.call("runs.stages", {"run": "first"})
-    html = ran.open("runs/run?id=first")["#v-runs-run"]
+    html = view_of(ran, "runs/run?id=first")
     assert "not in the answer" in html and "data-lazy" not in html
     assert [row[0] for row in rows(ran, html, "run-questions")] == [f"q{n}" for n in range(1, 9)]
 
 
 def test_questions_are_filtered_in_the_address(ran: Page) -> None:
-    html = ran.open("runs/run?id=first&only=right")["#v-runs-run"]
+    html = view_of(ran, "runs/run?id=first&only=right")
     assert [row[0] for row in rows(ran, html, "run-questions")] == ["q1"]
     patch = ran.call("runs.choose", {"run": "first", "words": "danube", "only": "wrong"})
     assert patch["address"] == "#/runs/run?id=first&only=wrong&words=danube"
@@ -110,22 +103,22 @@ def test_a_question_shows_every_step(ran: Page) -> None:
     [("metrics", "accepted answer"), ("cost", "Calls to models 8"), ("config", "rallebench-run/1")],
 )
 def test_metrics_cost_and_settings_stand_second(ran: Page, part: str, words: str) -> None:
-    assert words.lower() in texts(ran.open(f"runs/run?id=first&part={part}")["#v-runs-run"]).lower()
+    assert words.lower() in text_of(ran, f"runs/run?id=first&part={part}").lower()
 
 
 def test_metrics_are_written_as_papers_write_them_and_each_in_its_unit(ran: Page) -> None:
-    words = texts(ran.open("runs/run?id=first&part=metrics")["#v-runs-run"])
+    words = text_of(ran, "runs/run?id=first&part=metrics")
     assert "ROUGE-L" in words and "R-precision" in words and "rougel" not in words
     assert re.search(r"Seconds [^%]*? question took[^%]*? \d+ ms", words)
     assert "Range 0 to 100 %" in words and "(fraction)" not in words
-    tiles = texts(ran.open("runs/run?id=first")["#v-runs-run"])
+    tiles = text_of(ran, "runs/run?id=first")
     assert "on the clock" in tiles, "the time of the steps is another one"
 
 
 def test_a_run_opens_at_a_wrong_question_and_its_price_is_one_and_the_same(ran: Page) -> None:
-    html = ran.open("runs/run?id=first")["#v-runs-run"]
+    html = view_of(ran, "runs/run?id=first")
     assert "choose a question" not in texts(html).lower() and 'id="step-1"' in html
-    cost = texts(ran.open("runs/run?id=first&part=cost")["#v-runs-run"])
+    cost = text_of(ran, "runs/run?id=first&part=cost")
     assert "Price none" in texts(html) and "Price none" in cost
 
 
@@ -136,7 +129,7 @@ def test_the_answers_of_a_run_that_is_not_scored_yet_have_verdicts(ran: Page) ->
         (folder / name).unlink(missing_ok=True)
     lines = (folder / "episodes.jsonl").read_text().splitlines(keepends=True)
     (folder / "episodes.jsonl").write_text("".join(lines[:5]))
-    html = ran.open("runs/run?id=half")["#v-runs-run"]
+    html = view_of(ran, "runs/run?id=half")
     assert "The scores appear when the run ends" in texts(html)
     assert "Wrong 4" in texts(html) and "Right 1" in texts(html)
     assert "4 wrong 1 right 3 not asked yet" in texts(html)
@@ -153,31 +146,25 @@ def test_a_run_that_is_not_there_is_one_sentence(ran: Page) -> None:
 
 
 def test_two_runs_are_compared_verdict_first(ran: Page) -> None:
-    words = texts(ran.open(f"runs/compare?a=first&b={SECOND}")["#v-runs-compare"])
-    assert (
-        words.index("No difference shown")
-        < words.index("Questions that flipped")
-        < words.index("What is different")
-    )
+    words = text_of(ran, f"runs/compare?a=first&b={SECOND}")
+    heads = ("No difference shown", "Questions that flipped", "What is different")
+    assert sorted(heads, key=words.index) == list(heads)
     assert "answers 0 of 8 questions better and 1 worse" in words and "k 2 1" in words
 
 
 def test_times_that_the_cache_replays_are_not_compared(ran: Page) -> None:
-    options = BenchmarkOptions(dataset="tiny-qa", track=False)
-    complete(ran.workbench.runs.run(of_chain(ran.workbench, "read", options, run="again")))
-    words = texts(ran.open("runs/compare?a=again&b=first")["#v-runs-compare"])
+    run_of(ran.workbench, "again")
+    words = text_of(ran, "runs/compare?a=again&b=first")
     assert "their times are those of the first time" in words and "times as fast" not in words
     ran.call("runs.delete", {"id": "again"})
-    asked = texts(ran.open(f"runs/compare?a=first&b={SECOND}")["#v-runs-compare"])
+    asked = text_of(ran, f"runs/compare?a=first&b={SECOND}")
     assert "reply cache" not in asked
 
 
 def test_only_the_questions_that_two_runs_share_are_compared(ran: Page) -> None:
-    options = BenchmarkOptions(dataset="tiny-qa", track=False, limit=5)
-    name = "read-tiny-qa-20260102-120000"
-    complete(ran.workbench.runs.run(of_chain(ran.workbench, "read", options, run=name)))
+    name = run_of(ran.workbench, "read-tiny-qa-20260102-120000", limit=5)
     ran.call("runs.rename", {"id": name, "as": "a part"})
-    html = ran.open(f"runs/compare?a=first&b={name}")["#v-runs-compare"]
+    html = view_of(ran, f"runs/compare?a=first&b={name}")
     words = texts(html)
     duel = texts(html[html.index('class="duel"') :].partition("</div>")[0])
     assert duel.count("20.0 %") == 2, "1 of the 5 that both were asked, not 1 of 8"
@@ -189,7 +176,7 @@ def test_only_the_questions_that_two_runs_share_are_compared(ran: Page) -> None:
 
 
 def test_every_metric_has_the_difference_and_its_interval(ran: Page) -> None:
-    html = ran.open(f"runs/compare?a=first&b={SECOND}")["#v-runs-compare"]
+    html = view_of(ran, f"runs/compare?a=first&b={SECOND}")
     table = html[html.index('id="compare-metrics"') :].partition("</table>")[0]
     assert ">difference<" in table and "points" in table
     assert "R-precision" in texts(table) and "<b>" not in table, "no difference is shown"
@@ -198,15 +185,14 @@ def test_every_metric_has_the_difference_and_its_interval(ran: Page) -> None:
 def test_another_metric_decides_and_plots_stand_below(ran: Page) -> None:
     patch = ran.call("runs.decide", {"metric": "f1"}, a="first", b=SECOND)
     assert patch["go"] == f"#/runs/compare?a=first&b={SECOND}&metric=f1"
-    html = ran.open(f"runs/compare?a=first&b={SECOND}&metric=f1")["#v-runs-compare"]
+    html = view_of(ran, f"runs/compare?a=first&b={SECOND}&metric=f1")
     assert "F1" in texts(html) and "Quality against" in html and "<svg" in html
 
 
 def test_three_runs_are_ranked(ran: Page) -> None:
     if not (ran.workbench.workspace.runs / "third").exists():
-        options = BenchmarkOptions(dataset="tiny-qa", track=False, llm="picky", max_errors=99)
-        complete(ran.workbench.runs.run(of_chain(ran.workbench, "read", options, run="third")))
-    html = ran.open(f"runs/compare?r0=first&r1={SECOND}&r2=third")["#v-runs-compare"]
+        run_of(ran.workbench, "third", llm="picky", max_errors=99)
+    html = view_of(ran, f"runs/compare?r0=first&r1={SECOND}&r2=third")
     assert "3 runs on" in html and "Holm" in html
     assert "interval corrected" in html and "hold together at 95 %" in html
     ran.call("runs.delete", {"id": "third"})
@@ -214,35 +200,32 @@ def test_three_runs_are_ranked(ran: Page) -> None:
 
 def test_a_comparison_writes_shares_in_percent_and_times_in_seconds(ran: Page) -> None:
     address = f"runs/compare?a=first&b={SECOND}"
-    html = ran.open(address)["#v-runs-compare"]
+    html = view_of(ran, address)
     metrics = texts(html[html.index("compare-metrics") :].partition("</table>")[0])
     assert re.search(r"EM \d+\.\d %", metrics) and not re.search(r"\b0\.\d{4}\b", metrics)
     assert "points" in texts(html)
-    timed = ran.open(f"{address}&metric=seconds")["#v-runs-compare"]
+    timed = view_of(ran, f"{address}&metric=seconds")
     timed = texts(timed.partition("compare-lost")[0])
     assert re.search(r"Seconds [+−][\d.]+ m?s", timed) and "points" not in timed
 
 
 def test_a_run_leads_to_its_baselines_and_to_mlflow(ran: Page) -> None:
-    html = ran.open("runs/run?id=first")["#v-runs-run"]
+    html = view_of(ran, "runs/run?id=first")
     assert 'href="#/experiments/list?run=first"' in html
     assert 'data-do="runs.mlflow" data-run="first"' in html
 
 
 def test_ticked_runs_are_compared_and_fewer_than_two_are_refused(ran: Page) -> None:
-    assert (
-        ran.call("runs.compare", {"pick": f"first/{SECOND}"})["go"]
-        == f"#/runs/compare?a=first&b={SECOND}"
-    )
-    with pytest.raises(UsageError, match="Tick two or more"):
-        ran.call("runs.compare", {"pick": "first"})
+    go = ran.call("runs.compare", {"pick": f"first/{SECOND}"})["go"]
+    assert go == f"#/runs/compare?a=first&b={SECOND}"
+    refused(ran, "runs.compare", {"pick": "first"}, "Tick two or more")
 
 
 def test_a_run_is_renamed_and_its_folder_stays(ran: Page) -> None:
     ran.call("runs.rename", {"id": SECOND, "as": "my echo"})
-    assert "my echo" in texts(ran.open(f"runs/run?id={SECOND}")["#v-runs-run"])
+    assert "my echo" in text_of(ran, f"runs/run?id={SECOND}")
     ran.call("runs.rename", {"id": SECOND, "as": ""})
-    assert "read · k 1 · echo" in texts(ran.open(f"runs/run?id={SECOND}")["#v-runs-run"])
+    assert "read · k 1 · echo" in text_of(ran, f"runs/run?id={SECOND}")
 
 
 def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
@@ -253,18 +236,16 @@ def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
     assert "first tiny-qa" in texts(drawer) and texts(drawer).endswith(f"Empty the bin ({count})")
     assert f"Delete {numbers.plural(count, 'run')} in the bin for good?" in drawer
     ran.open("runs/list")  # the other run is still told apart from the one in the bin
-    assert "read · k 1 · echo" in texts(ran.open(f"runs/run?id={SECOND}")["#v-runs-run"])
+    assert "read · k 1 · echo" in text_of(ran, f"runs/run?id={SECOND}")
     for gone in (
         ran.open("runs/run?id=first"),
         ran.call("runs.question", {"run": "first", "id": "q2"}, id="first"),  # another window
     ):
-        assert "is in the bin; bring it back to read it. Bring it back" in texts(
-            gone["#v-runs-run"]
-        )
+        said = texts(gone["#v-runs-run"])
+        assert "is in the bin; bring it back to read it. Bring it back" in said
     patch = ran.call("runs.bring_back", {"id": "first"}, id="first")
     assert patch["title"] == "first" and "EM 12.5 %" in texts(patch["#v-runs-run"])
-    with pytest.raises(UsageError, match="in the bin"):
-        ran.call("runs.restore", {"id": "first"})
+    refused(ran, "runs.restore", {"id": "first"}, "in the bin")
 
 
 def test_a_new_run_says_what_it_will_take_before_it_starts(ran: Page) -> None:
@@ -280,81 +261,62 @@ def test_a_new_run_says_what_it_will_take_before_it_starts(ran: Page) -> None:
     patch = ran.call("runs.check", {"chain": "read", "dataset": "tiny-qa", "limit": "0"})
     assert "The number of questions is 0" in texts(patch["#new-plan"])
     assert "50 questions" in plan and "gold pages are in this index" in plan
-    wrong = texts(
-        ran.call("runs.check", {"chain": "read", "dataset": "tiny-qa", "metric": ["nosuch"]})[
-            "#new-plan"
-        ]
-    )
-    assert "nosuch" in wrong
+    patch = ran.call("runs.check", {"chain": "read", "dataset": "tiny-qa", "metric": ["nosuch"]})
+    assert "nosuch" in texts(patch["#new-plan"])
 
 
 def test_a_new_run_runs_as_a_job_and_is_read_while_it_runs(ran: Page) -> None:
-    fields = {
-        "chain": "read",
-        "dataset": "tiny-qa",
-        "llm": "slow",
-        "name": "night",
-        "batch_size": "2",
-    }
-    patch = ran.call("runs.start", fields)
+    fields = {"chain": "read", "dataset": "tiny-qa", "llm": "slow", "name": "night"}
+    patch = ran.call("runs.start", {**fields, "batch_size": "2"})
     assert patch["go"] == "#/runs/run?id=night"
     ran.open("runs/run?id=night")
     ended(ran, "run", "night")
     at_the_end = ran.call("runs.live", {"run": "night"}, id="night")
     assert 'id="step-1"' in at_the_end["#run-question"], "the row that is marked is shown"
     assert "#run-question" not in ran.call("runs.live", {"run": "night"}, id="night", q="q2")
-    assert "8 questions" in texts(ran.open("runs/run?id=night")["#v-runs-run"])
-    with pytest.raises(UsageError, match="exists already"):
-        ran.call("runs.start", fields)
+    assert "8 questions" in text_of(ran, "runs/run?id=night")
+    refused(ran, "runs.start", fields, "exists already")
     ran.call("runs.delete", {"id": "night"})
 
 
-def test_a_run_has_its_title_in_the_jobs_and_before_its_folder_is_there(tmp_path: Path) -> None:
-    bench = Workbench(make_workspace(tmp_path))
+def test_a_run_has_its_title_in_the_jobs_and_before_its_folder_is_there(page: Page) -> None:
+    bench = page.workbench
     options = BenchmarkOptions(dataset="tiny-qa", track=False)
     prepared = of_chain(bench, "read", options)
     going = Job("run", prepared.name, prepared)
     assert run_list.titles(bench, [going]) == {prepared.name: "read"}
-    page = Page(bench)
     page.call("runs.start", {"chain": "read", "dataset": "tiny-qa"})
     (job,) = bench.jobs.list("run")
     ended(page, "run", job.name)
     assert texts(chip(bench)["list"]).startswith("Run read ")
     assert job.name not in chip(bench)["list"]
-    bench.close()
 
 
-def test_no_empty_list_is_shown_while_the_first_run_starts(tmp_path: Path) -> None:
-    bench, end = Workbench(make_workspace(tmp_path)), threading.Event()
+def test_no_empty_list_is_shown_while_the_first_run_starts(page: Page) -> None:
+    end = threading.Event()
 
     def work(job: Job) -> Iterator[str]:
         yield "starting"
         end.wait(20)
 
-    bench.jobs.submit("run", "first", None, work)
-    html = Page(bench).open("runs/list")["#v-runs-list"]
+    page.workbench.jobs.submit("run", "first", None, work)
+    html = view_of(page, "runs/list")
     assert "first" in texts(html) and "No run yet" not in html
     end.set()
-    bench.close()
 
 
 def test_a_stopped_run_is_resumed(ran: Page) -> None:
-    ran.call(
-        "runs.start",
-        {"chain": "closed", "dataset": "tiny-qa", "llm": "slow", "name": "halt", "batch_size": "1"},
-    )
-    deadline = time.monotonic() + 20
-    while (
-        not (ran.workbench.workspace.runs / "halt" / "episodes.jsonl").exists()
-        and time.monotonic() < deadline
-    ):
+    fields = {"chain": "closed", "dataset": "tiny-qa", "llm": "slow", "name": "halt"}
+    ran.call("runs.start", {**fields, "batch_size": "1"})
+    answers, deadline = ran.workbench.workspace.runs / "halt/episodes.jsonl", time.monotonic() + 20
+    while not answers.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     ran.call("runs.stop", {"id": "halt"})
     ended(ran, "run", "halt")
-    assert "Resume" in ran.open("runs/run?id=halt")["#v-runs-run"]
+    assert "Resume" in view_of(ran, "runs/run?id=halt")
     ran.call("runs.resume", {"run": "halt"})
     ended(ran, "run", "halt")
-    assert "8 questions" in texts(ran.open("runs/run?id=halt")["#v-runs-run"])
+    assert "8 questions" in text_of(ran, "runs/run?id=halt")
     ran.call("runs.delete", {"id": "halt"})
 
 
@@ -372,9 +334,8 @@ def test_a_run_is_scored_by_more_metrics(ran: Page) -> None:
     assert "bleu" in ran.call("runs.ask_metrics", {"run": "first"})["dialog"]
     ran.call("runs.rescore", {"run": "first", "metric": ["bleu"], "judge": ""})
     assert ended(ran, "scoring", "first").error is None
-    assert "BLEU" in texts(ran.open("runs/run?id=first&part=metrics")["#v-runs-run"])
-    with pytest.raises(UsageError, match="No metric is chosen"):
-        ran.call("runs.rescore", {"run": "first"})
+    assert "BLEU" in text_of(ran, "runs/run?id=first&part=metrics")
+    refused(ran, "runs.rescore", {"run": "first"}, "No metric is chosen")
 
 
 def test_a_judge_scores_a_run_and_its_card_stands_with_those_of_the_metrics(ran: Page) -> None:
@@ -382,7 +343,7 @@ def test_a_judge_scores_a_run_and_its_card_stands_with_those_of_the_metrics(ran:
     assert "rgb-errors Whether an answer noticed that documents are wrong" in dialog
     ran.call("runs.rescore", {"run": SECOND, "judge": "rgb-errors", "judge_model": "titan"})
     assert ended(ran, "scoring", SECOND).error is None
-    words = texts(ran.open(f"runs/run?id={SECOND}&part=metrics")["#v-runs-run"])
+    words = text_of(ran, f"runs/run?id={SECOND}&part=metrics")
     cards = words.partition("Metric cards")[2]
     assert "ED* (titan) Definition Whether an answer noticed" in cards
     assert "Needs a language model" in cards and "Source RGB, Chen et al. 2023" in cards
@@ -391,17 +352,16 @@ def test_a_judge_scores_a_run_and_its_card_stands_with_those_of_the_metrics(ran:
 
 def test_predictions_of_another_program_become_a_run(ran: Page, tmp_path: Path) -> None:
     file = tmp_path / "guess.jsonl"
-    file.write_text(
-        ran.call("runs.download", {"run": "first", "shape": "kilt"})["download"]["text"]
-    )
+    taken = ran.call("runs.download", {"run": "first", "shape": "kilt"})
+    file.write_text(taken["download"]["text"])
     files = [{"path": str(file), "name": "guess.jsonl"}]
     patch = ran.call("runs.import_file", {"files": files, "dataset": "tiny-qa", "as": "theirs"})
     assert patch["go"] == "#/runs/run?id=theirs"
-    words = texts(ran.open("runs/run?id=theirs")["#v-runs-run"])
+    words = text_of(ran, "runs/run?id=theirs")
     assert "EM 12.5 %" in words and "Price unknown imported predictions do not say it" in words
     (row,) = _runs_list.run_rows(ran, {"words": "theirs", "dataset": ""}, 0, 1)
     assert row[0] == "theirs" and "none" not in texts(row[1]), "no price is known"
-    cost = texts(ran.open("runs/run?id=theirs&part=cost")["#v-runs-run"])
+    cost = text_of(ran, "runs/run?id=theirs&part=cost")
     assert "Cost unknown: imported predictions do not say it." in cost
     ran.call("runs.delete", {"id": "theirs"})
 
@@ -410,39 +370,28 @@ def test_a_damaged_run_stays_in_the_list_with_its_problem(ran: Page) -> None:
     folder = ran.workbench.workspace.runs / "broken"
     folder.mkdir()
     (folder / "run.json").write_text("{")
-    listed = {
-        name: texts(html) for name, html in rows(ran, ran.open("runs/list")["#v-runs-list"], "runs")
-    }
-    assert listed["broken"].startswith("broken") and "run.json" in listed["broken"]
+    listed = dict(rows(ran, view_of(ran, "runs/list"), "runs"))
+    assert texts(listed["broken"]).startswith("broken") and "run.json" in listed["broken"]
     (folder / "run.json").unlink()
 
 
-def test_a_run_of_a_sweep_is_titled_by_what_it_varies(tmp_path: Path) -> None:
-    bench = Workbench(make_workspace(tmp_path))
-    options = BenchmarkOptions(dataset="tiny-qa", track=False)
-    name = "sweep-20260101-120000 k=1, index.chunk_size=64"
-    complete(bench.runs.run(of_chain(bench, "read", options, run=name)))
-    page = Page(bench)
-    listed = rows(page, page.open("runs/list")["#v-runs-list"], "runs")
+def test_a_run_of_a_sweep_is_titled_by_what_it_varies(page: Page) -> None:
+    run_of(page.workbench, "sweep-20260101-120000 k=1, index.chunk_size=64")
+    listed = rows(page, view_of(page, "runs/list"), "runs")
     assert texts(listed[0][1]).startswith("read · k 1, chunk size 64")
-    bench.close()
 
 
-def test_the_bars_of_the_list_are_filled_when_the_steps_were_read(tmp_path: Path) -> None:
-    bench = Workbench(make_workspace(tmp_path))
-    options = BenchmarkOptions(dataset="tiny-qa", track=False)
-    complete(bench.runs.run(of_chain(bench, "read", options, run="one")))
-    page = Page(bench)
-    assert "runs.losses" in page.open("runs/list")["#v-runs-list"]
+def test_the_bars_of_the_list_are_filled_when_the_steps_were_read(page: Page) -> None:
+    run_of(page.workbench, "one")
+    assert "runs.losses" in view_of(page, "runs/list")
     assert "runs.losses" not in page.call("runs.losses")["#runs-rows"]
-    bench.close()
 
 
 def test_predictions_are_imported_from_the_list(ran: Page) -> None:
-    assert "Import predictions" in ran.open("runs/list")["#v-runs-list"]
+    assert "Import predictions" in view_of(ran, "runs/list")
     assert "Choose a file" in ran.call("runs.ask_predictions")["dialog"]
 
 
 def test_several_runs_are_ranked_in_percent_under_their_titles(ran: Page) -> None:
-    words = texts(ran.open(f"runs/compare?r0=first&r1={SECOND}")["#v-runs-compare"])
+    words = text_of(ran, f"runs/compare?r0=first&r1={SECOND}")
     assert "read · k 1 · echo" in words and "points" in words and "0.1250" not in words

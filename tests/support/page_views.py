@@ -2,8 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+import pytest
+from small_workspace import READ, make_workspace
+
+from rallebench.core.errors import RalleError
+from rallebench.core.events import complete
+from rallebench.gui.frame import Page
+from rallebench.services.runs import BenchmarkOptions, of_chain
+from rallebench.services.workbench import Workbench
+
+# fmt: off
+FIELDS: dict[str, Any] = {
+    "count": "2", "name": "read", "about": "",
+    "a0_kind": "retrieve", "a0_target": "tiny", "a0_k": "2", "a0_template": "{question}", "a0_dialect": "fstring",
+    "a1_kind": "generate", "a1_target": "titan", "a1_template": READ, "a1_dialect": "fstring",
+    "a1_max_tokens": "", "a1_system": "", "a1_stop": "", "a1_options": "",
+}
+# fmt: on
+"""The chain ``read`` as the fields of Build send it."""
+
+
+@contextlib.contextmanager
+def opened_page(folder: Path) -> Iterator[Page]:
+    """The page over a small workspace, which is made where there is none."""
+    workbench = Workbench(folder if folder.exists() else make_workspace(folder))
+    yield Page(workbench)
+    workbench.close()
+
+
+def view_of(page: Page, address: str, **more: str) -> str:
+    """The HTML of the view that an address opens."""
+    view = address.removeprefix("#/").partition("?")[0]
+    return str(page.open(address, **more)[f"#v-{view.replace('/', '-')}"])
 
 
 def texts(html: str) -> str:
@@ -11,8 +48,37 @@ def texts(html: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
-def ended(page: Any, kind: str, name: str) -> Any:
+def text_of(page: Page, address: str, **more: str) -> str:
+    """The words of the view that an address opens."""
+    return texts(view_of(page, address, **more))
+
+
+def ended(page: Page, kind: str, name: str) -> Any:
     """A job of the page, once it has ended."""
     job = page.workbench.jobs.get(kind, name)
     assert job is not None and job.wait(60)
     return job
+
+
+def refused(page: Page, action: str, data: dict[str, Any], words: str) -> None:
+    """An action is refused with a sentence that has these words."""
+    with pytest.raises(RalleError, match=words):
+        page.call(action, data)
+
+
+def run_of(workbench: Workbench, name: str, **options: Any) -> str:
+    """The name of a run of the chain ``read``, once it has ended."""
+    chosen = BenchmarkOptions(dataset="tiny-qa", track=False, **options)
+    complete(workbench.runs.run(of_chain(workbench, "read", chosen, run=name)))
+    return name
+
+
+def stored_noise(experiments: Path, name: str = "noise", **report: Any) -> Path:
+    """The folder of an experiment on noise that has ended, with what its report holds beside the usual."""
+    request = {"llm": "titan", "settings": {"labels": ""}, "limit": None, "seed": 0}
+    value = {"kind": "rgb-noise", "noun": "suite", "request": request, "runs": {}}
+    ended = {"request": request, "made": "", "parts": [], "tables": [], "notes": [], **report}
+    (experiments / name).mkdir(parents=True)
+    (experiments / name / "experiment.json").write_text(json.dumps(value))
+    (experiments / name / "report.json").write_text(json.dumps(ended))
+    return experiments / name

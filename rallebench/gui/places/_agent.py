@@ -114,10 +114,8 @@ def draw(page: Page, event: Event) -> str:
     title, typed = f"Question of {bench.dataset}, or your own", chosen["question"]
     question = typed or bench.question
     known = next((x.question.text for x in examples if x.question.qid == question), "")
-    more = f' list="agent-questions"{change}'
-    parts += form.text("question", title, question, about=known, more=more)
     offered = [(x.question.qid, x.question.text[:120]) for x in examples]
-    parts += form.suggestions("agent-questions", offered)
+    parts += form.text("question", title, question, "", known, change, offered)
     if agents.needs_python(workflow) and not page.workbench.allow_python:
         parts += html.warning(
             "This workflow runs programs that the model writes. Start rallebench with --allow-python to permit it."

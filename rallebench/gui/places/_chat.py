@@ -67,11 +67,11 @@ def open_chat(page: Page, event: Event) -> Iterator[Patch]:
 def drawn(page: Page, event: Event) -> Patch:
     """Conversations, the open one, the sources of its last answer."""
     chain, inside = bench_of(page, event).chain, parts(page, event)
-    switch = html.segments(MODES, "#/build/chat")
+    switch, actions = html.segments(MODES, "#/build/chat"), " → ".join(map(summary, chain.actions))
     field = '<textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Enter sends it, Shift Enter begins a line" data-on="enter" data-do="chat.send" autofocus></textarea>'
     about = f'<p class="note how">{e(how(page, chain))}</p>'
     body = columns(
-        f'{switch}<span class="note status">{e(summary_of(chain))}</span>{html.button("New conversation", "chat.new")}',
+        f'{switch}<span class="note status">{e(f"{chain.name}: {actions}")}</span>{html.button("New conversation", "chat.new")}',
         f'<div class="start"><h5>Conversations</h5><div class="convs" id="chat-list">{inside["#chat-list"]}</div></div>',
         f'<div class="mid talk">{about}<div class="turns" id="turns" aria-live="polite">{inside["#turns"]}</div><div class="send" data-form data-problems>{field}<span id="chat-buttons">{inside["#chat-buttons"]}</span></div></div>',
         f'<div class="side" id="chat-side" role="region" aria-label="Sources">{inside["#chat-side"]}</div>',
@@ -88,11 +88,6 @@ def parts(page: Page, event: Event) -> Patch:
         "#chat-buttons": html.button("Stop", "chat.stop") if talk.is_busy else send,
         "#chat-side": sources_html(talk.last),
     }
-
-
-def summary_of(chain: Chain) -> str:
-    """Which chain answers."""
-    return f"{chain.name}: {' → '.join(summary(action) for action in chain.actions)}"
 
 
 def how(page: Page, chain: Chain) -> str:
@@ -271,8 +266,7 @@ def keep(page: Page, event: Event) -> Patch:
     own = page.workbench.data.own_datasets()
     name = event.session.get("chat-dataset") or (own[0] if own else NEW_DATASET)
     about = "A dataset of this workspace, or a new name."
-    body = form.text("dataset", "Dataset", name, about=about, more=' list="chat-datasets"')
-    body += form.suggestions("chat-datasets", own)
+    body = form.text("dataset", "Dataset", name, about=about, offers=own)
     body += form.area("question", "Question, as it stands alone", turn.standalone, rows=2)
     body += form.area("answers", "Right answers, one a line", turn.answer.strip(), rows=3)
     titles = {hit.passage.page_id: hit.passage.title for hit in turn.sources if hit.passage.page_id}

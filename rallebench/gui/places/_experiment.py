@@ -120,9 +120,12 @@ def _ranked(page: Page, event: Event, stored: StoredExperiment) -> str:
     if stored.kind == "sweep" and len(value.metrics) > 1:
         options = [(name, experiment_groups.label_of(name)) for name in value.metrics]
         chooser = go_select("Decided by", "by", options, document["metric"] or "")
+    whole = experiment_results.ranking_table(value)
+    rows = tuple((plain_label(str(row[0])), *row[1:-3]) for row in whole.rows)
+    short, gist = Table("", (*whole.columns[:-3],), rows), f"{len(value.metrics)} metrics"
     return (
         f"{judgement(*map(e, experiment_results.verdict(value)))}{warned}{warnings_of(document['failed'])}{chooser}{ranking(value)}"
-        f"{_published.plots(experiment_results.figures(value))}{_all_metrics(value)}"
+        f"{_published.plots(experiment_results.figures(value))}{html.fold('Every metric', figures.table(short), gist=gist, id='x-metrics')}"
     )
 
 
@@ -162,14 +165,6 @@ def ranking(value: Ranking) -> str:
     if replayed:
         note += " Times from the cache were measured by another run, perhaps under another load, and are not compared."
     return f'<div class="wide">{table}</div>{html.note(note)}'
-
-
-def _all_metrics(value: Ranking) -> str:
-    whole = experiment_results.ranking_table(value)
-    rows = tuple((plain_label(str(row[0])), *row[1:-3]) for row in whole.rows)
-    short = Table("", (whole.columns[0], *whole.columns[1:-3]), rows)
-    table, gist = figures.table(short), f"{len(value.metrics)} metrics"
-    return html.fold("Every metric", table, gist=gist, id="x-metrics")
 
 
 # other kinds

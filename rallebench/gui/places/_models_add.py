@@ -49,12 +49,12 @@ def added(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: str =
 
 def server() -> str:
     known = [p for p in catalog.presets().values() if p.group == "servers"]
-    follow = f' list="models-servers"{attributes(on="enter", do="models.find")}'
-    address = form.text("base_url", "Address", "http://127.0.0.1:11434/v1", more=follow)
+    follow, first = attributes(on="enter", do="models.find"), "http://127.0.0.1:11434/v1"
     servers = [(p.settings["base_url"], p.title) for p in known]
+    address = form.text("base_url", "Address", first, more=follow, offers=servers)
     variable = form.text("api_key_env", "… or the variable that holds it", hint="OPENAI_API_KEY")
     return (
-        f"{head('Server', 'vLLM, llama.cpp, Ollama, LM Studio, OpenAI')}{address}{form.suggestions('models-servers', servers)}"
+        f"{head('Server', 'vLLM, llama.cpp, Ollama, LM Studio, OpenAI')}{address}"
         f"{html.fold('Key', key_field() + variable, gist='where the server wants one', id='models-key')}"
         f'{html.button("Find models", "models.find")}<div id="models-found" class="stack"></div>'
     )

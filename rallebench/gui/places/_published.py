@@ -12,6 +12,7 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._questions import filter_field
 from rallebench.render import svg
+from rallebench.render.numbers import plural
 from rallebench.services import published
 
 FIRST_TABLES = {
@@ -47,13 +48,9 @@ def register(page: Page) -> None:
 
 
 def open_view(page: Page, event: Event) -> Patch:
-    """The table that the address names, else all. Raises NotFoundError."""
-    chosen = event.query.get("table", "")
-    return open_table(page, event, chosen) if chosen else open_papers(page, event)
-
-
-def open_papers(page: Page, event: Event) -> Patch:
-    """Every table with a field that searches them."""
+    """The table that the address names, else all with a field that searches them. Raises NotFoundError."""
+    if chosen := event.query.get("table", ""):
+        return open_table(page, event, chosen)
     words = event.session.get(WORDS, "")
     hint = "Search: a system, a set, a metric, a number"
     field = filter_field("x-papers-words", words, "published.search", hint)
@@ -172,10 +169,7 @@ def _list(chosen: str) -> str:
         for name, about in tables:
             label = _number(name).capitalize()
             items += html.choice(address(name), label, about, name == chosen)
-        title, gist = (
-            published.PAPERS.get(paper, paper),
-            f"{len(tables)} table{'s' * (len(tables) != 1)}",
-        )
+        title, gist = published.PAPERS.get(paper, paper), plural(len(tables), "table")
         opened = chosen.startswith(f"{paper}:")
         # A fold keeps its state by its id; that of the chosen paper has one of its own, so that it opens.
         name = f"x-paper-{paper}{'-chosen' * opened}"

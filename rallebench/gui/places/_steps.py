@@ -148,11 +148,8 @@ def output(
     """The output of an action: the result now beside the one before, the prompt as sent, the reply as it came."""
     if isinstance(step.request, Retrieve):
         return _retrieval(step, step.request.query, gold)
-    facts = html.dotted(figures.duration(step.seconds), tokens(step))
-    versions = _version("Now", step, facts, verdicts[0])
-    if before is not None:
-        facts = html.dotted(figures.duration(before.seconds), tokens(before))
-        versions += _version("Before", before, facts, verdicts[1])
+    versions = _version("Now", step, verdicts[0])
+    versions += _version("Before", before, verdicts[1]) if before is not None else ""
     earlier = step.request.messages[:-1] if isinstance(step.request, Generate) else ()
     system = "".join(_part(e(m.role.capitalize()), e(m.content)) for m in earlier)
     sent = system + _part("", marked(prompt_of(step.request), gold.answers))
@@ -192,7 +189,8 @@ def answer_line(verdict: str, answer: str, more: str = "") -> str:
     return f'<p class="ans" dir="auto">{sign}<span>{answer}</span>{more}</p>'
 
 
-def _version(title: str, step: Step, facts: str, verdict: str) -> str:
+def _version(title: str, step: Step, verdict: str) -> str:
+    facts = html.dotted(figures.duration(step.seconds), tokens(step))
     answer = answer_line(verdict, answer_of(step.reply.text))
     return f"<section><h5>{title}</h5>{answer}<small>{facts}</small></section>"
 
