@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import PATIENCE, assert_fits, expect, go, press, says
+from browsing import PATIENCE, expect, go, press, says, visiting
 from small_workspace import PASSAGES, RECORDS, write_lines
-
-from tests.gui.conftest import watch
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -67,13 +65,8 @@ def test_the_steps_of_an_import_survive_a_reload_and_are_not_shared(
     says(data, "#data-import", "step 2 of 3")
     data.reload()
     says(data, "#data-import", "step 2 of 3")
-    context = browser.new_context()
-    other = context.new_page()
-    complaints = watch(other, served[0])
-    other.goto(f"{served[0]}/#/data/list")
-    says(other, "#data-import", "step 1 of 3")
-    context.close()
-    assert complaints == []
+    with visiting(browser, served[0], "#/data/list") as other:
+        says(other, "#data-import", "step 1 of 3")
 
 
 def test_what_is_wrong_is_said_where_it_happened(data: Any) -> None:
@@ -153,15 +146,3 @@ def test_an_index_is_used_in_build(data: Any) -> None:
     press(data, "Use in Build")
     data.wait_for_selector("#v-build-one:not([hidden]) *", timeout=PATIENCE)
     says(data, "#v-build-one", "starter-bm25")
-
-
-@pytest.mark.parametrize("width", [820, 1280, 1920])
-def test_nothing_is_wider_than_the_window(data: Any, width: int) -> None:
-    assert_fits(
-        data,
-        width,
-        "#/data/list",
-        "#/data/corpus?id=starter",
-        "#/data/index?id=starter-bm25",
-        "#/data/builder",
-    )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import PATIENCE, assert_fits, expect, go, press, says
+from browsing import PATIENCE, expect, go, press, says
 from page_views import stored_noise
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -114,14 +114,8 @@ def test_errors_are_labelled_by_keys_and_stored_beside_the_run(
     press(tab, "Label the errors")
     says(tab, "#drawer", "1 long distance 2 evidence uncertainty")
     expect(tab.locator("#drawer .x-label").first).to_be_focused()
-    for key in "3j2k1":  # the first, past the second, the third, back to the second
-        tab.keyboard.press(key)
+    tab.keyboard.type("3j2k1")  # the first, past the second, the third, back to the second
     press(tab, "Save the labels")
     expect(tab.locator("#drawer")).to_be_hidden()
     labels = [line.split(",")[2] for line in file.read_text().splitlines()[1:]]
     assert labels == ["concept confusion", "long distance", "evidence uncertainty"]
-
-
-@pytest.mark.parametrize("width", [820, 1280, 1920])
-def test_nothing_is_wider_than_the_window(place: Any, width: int) -> None:
-    assert_fits(place, width, "#/experiments/list?kind=sweep")

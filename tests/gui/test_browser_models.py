@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import expect, go, press, says
+from browsing import expect, go, press, says, visiting
 from loopback import Loopback, serving
-
-from tests.gui.conftest import watch
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -30,19 +28,15 @@ def card(tab: Any, name: str) -> Any:
 def test_a_model_is_tested_and_a_second_window_sees_it_loaded(
     models: Any, browser: Any, served: tuple[str, Path]
 ) -> None:
-    context = browser.new_context()
-    other = context.new_page()
-    complaints = watch(other, served[0])
-    other.goto(f"{served[0]}/#/models/list")
-    expect(card(other, "extractive-reader")).to_contain_text("not tested")
-    card(models, "extractive-reader").locator("button", has_text="Test").click()
-    expect(card(models, "extractive-reader")).to_contain_text("tokens/s")
-    expect(card(models, "extractive-reader")).to_contain_text("loaded")
-    expect(card(other, "extractive-reader")).to_contain_text("loaded")
-    card(other, "extractive-reader").locator("button", has_text="Unload").click()
-    expect(card(models, "extractive-reader")).to_contain_text("ready")
-    context.close()
-    assert complaints == []
+    with visiting(browser, served[0], "#/models/list") as other:
+        here, beside = (card(window, "extractive-reader") for window in (models, other))
+        expect(beside).to_contain_text("not tested")
+        here.locator("button", has_text="Test").click()
+        expect(here).to_contain_text("tokens/s")
+        expect(here).to_contain_text("loaded")
+        expect(beside).to_contain_text("loaded")
+        beside.locator("button", has_text="Unload").click()
+        expect(here).to_contain_text("ready")
 
 
 def test_a_server_is_added_with_a_typed_key_tested_priced_and_deleted(

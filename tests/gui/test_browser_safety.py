@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import PATIENCE, go, press, says
+from browsing import PATIENCE, go, press, says, serving, visiting, watch
 
 from rallebench.chains.saved import save_chain
 from rallebench.core.entries import LLMEntry
 from rallebench.core.types import Action, Chain
 from rallebench.workspace.paths import Workspace
-from tests.gui.conftest import serving, watch
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -147,35 +146,22 @@ def ask(
 
 UPLOAD = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\nContent-Type: text/plain\r\n\r\nhello\r\n--x--\r\n'
 FORM = {"Content-Type": "multipart/form-data; boundary=x"}
-POSTS = [
-    "/gradio_api/queue/join",
-    "/gradio_api/upload",
-    "/gradio_api/component_server",
-    "/gradio_api/cancel",
-    "/login",
-]
+CALLS = ("queue/join", "upload", "component_server", "cancel")
+POSTS = ["/login", *(f"/gradio_api/{name}" for name in CALLS)]
 
 
-def test_every_answer_carries_the_content_policy_and_the_page_no_base(
-    served: tuple[str, Path],
-) -> None:
+def test_every_answer_carries_the_content_policy_and_the_page_no_base(served: Any) -> None:
     for path in ("/", "/config", "/theme.css", "/nowhere", "/gradio_api/file=nothing"):
         _, policy, text = ask(served[0], "GET", path)
         assert policy.startswith("default-src 'self';") and "http" not in policy, path
-        assert all(
-            part in policy
-            for part in ("frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'")
-        )
+        for part in ("frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"):
+            assert part in policy
         assert path != "/" or "<base" not in text.split("<script", 1)[0]
 
 
 def test_a_host_that_is_not_the_pages_own_is_refused(served: tuple[str, Path]) -> None:
-    for path in (
-        "/",
-        "/config",
-        "/gradio_api/heartbeat/x",
-        "/gradio_api/queue/data?session_hash=x",
-    ):
+    calls = ("heartbeat/x", "queue/data?session_hash=x")
+    for path in ("/", "/config", *(f"/gradio_api/{name}" for name in calls)):
         assert ask(served[0], "GET", path, Host="evil.example")[0] == 421, path
     for path in POSTS:
         assert ask(served[0], "POST", path, b"{}", Host="evil.example")[0] == 421, path
@@ -194,16 +180,11 @@ def test_with_a_login_and_an_allowed_host_the_page_works(tmp_path: Path, browser
         assert ask(url, "GET", "/", Host="bench.example")[0] == 200
         assert ask(url, "GET", "/config")[0] == 401
         assert ask(url, "POST", "/gradio_api/component_server", b"{}")[0] == 401
-        context = browser.new_context()
-        visitor = context.new_page()
-        complaints = watch(visitor, url)
-        visitor.goto(url)
-        visitor.get_by_label("username").fill("me")
-        visitor.get_by_label("password").fill("secret")
-        visitor.get_by_role("button", name="Login").click()
-        visitor.wait_for_selector("body.ready", timeout=PATIENCE)
-        assert complaints == []
-        context.close()
+        with visiting(browser, url) as visitor:
+            visitor.get_by_label("username").fill("me")
+            visitor.get_by_label("password").fill("secret")
+            visitor.get_by_role("button", name="Login").click()
+            visitor.wait_for_selector("body.ready", timeout=PATIENCE)
 
 
 def test_the_command_line_refuses_an_allowed_host_that_is_none(

@@ -29,20 +29,16 @@ SWEEP: dict[str, Any] = {
     "name": "ks", "seed": "0",
 }
 # fmt: on
-SUITE = {
-    "suite": "small-alone",
-    "shown": "small-alone",
-    "llm": "titan",
-    "name": "mine",
-    "limit": "",
-}
+SUITE = {"suite": "small-alone", "shown": "small-alone", "llm": "titan", "limit": ""}
 
 
 def sweep(page: Page, **changes: Any) -> str:
-    """Choose a sweep of k; returns its plan."""
+    """Choose a sweep of k, and of what else begins with "v:"; returns its plan."""
     page.open("experiments/list?kind=sweep")
-    page.session("w")["design"].vary = {"k": ["1", "2"]}
-    return texts(page.call("experiments.change", {**SWEEP, **changes})["#x-plan"])
+    fields = {**SWEEP, **changes}
+    varied = {name[2:]: fields[name] for name in fields if name.startswith("v:")}
+    page.session("w")["design"].vary = varied
+    return texts(page.call("experiments.change", fields)["#x-plan"])
 
 
 def ended(page: Page) -> None:
@@ -204,9 +200,7 @@ def test_an_index_without_the_gold_pages_is_told_in_the_plan(page: Page) -> None
 
 
 def test_variants_that_search_the_same_index_count_it_once(page: Page) -> None:
-    page.open("experiments/list?kind=sweep")
-    page.session("w")["design"].vary = {"k": ["1", "2"], "index.chunk_size": ["3"]}
-    plan = texts(page.call("experiments.change", {**SWEEP, "v:index.chunk_size": ["3"]})["#x-plan"])
+    plan = sweep(page, **{"v:index.chunk_size": ["3"]})
     assert "It uses 1 index; 1 must be built first." in plan
 
 
@@ -236,10 +230,8 @@ def test_an_estimate_asks_three_questions_a_run_and_the_plan_has_what_they_took(
 
 
 def test_an_estimate_that_failed_says_why(page: Page) -> None:
-    failing = {**SWEEP, "v:llm": ["mute"]}
-    sweep(page)
-    page.session("w")["design"].vary["llm"] = ["mute"]
-    page.call("experiments.estimate", failing)
+    sweep(page, **{"v:llm": ["mute"]})
+    page.call("experiments.estimate", {**SWEEP, "v:llm": ["mute"]})
     ended(page)
     assert "could not be probed" in page.call("experiments.show_plan", {"name": "ks"})["#x-plan"]
 
@@ -292,10 +284,8 @@ def test_all_runs_count_into_one_progress(page: Page) -> None:
 
 @pytest.mark.slow
 def test_stopped_and_continued_nothing_is_asked_twice(page: Page) -> None:
-    fields = {**SWEEP, "v:llm": ["slow"]}
-    sweep(page)
-    page.session("w")["design"].vary["llm"] = ["slow"]
-    page.call("experiments.run", fields)
+    sweep(page, **{"v:llm": ["slow"]})
+    page.call("experiments.run", {**SWEEP, "v:llm": ["slow"]})
     job = page.workbench.jobs.get("sweep", "ks")
     assert job is not None
     follow = job.follow()
@@ -312,10 +302,7 @@ def test_stopped_and_continued_nothing_is_asked_twice(page: Page) -> None:
 
 
 def test_an_experiment_that_failed_says_why_in_its_line(page: Page) -> None:
-    sweep(page)
-    page.session("w")["design"].vary["llm"] = ["mute"]
-    page.call("experiments.run", {**SWEEP, "v:llm": ["mute"]})
-    ended(page)
+    ran(page, **{"v:llm": ["mute"]})
     one = view_of(page, "experiments/one?id=ks")
     assert "k 1, model mute" in texts(one) and "Every variant failed. " in texts(one)
     assert "Continue" in texts(one)
@@ -330,10 +317,7 @@ def test_the_list_of_what_is_done_is_read_again_only_after_an_end(page: Page) ->
 
 
 def test_the_ranking_has_paired_differences_intervals_and_holms_p(page: Page) -> None:
-    sweep(page)
-    page.session("w")["design"].vary["llm"] = ["titan", "echo"]
-    page.call("experiments.run", {**SWEEP, "v:llm": ["titan", "echo"]})
-    ended(page)
+    ran(page, **{"v:llm": ["titan", "echo"]})
     one = view_of(page, "experiments/one?id=ks")
     assert "To the first" in one and "p, corrected" in one and "Holm" in one
     assert "#/runs/compare?a=" in one and "#/build/one?run=ks%20" in one
@@ -394,7 +378,7 @@ def suite(page: Page, **changes: Any) -> Any:
     """Choose the small benchmark, and run it to its end."""
     page.open("experiments/list?kind=suite")
     page.session("w")["design"].suite = "small-alone"
-    fields = {**SUITE, "s:words": "short", "s:times": "2", **changes}
+    fields = {**SUITE, "name": "mine", "s:words": "short", "s:times": "2", **changes}
     page.call("experiments.change", fields)
     page.call("experiments.run", fields)
     ended(page)

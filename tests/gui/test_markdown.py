@@ -49,14 +49,10 @@ def check(shown: str) -> Tags:
         assert STYLE.fullmatch(attributes.get("style") or "text-align:left")
         assert re.match(r"https?://|mailto:", attributes.get("href") or "http://", re.IGNORECASE)
         assert (attributes.get("class") or "language-").startswith("language-")
-    if tags.seen:
-        assert "\n" not in shown and shown.startswith("<div>"), (
-            "the page's own Markdown reader would go on"
-        )
+    if tags.seen:  # else the page's own Markdown reader would go on, or find markup
+        assert "\n" not in shown and shown.startswith("<div>")
     else:
-        assert "![" not in shown and "`" not in shown, (
-            "the page's own Markdown reader would find markup"
-        )
+        assert "![" not in shown and "`" not in shown
     return tags
 
 
@@ -116,11 +112,8 @@ def test_markdown_stays_markdown_and_code_shows_what_was_written() -> None:
     text = '**bold** and `a < b`\n\n```c\nif (a < b && c) x = "&lt;";\n```\n\n* one\n* two & three > two\n\n|a|b|\n|-|-|\n|1|2|'
     tags = check(safe_markdown(text))
     assert [tag for tag, _ in tags.seen][:5] == ["div", "p", "strong", "code", "pre"]
-    assert (
-        "a < b" in tags.text
-        and 'if (a < b && c) x = "&lt;";\n' in tags.text
-        and "two & three > two" in tags.text
-    )
+    for words in ("a < b", 'if (a < b && c) x = "&lt;";\n', "two & three > two"):
+        assert words in tags.text
     assert {"ul", "li", "table", "td"} <= {tag for tag, _ in tags.seen}
 
 
@@ -138,11 +131,8 @@ def test_a_line_that_begins_like_markup_is_no_plain_line(text: str) -> None:
 
 def test_a_link_opens_only_on_a_click_and_elsewhere() -> None:
     (_, _, (tag, attributes)) = check(safe_markdown("[x](https://example.org/?a=1&b=2)")).seen
-    assert tag == "a" and attributes == {
-        "href": "https://example.org/?a=1&b=2",
-        "target": "_blank",
-        "rel": "noopener noreferrer",
-    }
+    assert tag == "a" and attributes.pop("href") == "https://example.org/?a=1&b=2"
+    assert attributes == {"target": "_blank", "rel": "noopener noreferrer"}
 
 
 def test_a_formula_reaches_the_page_as_it_was_written_and_prices_are_no_formula() -> None:

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 import pytest
 from project import PROJECT
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.gui import frame
 from rallebench.gui.app import script, server_functions, skeleton, style
 from rallebench.gui.frame import Event, Page, Patch, Stream
+from rallebench.gui.wording import on_page
 from rallebench.services.jobs import Job
 
 
@@ -73,11 +74,12 @@ def test_the_window_that_was_idle_longest_is_forgotten(
     assert page.session("a")["x"] == 1 and "x" not in page.session("b")
 
 
-def taken(page: Page, stream: str) -> list[Patch]:
-    patches: list[Patch] = []
-    while not patches or not patches[-1].get("over"):
-        patches.append(page.more({"stream": stream}))
-    return patches
+def taken(page: Page, stream: str) -> Patch:
+    """All patches of a stream in one."""
+    whole: Patch = {}
+    while not whole.get("over"):
+        whole |= page.more({"stream": stream})
+    return whole
 
 
 def test_a_stream_comes_in_pieces_and_ends(page: Page) -> None:
@@ -87,10 +89,8 @@ def test_a_stream_comes_in_pieces_and_ends(page: Page) -> None:
 
     page.action("test.count", count)
     stream = page.act({"action": "test.count", "window": "w"})["stream"]
-    whole: Patch = {}
-    for patch in taken(page, stream):
-        whole |= patch
-    assert whole == {"#n": "2", "#row-0": "done", "#row-1": "done", "#row-2": "done", "over": True}
+    rows = {f"#row-{number}": "done" for number in range(3)}
+    assert taken(page, stream) == {"#n": "2", **rows, "over": True}
     assert page.more({"stream": stream}) == {"over": True}
 
 
@@ -100,9 +100,7 @@ def test_a_failing_stream_keeps_what_it_gave_and_says_why(page: Page) -> None:
         raise UsageError("The model is not loaded; load it.")
 
     page.action("test.fail", fail)
-    whole: Patch = {}
-    for patch in taken(page, page.act({"action": "test.fail", "window": "w"})["stream"]):
-        whole |= patch
+    whole = taken(page, page.act({"action": "test.fail", "window": "w"})["stream"])
     assert whole["#a"] == "1" and whole["problem"] == "The model is not loaded; load it."
 
 
@@ -120,7 +118,7 @@ def test_a_stopped_stream_ends_at_once_and_closes_its_generator(page: Page) -> N
     page.action("test.endless", endless)
     stream = page.act({"action": "test.endless", "window": "w"})["stream"]
     page.stop({"action": "test.endless", "window": "w"})
-    assert taken(page, stream)[-1]["over"] is True
+    assert taken(page, stream)["over"] is True
     go.set()
     assert closed.wait(5)
 
@@ -161,21 +159,16 @@ def test_a_second_call_of_an_action_ends_the_first_in_that_window_alone(page: Pa
     page.action("test.wait", wait)
     first, other = (page.act({"action": "test.wait", "window": w})["stream"] for w in "ab")
     page.act({"action": "test.wait", "window": "a"})
-    assert taken(page, first)[-1]["over"]
+    assert taken(page, first)["over"]
     go.set()
-    whole: Patch = {}
-    for patch in taken(page, other):
-        whole |= patch
-    assert whole["#a"] == "2"
+    assert taken(page, other)["#a"] == "2"
 
 
 def test_an_older_message_that_arrives_late_ends_no_newer_stream(page: Page) -> None:
     page.action("test.count", lambda page, event: ({"#a": n} for n in event.text("n")))
-    newer, older = (
-        page.act({"action": "test.count", "window": "w", "number": n, "data": {"n": n}})
-        for n in (8, 7)
-    )
-    assert taken(page, newer["stream"])[-1] == {"#a": "8", "over": True}
+    message = {"action": "test.count", "window": "w"}
+    newer, older = (page.act({**message, "number": n, "data": {"n": n}}) for n in (8, 7))
+    assert taken(page, newer["stream"]) == {"#a": "8", "over": True}
     assert older == {}
 
 
@@ -241,3 +234,25 @@ def test_a_job_that_failed_is_marked_by_word_and_colour(page: Page) -> None:
     assert chip["chip"] == '<span class="bad">Last job failed</span>'
     assert re.search(r'class="state bad"[^>]*>failed</span><small class="bad">', chip["list"])
     assert "The file &lt;x&gt; is empty." in chip["list"]
+
+
+# wording
+
+
+@pytest.mark.parametrize(
+    ("hint", "mend"),
+    [
+        (Hint("set", "data=PATH"), "fill in Data"),
+        (Hint("set", "answerable=false"), "fill in Answerable not ticked"),
+        (Hint("choose", "llm"), "choose one"),
+        (Hint("choose", "llm", "questions=0"), "choose one, or do without: Questions (0)"),
+        (Hint("leave-out", "page-map"), "leave the field page map empty"),
+    ],
+)
+def test_a_hint_is_worded_with_fields(hint: Hint, mend: str) -> None:
+    error = UsageError("Something is missing.", hint=hint)
+    assert on_page(error) == f"Something is missing; {mend}."
+
+
+def test_a_sentence_without_a_hint_is_left_alone() -> None:
+    assert on_page("An answer with -- and more.") == "An answer with -- and more."

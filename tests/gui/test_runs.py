@@ -352,6 +352,8 @@ def test_a_judge_scores_a_run_and_its_card_stands_with_those_of_the_metrics(ran:
 
 def test_predictions_of_another_program_become_a_run(ran: Page, tmp_path: Path) -> None:
     file = tmp_path / "guess.jsonl"
+    assert "Import predictions" in view_of(ran, "runs/list")
+    assert "Choose a file" in ran.call("runs.ask_predictions")["dialog"]
     taken = ran.call("runs.download", {"run": "first", "shape": "kilt"})
     file.write_text(taken["download"]["text"])
     files = [{"path": str(file), "name": "guess.jsonl"}]
@@ -385,11 +387,6 @@ def test_the_bars_of_the_list_are_filled_when_the_steps_were_read(page: Page) ->
     run_of(page.workbench, "one")
     assert "runs.losses" in view_of(page, "runs/list")
     assert "runs.losses" not in page.call("runs.losses")["#runs-rows"]
-
-
-def test_predictions_are_imported_from_the_list(ran: Page) -> None:
-    assert "Import predictions" in view_of(ran, "runs/list")
-    assert "Choose a file" in ran.call("runs.ask_predictions")["dialog"]
 
 
 def test_several_runs_are_ranked_in_percent_under_their_titles(ran: Page) -> None:

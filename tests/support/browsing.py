@@ -1,11 +1,34 @@
-"""What the browser tests do on the page. Each waits for what it speaks of, so that a slow machine is no failure."""
+"""The page as a program of its own, and what the browser tests do on it. Each waits for what it speaks of, so that a slow machine is no failure."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+from project import PROJECT
+from small_workspace import chain, generate, retrieve
 
 PATIENCE = 60_000
 """Milliseconds after which something is not coming."""
+SCRIPTED = {"echo": {"backend": "scripted", "settings": {"echo": True}}}
+
+CHAIN = chain("starter", retrieve(target="starter-bm25", k=5), generate("{response[0]}", "echo"))
+"""The chain with which the page opens; it needs no weights."""
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def expect(what: Any) -> Any:
@@ -34,9 +57,59 @@ def press(page: Any, words: str) -> None:
     page.locator(open_part).filter(has_text=words).first.click()
 
 
-def assert_fits(page: Any, width: int, *addresses: str) -> None:
-    """Nothing is wider than a window of ``width`` pixels."""
-    page.set_viewport_size({"width": width, "height": 900})
-    for address in addresses:
-        go(page, address)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+@contextlib.contextmanager
+def serving(workspace: Path, *flags: str) -> Iterator[str]:
+    """The address of a running page, started as a user starts it."""
+    (workspace / "llms.json").write_text(json.dumps(SCRIPTED))
+    (workspace / "chains").mkdir(exist_ok=True)
+    (workspace / "chains" / "starter.json").write_text(json.dumps(CHAIN))
+    port = free_port()
+    log = open(workspace / "app.log", "w")  # noqa: SIM115 - closed by its owner
+    command = [sys.executable, str(PROJECT / "app.py"), "--workspace", str(workspace)]
+    command += ["--port", str(port), "--no-browser", *flags]
+    app = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                urllib.request.urlopen(url, timeout=2).close()
+                break
+            except OSError:
+                assert app.poll() is None, (workspace / "app.log").read_text()
+                time.sleep(0.2)
+        yield url
+    finally:
+        app.terminate()
+        assert app.wait(timeout=20) == 0, (workspace / "app.log").read_text()
+        log.close()
+
+
+@contextlib.contextmanager
+def visiting(browser: Any, url: str, address: str = "") -> Iterator[Any]:
+    """A visitor of its own, who asks no other server and breaches no content policy."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    visitor = context.new_page()
+    complaints = watch(visitor, url)
+    visitor.goto(f"{url}/{address}")
+    yield visitor
+    context.close()
+    assert complaints == []
+
+
+def watch(visitor: Any, own: str) -> list[str]:
+    """A list to which every request to another server, and every breach of the content policy, is added."""
+    complaints: list[str] = []
+
+    def on_request(request: Any) -> None:
+        if not request.url.startswith((f"{own}/", "data:", f"blob:{own}/")):
+            complaints.append(request.url)
+
+    def on_console(message: Any) -> None:
+        if "Content Security Policy" in message.text:
+            complaints.append(message.text)
+
+    visitor.on("pageerror", lambda error: complaints.append(str(error)))
+    visitor.on("request", on_request)
+    visitor.on("console", on_console)
+    return complaints
