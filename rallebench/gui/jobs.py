@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from rallebench.core.events import Progress
@@ -97,6 +98,15 @@ def counted(job: Job) -> str:
     if news is None or news.total is None or share is None:
         return ""
     return dotted(f"{news.done:,} of {news.total:,}", left(job, share))
+
+
+def doing_now(job: Job, name: Callable[[str], str] = str) -> str:
+    """What a job does now: its task, and its message or how many are done; "" before its first progress."""
+    news = next((x for x in reversed(job.events()) if isinstance(x, Progress)), None)
+    if news is None:
+        return ""
+    counts = f"{news.done:,} of {news.total:,}" if news.total else f"{news.done:,}"
+    return f"{name(news.task)}: {news.message or counts}"
 
 
 def stop_button(job: Job, do: str = "jobs.stop", id: str = "", kind: str = "quiet") -> str:

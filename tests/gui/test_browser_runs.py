@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import expect, go, press, says, serving, watch
+from browsing import PATIENCE, expect, go, press, says, serving, watch
 from page_views import opened_page, run_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -184,7 +184,9 @@ def test_no_view_is_wider_than_the_window(listed: Any, width: int) -> None:
     runs = ("runs/list", "runs/run?id=first", "runs/compare?a=first&b=third", "models/list")
     build = ("build/one", "build/few", "build/chat", "build/agent", "experiments/list?kind=sweep")
     data = ("data/list", "data/corpus?id=starter", "data/index?id=starter-bm25", "data/builder")
+    last = {"build/one": ".verdict", "data/list": ".cov.full", build[-1]: "#x-plan .x-big"}
     listed.set_viewport_size({"width": width, "height": 900})
     for address in (*build, *runs, *data):
         go(listed, f"#/{address}")
+        listed.wait_for_selector(last.get(address, "main"), timeout=PATIENCE)  # what comes last
         assert listed.evaluate("document.documentElement.scrollWidth") <= width, address

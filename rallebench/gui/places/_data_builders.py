@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.events import Progress, mapped
+from rallebench.core.events import mapped
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.jobs import going
+from rallebench.gui.jobs import doing_now, going
 from rallebench.gui.places._data_build import options, place_of, raise_at_once
 from rallebench.render.numbers import plural, text
 from rallebench.services import builders as service
@@ -196,12 +196,8 @@ def follow(page: Page, event: Event) -> Patch:
 
 def stages_view(page: Page, name: str) -> str:
     """How far it is, a row a stage, and what came out."""
-    job, words = page.workbench.jobs.get(service.NOUN, name), "starting"
-    events = reversed(job.events() if job else [])
-    if news := next((x for x in events if isinstance(x, Progress)), None):
-        counts = f"{news.done:,} of {news.total or 0:,}"
-        words = f"{stage_name(news.task)}: {news.message or counts}"
-    progress = going(job, words)
+    job = page.workbench.jobs.get(service.NOUN, name)
+    progress = going(job, (doing_now(job, stage_name) if job else "") or "starting")
     try:
         stored = service.open_builder(page.workbench.workspace, name)
     except RalleError as error:

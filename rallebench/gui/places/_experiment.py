@@ -24,6 +24,7 @@ from rallebench.services import experiment_groups, experiment_jobs, experiment_r
 from rallebench.services.experiment_groups import plain_label
 from rallebench.services.experiment_results import AXES, Ranking
 from rallebench.services.experiments import StoredExperiment
+from rallebench.services.jobs import Job
 
 MOST_FILES = 100
 EXPORTS = (("CSV", "csv"), ("LaTeX", "tex"), ("HTML report", "html"), ("JSON", "json"))
@@ -89,11 +90,25 @@ def unfinished(page: Page, event: Event, stored: StoredExperiment) -> str:
         drawn += say(
             "It has not ended. Continue: what was answered is kept and is not asked again."
         )
-    lines = [
-        [e(plain_label(p.label)), e(p.state), f"{p.done:,}", f"{p.total:,}" if p.total else "–"]
-        for p in (experiment_jobs.parts(job) if job else ())
-    ]
-    return drawn + (html.rows(("Run", "State", ">Done", ">Of"), lines) if lines else "")
+    return drawn + (parts_of(job) if job else "")
+
+
+def parts_of(job: Job) -> str:
+    """The runs of an experiment that goes on: where each is and its mean so far."""
+    lines = ""
+    for part in experiment_jobs.parts(job):
+        kind = {"done": "good", "failed": "bad"}.get(part.state, "busy")
+        where = f"{part.done:,} of {part.total:,}" if part.state == "running" and part.total else ""
+        mean = ""
+        if best := experiment_jobs.headline(part):
+            share = experiment_groups.is_share(best[0])
+            score = f"{100 * best[1]:.1f} %" if share else text(best[1])
+            mean = f"{experiment_groups.label_of(best[0])} {score}"
+        message = on_page(part.message) if part.state != "done" else ""
+        about = html.dotted(where, mean, message)
+        name = html.state(plain_label(part.label), kind=kind)
+        lines += f'<li>{name}<small class="num">{e(about)}</small></li>'
+    return f'<ul class="x-parts">{lines}</ul>'
 
 
 def say(sentence: str) -> str:

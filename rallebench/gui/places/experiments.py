@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.events import Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import attributes, e, warning
-from rallebench.gui.jobs import counted, share_of, stop_button
+from rallebench.gui.jobs import counted, doing_now, share_of, stop_button
 from rallebench.gui.places import _experiment, _published
 from rallebench.gui.places._design import KINDS, cards, chain_of, design_of, read, request_of, steps
 from rallebench.gui.places._experiment import address
-from rallebench.gui.wording import on_page
 from rallebench.render.experiments import span
 from rallebench.render.numbers import moment, plural, text
 from rallebench.services import designs, experiment_design, experiment_jobs, forecasts
@@ -180,25 +178,12 @@ def running(page: Page) -> str:
     drawn = ""
     for job in experiment_jobs.active(page.workbench):
         title = titles.get(job.name, job.name)
-        parts = "".join(map(_part, experiment_jobs.parts(job)))
+        parts = _experiment.parts_of(job)
         drawn += (
             f'<div class="x-run"><div class="row">{html.link(title, address(job.name), "nm")}<span class="num">{e(counted(job) or job.message)}</span>'
-            f'<span class="gap"></span>{stop_button(job)}</div>{html.progress(share_of(job), title)}<ul class="x-parts">{parts}</ul></div>'
+            f'<span class="gap"></span>{stop_button(job)}</div>{html.progress(share_of(job), title)}{parts}</div>'
         )
     return html.heading("Running") + drawn if drawn else ""
-
-
-def _part(part: experiment_jobs.PartState) -> str:
-    """A run of an experiment that goes on: where it is and its mean so far."""
-    kind = {"done": "good", "failed": "bad"}.get(part.state, "busy")
-    where = f"{part.done:,} of {part.total:,}" if part.state == "running" and part.total else ""
-    mean = ""
-    if best := experiment_jobs.headline(part):
-        score = f"{100 * best[1]:.1f} %" if groups.is_share(best[0]) else text(best[1])
-        mean = f"{groups.label_of(best[0])} {score}"
-    message = on_page(part.message) if part.state != "done" else ""
-    name = html.state(groups.plain_label(part.label), kind=kind)
-    return f'<li>{name}<small class="num">{e(html.dotted(where, mean, message))}</small></li>'
 
 
 def news(page: Page, event: Event) -> Patch:
@@ -367,10 +352,7 @@ def facts(value: Forecast) -> list[str]:
 def estimating(pilot: Job | None, *, measured: bool = False) -> str:
     """The button that measures, or how far that is."""
     if pilot is not None and not pilot.done:
-        newest, words = pilot.newest, "beginning"
-        if isinstance(newest, Progress):
-            words = f"{newest.task}: {newest.message or newest.done}"
-        words = f"Asking 3 questions of each run · {words}"
+        words = f"Asking 3 questions of each run · {doing_now(pilot) or 'beginning'}"
         return f'<p class="note" role="status">{e(words)} {stop_button(pilot)}</p>'
     failed = ""
     if pilot is not None and pilot.error is not None:

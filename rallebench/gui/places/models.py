@@ -30,7 +30,9 @@ FIRST = (
 @PLACES.register("models", label="Models", order=5)
 def models(page: Page) -> None:
     page.view("models/list", open_list)
-    page.actions("models", refresh, test, load, cancel, unload, ask_delete, delete, delete_copy)
+    page.actions("models", refresh, test, load, ask_delete, delete)
+    for verb in ("cancel", "unload", "delete_copy"):
+        page.action(f"models.{verb}", let_go)
     page.view("models/one", open_one, back="models/list")
     page.actions("models", try_, follow, change, price_form, price, key_form, key, forget_key)
     _models_add.register(page)
@@ -171,13 +173,11 @@ def load(page: Page, event: Event) -> Patch:
     return refresh(page, event)
 
 
-def cancel(page: Page, event: Event) -> Patch:
-    sentence = page.workbench.models.cancel(event.text("id"))
-    return {**refresh(page, event), "say": sentence}
-
-
-def unload(page: Page, event: Event) -> Patch:
-    sentence = page.workbench.models.unload(event.text("id"))
+def let_go(page: Page, event: Event) -> Patch:
+    """Cancel a load, unload a model, or delete the converted copy of a GGUF file, which stays."""
+    models = page.workbench.models
+    verbs = {"models.cancel": models.cancel, "models.unload": models.unload}
+    sentence = verbs.get(event.action, models.delete_converted)(event.text("id"))
     return {**refresh(page, event), "say": sentence}
 
 
@@ -192,12 +192,6 @@ def delete(page: Page, event: Event) -> Patch:
     sentence = page.workbench.models.delete(event.text("id"))
     page.workbench.jobs.forget(f"test {event.text('id')}")
     return {**refresh(page, event), "dialog": "", "say": sentence, "go": "#/models/list"}
-
-
-def delete_copy(page: Page, event: Event) -> Patch:
-    """Delete the converted copy of a GGUF file; the file stays."""
-    sentence = page.workbench.models.delete_converted(event.text("id"))
-    return {**refresh(page, event), "say": sentence}
 
 
 # one model
