@@ -193,6 +193,7 @@ def _report(
     )
     note = (
         "Printed is nDCG@10 of BM25: as in BEIR's Table 2, and Pyserini's with title and text as two fields or as one. "
+        "The whole sets have the numbers of questions of BEIR's README, the parts of cqadupstack those of MTEB. "
         f"{DIFFERS[0]}"
     )
     series = {
