@@ -14,6 +14,7 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, IndexRequ
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Mean, Table
 from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import (
     bars,
@@ -181,7 +182,7 @@ def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
         notes.append(
             f"RAGQuestEval is by {first.judging.judge.llm}, the paper's by GPT-3.5-turbo; precision is {how}."
         )
-    return tuple(dict.fromkeys(notes))
+    return tuple(dict.fromkeys(filter(None, notes)))
 
 
 NOTES = {
@@ -202,6 +203,9 @@ QUEST_NOTES = {
 
 def _notes_of_cell(cell: Cell) -> Iterator[str]:
     name, plan, counts = cell.plan.task.name, cell.plan, cell.counts
+    if not plan.request.settings["prompts"]:
+        values = (" ".join(record.values.values()) for record in plan.chosen)
+        yield prompts_note("Chinese", values, "send your own (prompts=FOLDER)", name)
     for why, ids in plan.records.left_out.items():
         yield f"{name}: {len(ids)} of {plan.records.total} records {why} and were left out: {listed(ids)}."
     yield from failed_note(name, cell.answered, "counted here and in no mean")
