@@ -69,6 +69,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"ID": f"q{n}", "questions": f"{ask}多少？", "answers": answer(n), "gold_doc_ids": [n]}
         for n, ask in enumerate(asks)
     ]
+    rows.append({"ID": "bare", "questions": "哪里？", "answers": ""})
     write_lines(folder / "data" / "qa1.jsonl", rows)
     summary = {"ID": "s", "event": "水厂通水", "summary": "城东水厂通水。"}
     write_lines(folder / "data" / "summary.jsonl", [summary])
@@ -326,6 +327,7 @@ def test_without_a_model_retrievers_are_compared_by_the_rank_of_gold_documents(
     assert report["headline"] == "mrr"
     assert report["parts"][3]["metrics"]["gold_found"]["value"] > 0.8
     assert any("of summary no gold documents are known" in note for note in report["notes"])
+    assert "qa1: 1 of 9 records have no answers and were left out: bare." in report["notes"]
     recommendations = table(report, "Recommendations")
     names = ["Read, 1 document", "Read, 1 document · paper"]
     assert [row[0] for row in recommendations["rows"]] == names

@@ -150,6 +150,7 @@ def notes_of(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str]:
     for cell in base:
         n = cell.answered.n
         if not cell.plan.request.llm:
+            yield from suites.left_out_notes(cell.plan)
             unknown = n - cell.answered.n_errors - cell.answered.means["mrr"].n
             if unknown:
                 yield f"{cell.plan.task.name}: of {unknown} of {n} records the gold documents are not known; they are in no mean."
