@@ -201,13 +201,18 @@ QUEST_NOTES = {
 """A cell's count → the end of its sentence; of all questions, and of the judged answers."""
 
 
+def left_out_notes(plan: CellPlan) -> Iterator[str]:
+    """A sentence for each reason why records of a task are in no cell."""
+    for why, ids in plan.records.left_out.items():
+        yield f"{plan.task.name}: {len(ids)} of {plan.records.total} records {why} and were left out: {listed(ids)}."
+
+
 def _notes_of_cell(cell: Cell) -> Iterator[str]:
     name, plan, counts = cell.plan.task.name, cell.plan, cell.counts
     if not plan.request.settings["prompts"]:
         values = (" ".join(record.values.values()) for record in plan.chosen)
         yield prompts_note("Chinese", values, "send your own (prompts=FOLDER)", name)
-    for why, ids in plan.records.left_out.items():
-        yield f"{name}: {len(ids)} of {plan.records.total} records {why} and were left out: {listed(ids)}."
+    yield from left_out_notes(plan)
     yield from failed_note(name, cell.answered, "counted here and in no mean")
     ranked = plan.task.ranked and plan.k
     unknown = sum(not record.gold for record in plan.chosen) if ranked else 0
