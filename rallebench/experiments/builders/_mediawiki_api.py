@@ -118,7 +118,7 @@ def _query(api: str, query: Mapping[str, str]) -> dict[str, Any]:
     address = f"{api}?{urllib.parse.urlencode({**fixed, **query})}"
     why = ""
     for tries_left in reversed(range(TRIES)):
-        wait, reply = _asked(api, address)
+        wait, reply = _request(api, address)
         if isinstance(reply, dict):
             _check_warnings(api, reply)
             return reply
@@ -130,7 +130,7 @@ def _query(api: str, query: Mapping[str, str]) -> dict[str, Any]:
     )
 
 
-def _asked(api: str, address: str) -> tuple[float, dict[str, Any] | str]:
+def _request(api: str, address: str) -> tuple[float, dict[str, Any] | str]:
     """(seconds to wait, the reply, or why the server wants to be asked again). Raises BackendError."""
     try:
         if urllib.parse.urlsplit(api).scheme not in ("http", "https"):
