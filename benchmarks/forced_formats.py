@@ -208,14 +208,15 @@ def share_of(episodes: Sequence[Sequence[bool]]) -> tuple[Mean, str]:
 
 
 def shares(
-    bench: Workbench, forced: Any, free: Any, size: Size
+    bench: Workbench, forced: Any, free: Any, size: Size, names: Sequence[str]
 ) -> tuple[list[Measure], list[Fact], list[str]]:
-    """The readable share of each agent and judge, with forced formats and without; and of how many."""
+    """The readable share of the named agents and judges, with forced formats and without; and of how many."""
     rows: list[tuple[str, Callable[[Any], list[list[bool]]]]] = []
-    for name in AGENTS:
-        rows.append((f"{name}: actions", partial(acted, bench, name, size)))
-    for name in JUDGES:
-        rows.append((f"{name}: verdicts", partial(judged, name, size)))
+    for name in names:
+        if name in JUDGES:
+            rows.append((f"{name}: verdicts", partial(judged, name, size)))
+        else:
+            rows.append((f"{name}: actions", partial(acted, bench, name, size)))
     measures, facts, notes = [], [], []
     for name, read in rows:
         (with_form, forced_words), (without, free_words) = (
@@ -234,7 +235,7 @@ def shares(
     return measures, facts, notes
 
 
-def measure(folder: Path, model: str, size: Size, parts: str) -> Report:
+def measure(folder: Path, model: str, size: Size, parts: str, names: Sequence[str]) -> Report:
     """Costs, then shares."""
     bench = Workbench(folder / "workspace")
     made = {"model": model, "device_map": "cpu", "dtype": "float32", "batch_size": max(BATCHES)}
@@ -259,7 +260,7 @@ def measure(folder: Path, model: str, size: Size, parts: str) -> Report:
         report.facts += facts
         print(*(m.line() for m in measures), sep="\n", file=sys.stderr, flush=True)
     if "shares" in parts:
-        measures, facts, notes = shares(bench, forced, free, size)
+        measures, facts, notes = shares(bench, forced, free, size, names)
         report.measures += measures
         report.facts += facts
         report.notes += notes
@@ -279,6 +280,14 @@ def main() -> int:
         help="a model's folder; default: SmolLM2; with --quick a random one",
     )
     flags.add_argument("--parts", default="costs,shares", help="costs, shares, or both")
+    flags.add_argument(
+        "--shares-of",
+        nargs="+",
+        choices=(*AGENTS, *JUDGES),
+        default=(*AGENTS, *JUDGES),
+        metavar="NAME",
+        help="the agents and judges whose replies are counted; default: all six",
+    )
     flags.add_argument("--episodes", type=int, default=50, metavar="N", help="default: 50")
     arguments = flags.parse_args()
     size = Size(arguments.rounds, 64, arguments.episodes, steps=2, reply=128)
@@ -288,7 +297,8 @@ def main() -> int:
         model = arguments.model
         if arguments.quick:
             model = str(write_model(Path(folder) / "random"))
-        return measure(Path(folder), model, size, arguments.parts).tell(arguments)
+        report = measure(Path(folder), model, size, arguments.parts, arguments.shares_of)
+        return report.tell(arguments)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,16 @@ def paired_table(
         f"Below {LEVEL} a difference is shown."
     )
     p = Column("p, corrected", "p")
-    columns = (head, "metric", "difference", p, "shown", "higher", "equal", "lower")
+    columns = (
+        head,
+        "metric",
+        Column("difference", "delta"),
+        p,
+        "shown",
+        "higher",
+        "equal",
+        "lower",
+    )
     rows = tuple(_row(label, name, pair, unit) for (label, name), pair in pairs.items())
     return Table(title, columns, rows, note=note)
 

@@ -74,8 +74,8 @@ class Table:
     @property
     def heads(self) -> tuple[Column, ...]:
         """The columns, plain labels with the format of the table."""
-        numbers: Format = "percent" if self.percent else "score"
-        return tuple(Column(c, numbers) if isinstance(c, str) else c for c in self.columns)
+        usual = _numbers(self.percent)
+        return tuple(Column(c, usual) if isinstance(c, str) else c for c in self.columns)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -83,21 +83,35 @@ class Table:
         return tuple(column.label for column in self.heads)
 
     def as_json(self) -> dict[str, Any]:
-        """As ``report.json`` keeps it: headings as text, means as mappings; ``definitions`` where columns have help."""
+        """As ``report.json`` keeps it: headings as text, means as mappings; ``definitions`` where columns have help,
+        ``formats`` where their numbers are neither scores nor percentages as in the rest of the table."""
         means = [[asdict(c) if isinstance(c, Mean) else c for c in row] for row in self.rows]
         value: dict[str, Any] = {"title": self.title, "columns": list(self.labels), "rows": means}
         value |= {"percent": self.percent, "note": self.note}
+        usual = _numbers(self.percent)
         definitions = {column.label: column.help for column in self.heads if column.help}
-        return {**value, "definitions": definitions} if definitions else value
+        formats = {c.label: c.format for c in self.heads if c.format != usual}
+        return value | {
+            key: words
+            for key, words in (("definitions", definitions), ("formats", formats))
+            if words
+        }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Table:
         """The table that ``as_json`` wrote."""
-        definitions = value.get("definitions", {})
-        numbers: Format = "percent" if value["percent"] else "score"
-        columns = tuple(Column(c, numbers, definitions.get(c, "")) for c in value["columns"])
+        definitions, formats = value.get("definitions", {}), value.get("formats", {})
+        usual = _numbers(value["percent"])
+        columns = tuple(
+            Column(c, formats.get(c, usual), definitions.get(c, "")) for c in value["columns"]
+        )
         rows = tuple(map(tuple, value["rows"]))
         return cls(value["title"], columns, rows, value["percent"], value.get("note", ""))
+
+
+def _numbers(percent: bool) -> Format:
+    """The format of a column that is only a label."""
+    return "percent" if percent else "score"
 
 
 FigureKind = Literal["line", "bar", "scatter", "radar", "bubble", "waterfall", "box", "rings"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rallebench.core.memory import size
 from rallebench.core.numbers import mean_of
-from rallebench.core.tables import Table
+from rallebench.core.tables import Figure, Table
 from rallebench.gui.html import e, heading, note, rows
 from rallebench.render.numbers import text
 from rallebench.services.variants import FEW
@@ -74,8 +75,10 @@ def percent(mean: Any, *, share: bool = True) -> str:
 def quantity(mean: Any, unit: str) -> str:
     """A mean in its ``unit`` with the half-width of its interval in the same: a share in percent, else "0.16 s ± 0.02".
 
-    >>> quantity({"value": 0.1603, "low": 0.14, "high": 0.18, "n": 20}, "seconds")
+    >>> quantity({"value": 0.1603, "low": 0.14, "high": 0.18, "n": 40}, "seconds")
     '<span class="num">0.16 s<small>± 0.02</small></span>'
+    >>> quantity({"value": 0.1603, "low": 0.16, "high": 0.161, "n": 222}, "seconds")
+    '<span class="num">0.16 s<small>± less than 0.01</small></span>'
     """
     stats = mean_of(mean)
     if unit == "fraction" or stats is None or stats["value"] is None:
@@ -87,6 +90,7 @@ def quantity(mean: Any, unit: str) -> str:
         words = duration(value)
         spread = f"{half or 0:.2f}" if words.endswith(" s") and value < 10 else duration(half)
         spread = f"{1000 * (half or 0):.0f}" if words.endswith("ms") else spread
+        spread = {"0.00": "less than 0.01", "0": "less than 1"}.get(spread, spread)
     return figure(words, more=f"± {spread}" if half is not None else "")
 
 
@@ -114,6 +118,26 @@ def half_width(mean: Mapping[str, Any]) -> float | None:
     if mean["low"] is None or mean["high"] is None or mean["n"] < FEW:
         return None
     return float(mean["high"] - mean["low"]) / 2
+
+
+def plotted(value: Figure) -> Figure:
+    """A plot whose means have an interval only where a table shows it too.
+
+    >>> from rallebench.core.tables import Mean
+    >>> means = ((1, Mean(0.5, 0.2, 0.8, 10)), (2, Mean(0.5, 0.4, 0.6, 100)))
+    >>> [mean_of(y)["low"] for _, y in plotted(Figure("", "k", "EM", {"BM25": means})).series["BM25"]]
+    [None, 0.4]
+    """
+
+    def point(values: tuple[Any, ...]) -> tuple[Any, ...]:
+        x, y, *more = values
+        mean = mean_of(y)
+        if mean is None or half_width(mean) is not None:
+            return values
+        return (x, {**mean, "low": None, "high": None}, *more)
+
+    series = {name: tuple(point(tuple(p)) for p in points) for name, points in value.series.items()}
+    return replace(value, series=series)
 
 
 def points(delta: float) -> str:

@@ -149,6 +149,12 @@ def test_a_table_survives_its_json() -> None:
     assert set(value) == {"title", "columns", "rows", "percent", "note"}
     assert value["columns"] == ["run", "EM"]
     assert text.table(Table.from_json(value)) == text.table(plain)
+    columns = (Column("pair"), Column("difference", "delta"), Column("p", "p"), Column("EM"))
+    mixed = Table("t", columns, (("a, b", 0.0512, 0.0004, 0.5),))
+    value = mixed.as_json()
+    assert value["formats"] == {"difference": "delta", "p": "p"}
+    assert text.table(mixed)[-1].split()[2:] == ["+0.0512", "<", "0.001", "0.5000"]
+    assert text.table(Table.from_json(value)) == text.table(mixed)
 
 
 def test_a_figure_in_a_report_has_the_keys_of_the_stored_form_and_others_only_with_a_value() -> (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Figure
-from rallebench.gui import html
+from rallebench.gui import figures, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._questions import filter_field
@@ -121,7 +121,7 @@ def plots(drawings: Sequence[Figure]) -> str:
     """Drawings two in a row, each with its links."""
     drawn = "".join(
         f'<figure class="x-plot"><figcaption>{e(figure.title)}</figcaption>{svg.saveable(figure, figure.title or "plot")}</figure>'
-        for figure in drawings
+        for figure in map(figures.plotted, drawings)
         if svg.figure(figure)
     )
     return f'<div class="x-plots">{drawn}</div>' if drawn else ""

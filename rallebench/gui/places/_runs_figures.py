@@ -124,7 +124,9 @@ def _action_cost(part: Mapping[str, Any]) -> list[str]:
 
 def drawn(figure: Figure) -> str:
     """A figure in the colours of the page, "" without points."""
-    return f'<div class="x-plot">{svg.figure(figure)}</div>' if figure.series else ""
+    return (
+        f'<div class="x-plot">{svg.figure(figures.plotted(figure))}</div>' if figure.series else ""
+    )
 
 
 def agents(page: Page, names: Sequence[str]) -> str:
