@@ -193,6 +193,15 @@ def questions(value: Any = "", *, most: str = "all", more: str = "") -> str:
     return text("limit", "Questions", value, most, more=more, offers=(10, 30, 50, 100, 200, 500))
 
 
+def filter_field(
+    id: str, value: str, do: str, hint: str = "Filter", name: str = "words", **data: Any
+) -> str:
+    """The field that filters a list as it is typed into, or ``on="enter"``; ``/`` puts the focus there."""
+    about = f' id="{id}" placeholder="{e(hint)}" aria-label="{e(hint)}"'
+    follow = attributes(do=do, **{"on": "input", **data})
+    return f'<input name="{name}" value="{e(value)}"{about} data-filter{follow}>'
+
+
 def area(name: str, title: str, value: str = "", rows: int = 1, more: str = "") -> str:
     """A labelled text of several lines."""
     return labelled(

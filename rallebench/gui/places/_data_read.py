@@ -34,8 +34,7 @@ def reader(
     """A header, the filtered list, and the chosen row beside it."""
     name, find = event.query.get("id", ""), event.query.get("find", "")
     title = html.crumb("Data", "#/data/list", name, about, buttons=buttons)
-    follow = attributes(on="input", do="read.refilter")
-    field = f'<input name="find" value="{e(find)}" data-filter aria-label="Filter" placeholder="Filter"{follow}>'
+    field = form.filter_field(f"{view}-find", find, "read.refilter", name="find")
     body = (
         f'<div class="read-head">{title}</div><div class="cols read"><div class="start" data-form>{form.hidden(id=name, view=view)}{field}'
         f'<div id="{view}-list" class="stack grow">{listing(view, name, find, total, at)}</div></div>'

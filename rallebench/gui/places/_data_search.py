@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Gold
@@ -159,6 +160,11 @@ def question_field(page: Page, dataset: str, chosen: str) -> str:
     return f'<input name="q" list="index-questions" value="{e(chosen)}" placeholder="id, or words of it"{follow}>{options}'
 
 
+query_field = partial(
+    form.filter_field, "index-words", do="index.search", hint="Query", name="query", on="enter"
+)
+
+
 def offer(page: Page, event: Event) -> Patch:
     """Take the chosen question as the query."""
     dataset, query, qid = event.text("set"), event.text("query"), ""
@@ -169,13 +175,6 @@ def offer(page: Page, event: Event) -> Patch:
         "#index-query": query_field(query),
         "#index-question": question_field(page, dataset, qid),
     }
-
-
-def query_field(query: str) -> str:
-    return (
-        f'<input name="query" value="{e(query)}" data-filter aria-label="Query" placeholder="Query" '
-        'data-on="enter" data-do="index.search">'
-    )
 
 
 def search(page: Page, event: Event) -> Iterator[Patch]:

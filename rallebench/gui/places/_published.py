@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Figure
-from rallebench.gui import figures, html
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places._questions import filter_field
 from rallebench.render import svg
 from rallebench.render.numbers import plural
 from rallebench.services import published
@@ -53,7 +52,7 @@ def open_view(page: Page, event: Event) -> Patch:
         return open_table(page, event, chosen)
     words = event.session.get(WORDS, "")
     hint = "Search: a system, a set, a metric, a number"
-    field = filter_field("x-papers-words", words, "published.search", hint)
+    field = form.filter_field("x-papers-words", words, "published.search", hint)
     crumb = html.crumb("Experiments", "#/experiments/list", "Papers", ABOUT)
     drawn = f'<div id="x-papers">{papers(page, words)}</div>'
     body = f'<div class="x-search">{field}</div>{drawn}'

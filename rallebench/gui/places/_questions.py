@@ -49,14 +49,6 @@ def listed_row(row: QuestionRow, below: str) -> str:
     return f'{html.mark(row.kind)}<span><em dir="auto">{e(text)}</em><small dir="auto">{below}</small></span>'
 
 
-def filter_field(
-    id: str, words: str, do: str, hint: str = "Filter", kind: str = "", **data: Any
-) -> str:
-    """The field that filters a list as it is typed into."""
-    name = f' id="{id}" class="{kind}" placeholder="{e(hint)}" aria-label="{e(hint)}"'
-    return f'<input name="words" value="{e(words)}"{name} data-filter{html.attributes(do=do, on="input", **data)}>'
-
-
 # Build
 
 
@@ -87,7 +79,7 @@ def left(page: Page, bench: Bench) -> str:
         "dataset", list(page.workbench.workspace.dataset_paths()), bench.dataset, more=follow
     )
     hint = "Filter, or ask your own question"
-    field = filter_field("build-words", bench.words, "build.filter_list", hint)
+    field = form.filter_field("build-words", bench.words, "build.filter_list", hint)
     keys = "<span><kbd>J</kbd> <kbd>K</kbd> move</span><span><kbd>Ctrl</kbd> <kbd>Enter</kbd> run</span><span><kbd>?</kbd> keys</span>"
     return f'{choose}{field}<div id="build-list" class="stack-list">{listed(page, bench)}</div><div class="foot">{keys}</div>'
 

@@ -11,7 +11,6 @@ from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
 from rallebench.gui.jobs import counted, share_of, stop_button
-from rallebench.gui.places._questions import filter_field
 from rallebench.render import numbers
 from rallebench.services import run_list, run_questions, run_views
 from rallebench.services.jobs import Job
@@ -67,7 +66,7 @@ def view(page: Page, event: Event) -> Patch:
     more = f' class="short" aria-label="Dataset"{form.on_change("runs.refresh")}'
     count = len(run_list.in_bin(page.workbench))
     bar = (
-        filter_field("runs-words", filters["words"], "runs.refresh", kind="short"),
+        form.filter_field("runs-words", filters["words"], "runs.refresh"),
         form.select(
             "dataset", sorted(datasets), filters["dataset"], blank="All datasets", more=more
         ),

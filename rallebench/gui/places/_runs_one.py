@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.gui import figures, html
+from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
 from rallebench.gui.places import _runs_list
-from rallebench.gui.places._questions import filter_field, listed_row, position, verdict_chips
+from rallebench.gui.places._questions import listed_row, position, verdict_chips
 from rallebench.gui.places._runs_figures import cost, metrics, tiles
 from rallebench.gui.places._runs_list import address, lost_bar, questions_of, reading, running
 from rallebench.gui.places._steps import answer_line, folds, marked, price
@@ -139,7 +139,7 @@ def is_going(run: RunFolder) -> bool:
 def listed(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
     only, hint = query.get("only", ""), "Filter by words"
     data = {"run": run.name, "only": only}
-    field = filter_field("run-words", query.get("words", ""), "runs.choose", hint, **data)
+    field = form.filter_field("run-words", query.get("words", ""), "runs.choose", hint, **data)
     return f'<div id="run-chips">{chips(page, run, only)}</div>{field}<div id="run-rows">{listing(page, run, query)}</div>'
 
 
