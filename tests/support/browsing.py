@@ -70,7 +70,7 @@ def serving(workspace: Path, *flags: str) -> Iterator[str]:
     app = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
     url = f"http://127.0.0.1:{port}"
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180  # a busy machine starts programs slowly
         while time.monotonic() < deadline:
             try:
                 urllib.request.urlopen(url, timeout=2).close()
