@@ -258,9 +258,11 @@ def _report(
         for signal in SIGNALS
         if any(case.value(signal) not in (None, 0.0) for case in cases)
     }
-    asked = [points.model_asked(cases)] if s["ask"] else []
-    single = [*ends, points.oracle(cases), *asked]
-    tested = {f"{point.name} less {ends[1].name}": (ends[1], point) for point in (ends[0], *asked)}
+    by_model = [points.model_asked(cases)] if s["ask"] else []
+    single = [*ends, points.oracle(cases), *by_model]
+    tested = {
+        f"{point.name} less {ends[1].name}": (ends[1], point) for point in (ends[0], *by_model)
+    }
     if "confidence" not in curves:
         notes.append(
             "No draft has a confidence above 0, so there is no curve of it; all drafts declined, or the model gives none."
