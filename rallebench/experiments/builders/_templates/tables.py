@@ -22,7 +22,30 @@ from rallebench.workspace.paths import STARTER, Workspace
 COLUMNS_OF_TRIPLES = ("head", "relation", "tail")
 HEADERS_OF_TRIPLES = (COLUMNS_OF_TRIPLES, ("subject", "predicate", "object"))
 NAMES_OF_COLUMNS = frozenset(
-    ["id", "_id", "docid", "doc_id", "pageid", "title", "text", "content", "contents", "passage", "document", "url", "name", "label", "author", "year", "date", "source", "question", "query", "answer", "answers"]
+    [
+        "id",
+        "_id",
+        "docid",
+        "doc_id",
+        "pageid",
+        "title",
+        "text",
+        "content",
+        "contents",
+        "passage",
+        "document",
+        "url",
+        "name",
+        "label",
+        "author",
+        "year",
+        "date",
+        "source",
+        "question",
+        "query",
+        "answer",
+        "answers",
+    ]
 )
 """Names by which the header of another kind of table is known: two of three fields are among them."""
 MAX_ROWS = 5_000_000
