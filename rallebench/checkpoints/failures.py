@@ -57,6 +57,21 @@ def loading_failed(
     return BackendError(f"{name!r} could not be loaded from {where}: {reason}")
 
 
+def check_reachable(model: str) -> None:
+    """Raise BackendError for a hub id that would have to be fetched where the hub is switched off."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        raise _out_of_reach(model)
+
+
+def _out_of_reach(model: str) -> BackendError:
+    return BackendError(
+        f"{model} is neither a folder here nor in the local Hugging Face cache, and the hub cannot be "
+        "reached; give the folder of a downloaded model, or connect (and unset HF_HUB_OFFLINE)."
+    )
+
+
 def _not_this_model(error: Exception, text: str, where: str) -> RalleError | None:
     """The error for unusable files, or None for any other failure."""
     kind = type(error).__name__
@@ -121,8 +136,5 @@ def _hub_refused(error: BaseException, model: str, revision: str | None) -> Rall
             f"{model} is neither a folder here nor a model on the Hugging Face hub; check it."
         )
     if kinds & _NO_NETWORK:
-        return BackendError(
-            f"{model} is neither a folder here nor in the local Hugging Face cache, and the hub cannot be "
-            "reached; give the folder of a downloaded model, or connect (and unset HF_HUB_OFFLINE)."
-        )
+        return _out_of_reach(model)
     return None

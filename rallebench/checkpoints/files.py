@@ -237,15 +237,25 @@ def first_number(config: Mapping[str, Any], names: Iterable[str]) -> int:
     return 0
 
 
-def cached_folder(model: str, revision: str | None = None) -> Path | None:
-    """The folder of a hub id in the local Hugging Face cache, or None."""
+def cached_folder(
+    model: str, revision: str | None = None, file: str = "config.json"
+) -> Path | None:
+    """The folder of a hub id in the local Hugging Face cache, or None. ``file``: what must lie there."""
     try:
         from huggingface_hub import try_to_load_from_cache
 
-        file = try_to_load_from_cache(model, "config.json", revision=revision or "main")
+        path = try_to_load_from_cache(model, file, revision=revision or "main")
     except (ImportError, ValueError, OSError):
         return None
-    return Path(file).parent if isinstance(file, str) else None
+    return Path(path).parent if isinstance(path, str) else None
+
+
+def has_weights(folder: Path) -> bool:
+    """Whether a folder holds all files of a model's weights; one in the cache may hold the configuration alone."""
+    try:
+        return bool(weight_files(folder))
+    except BadFileError:
+        return False
 
 
 @lru_cache(maxsize=16)

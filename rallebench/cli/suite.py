@@ -80,7 +80,7 @@ def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
     facts = (
         f"{key} {text(fact)}"
         for key, fact in value.items()
-        if key not in APART and not isinstance(fact, (dict, list))
+        if key not in APART and fact != "" and not isinstance(fact, (dict, list))
     )
     files = f"{len(value['files'])} files in {value['folder']}" if value["files"] else ""
     return (

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.letters import LATIN, letters_of
 from rallebench.core.sources import Source
 from rallebench.core.types import Example
 from rallebench.datasets import Record
 from rallebench.datasets.kilt import examples, first_rows
-
-LAST_LATIN = 0x24F
-"""The code of the last letter of Latin alphabets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class PublishedSet:
                 continue
             if not any(str(element.get("answer") or "").strip() for element in record["output"]):
                 source.bad(line, f" has no answer, as in a test set; take {self.take}.")
-            elif not in_latin_letters(str(record["input"])):
+            elif letters_of([str(record["input"])]) not in ("", LATIN):
                 source.bad(
                     line,
                     f" is not in English, as {self.name} is; take {self.take}, or write your questions as JSON lines "
@@ -93,13 +91,3 @@ def record(
     if provenance:
         output[:1] = [{**(output[0] if output else {}), "provenance": provenance}]
     return {"input": question, "output": output, **{k: v for k, v in more.items() if v is not None}}
-
-
-def in_latin_letters(text: str) -> bool:
-    """Whether at least half of the letters of a text are Latin; a text without letters is taken for one.
-
-    >>> in_latin_letters("Who wrote 三体?"), in_latin_letters("谁写了三体?")
-    (True, False)
-    """
-    letters = [ord(letter) <= LAST_LATIN for letter in text if letter.isalpha()]
-    return 2 * sum(letters) >= len(letters)

@@ -54,7 +54,7 @@ def _read(
         for _ in examples:
             pass
     except BadFileError as error:
-        if f"{path}, line 1 is not" not in str(error):
+        if form_of(path) != DEFAULT or form or f"{path}, line 1 is not" not in str(error):
             raise
         raise BadFileError(
             f"{error} None of the formats {', '.join(DATASETS.names())} recognises the file; "

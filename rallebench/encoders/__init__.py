@@ -70,5 +70,6 @@ ENCODERS: Registry[Callable[..., Any]] = Registry(
         "dim": "the dimensions of its vectors, where they are always the same",
         "needs_model": "whether the setting model is required",
         "need": "(**settings) → the memory that it will take, without loading it",
+        "to_fetch": "(**settings) → the hub id that must be downloaded before it opens, '' if it is here",
     },
 )

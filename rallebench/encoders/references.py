@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from rallebench.checkpoints.failures import check_reachable
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import Entry, unknown
 from rallebench.core.settings import checked, parse_settings
@@ -46,6 +47,19 @@ def encoders() -> dict[str, str]:
 def check_encoder(reference: str) -> None:
     """Raise UsageError unless ``reference`` names an encoder with valid settings; loads nothing."""
     _resolved(reference)
+
+
+def to_fetch(reference: str, *, demanded: bool = False) -> str:
+    """The hub id that must be downloaded before an encoder opens; '' if it is here, or a server's.
+
+    ``demanded``: raise BackendError where the hub is switched off. Raises UsageError, BadFileError for a folder without a whole model.
+    """
+    entry, settings = _resolved(reference)
+    ask = entry.traits.get("to_fetch")
+    model = str(ask(**settings)) if ask else ""
+    if model and demanded:
+        check_reachable(model)
+    return model
 
 
 def open_encoder(reference: str) -> Encoder:

@@ -14,6 +14,7 @@ from rallebench.checkpoints.failures import loading_failed
 from rallebench.checkpoints.files import (
     cached_folder,
     content_hash,
+    has_weights,
     model_folder,
     tensors,
     weight_files,
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 POOLINGS = ("mean", "cls", "max", "lasttoken", "weightedmean", "mean_sqrt_len_tokens")
 _TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "merges.txt")
+
+_ROOT_FILES = ("config.json", "modules.json")
+"""A model has one of them, or both, in its own folder."""
 
 ROLES = {"query": ("query",), "passage": ("passage", "document", "corpus")}
 """Role → the names of its prompt in models."""
@@ -246,7 +250,21 @@ def need(**settings: Any) -> MemoryNeed | None:
     return encoder_need(inner, quantization=chosen["quantization"], device=device)
 
 
-@ENCODERS.register("sentence_transformers", needs_model=True, form=SETTINGS, need=need)
+def to_fetch(**settings: Any) -> str:
+    """The hub id that must be downloaded before the encoder of these settings opens; '' if it is here. Raises BadFileError."""
+    chosen = checked("encoder 'sentence_transformers'", SETTINGS, settings)
+    model: str = chosen["model"]
+    if _folder(f"sentence_transformers:{model}", model) is not None:
+        return ""
+    folders = (cached_folder(model, chosen["revision"], file) for file in _ROOT_FILES)
+    return (
+        "" if any(folder and has_weights(_weights_folder(folder)) for folder in folders) else model
+    )
+
+
+@ENCODERS.register(
+    "sentence_transformers", needs_model=True, form=SETTINGS, need=need, to_fetch=to_fetch
+)
 def sentence_transformers(**settings: Any) -> SentenceTransformers:
     """Any sentence-transformers folder or hub id: sentence_transformers:MODEL?query_prompt=…"""
     values = checked("encoder 'sentence_transformers'", SETTINGS, settings)

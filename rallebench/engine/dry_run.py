@@ -21,6 +21,7 @@ from rallebench.core.experiments import (
     IndexRequest,
     IndexResult,
     MeasureRequest,
+    Notice,
     RowsRequest,
     WorkRequest,
 )
@@ -66,7 +67,7 @@ class Needs(NamedTuple):
     """What all dry runs of a plan need beside models, and what the user should know of their indexes.
 
     ``built``: indexes of a recipe that runs search, by name; ``missing``: recipes by label; ``measurements``: labels; ``rows``:
-    file of rows → whether a model is asked for it.
+    file of rows → whether a model is asked for it; ``warnings``: also the experiment's own sentences.
     """
 
     built: dict[str, None]
@@ -107,6 +108,8 @@ class Rehearser:
                 return ()
             if isinstance(step, RowsRequest):
                 return self._rows(step)
+            if isinstance(step, Notice):
+                self._needs.warnings.update(dict.fromkeys(step.sentences))
             return self._index(step) if isinstance(step, IndexRequest) else None
         except RalleError as error:
             self.failure = error

@@ -50,7 +50,7 @@ class Plan:
     """All runs that can be foreseen. ``open_end``: why there may be more, in one sentence, or ''. ``indexes``: how many
     indexes its runs search; ``builds``: the recipes of those that must be built. ``measurements``: the labels of what is
     measured in processes of its own; ``rows``: the labels of its files of rows; ``generated``: of those for which a model is
-    asked. ``warnings``: gold pages that an index lacks."""
+    asked. ``warnings``: gold pages that an index lacks, and what the experiment says of its work."""
 
     kind: str
     name: str

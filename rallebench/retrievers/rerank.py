@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rallebench.checkpoints.failures import check_reachable
+from rallebench.checkpoints.files import cached_folder, has_weights, model_folder
 from rallebench.core.settings import Setting
 from rallebench.core.types import Hit, Passage
 from rallebench.retrievers import COMBINATIONS, Retriever
@@ -47,6 +49,19 @@ class Reranked(Combined):
 def passage_text(passage: Passage, titles: bool) -> str:
     """What a scorer reads of a passage."""
     return f"{passage.title}, {passage.text}" if titles and passage.title else passage.text
+
+
+def to_fetch(model: str, *, demanded: bool = False) -> str:
+    """The hub id of a cross-encoder that must be downloaded first; '' if it is here. ``demanded``: raise BackendError where the
+    hub is switched off. Raises BadFileError for a folder without a whole model."""
+    if model_folder("rerank", model) is not None:
+        return ""
+    cached = cached_folder(model)
+    if cached is not None and has_weights(cached):
+        return ""
+    if demanded:
+        check_reachable(model)
+    return model
 
 
 DEPTH_SETTING = Setting(int, DEPTH, 1, MAX_DEPTH, about="hits that are judged")

@@ -64,6 +64,14 @@ def test_the_shipped_copies_hold_the_figures_of_the_checked_tables(shared_publis
         assert content(FOLDER / path.name) == content(shared_published / path.name), path.name
 
 
+def test_every_beir_set_has_its_number_of_questions_and_the_parts_of_cqadupstack_sum_up() -> None:
+    table = published_table("beir_table2")
+    assert set(table.n) == {row.system for row in table.rows}
+    parts = [n for name, n in table.n.items() if name.startswith("cqadupstack-")]
+    assert len(parts) == 12 and sum(parts) == table.n["cqadupstack"] == 13145
+    assert "beir-cellar/beir" in table.source and "MTEB" in table.source
+
+
 LLAMA = {"system": "e5 + Llama2-70B", "block": "downstream"}
 CELLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("ralle_table2", LLAMA, {"FEV": 49.9, "WnWi": 48.6, "WnCw": 45.6, "WoW": 13.2}),
@@ -77,6 +85,7 @@ CELLS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("barag_table2", {"system": "BARAG"}, {"relevance": 4.67, "n_in": 224000, "retrievals": 138}),
     ("crud_table3", {"task": "summarization", "base": True}, {"bleu": 23.69, "length": 205.9}),
     ("beir_table2", {"system": "scifact"}, {"BM25": 66.5, "BM25 flat": 67.89}),
+    ("beir_table2", {"system": "robust04"}, {"BM25": 40.8, "BM25 flat": 40.7}),
     ("mtrag_table1", {"system": "Elser", "form": "rewrite"}, {"R@5": 52, "nDCG@5": 48}),
     ("browsecomp_table2", {"system": "BM25"}, {"evidence R@5": 1.2, "gold nDCG@10": 1.7}),
     ("browsecomp_table1", {"system": "o3", "retriever": "BM25"}, {"accuracy": 49.28}),

@@ -38,6 +38,7 @@ from rallebench.experiments.benchmarks._ranked import (
     ranked_run,
     recipes,
 )
+from rallebench.experiments.languages import searchable, unlike_english
 from rallebench.experiments.papers.beside import KEY, own_row, unlike
 from rallebench.experiments.papers.common import bars, failed_note, names_in, string
 from rallebench.experiments.published import published_table
@@ -69,12 +70,13 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class BeirSet:
-    """``systems``: kind or index → its recipe, None for an index that exists."""
+    """``systems``: kind or index → its recipe, None for an index that exists; ``notes``: on its language."""
 
     name: str
     folder: Path
     examples: tuple[Example, ...]
     systems: Mapping[str, IndexRecipe | None]
+    notes: tuple[str, ...] = ()
 
 
 def sets_in(folder: Path) -> dict[str, Path]:
@@ -115,7 +117,9 @@ def read_sets(request: ExperimentRequest) -> list[BeirSet]:
         if not retrievers:
             systems = {**recipes(request, path, kinds, "beir")}
         examples = read_questions(path, request.limit, "beir")
-        sets.append(BeirSet(name, path, examples, systems))
+        built = [system for system, recipe in systems.items() if recipe is not None]
+        of_language = searchable(name, examples, path, "beir", built, s["encoder"])
+        sets.append(BeirSet(name, path, examples, systems, of_language))
     return sets
 
 
@@ -136,7 +140,7 @@ def beir(request: ExperimentRequest) -> Experiment:
     columns = (HEADLINE, f"R@{depth}")
     sets = read_sets(request)
     results: dict[str, dict[str, RunResult]] = {}
-    notes: list[str] = []
+    notes = [note for each in sets for note in each.notes]
     for each in sets:
         for system, recipe in each.systems.items():
             index = system
@@ -168,9 +172,9 @@ def _report(
     printed = published_table(PRINTED)
     known = {row.system: printed.shares(row) for row in printed.rows}
     whys = {
-        name: unlike(name, name, len(by[systems[0]].request.examples), printed.n.get(name))
+        name: unlike_english(examples) or unlike(name, name, len(examples), printed.n.get(name))
         for name, by in results.items()
-        if name in known
+        if name in known and (examples := by[systems[0]].request.examples)
     }
     papers = {name: known[name] for name, why in whys.items() if not why}
     rows: list[tuple[Any, ...]] = []
@@ -193,6 +197,7 @@ def _report(
     )
     note = (
         "Printed is nDCG@10 of BM25: as in BEIR's Table 2, and Pyserini's with title and text as two fields or as one. "
+        "The whole sets have the numbers of questions of BEIR's README, the parts of cqadupstack those of MTEB. "
         f"{DIFFERS[0]}"
     )
     series = {

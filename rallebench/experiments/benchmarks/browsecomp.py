@@ -36,6 +36,7 @@ from rallebench.experiments.benchmarks._ranked import (
     ranked_run,
     recipes,
 )
+from rallebench.experiments.languages import searchable
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
 from rallebench.experiments.papers.common import bars, failed_note, names_in, scored_run, string
 from rallebench.experiments.published import published_table
@@ -101,6 +102,7 @@ def browsecomp(request: ExperimentRequest) -> Experiment:
     """BrowseComp-Plus: retrieval alone by evidence and by gold documents; with a model, agents over the fixed corpus."""
     file, questions = _questions(request)
     systems, workflows = _systems(request), _workflows(request) if request.llm else []
+    notes = [*_language_notes(request, questions, systems)]
     searched: dict[str, RunResult] = {}
     acted: dict[str, RunResult] = {}
     indexes: dict[str, str] = {}
@@ -120,7 +122,7 @@ def browsecomp(request: ExperimentRequest) -> Experiment:
     results = {**searched, **acted}
     if any(result.simulated for result in results.values()):
         return Report()
-    notes = [
+    notes += [
         note
         for label, result in results.items()
         for note in failed_note(label, result, "counted here and in no mean")
@@ -153,6 +155,19 @@ def _systems(request: ExperimentRequest) -> dict[str, IndexRecipe | None]:
     if not kinds:
         raise UsageError("No kind of index is named.", hint=Hint("set", "kinds=bm25"))
     return {**recipes(request, request.workspace.corpus(s["corpus"]), kinds)}
+
+
+def _language_notes(
+    request: ExperimentRequest,
+    questions: tuple[Example, ...],
+    systems: Mapping[str, IndexRecipe | None],
+) -> tuple[str, ...]:
+    """On the language of the corpus that the suite indexes."""
+    s, built = request.settings, [name for name, recipe in systems.items() if recipe is not None]
+    if not built:
+        return ()
+    corpus = request.workspace.corpus(s["corpus"])
+    return searchable("BrowseComp-Plus", questions, corpus, "", built, s["encoder"])
 
 
 def _workflows(request: ExperimentRequest) -> list[str]:

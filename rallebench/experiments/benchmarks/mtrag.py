@@ -39,6 +39,7 @@ from rallebench.experiments.benchmarks._ranked import (
     ranked_run,
     recipes,
 )
+from rallebench.experiments.languages import prompts_note, searchable, unlike_english
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
 from rallebench.experiments.papers.common import bars, failed_note, in_folder, string, values_in
 from rallebench.experiments.published import published_table
@@ -86,11 +87,12 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A domain with its questions in every form, and the recipes of its indexes."""
+    """A domain with its questions in every form, the recipes of its indexes, and the notes on its language."""
 
     name: str
     questions: Mapping[str, tuple[Example, ...]]
     systems: Mapping[str, IndexRecipe]
+    notes: tuple[str, ...] = ()
 
 
 def read_domains(request: ExperimentRequest) -> list[Domain]:
@@ -126,7 +128,9 @@ def read_domains(request: ExperimentRequest) -> list[Domain]:
         systems = recipes(request, corpus, kinds, "jsonl")
         questions = {form: _questions(tasks / name, name, form, answers) for form in forms}
         questions = {form: each[: request.limit] for form, each in questions.items()}
-        domains.append(Domain(name, questions, systems))
+        every = tuple(example for of_form in questions.values() for example in of_form)
+        of_language = searchable(name, every, corpus, "jsonl", kinds, s["encoder"])
+        domains.append(Domain(name, questions, systems, of_language))
     return domains
 
 
@@ -199,7 +203,7 @@ def mtrag(request: ExperimentRequest) -> Experiment:
     """MTRAG: the last turn, the rewritten query and the full conversation, by what they retrieve and what a model answers."""
     domains = read_domains(request)
     results: dict[tuple[str, str], list[RunResult]] = {}
-    notes: list[str] = []
+    notes = [*_language_notes(request, domains)]
     for domain in domains:
         for kind, recipe in domain.systems.items():
             index = (yield IndexRequest(f"{domain.name} {kind}", recipe, True)).name
@@ -226,6 +230,16 @@ def mtrag(request: ExperimentRequest) -> Experiment:
             "generation_tasks/reference.jsonl is not in the folder, so no answer is scored."
         )
     return _report(request, results, notes)
+
+
+def _language_notes(request: ExperimentRequest, domains: Sequence[Domain]) -> Iterator[str]:
+    """On the language of questions, documents and, with a model, of the prompt."""
+    mend = f"write a chain {READ} of your own into the workspace's chains"
+    for domain in domains:
+        yield from domain.notes
+        texts = (e.question.text for of_form in domain.questions.values() for e in of_form)
+        if request.llm and (note := prompts_note("English", texts, mend, domain.name)):
+            yield note
 
 
 def _columns(k: int) -> tuple[str, ...]:
@@ -301,7 +315,8 @@ def _own_rows(
             n = sum(len(result.request.examples) for result in each)
             theirs = f"all {len(DOMAINS)} domains"
             ours = theirs if len(each) == len(DOMAINS) else f"{len(each)} of them"
-            why = unlike(ours, theirs, n, printed.n)
+            every = (example for result in each for example in result.request.examples)
+            why = unlike_english(every) or unlike(ours, theirs, n, printed.n)
             cells = {c: Mean(pooled(each, c), None, None, n) for c in columns}
             yield own_row(PRINTED, kind, cells, why, form=form)
 

@@ -1,4 +1,4 @@
-"""Articles of a MediaWiki: its XML dump, streaming, and random ones from its API; nothing else here goes online.
+"""Articles of a MediaWiki's XML dump, streaming.
 
 Of a dump only pages of the article namespace (0) that are no redirects. The text is the last revision's that the dump holds,
 the date the first one's; a dump of current pages holds one revision each, whose date is that of the last edit.
@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import json
 import re
-import urllib.error
-import urllib.parse
-import urllib.request
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-from rallebench import __version__
-from rallebench.core.errors import BackendError, BadFileError, MissingPackageError
+from rallebench.core.errors import BadFileError, MissingPackageError
 from rallebench.experiments.builders._source import SourceArticle, SourceReading
 
 LAST_EDIT = (
@@ -140,68 +135,3 @@ def _text_pieces(code: Any) -> Iterator[str]:
         elif kind == "Tag" and str(node.tag).strip().lower() not in _UNREAD:
             yield "\n" if str(node.tag).strip().lower() == "br" else ""
             yield from _text_pieces(node.contents)
-
-
-# ── the API ──────────────────────────────────────────────────────────────────
-
-SECONDS = 30.0
-DRAW = 500
-"""The most random pages in one reply of the API."""
-
-
-def random_articles(api: str, number: int, known: Iterable[str] = ()) -> Iterator[SourceArticle]:
-    """``number`` articles of namespace 0, not those that are ``known``, with the time of their first revision; a page without
-    text is passed over.
-
-    Raises BackendError if the API cannot be reached.
-    """
-    seen = set(known)
-    number += len(seen)
-    while len(seen) < number:
-        reply = _query(
-            api,
-            {"list": "random", "rnnamespace": "0", "rnlimit": str(min(DRAW, number - len(seen)))},
-        )
-        pages = reply.get("query", {}).get("random", [])
-        new = [str(page["id"]) for page in pages if str(page.get("id", "")) not in seen]
-        if not new:
-            return
-        for page in new:
-            seen.add(page)
-            article = _online_article(api, page)
-            if article is not None:
-                yield article
-
-
-def _online_article(api: str, page: str) -> SourceArticle | None:
-    options = {
-        "prop": "extracts|revisions|info",
-        "explaintext": "1",
-        "rvdir": "newer",
-        "rvlimit": "1",
-        "rvprop": "timestamp",
-        "inprop": "url",
-    }
-    pages = _query(api, {**options, "pageids": page}).get("query", {}).get("pages", [])
-    entry = pages[0] if isinstance(pages, list) and pages else {}
-    if not entry.get("extract"):
-        return None
-    date = next((str(revision.get("timestamp", "")) for revision in entry.get("revisions", [])), "")
-    title, text, url = (str(entry.get(key, "")) for key in ("title", "extract", "fullurl"))
-    return SourceArticle(page, title, text, url, date)
-
-
-def _query(api: str, query: dict[str, str]) -> dict[str, Any]:
-    address = f"{api}?{urllib.parse.urlencode({'action': 'query', 'format': 'json', 'formatversion': '2', **query})}"
-    try:
-        request = urllib.request.Request(
-            address, headers={"User-Agent": f"rallebench/{__version__}"}
-        )
-        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
-            value = json.loads(answer.read())
-    except (OSError, ValueError, urllib.error.URLError) as error:
-        reason = getattr(error, "reason", None) or error
-        raise BackendError(
-            f"{api} cannot be asked ({reason}); source=mediawiki needs the network. Give articles from a file instead."
-        ) from None
-    return value if isinstance(value, dict) else {}

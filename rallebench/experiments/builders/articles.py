@@ -152,7 +152,7 @@ def articles_stage(
 
     def inputs() -> Iterator[Row]:
         if api:
-            articles = _online(request, api)
+            articles = _online(request, api, summary)
         else:
             articles = _sourced(kind, path, request.limit, at_random, seed, summary)
         for article in articles:
@@ -211,9 +211,11 @@ def _sourced(
     summary["notes"] = reading.notes
 
 
-def _online(request: ExperimentRequest, api: str) -> Iterator[SourceArticle]:
-    """Those that an earlier session drew, then new ones."""
-    from rallebench.experiments.builders._mediawiki import random_articles
+def _online(
+    request: ExperimentRequest, api: str, summary: dict[str, Any]
+) -> Iterator[SourceArticle]:
+    """Those that an earlier session drew, then new ones; ``summary`` then says what was left out."""
+    from rallebench.experiments.builders._mediawiki_api import random_articles
 
     drawn_rows = RowFile(request.folder / "1-articles.jsonl")
     drawn_rows.settle_all()
@@ -224,7 +226,10 @@ def _online(request: ExperimentRequest, api: str) -> Iterator[SourceArticle]:
         parts = row["id"], row["title"], row["content"], row.get("url", ""), row.get("date", "")
         yield SourceArticle(*parts)
     if number > len(known):
-        yield from random_articles(api, number - len(known), known)
+        passed_over: Counter[str] = Counter()
+        notes: list[str] = []
+        yield from random_articles(api, number - len(known), known, passed_over, notes)
+        summary |= {"left_out": dict(passed_over), "notes": notes}
 
 
 def _same(article: SourceArticle, titles: dict[str, str], texts: dict[str, str]) -> Row:

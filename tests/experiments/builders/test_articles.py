@@ -1,24 +1,20 @@
-"""Articles come from a folder, a list, a corpus, a dump, or an API that is asked for by name; what cannot be read is counted."""
+"""Articles come from a folder, a list, a corpus or a dump; what cannot be read is counted."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import json
-import threading
 import tracemalloc
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlparse
 
 import pytest
-from small_workspace import CommandLine, make_workspace, write_lines
+from small_workspace import make_workspace, write_lines
 
-from rallebench.core.errors import BackendError, BadFileError, NotFoundError, UsageError
+from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.corpora.imported import import_corpus
-from rallebench.experiments.builders._mediawiki import plain, random_articles
+from rallebench.experiments.builders._mediawiki import plain
 from rallebench.experiments.builders.articles import (
     SourceArticle,
     articles_at,
@@ -199,61 +195,3 @@ def test_dates_can_be_given_beside_the_articles(tmp_path: Path) -> None:
     assert read_dates(str(tmp_path / "d.tsv")) == {"7": "2022-01-01"}
     with pytest.raises(BadFileError, match="line 1 is not an article's id"):
         read_dates(str(tmp_path / "bad.tsv"))
-
-
-class _Wiki(BaseHTTPRequestHandler):
-    """Four pages, of which one has no text."""
-
-    def do_GET(self) -> None:
-        query = {key: values[0] for key, values in parse_qs(urlparse(self.path).query).items()}
-        if query.get("list") == "random":
-            pages: dict[str, Any] = {"random": [{"id": n} for n in range(1, 5)]}
-            pages["random"] = pages["random"][: int(query["rnlimit"])]
-        else:
-            page, revisions = int(query["pageids"]), [{"timestamp": "2022-01-01T00:00:00Z"}]
-            entry = {"title": f"T{page}", "fullurl": "u", "extract": "text" * (page != 2)}
-            pages = {"pages": [{**entry, "revisions": revisions}]}
-        found = {"query": pages}
-        data = json.dumps(found).encode()
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing on the terminal."""
-
-
-@pytest.fixture
-def wiki() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), _Wiki)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/w/api.php"
-    server.shutdown()
-    server.server_close()
-
-
-def test_the_api_gives_random_articles_with_their_first_date(wiki: str) -> None:
-    expected = [("1", "2022-01-01T00:00:00Z"), ("3", "2022-01-01T00:00:00Z")]
-    assert [(a.id, a.date) for a in random_articles(wiki, 3)] == expected
-    assert [a.id for a in random_articles(wiki, 9)] == ["1", "3", "4"], (
-        "it ends when nothing new comes"
-    )
-
-
-def test_articles_that_were_drawn_are_not_drawn_again(
-    wiki: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    rallebench = CommandLine(capfd, tmp_path / "workspace")
-    off = [f"{name}=false" for name in ("recency", "answerable", "closed_book")]
-    pairs = ("source=mediawiki", f"api={wiki}", "length=3", "questions=0", *off)
-    first = rallebench.built("barag", *pairs, name="drawn", flags=("--limit", "1"))
-    assert first["counts"]["stages"]["2-dates"]["kept"] == 1 and first["counts"]["questions"] == 0
-    assert "No question is left" in first["notes"][0]
-    more = rallebench.built("barag", *pairs, name="drawn", flags=("--limit", "9"))
-    counts = more["counts"]["stages"]["1-articles"]
-    assert (counts["inputs"], counts["made"], counts["left_out"]) == (3, 2, {"same text": 2})
-
-
-def test_without_a_network_the_api_is_one_sentence() -> None:
-    with pytest.raises(BackendError, match=r"needs the network\. Give articles from a file"):
-        list(random_articles("http://127.0.0.1:9/w/api.php", 1))

@@ -69,6 +69,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"ID": f"q{n}", "questions": f"{ask}多少？", "answers": answer(n), "gold_doc_ids": [n]}
         for n, ask in enumerate(asks)
     ]
+    rows.append({"ID": "bare", "questions": "哪里？", "answers": ""})
     write_lines(folder / "data" / "qa1.jsonl", rows)
     summary = {"ID": "s", "event": "水厂通水", "summary": "城东水厂通水。"}
     write_lines(folder / "data" / "summary.jsonl", [summary])
@@ -131,10 +132,22 @@ def table(report: Any, beginning: str) -> Any:
     return table
 
 
+def a_model(folder: Path) -> Path:
+    """A folder with all files of a model, of which none can be loaded."""
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "bert"}')
+    for name in ("model.safetensors", "tokenizer.json"):
+        (folder / name).write_text("damaged")
+    return folder
+
+
 def test_the_papers_grid_of_30_cells_needs_12_indexes(workspace: Path) -> None:
     models = scripted({name: {"default": "无"} for name in FACTORS["llm"].papers})
     (workspace / "llms.json").write_text(json.dumps(models), encoding="utf-8")
+    served = [f"openai_embeddings:e{n}?base_url=http://127.0.0.1:1/v1" for n in range(4)]
     papers = {"data": "x", "corpus": str(workspace / "corpus.tsv"), "retriever": "dense"}
+    papers |= {"embedding": served[0], "embeddings": ",".join(served)}
+    papers["reranker"] = str(a_model(workspace / "reranker"))
     settings = SUITES.settings("crud-grid", papers)
     request = ExperimentRequest(Workspace(workspace), "gpt-3.5-turbo", settings)
     whole = grid_of(request)
@@ -153,11 +166,10 @@ def test_the_deepest_retrieval_comes_first_and_one_model_after_another(workspace
 
 
 def test_under_word_search_encoders_make_no_difference(workspace: Path) -> None:
-    settings = ("retriever=bm25", "factors=embedding", "embeddings=minilm")
-    small = grid_of(request_of(workspace, *settings))
+    small = grid_of(request_of(workspace, "retriever=bm25", "factors=embedding"))
     assert small.order == (Config(32, 0, "", "bm25", 2, "quiet"),)
     why = "the base searches words, and no encoder is asked (retriever=dense)."
-    assert small.impossible == {("embedding", "minilm"): why} and not small.values
+    assert set(small.impossible.values()) == {why} and not small.values
 
 
 def test_the_base_searches_words_unless_another_retriever_is_named(
@@ -173,8 +185,35 @@ def test_the_base_searches_words_unless_another_retriever_is_named(
     assert [title for t in report["tables"] if (title := t["title"]).startswith("By ")] == [
         "By chunk"
     ]
-    (refused,) = [note for note in report["notes"] if "not asked for" in note]
-    assert refused.startswith("embedding=m3e-base, embedding=stella") and "were" in refused
+    (left_out,) = [note for note in report["notes"] if " left out: " in note and "=" in note]
+    assert left_out.startswith("embedding=m3e-base, embedding=stella") and "are" in left_out
+
+
+def test_by_default_what_has_no_encoder_here_is_left_out_and_named_in_plan_and_report(
+    rallebench: CommandLine,
+) -> None:
+    where = [pair for pair in pairs(rallebench) if pair.startswith(("data=", "corpus=", "tasks="))]
+    planned = rallebench.suite("crud-grid", *where, flags=("--plan", "--json")).json
+    report = rallebench.report("crud-grid", *where, run="plain")
+    labels = [part["label"] for part in report["parts"]]
+    assert labels == [run["label"] for run in planned["plan"]] and "qa1 overlap=50" in labels
+    assert not any("retriever=" in label for label in labels) and report["cells"]["failed"] == 0
+    sentence = (
+        "retriever=dense, retriever=hybrid, retriever=hybrid-rerank are left out: the encoder bge-base-zh-v1.5-plain is not on this "
+        "machine (nothing is fetched unasked; embedding=bge-base-zh-v1.5-plain fetches it, embedding=… names another)."
+    )
+    assert sentence in planned["notes"] and sentence in report["notes"]
+    assert "By retriever" not in [of["title"] for of in report["tables"]], "it would be the base"
+
+
+def test_a_named_encoder_brings_dense_and_hybrid_cells_in(rallebench: CommandLine) -> None:
+    settings = ("retriever=bm25", "factors=retriever")
+    report = grid(rallebench, *settings)
+    labels = ["qa1 base", "qa1 retriever=dense", "qa1 retriever=hybrid"]
+    assert [part["label"] for part in report["parts"]] == labels
+    (left_out,) = [note for note in report["notes"] if " left out: " in note and "=" in note]
+    cross_encoder = "the cross-encoder BAAI/bge-reranker-base is not on this machine"
+    assert left_out.startswith(f"retriever=hybrid-rerank is left out: {cross_encoder}")
 
 
 def test_the_plan_counts_builds_and_questions_and_writes_nothing(workspace: Path) -> None:
@@ -288,6 +327,7 @@ def test_without_a_model_retrievers_are_compared_by_the_rank_of_gold_documents(
     assert report["headline"] == "mrr"
     assert report["parts"][3]["metrics"]["gold_found"]["value"] > 0.8
     assert any("of summary no gold documents are known" in note for note in report["notes"])
+    assert "qa1: 1 of 9 records have no answers and were left out: bare." in report["notes"]
     recommendations = table(report, "Recommendations")
     names = ["Read, 1 document", "Read, 1 document · paper"]
     assert [row[0] for row in recommendations["rows"]] == names
@@ -329,9 +369,9 @@ def test_a_cell_that_cannot_be_run_is_named_and_the_others_go_on(rallebench: Com
     settings = pairs(
         rallebench,
         "factors=embedding,retriever,llm",
-        "embeddings=sentence_transformers:/nowhere",
+        f"embeddings=sentence_transformers:{a_model(rallebench.workspace / 'encoder')}",
         "llms=broken,knows",
-        "reranker=/nowhere",
+        f"reranker={a_model(rallebench.workspace / 'reranker')}",
     )
     ran = rallebench.suite("crud-grid", *settings, llm="quiet", run="g", flags=["--json"])
     assert ran.code == 1 and ran.last.startswith("3 of 7 parts failed: qa1 ")
@@ -342,7 +382,7 @@ def test_a_cell_that_cannot_be_run_is_named_and_the_others_go_on(rallebench: Com
     assert report["cells"]["failed"] == 3 and report["indexes"]["failed"] == 1
     failures = [note for note in report["notes"] if note.startswith("1 cell could not be run")]
     assert len(failures) == 3
-    for words in (("qa1 llm=broken", "dealy"), ("hybrid-rerank",), ("/nowhere", "embedding=")):
+    for words in (("qa1 llm=broken", "dealy"), ("hybrid-rerank",), ("encoder", "embedding=")):
         assert any(all(word in note for word in words) for note in failures), words
 
 
@@ -350,8 +390,8 @@ def test_the_papers_values_that_are_not_at_hand_are_not_asked_for(rallebench: Co
     report = grid(rallebench, "factors=llm,retriever", llm="quiet")
     cells = {"a task": 13, "different": 3, "ran": 3, "failed": 0, "not asked for": 9}
     assert report["cells"] == cells
-    no_model = "and 2 more were not asked for: the workspace has no model of this name"
-    no_encoder = "retriever=hybrid-rerank was not asked for: no cross-encoder is named"
+    no_model = "and 2 more are left out: the workspace has no model of this name"
+    no_encoder = "retriever=hybrid-rerank is left out: the cross-encoder BAAI/bge-reranker-base"
     for words in (no_model, no_encoder):
         assert any(words in note for note in report["notes"]), words
 
@@ -373,7 +413,11 @@ def test_a_grid_that_was_stopped_goes_on_where_it_was(
 def test_where_no_cell_can_be_run_the_reason_ends_it(rallebench: CommandLine) -> None:
     settings = pairs(rallebench, "factors=topk", "embedding=sentence_transformers:/nowhere")
     ran = rallebench.suite("crud-grid", *settings, llm="quiet", run="g")
-    assert ran.code in (1, 2) and "/nowhere" in ran.last
+    assert ran.code == 2 and "embedding: " in ran.last and "/nowhere does not exist" in ran.last
+    folder = a_model(rallebench.workspace / "encoder")
+    settings = pairs(rallebench, "factors=topk", f"embedding=sentence_transformers:{folder}")
+    ran = rallebench.suite("crud-grid", *settings, llm="quiet", run="g")
+    assert ran.code in (1, 2) and str(folder) in ran.last
     assert not (rallebench.workspace / "runs").exists()
 
 
@@ -413,7 +457,28 @@ def test_indexes_are_let_go_before_the_next_is_made_but_for_those_that_the_user_
         ("quiet", "corpus=", "--set corpus="),
         ("quiet", "corpus=/nowhere", "/nowhere does not exist"),
         ("quiet", "kind=bm25", "choose a kind of vector index"),
-        ("quiet", "retriever=hybrid-rerank factors=topk", "needs a cross-encoder"),
+        (
+            "quiet",
+            "retriever=hybrid-rerank factors=topk",
+            "retriever: BAAI/bge-reranker-base is neither a folder here nor in the local",
+        ),
+        (
+            "quiet",
+            "retriever=bm25 factors=retriever embedding=m3e-base",
+            "embedding: moka-ai/m3e-base is neither a folder here nor in the local",
+        ),
+        (
+            "quiet",
+            "retriever=bm25 factors=retriever retrievers=dense embedding=",
+            "retrievers: BAAI/bge-base-zh-v1.5 is neither",
+        ),
+        ("quiet", "embeddings=m3e-base", "embeddings: moka-ai/m3e-base is neither"),
+        ("quiet", "retrievers=hybrid-rerank reranker=/none", "reranker: 'rerank': the folder"),
+        (
+            "quiet",
+            "retriever=bm25 embeddings=minilm",
+            "asks no encoder; give --set retriever=dense",
+        ),
         ("quiet", "by=QA_recall", "not measured without quest; give --set quest=NAME"),
         ("quiet", "by=gold_found", "only without a language model"),
         ("quiet", "tasks=nothing", "task of CRUD-RAG"),

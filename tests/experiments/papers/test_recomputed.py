@@ -19,9 +19,6 @@ import jieba
 import pytest
 from small_workspace import CommandLine, make_workspace, read_lines, record, scripted, write_lines
 
-from rallebench.analysis.agents import AgentTask, System
-from rallebench.analysis.agents.leaderboard import board
-from rallebench.datasets.tasks import TASKS
 from rallebench.experiments.published import FOLDER
 
 
@@ -178,35 +175,140 @@ def test_crud_rags_bleu_rouge_and_length(
         assert row[head]["value"] == pytest.approx(fmean(values)), head
 
 
-# R-Eval, Table 3
+# R-Eval, Tables 3 and 5
 
 
-def test_r_evals_printed_means_follow_from_the_printed_tasks_but_for_the_doubtful_ones() -> None:
-    printed: dict[str, dict[str, float]] = {}
-    for name in ("reval_table3", "reval_table5"):
-        document = json.loads((FOLDER / f"{name}.json").read_text())
-        for row in document["rows"]:
-            printed.setdefault(row["system"], {}).update(row["values"])
-    tasks = [AgentTask(t.name, t.domain, t.level, t.number) for t in TASKS]
-    systems = {name: System(*name.split(" + ")) for name in printed}
+def f1(answer: str, accepted: str) -> float:
+    """HotpotQA's: a bag of words, but yes, no and noanswer only equal themselves."""
+    left, right = plain(answer), plain(accepted)
+    if left != right and {"yes", "no", "noanswer"} & {left, right}:
+        return 0.0
+    common = sum((Counter(left.split()) & Counter(right.split())).values())
+    precision, recall = (common / max(1, len(side.split())) for side in (left, right))
+    return 2 * precision * recall / (precision + recall) if common else 0.0
+
+
+def places(sums: dict[str, float]) -> dict[str, int]:
+    """Every place once, the highest first; of equal sums the upper row has the better place."""
+    ordered = sorted(sums, key=lambda system: -round(sums[system], 9))  # sorting is stable
+    return {system: place for place, system in enumerate(ordered, 1)}
+
+
+@pytest.mark.slow
+def test_r_evals_scores_means_and_strict_ranks_from_the_stored_answers(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    wiki = ("1-1_high_freq_ent", "1-2_low_freq_ent", "2-1_csj", "2-2_cpj", "2-3_cic")
+    wiki += ("3-1_hotpotqa", "3-2_2wikimultihopqa", "3-3_musique", "3-4_kqapro")
+    scholar = ("1-3_soay_easy", "2-4_profiling", "3-5_soay_hard")
+    gold = {
+        f"What is number {n} of {task}?": [f"red moon {n}", "a blue stone"] if n < 3 else ["no"]
+        for task in (*wiki, *scholar)
+        for n in range(4)
+    }
+    workspace = make_workspace(tmp_path / "w")
+    (folder := tmp_path / "kola").mkdir()
+    for task in (*wiki, *scholar):
+        name = {"environment": "wiki" if task in wiki else "aminer", "dataset": task[4:]}
+        rows = [{"input": q, "outputs": gold[q], "_id": q, **name} for q in gold if task in q]
+        write_lines(folder / f"{task}.jsonl", rows)
+    said = ("The red moon 1!", "blue", "No.", "no, it is not", "stone red", "green", "moon 2 2")
+    entries = {}
+    for model, step in {"first": 3, "second": 5, "double": 5, "third": 1}.items():
+        replies = {r"Thought \d+:$": "Hm."}
+        for number, question in enumerate(gold):
+            if number % 6:  # every sixth question is never finished
+                before = rf"(?s)Question: {re.escape(question)}.*Action \d:$"
+                answer = said[number * step % len(said)]
+                brackets = "()" if any(task in question for task in scholar) else "[]"
+                replies[before] = f"Finish{brackets[0]}{answer}{brackets[1]}"
+        entries[model] = {"replies": replies, "default": "nothing"}
+    (workspace / "llms.json").write_text(json.dumps(scripted(entries)))
+    systems = {f"react · {model}": f"r react {model}" for model in entries}
+    pairs = f"models={','.join(entries)}", f"data={folder}", "retriever=tiny", "steps=2"
+    report = CommandLine(capfd, workspace).report("reval", *pairs, run="r")
+    scores: dict[str, dict[str, float]] = {system: {} for system in systems}
+    for system, run in systems.items():
+        for task in (*wiki, *scholar):
+            lines = read_lines(workspace / "runs" / f"{run} {task[4:]}" / "episodes.jsonl")
+            rewards = [max(f1(line["answer"], a) for a in gold[line["qid"]]) for line in lines]
+            assert len(rewards) == 4
+            scores[system][task] = fmean(rewards)
+    values = {value for row in scores.values() for value in row.values()}
+    assert len(values) > 9 and 0 < max(values) < 1, "tasks differ"
+    means = {
+        head: {s: fmean(row[t] for t in tasks) for s, row in scores.items()}
+        for head, tasks in (("Wikipedia", wiki), ("scholar", scholar), ("all", (*wiki, *scholar)))
+    }
+    shown = table(report, "F1")
+    for row in shown["rows"]:
+        cells = dict(zip(shown["columns"], row))
+        for task, score in scores[cells["system"]].items():
+            assert cells[task[4:]] == pytest.approx(score), (cells["system"], task)
+        for head, of_systems in means.items():
+            assert cells[f"{head} mean"] == pytest.approx(of_systems[cells["system"]]), head
+    levels = {
+        f"{name} {level}": {
+            system: sum(score for task, score in row.items() if task in tasks and task[0] == digit)
+            for system, row in scores.items()
+        }
+        for name, tasks in (("Wikipedia", wiki), ("scholar", scholar))
+        for level, digit in (("KS", "1"), ("KU", "2"), ("KA", "3"))
+    }
+    ranks = table(report, "Ranks")
+    for head, sums in (levels | means).items():
+        column = ranks["columns"].index(head)
+        assert {row[0]: row[column] for row in ranks["rows"]} == places(sums), head
+        assert sums["react · second"] == sums["react · double"], "a tie in every column"
+    assert len({tuple(places(sums)) for sums in levels.values()}) > 2, "levels differ"
+
+
+def test_r_evals_printed_means_and_ranks_follow_from_the_printed_tasks_but_for_the_doubtful_ones() -> (
+    None
+):
+    printed: dict[str, dict[str, dict[str, float]]] = {}
+    documents = {}
+    for name, domain in (("reval_table5", "wiki"), ("reval_table3", "aminer")):
+        documents[domain] = json.loads((FOLDER / f"{name}.json").read_text())
+        for row in documents[domain]["rows"]:
+            printed.setdefault(row["system"], {})[domain] = row["values"]
+    of_task = re.compile(r"[123]-\d")
+    tasks = {d: list(filter(of_task.fullmatch, doc["columns"])) for d, doc in documents.items()}
+    assert {domain: len(each) for domain, each in tasks.items()} == {"wiki": 9, "aminer": 3}
     scores = {
-        (system, task): printed[name][task.order]
-        for name, system in systems.items()
-        for task in tasks
+        system: {domain: [rows[domain][t] for t in tasks[domain]] for domain in tasks}
+        for system, rows in printed.items()
     }
-    groups = tuple(dict.fromkeys(task.group for task in tasks))
-    means = board(list(systems.values()), tasks, scores, groups).means
-    wrong = {
-        (name, head)
-        for name, system in systems.items()
-        for head in ("wiki", "aminer", "all")
-        if abs(means[system][head] - printed[name][head]) > 0.05 + 1e-9
+    wrong_means, columns = set(), {}
+    for head, domains in (("wiki", ["wiki"]), ("aminer", ["aminer"]), ("all", [*tasks])):
+        columns["aminer", f"{head}_rank"] = {s: printed[s]["aminer"][head] for s in printed}
+        for system, row in scores.items():
+            mean = fmean(score for domain in domains for score in row[domain])
+            if abs(mean - printed[system]["aminer"][head]) > 0.05 + 1e-9:  # as rounded
+                wrong_means.add((system, head))
+    for domain, names in tasks.items():
+        for level, digit in (("KS", "1"), ("KU", "2"), ("KA", "3")):
+            columns[domain, f"{level}_rank"] = {
+                system: sum(rows[domain][task] for task in names if task[0] == digit)
+                for system, rows in printed.items()
+            }
+    wrong_ranks = {
+        (system, domain, head)
+        for (domain, head), sums in columns.items()
+        for system, place in places(sums).items()
+        if place != printed[system][domain][head]
     }
-    assert wrong == {
+    assert len(printed) == 21 and len(columns) == 9
+    assert wrong_means == {
         ("PAL + gpt-4-1106", "wiki"),
         ("PAL + gpt-4-1106", "aminer"),
         ("ReAct + gpt-3.5-turbo", "aminer"),
         ("ReAct + vicuna-13b", "all"),
     }
-    doubts = " ".join(json.loads((FOLDER / "reval_table3.json").read_text())["doubts"])
-    assert all(name.partition(" + ")[2].partition("-1106")[0] in doubts for name, _ in wrong)
+    doubts = " ".join(documents["aminer"]["doubts"])
+    assert all(name.partition(" + ")[2].partition("-1106")[0] in doubts for name, _ in wrong_means)
+    equal = {
+        ("PAL + vicuna-13b", "aminer", "KA_rank"),
+        ("DFSDT + toollama2-7b", "aminer", "KA_rank"),
+    }
+    assert wrong_ranks == equal and "3-5 value 2.3 ranks 19 and 20" in doubts

@@ -118,7 +118,7 @@ def boolean_curve(request: ExperimentRequest) -> Experiment:
     }
     refused = len(result.episodes) - len(branches)
     notes = [
-        *study.set.notes,
+        *study.notes,
         *failed_note("", result, "in no point"),
         *sentences((refused, f"{refused} questions are blank or too long and were not asked.")),
     ]

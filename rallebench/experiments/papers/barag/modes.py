@@ -97,7 +97,7 @@ def modes(request: ExperimentRequest) -> Experiment:
     results: dict[str, RunResult] = {}
     for run in [_run(study, mode, judges) for mode in chosen]:
         results[run.label] = yield run
-    notes = [*study.set.notes]
+    notes = [*study.notes]
     judged: dict[str, dict[str, Any]] = {}
     tokens: dict[str, dict[str, int | None]] = {}
     for mode, result in results.items():

@@ -23,6 +23,7 @@ from rallebench.core.types import (
     Question,
     Step,
 )
+from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
 from rallebench.experiments.papers.barag.runs import PERFECT, AnswerRow, read_runs, total_of
 from rallebench.experiments.papers.common import behind_api, own_prompts, scored_run, string
@@ -92,6 +93,14 @@ class Study:
     def quality(self) -> tuple[str, ...]:
         """What an answer is worth without a judge, the best measure first."""
         return ("f1", "em") if self.set.answers else ("grounded",) if self.set.articles else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the numbers must know of the questions."""
+        questions = (example.question.text for example in self.set.examples)
+        own = bool(self.request.settings["prompts"])
+        other = "" if own else prompts_note("English", questions, "send your own (prompts=FOLDER)")
+        return (*self.set.notes, *filter(None, [other]))
 
     @property
     def settings(self) -> dict[str, Any]:

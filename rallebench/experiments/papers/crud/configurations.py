@@ -11,12 +11,15 @@ from rallebench.core.errors import Hint, RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting
 from rallebench.corpora.chunking import Chunking
-from rallebench.encoders.references import check_encoder
+from rallebench.encoders.references import to_fetch
 from rallebench.experiments.papers.common import is_original, values_in
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS, variant
+from rallebench.retrievers import rerank
 from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
 
 WORDS = "bm25"
+ENCODER, RERANKER = "bge-base-zh-v1.5-plain", "BAAI/bge-reranker-base"
+"""The paper's, which read Chinese; they are searched with where they are on this machine, or the user names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +113,17 @@ def grid_of(request: ExperimentRequest) -> Grid:
     s = request.settings
     setting = Setting(str, "", choices=tuple(FACTORS), required=True)
     varied = set(values_in("factors", s["factors"], setting)) - (set() if request.llm else {"llm"})
-    base = Config(s["chunk"], s["overlap"], s["embedding"], s["retriever"], s["k"], request.llm)
+    encoder = s["embedding"].strip() or ENCODER
+    base = Config(s["chunk"], s["overlap"], encoder, s["retriever"], s["k"], request.llm)
     values: dict[str, dict[Any, Config]] = {name: {} for name in FACTORS if name in varied}
     impossible: dict[tuple[str, Any], str] = {}
     for name, of_factor in values.items():
         factor = FACTORS[name]
         own = getattr(base, name)
         for value in _values(name, s[factor.setting], own):
-            explicit = bool(s[factor.setting].strip()) or value == own
-            why = _refused(request, name, value, explicit)
-            if name == "embedding" and base.retriever == WORDS:
-                if value == own:
-                    continue  # the base asks no encoder
-                why = why or "the base searches words, and no encoder is asked (retriever=dense)."
+            if name == "embedding" and base.retriever == WORDS and value == own:
+                continue  # the base asks no encoder
+            why = _refused(request, name, value, base)
             if why:
                 impossible[name, value] = why
                 continue
@@ -131,10 +132,8 @@ def grid_of(request: ExperimentRequest) -> Grid:
                 changed["topk"] = max(1, base.topk * base.chunk // value)
             of_factor[value] = _plain(replace(base, **changed))
     values = {name: of_factor for name, of_factor in values.items() if of_factor}
+    _refused(request, "retriever", base.retriever, base)
     base = _plain(base)
-    retriever_of(base, {}, s["reranker"])
-    if base.embedding:
-        check_encoder(base.embedding)
     unlike = dict.fromkeys([base, *(config for row in values.values() for config in row.values())])
     return Grid(base, values, _ordered(list(unlike)), impossible)
 
@@ -153,22 +152,52 @@ def _plain(config: Config) -> Config:
     return replace(config, embedding="") if config.retriever == WORDS else config
 
 
-def _refused(request: ExperimentRequest, name: str, value: Any, explicit: bool) -> str:
-    """Why a value of a factor is not asked for, '' if it is. Raises UsageError for an unknown one that the user named (``explicit``)."""
+def _refused(request: ExperimentRequest, name: str, value: Any, base: Config) -> str:
+    """Why a value of a factor is left out, '' if it is not. Raises UsageError for one that the user asked for."""
+    listed, is_base = FACTORS[name].setting, value == getattr(base, name)
+    asks = name if is_base else listed if request.settings[listed].strip() else ""
+    if name == "llm" and not asks and value not in request.workspace.llms():
+        return "the workspace has no model of this name (nothing is fetched unasked; llms=… names others)."
+    if name == "embedding" and base.retriever == WORDS and not asks:
+        return "the base searches words, and no encoder is asked (retriever=dense)."
     try:
-        if name == "llm" and (explicit or value in request.workspace.llms()):
+        if name == "llm":
             request.workspace.llm(value)
-        elif name == "llm":
-            return "the workspace has no model of this name (nothing is fetched unasked; llms=… names others)."
-        elif name == "embedding":
-            check_encoder(value)
-        elif value == "hybrid-rerank" and not request.settings["reranker"].strip():
-            return "no cross-encoder is named (reranker=FOLDER)."
+        elif name == "embedding" and base.retriever == WORDS:
+            why = "The base searches words and asks no encoder."
+            raise UsageError(why, hint=Hint("set", "retriever=dense"))
+        elif name == "embedding" and to_fetch(value, demanded=bool(asks)) and not asks:
+            return "the encoder is not on this machine (nothing is fetched unasked; embeddings=… names those to fetch)."
     except RalleError as error:
-        if explicit:
-            raise UsageError(f"{FACTORS[name].setting}: {error}", hint=error.hint) from None
+        if asks:
+            raise UsageError(f"{asks}: {error}", hint=error.hint) from None
         return str(error)
+    return _lacks(request, value, asks) if name == "retriever" and value != WORDS else ""
+
+
+def _lacks(request: ExperimentRequest, retriever: str, asks: str) -> str:
+    """Which model a retriever lacks here, '' if none. Raises UsageError for one that the user named, also by ``asks``, the setting
+    that names the retriever."""
+    for name, what, default, ask in _MODELS[: 2 if retriever == "hybrid-rerank" else 1]:
+        own = request.settings[name].strip()
+        setting = name if own else asks
+        try:
+            missing = ask(own or default, demanded=bool(setting))
+        except RalleError as error:
+            raise UsageError(f"{setting}: {error}", hint=error.hint) from None
+        if missing and not setting:
+            return (
+                f"the {what} {default} is not on this machine (nothing is fetched unasked; {name}={default} fetches it, "
+                f"{name}=… names another)."
+            )
     return ""
+
+
+_MODELS = (
+    ("embedding", "encoder", ENCODER, to_fetch),
+    ("reranker", "cross-encoder", RERANKER, rerank.to_fetch),
+)
+"""The models of retrievers: setting, noun, default, and what tells whether one must be fetched."""
 
 
 def _ordered(configs: list[Config]) -> tuple[Config, ...]:
@@ -212,14 +241,14 @@ def describe(index: IndexRecipe) -> str:
     return f"{index.encoder or index.kind}, chunks of {index.chunking.size}{end}"
 
 
-def retriever_of(config: Config, names: Mapping[str, str], reranker: str) -> str:
-    """The retriever of a configuration, given the names of its indexes."""
+def retriever_of(config: Config, names: Mapping[str, str], reranker: str = "") -> str:
+    """The retriever of a configuration, given the names of its indexes. ``reranker``: default the paper's."""
     dense, words = names.get("dense", ""), names.get(WORDS, "")
-    return variant(config.retriever, dense, words, config.topk, reranker)
+    return variant(config.retriever, dense, words, config.topk, reranker or RERANKER)
 
 
 def parts_of(config: Config, names: Mapping[str, str]) -> tuple[str, ...]:
     """The combination that a re-ranker's candidates come from."""
     if config.retriever != "hybrid-rerank":
         return ()
-    return (retriever_of(replace(config, retriever="hybrid"), names, ""),)
+    return (retriever_of(replace(config, retriever="hybrid"), names),)

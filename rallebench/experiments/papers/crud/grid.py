@@ -15,9 +15,15 @@ from rallebench.core.settings import Setting
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.beside import KEY
 from rallebench.experiments.papers.common import string
-from rallebench.experiments.papers.crud import PAPER, READY, grid_tables, recommending, suites
+from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending, suites
 from rallebench.experiments.papers.crud.cells import wording_in
-from rallebench.experiments.papers.crud.configurations import FACTORS, WORDS, grid_of
+from rallebench.experiments.papers.crud.configurations import (
+    ENCODER,
+    FACTORS,
+    RERANKER,
+    WORDS,
+    grid_of,
+)
 from rallebench.experiments.papers.crud.grid_cells import Outcomes, perform_grid
 from rallebench.experiments.papers.crud.records import DATA_IS, TASKS_SETTING, read_tasks, tasks_of
 from rallebench.experiments.papers.crud.retrieval import RETRIEVERS
@@ -61,8 +67,9 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "chunk": Setting(int, 128, 1, 1_000_000, about="the base's chunk size in tokens"),
     "overlap": Setting(int, 0, 0, 95, about="the base's overlap in %"),
-    "embedding": Setting(
-        str, "bge-base-zh-v1.5-plain", about="the base's encoder", names="encoder"
+    "embedding": string(
+        f"the encoder of the base and of dense and hybrid cells; default {ENCODER} where it is on this machine",
+        names="encoder",
     ),
     "retriever": replace(string("the base's; the paper's is dense", *RETRIEVERS), default=WORDS),
     "k": Setting(int, 8, 1, 1000, about="the base's passages per question"),
@@ -77,10 +84,8 @@ SETTINGS: Mapping[str, Setting] = {
         many=True,
     ),
     "kind": Setting(str, "flat", about="how vectors are searched"),
-    "reranker": Setting(
-        str,
-        "BAAI/bge-reranker-base",
-        about="folder or hub id of the cross-encoder of hybrid-rerank",
+    "reranker": string(
+        f"folder or hub id of the cross-encoder of hybrid-rerank; default {RERANKER} where it is on this machine",
         names="checkpoint",
     ),
     "by": string("the metric that decides; auto: rouge-L, without a model mrr", *METRICS),
@@ -92,7 +97,7 @@ SETTINGS: Mapping[str, Setting] = {
     "crud-grid",
     place="suites",
     paper=PAPER,
-    ready=READY,
+    ready="Without a download: BM25 in Chinese over chunks, overlaps and depths; dense and hybrid cells need an encoder, and answers a model, that reads Chinese.",
     form=SETTINGS,
     needs_llm=False,
     named_by=("tasks",),

@@ -7,8 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rallebench.core.errors import RalleError, StoppedError
-from rallebench.core.experiments import ExperimentRequest, IndexRequest, IndexResult, Release
+from rallebench.core.experiments import (
+    ExperimentRequest,
+    IndexRequest,
+    IndexResult,
+    Notice,
+    Release,
+)
 from rallebench.core.runs import RunRequest
+from rallebench.experiments.papers.common import listed
 from rallebench.experiments.papers.crud.cells import Cell, CellPlan, perform_cell, plan_cell
 from rallebench.experiments.papers.crud.configurations import (
     WORDS,
@@ -53,7 +60,18 @@ class Outcomes:
         ]
 
 
-GridRequests = Generator["RunRequest | IndexRequest | Release", Any, None]
+GridRequests = Generator["RunRequest | IndexRequest | Release | Notice", Any, None]
+
+
+def left_out(grid: Grid) -> tuple[str, ...]:
+    """A sentence for each reason why values are left out."""
+    values: dict[str, list[str]] = {}
+    for (factor, value), why in grid.impossible.items():
+        values.setdefault(why, []).append(f"{factor}={value}")
+    return tuple(
+        f"{listed(names, 6)} {'is' if len(names) == 1 else 'are'} left out: {why}"
+        for why, names in values.items()
+    )
 
 
 def perform_grid(
@@ -65,6 +83,8 @@ def perform_grid(
         indexes_of(request, config)
     for task in tasks if request.llm else ():
         _plan(request, grid.base, task, records[task.name], "")
+    if grid.impossible:
+        yield Notice(left_out(grid))
     held: dict[str, None] = {}
     last = {config.llm: config for config in grid.order}
     for config in grid.order:

@@ -38,7 +38,7 @@ def factor_tables(outcomes: Outcomes) -> Iterator[Table]:
     """Rows: tasks and their values; columns: metrics with intervals, and the number of answers."""
     names = metrics_of(outcomes)
     note = "All but length (characters) in %. Empty: not measured."
-    for factor in outcomes.grid.values:
+    for factor in _varied(outcomes):
         rows = tuple(
             (
                 f"{task.name} · {value}{_remark(factor, config, outcomes.grid.base)}",
@@ -50,6 +50,12 @@ def factor_tables(outcomes: Outcomes) -> Iterator[Table]:
         )
         heads = ("", *(HEADS[name] for name in names), "asked")
         yield Table(f"By {FACTORS[factor].heading}", heads, rows, note=note)
+
+
+def _varied(outcomes: Outcomes) -> list[str]:
+    """The factors with a value beside the base's; all where none has one, for the base's own figures."""
+    values = outcomes.grid.values
+    return [factor for factor in values if len(values[factor]) > 1] or list(values)
 
 
 def own_rows(outcomes: Outcomes) -> Iterator[OwnRow]:
@@ -64,7 +70,7 @@ def own_rows(outcomes: Outcomes) -> Iterator[OwnRow]:
 def factor_plots(outcomes: Outcomes) -> Iterator[Figure]:
     """The deciding metric over a factor's values, a line or a colour for every task."""
     metric = outcomes.metric
-    for name in outcomes.grid.values:
+    for name in _varied(outcomes):
         factor = FACTORS[name]
         series = {
             task.name: [
@@ -144,6 +150,7 @@ def notes_of(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str]:
     for cell in base:
         n = cell.answered.n
         if not cell.plan.request.llm:
+            yield from suites.left_out_notes(cell.plan)
             unknown = n - cell.answered.n_errors - cell.answered.means["mrr"].n
             if unknown:
                 yield f"{cell.plan.task.name}: of {unknown} of {n} records the gold documents are not known; they are in no mean."
@@ -153,11 +160,6 @@ def notes_of(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str]:
             total = sum(cell.counts[kind] for cell in concerned)
             labels = listed([cell.label for cell in concerned], 6)
             yield f"Beside the base, {total} {event} in {len(concerned)} cells; they are counted here and in no mean: {labels}."
-    refused: dict[str, list[str]] = {}
-    for (factor, value), why in outcomes.grid.impossible.items():
-        refused.setdefault(why, []).append(f"{factor}={value}")
-    for why, names in refused.items():
-        yield f"{listed(names, 6)} {'was' if len(names) == 1 else 'were'} not asked for: {why}"
     labels_by_reason: dict[str, list[str]] = {}
     for label, why in failures(outcomes).items():
         labels_by_reason.setdefault(why, []).append(label)

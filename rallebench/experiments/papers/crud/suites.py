@@ -14,6 +14,7 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, IndexRequ
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Mean, Table
 from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import (
     bars,
@@ -181,7 +182,7 @@ def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
         notes.append(
             f"RAGQuestEval is by {first.judging.judge.llm}, the paper's by GPT-3.5-turbo; precision is {how}."
         )
-    return tuple(dict.fromkeys(notes))
+    return tuple(dict.fromkeys(filter(None, notes)))
 
 
 NOTES = {
@@ -200,10 +201,18 @@ QUEST_NOTES = {
 """A cell's count → the end of its sentence; of all questions, and of the judged answers."""
 
 
+def left_out_notes(plan: CellPlan) -> Iterator[str]:
+    """A sentence for each reason why records of a task are in no cell."""
+    for why, ids in plan.records.left_out.items():
+        yield f"{plan.task.name}: {len(ids)} of {plan.records.total} records {why} and were left out: {listed(ids)}."
+
+
 def _notes_of_cell(cell: Cell) -> Iterator[str]:
     name, plan, counts = cell.plan.task.name, cell.plan, cell.counts
-    for why, ids in plan.records.left_out.items():
-        yield f"{name}: {len(ids)} of {plan.records.total} records {why} and were left out: {listed(ids)}."
+    if not plan.request.settings["prompts"]:
+        values = (" ".join(record.values.values()) for record in plan.chosen)
+        yield prompts_note("Chinese", values, "send your own (prompts=FOLDER)", name)
+    yield from left_out_notes(plan)
     yield from failed_note(name, cell.answered, "counted here and in no mean")
     ranked = plan.task.ranked and plan.k
     unknown = sum(not record.gold for record in plan.chosen) if ranked else 0

@@ -10,7 +10,7 @@ from typing import Any
 
 from rallebench.analysis.agents import AgentTask, System, TaskRun
 from rallebench.analysis.agents.reading import common_field, task_named
-from rallebench.core.errors import Hint, NotFoundError, UsageError
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import Wording, wording_of
 from rallebench.core.registry import unknown
@@ -115,6 +115,10 @@ def _task(request: ExperimentRequest, name: str, path: Path, form: str) -> TaskQ
     every, instances = read_questions(path, form=form), request.settings["instances"]
     examples = tuple(sampled(every, instances)) if instances else every
     examples = examples[: request.limit]
+    if not any(example.gold.answers for example in examples):
+        raise BadFileError(
+            f"No question of {path} has an answer, so nothing of {name} can be scored; take a file with answers."
+        )
     demonstrations = drawn(every, examples, request.settings["demonstrations"], request.seed, name)
     if is_original(request):
         examples = tuple(map(_with_first_answer, examples))

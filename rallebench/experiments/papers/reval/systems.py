@@ -22,6 +22,7 @@ from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Cell, Column, Figure, Mean, Table
 from rallebench.datasets.tasks import DOMAINS, INSTANCES, LEVELS, TASKS, task_of
 from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import (
     bars,
@@ -29,6 +30,7 @@ from rallebench.experiments.papers.common import (
     definitions_of,
     failed_note,
     is_original,
+    note_on,
     register_each,
     scored_by,
     scored_run,
@@ -352,6 +354,15 @@ def _notes(
         yield f"{label} failed: {why}"
     for label, result in results.items():
         yield from failed_note(label, result, "in no figure")
+    for questions in {cell.task: cell.questions for cell in cells}.values():
+        texts = (example.question.text for example in questions.examples)
+        mend = "name the other tasks (tasks=…), or send your own prompts (prompts=FOLDER)"
+        if note := prompts_note("English", texts, mend, questions.task.name):
+            yield note
+        bare = [e.question.qid for e in questions.examples if not e.gold.answers]
+        yield from note_on(
+            bare, f"questions of {questions.task.name} have no answer and are in no mean"
+        )
     datasets = {cell.questions.dataset: cell.task for cell in cells}
     stand_ins = [d for d, task in datasets.items() if d.startswith("starter-") and task != d]
     if stand_ins:

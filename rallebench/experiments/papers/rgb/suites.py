@@ -13,6 +13,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Flow
 from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.languages import CODES, prompts_note
 from rallebench.experiments.papers.beside import KEY
 from rallebench.experiments.papers.common import (
     compat,
@@ -51,6 +52,8 @@ def notes_of(answered: Answered) -> Iterator[str]:
     """The notes on the records and the runs, one sentence each."""
     first, _ = next(iter(answered.values()))
     records, facts = first.testbed.records, first.testbed.kind.facts
+    queries = (record.query for record in first.records)
+    yield prompts_note(CODES[records.language], queries, f"language={records.language} says so")
     for what, ids in records.without.items():
         end = " and were left out" if what == "answers" else ""
         yield from note_on(
@@ -356,5 +359,5 @@ def _report(
         "documents": counts,
         **own,
     }
-    notes = (*notes_of(answered), *notes)
+    notes = (*filter(None, notes_of(answered)), *notes)
     return Report(data, notes, files, to_fill or {}, tuple(report_tables), (figure,))

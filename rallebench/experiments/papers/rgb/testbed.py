@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import BadFileError, Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import json_lines, sha256_file
+from rallebench.core.letters import letters_of
 from rallebench.core.prompts import SHIPPED, Wording, filled, prompt_text, wording_of
 from rallebench.core.runs import Judge, RunRequest, RunResult, Values
 from rallebench.core.types import (
@@ -24,6 +25,7 @@ from rallebench.core.types import (
     Passage,
     Question,
 )
+from rallebench.experiments.languages import CODES, LANGUAGES
 from rallebench.experiments.papers.common import (
     behind_api,
     is_original,
@@ -220,6 +222,8 @@ def read_testbed(request: ExperimentRequest, name: str) -> Testbed:
     sets = tuple(f"{language or 'en'}{end}" for end in TEST_KINDS[name].ends)
     path = find_file(data, s["set"], sets)
     records = read_records(path, language)
+    if not language:
+        _check_language(records)
     decoding = {
         "temperature": s["temperature"],
         "top_p": (s["top_p"] or (1.0 if behind_api(request) else 0.8)) if s["temperature"] else 0.0,
@@ -236,6 +240,20 @@ def read_testbed(request: ExperimentRequest, name: str) -> Testbed:
     if not testbed.usable:
         raise UsageError(f"No record of {path} has an answer, so nothing can be scored.")
     return testbed
+
+
+def _check_language(records: RgbRecords) -> None:
+    """Raise BadFileError for a file whose name says another language than its questions are in."""
+    letters = letters_of(record.query for record in records.records)
+    other = next(
+        (code for code, name in CODES.items() if LANGUAGES[name] == letters), records.language
+    )
+    if other != records.language:
+        raise BadFileError(
+            f"{records.path} is named as a set in {CODES[records.language]}, and its questions are in {letters}; take another file, or "
+            "say which prompts are to be sent.",
+            hint=Hint("set", f"language={other}"),
+        )
 
 
 def make_test(

@@ -1,0 +1,37 @@
+"""In which letters texts are written: what tells that a file is in another language than the one expected, without a model."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+
+LATIN, CHINESE = "Latin letters", "Chinese or Japanese characters"
+_CHINESE = frozenset(
+    ("CJK", "HIRAGANA", "KATAKANA", "IDEOGRAPHIC", "KATAKANA-HIRAGANA", "BOPOMOFO")
+)
+
+
+def letters_of(texts: Iterable[str]) -> str:
+    """In which letters most of the texts are written, each by most of its letters; '' for texts without any.
+
+    >>> letters_of(["Who wrote 三体?", "Why?"]), letters_of(["谁写了三体?"]), letters_of(["Кто?"]), letters_of(["1 + 1?"])
+    ('Latin letters', 'Chinese or Japanese characters', 'Cyrillic letters', '')
+    """
+    return _most(_most(map(_kind, text)) for text in texts)
+
+
+def _most(kinds: Iterable[str]) -> str:
+    counts = Counter(filter(None, kinds))
+    return counts.most_common(1)[0][0] if counts else ""
+
+
+@lru_cache(maxsize=4096)
+def _kind(character: str) -> str:
+    if not character.isalpha():
+        return ""
+    script = unicodedata.name(character, "").partition(" ")[0]
+    if script in _CHINESE:
+        return CHINESE
+    return f"{script.capitalize()} letters" if script else ""
