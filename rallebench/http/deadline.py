@@ -49,27 +49,27 @@ class Sockets:
     def connect_tcp(self, *address: Any, timeout: Any = None, **options: Any) -> Stream:
         """See ``httpcore2.NetworkBackend``. Nothing wakes a socket that nobody answers, so the connection is made by a
         thread that is left behind when the caller hangs up, and ends with ``timeout``."""
-        made: Future[Any] = Future()
+        outcome: Future[Any] = Future()
 
         def connect() -> None:
             try:
                 stream = self._backend.connect_tcp(*address, timeout=timeout, **options)
             except BaseException as error:
                 with contextlib.suppress(InvalidStateError):
-                    made.set_exception(error)
+                    outcome.set_exception(error)
                 return
             try:
-                made.set_result(stream)
+                outcome.set_result(stream)
             except InvalidStateError:
                 stream.close()
 
         if isinstance(timeout, Deadline):
-            timeout.connecting = made
+            timeout.connecting = outcome
             if timeout.end == -math.inf:
                 raise self.late("the answer is due")
         threading.Thread(target=connect, daemon=True).start()
         try:
-            return Stream(made.result(), self.late)
+            return Stream(outcome.result(), self.late)
         except CancelledError:
             raise self.late("the answer is due") from None
 
