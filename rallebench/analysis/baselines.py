@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from rallebench.analysis.paired import Scores
+from rallebench.analysis.paired import Scores, Sides, compare_all
 from rallebench.analysis.ranking import answered, means_over, scores_of
+from rallebench.analysis.suites import TITLE, paired_table
 from rallebench.core.answers import dpr_tokens
 from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.engine.clusters import clusters_of
@@ -57,7 +58,8 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dic
     """The run, its ``baselines`` (name → run) with any answer, and the ceiling, as JSON.
 
     ``lines``: baseline → its run. ``columns``: those after the run's own. ``metrics``: metric → column → mean over the questions
-    that all columns have scored, without columns that the metric cannot score. Raises RalleError for a damaged run.
+    that all columns have scored, without columns that the metric cannot score. ``tests``: a table of the run against each baseline by
+    every metric, of the questions that both have scored. Raises RalleError for a damaged run.
     """
     examples, names = examples_of(run), metrics_of(run)
     baselines = {
@@ -70,6 +72,13 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dic
     }
     scores[CEILING] = _ceiling_scores(run, names)
     clusters, bounds = clusters_of(examples), ranges_of(names)
+    sides: dict[tuple[str, str], Sides] = {
+        (f"the run less {LABELS[baseline]}", name): (name, scores[baseline][name], own, clusters.of)
+        for baseline in baselines
+        for name, own in scores["run"].items()
+        if name in scores[baseline]
+    }
+    tests = paired_table(TITLE, "runs", compare_all(sides), "The first less the second")
     cells = {}
     for name in names:
         columns = {column: values[name] for column, values in scores.items() if name in values}
@@ -85,6 +94,7 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dic
             name: {column: asdict(mean) for column, mean in row.items()}
             for name, row in cells.items()
         },
+        "tests": tests.as_json(),
     }
 
 

@@ -14,6 +14,8 @@ from rallebench.metrics import METRICS
 Z_95, Z_POWER_80 = 1.959964, 0.841621
 Key = TypeVar("Key")
 
+Bounds = Mapping[str, "tuple[float | None, float | None]"]
+"""Metric → its (lowest, highest) value, None = no bound, where it is no registered metric."""
 Scores = Mapping[str, "float | None"]
 """Question id → score; None or NaN: not scored."""
 
@@ -68,12 +70,13 @@ def compare(
     higher_is_better: bool = True,
     clusters: Mapping[str, int | str] | None = None,
     comparisons: int = 1,
+    bounds: Bounds | None = None,
 ) -> PairedComparison:
     """Compare two runs, question id → score. Questions without a score in one of them are left out.
 
     NaN counts as not scored. ``wins`` follow ``higher_is_better``; the difference keeps its sign.
     ``clusters``: question id → cluster; default: every question is its own. ``comparisons``: the number
-    of comparisons in the table.
+    of comparisons in the table. ``bounds``: of metrics that are a suite's own; an interval stays inside what they allow.
     """
     import numpy as np
 
@@ -88,7 +91,7 @@ def compare(
     pair = difference_of(
         gaps, None if clusters is None else [clusters[qid] for qid in common], comparisons
     )
-    low, high = _bounded(metric, pair)
+    low, high = _bounded(metric, pair, bounds)
     return PairedComparison(
         metric=metric,
         n=len(common),
@@ -132,19 +135,26 @@ Sides = tuple[str, Scores, Scores, Mapping[str, "int | str"]]
 """A metric, the scores of runs A and B by it, question id → cluster."""
 
 
-def compare_all(sides: Mapping[Key, Sides]) -> dict[Key, PairedComparison]:
-    """The comparisons of one table, each corrected for all of them; those without a common question are left out."""
+def compare_all(
+    sides: Mapping[Key, Sides], bounds: Bounds | None = None
+) -> dict[Key, PairedComparison]:
+    """The comparisons of one table, each corrected for all of them; those without a common question are left out.
+
+    ``bounds``: see ``compare``.
+    """
     common = {key: side for key, side in sides.items() if shared_scores(side[1], side[2])}
     pairs = [
-        compare(metric, a, b, clusters=clusters, comparisons=len(common))
+        compare(metric, a, b, clusters=clusters, comparisons=len(common), bounds=bounds)
         for metric, a, b, clusters in common.values()
     ]
     return dict(zip(common, with_holm(pairs)))
 
 
-def _bounded(metric: str, pair: Difference) -> tuple[float | None, float | None]:
+def _bounded(
+    metric: str, pair: Difference, bounds: Bounds | None
+) -> tuple[float | None, float | None]:
     """The interval of a difference, inside what the metric's range allows."""
-    low, high = (
+    low, high = (bounds or {}).get(metric) or (
         METRICS.entry(metric).traits.get("range", (None, None))
         if metric in METRICS
         else (None, None)

@@ -41,14 +41,20 @@ def differences(workspace: Workspace, first: StoredExperiment, other: StoredExpe
     """Per part and metric the other's mean less the first's over the questions that both
     have scored, with p (Holm) and intervals (Bonferroni) of one sign-flip test over articles that count all lines."""
     sides: dict[tuple[str, str], Sides] = {}
+    bounds: dict[str, tuple[float | None, float | None]] = {}
     for label, (a, b) in pairs_of(first, other).items():
         folder = RunFolder.open(workspace.runs, a)
         left, right = values_of(folder), values_of(RunFolder.open(workspace.runs, b))
         clusters = clusters_of(examples_of(folder)).of
+        bounds |= {
+            name: tuple(of) for name, of in (folder.report() or {}).get("ranges", {}).items()
+        }
         for name in left:
             if name in right:
                 sides[label, name] = name, left[name], right[name], clusters
-    return paired_table(TITLE, "part", compare_all(sides), f"{other.name} less {first.name}")
+    return paired_table(
+        TITLE, "part", compare_all(sides, bounds), f"{other.name} less {first.name}"
+    )
 
 
 def paired_table(

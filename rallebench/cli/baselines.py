@@ -59,4 +59,4 @@ def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
         Column("n", "count"),
     )
     failed = (f"{LABELS[name]} failed: {reason}" for name, reason in value["failed"].items())
-    return (Table(value["run"], heads, rows), *failed)
+    return (Table(value["run"], heads, rows), Table.from_json(value["tests"]), *failed)

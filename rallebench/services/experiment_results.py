@@ -256,6 +256,11 @@ def baseline_table(report: Mapping[str, Any]) -> Table:
     return Table("", columns, rows)
 
 
+def baseline_tests(report: Mapping[str, Any]) -> Table:
+    """The run against each of its baselines, question by question."""
+    return Table.from_json(report["tests"])
+
+
 # files, pairs, requests
 
 

@@ -138,3 +138,6 @@ def test_the_interval_of_a_difference_stays_inside_the_metrics_range() -> None:
     b = {f"q{n}": float(n < 11) for n in range(12)}
     pair = compare("em", a, b)
     assert pair.high is not None and pair.high <= 1.0
+    free, own = compare("share", a, b), compare("share", a, b, bounds={"share": (0.0, 1.0)})
+    assert free.high is not None and free.high > 1.0, "a suite's own metric has no range by itself"
+    assert own.high == 1.0 and own.low == free.low

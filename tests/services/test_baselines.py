@@ -252,6 +252,10 @@ def test_the_lines_of_a_run_are_let_go_again_and_asked_once(bench: Workbench) ->
     own = {em[column] for column in ("run", "closed-book", "oracle")}
     assert own == {1 / 8}, "this model says Titan whatever it reads"
     assert em["ceiling"] == 1.0 and "ceiling" not in comparison["metrics"]["seconds"]
+    tests = {(row[0], row[1]): row for row in comparison["tests"]["rows"]}
+    row = tests["the run less oracle passage", "em"]
+    assert row[2] == {"value": 0.0, "low": None, "high": None, "n": 8}
+    assert len({label for label, _ in tests}) == 3, "the ceiling is no run"
 
 
 def test_the_baselines_of_a_run_with_a_seed_have_its_seed(bench: Workbench) -> None:

@@ -258,6 +258,14 @@ class CommandLine:
         words += ["--llm", llm] * bool(llm) + ["--name", run] * bool(run)
         return self("suite", suite, "--no-mlflow", *words, *flags)
 
+    @staticmethod
+    def tests_in(report: Any) -> dict[tuple[str, str], Any]:
+        """(runs, metric) → the row of a report's paired tests; {} where it has none."""
+        tables = (
+            of for of in report["tables"] if of["title"] == "Differences, question by question"
+        )
+        return {(row[0], row[1]): row for table in tables for row in table["rows"]}
+
     def report(self, suite: str, *pairs: str, **more: Any) -> Any:
         """The report of a suite that must succeed."""
         ran = self.suite(suite, *pairs, **{**more, "flags": (*more.get("flags", ()), "--json")})

@@ -41,6 +41,7 @@ from rallebench.experiments.benchmarks._ranked import (
 from rallebench.experiments.languages import searchable, unlike_english
 from rallebench.experiments.papers.beside import KEY, own_row, unlike
 from rallebench.experiments.papers.common import bars, failed_note, names_in, string
+from rallebench.experiments.papers.testing import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workspace.indexes.recipes import IndexRecipe
 
@@ -229,6 +230,10 @@ def _report(
             if WORDS in by and name in whys
         ],
     }
-    tables = (Table("BEIR", heads, tuple(rows), True, note),)
+    by_set = {name: {s: (result,) for s, result in by.items()} for name, by in results.items()}
+    tables = (
+        Table("BEIR", heads, tuple(rows), True, note),
+        *tests_between(by_set, columns),
+    )
     figures = (bars("nDCG@10 by set", "set", HEADLINE, series),)
     return Report(data, tuple(notes), tables=tables, figures=figures)

@@ -39,6 +39,7 @@ from rallebench.experiments.benchmarks._ranked import (
 from rallebench.experiments.languages import searchable
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
 from rallebench.experiments.papers.common import bars, failed_note, names_in, scored_run, string
+from rallebench.experiments.papers.testing import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import prepare_agent
@@ -62,6 +63,8 @@ SEEN: Mapping[str, str] = {
     "searches": "The searches of an episode.",
 }
 ACCURACY = "has_answer_all"
+TESTED = ("evidence R@5", "gold R@5", ACCURACY, "evidence recall")
+"""The metrics of the paired tests: of retrieval alone, and of agents."""
 SETTINGS = {
     "data": string(
         f"the decrypted file, or the folder of its repository: `{FETCH}`", names="file folder"
@@ -267,6 +270,11 @@ def _report(
     tables = [Table("Retrieval alone", heads, (*ours, *theirs), True, note)]
     if acted:
         tables.append(_agents(acted, why))
+    groups = {
+        name: {label: (result,) for label, result in runs.items()}
+        for name, runs in (("retrieval", searched), ("agents", acted))
+    }
+    tables += tests_between(groups, TESTED, names={ACCURACY: "accuracy"})
     series = {
         name: [(label, result.means.get(name)) for label, result in {**searched, **acted}.items()]
         for name in dict.fromkeys(("evidence R@5", "evidence recall"))

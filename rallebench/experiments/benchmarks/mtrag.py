@@ -42,6 +42,7 @@ from rallebench.experiments.benchmarks._ranked import (
 from rallebench.experiments.languages import prompts_note, searchable, unlike_english
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
 from rallebench.experiments.papers.common import bars, failed_note, in_folder, string, values_in
+from rallebench.experiments.papers.testing import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workspace.indexes.recipes import IndexRecipe
 
@@ -299,9 +300,20 @@ def _report(
             KEY: [row.as_json() for row in own],
         },
         tuple(notes),
-        tables=(Table("MTRAG", heads, tuple(rows), True, note),),
+        tables=(Table("MTRAG", heads, tuple(rows), True, note), *_tests(results, (best, *answers))),
         figures=(bars(f"{best} by form", "form", best, series),),
     )
+
+
+def _tests(
+    results: Mapping[tuple[str, str], Sequence[RunResult]], metrics: Sequence[str]
+) -> tuple[Table, ...]:
+    """The forms of a question under each kind of index, and the kinds under each form."""
+    groups: dict[str, dict[str, Sequence[RunResult]]] = {}
+    for (kind, form), each in results.items():
+        groups.setdefault(kind, {})[FORMS[form]] = each
+        groups.setdefault(FORMS[form], {})[kind] = each
+    return tests_between(groups, metrics, set_of=lambda r: r.request.dataset.name.split("-")[1])
 
 
 def _own_rows(

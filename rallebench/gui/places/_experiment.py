@@ -215,6 +215,7 @@ def _baselines(page: Page, event: Event, stored: StoredExperiment) -> str:
     document = stored.report or {}
     run = html.link(document["run"], _runs_list.address(document["run"]))
     table = figures.table(experiment_results.baseline_table(document))
+    table += figures.table(experiment_results.baseline_tests(document))
     return f'<p class="say">The run {run} between its baselines.</p>{warnings_of(document["failed"])}{table}{_runs(stored)}'
 
 

@@ -81,6 +81,10 @@ def test_one_folder_of_another_name_is_searched_by_indexes_that_exist(cli: Comma
     (row,) = found["tables"][0]["rows"]
     assert row[-3:] == [None] * 3 and len(row) == 9
     assert any("No figure is printed for mine" in note for note in found["notes"])
+    tests = cli.tests_in(found)
+    assert list(tests) == [("mine: random:own less own", name) for name in ("nDCG@10", "R@100")]
+    means, row = found["means"]["mine"], tests["mine: random:own less own", "nDCG@10"]
+    assert row[2]["value"] == pytest.approx(means["random:own"] - means["own"]) and row[2]["n"] == 3
 
 
 def test_a_folder_that_only_is_called_as_a_set_has_no_printed_figure(cli: CommandLine) -> None:

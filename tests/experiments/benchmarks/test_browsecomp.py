@@ -105,6 +105,19 @@ def test_two_questions_have_no_printed_figures_beside_them(cli: CommandLine) -> 
     assert f"The printed figures are left out: {why}." in found["tables"][0]["note"]
 
 
+def test_retrievers_and_agents_are_tested_against_each_other(cli: CommandLine) -> None:
+    more = ("kinds=bm25,numpy-flat", "encoder=hashing")
+    found: Any = cli.report("browsecomp", *pairs(cli, *more, "k=2"), llm="agent", run="b")
+    tests = cli.tests_in(found)
+    searched = "retrieval: numpy-flat less bm25"
+    acted = "agents: react agent numpy-flat less react agent bm25"
+    assert list(tests) == [
+        *((searched, f"{kind} R@5") for kind in ("evidence", "gold")),
+        *((acted, name) for name in ("accuracy", "evidence recall")),
+    ]
+    assert tests[acted, "accuracy"][2]["n"] == 2 and tests[acted, "accuracy"][2]["value"] == 0.0
+
+
 def test_an_agent_without_an_answer_is_counted_as_wrong(cli: CommandLine) -> None:
     found: Any = cli.report("browsecomp", *pairs(cli, "steps=1"), llm="echo", run="b")
     ours = found["tables"][1]["rows"][0]

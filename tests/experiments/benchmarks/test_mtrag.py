@@ -63,6 +63,11 @@ def test_every_form_retrieves_for_itself_beside_the_printed_figures(
     assert rows["bm25, last turn"][1] < 1.0  # "it" says nothing of Titan
     assert rows["BM25, last turn, printed"] == [777, 0.08, 0.15, 0.2, 0.27, 0.17, 0.16, 0.18, 0.21]
     assert found["means"]["bm25 rewrite"] == 1.0
+    tests = cli.tests_in(found)
+    assert len(tests) == 3, "three forms, by the headline alone"
+    row = tests["bm25: rewritten query less last turn", found["headline"]]
+    assert row[2]["n"] == 4, "the same question of two forms is one pair"
+    assert row[2]["value"] == pytest.approx(1 - found["means"]["bm25 lastturn"])
     own = {row["settings"]["form"]: row for row in found["published"]}
     assert list(own) == ["lastturn", "rewrite"], "the full conversation is not printed"
     assert own["rewrite"]["cells"]["R@1"] == {"value": 100.0, "low": None, "high": None, "n": 4}
@@ -76,6 +81,9 @@ def test_with_a_model_the_answers_are_compared_with_mtrags_own(cli: CommandLine)
     found: Any = cli.report("mtrag", *pairs, llm="titan", run="m")
     (table,) = found["tables"]
     assert not any("printed" in row[0] for row in table["rows"])
+    both = cli.report("mtrag", pairs[0], "forms=lastturn,rewrite", "k=1", llm="titan", run="both")
+    answers = cli.tests_in(both)["bm25: rewritten query less last turn", "f1"]
+    assert answers[2] == {"value": 0.0, "low": None, "high": None, "n": 2}, "it always says Titan"
     why = "ours are of 1 of them, the paper's of all 4 domains"
     assert why in table["note"] and found["published"][0]["why"] == why
     assert table["columns"] == ["system", "questions", "R@1", "nDCG@1", "f1", "rougel"]

@@ -179,6 +179,21 @@ def test_relation_templates_over_triples_ask_one_hop_and_two_and_accept_all_name
     }
 
 
+def test_a_header_of_triples_is_no_triple_and_that_of_a_corpus_is_refused(folder: Path) -> None:
+    file = folder / "few.tsv"
+    born = {"question": "Where was {head} born?", "answer": "tail", "table": "few"}
+    file.write_text("Head\tRelation\tTail\nAda\tP19\tLakeview\n")
+    assert asked(made(folder, born, tables=str(file))) == {"Where was Ada born?": ("Lakeview",)}
+    file.write_text("id\ttext\ttitle\n1\tThe Danube reaches the Black Sea.\tDanube\n")
+    why = r"few.tsv, line 1 names the columns id, text, title, and .* save the table as \.csv"
+    for skip_bad in (False, True):
+        with pytest.raises(BadFileError, match=why):
+            made(folder, born, tables=str(file), skip_bad=skip_bad, name="corpus")
+    file.write_text("Title\tP1\tText\n")
+    with pytest.raises(BadFileError, match=why.replace("id, text, title", "Title, P1, Text")):
+        made(folder, born, tables=str(file), name="any-order")
+
+
 def test_the_same_seed_draws_the_same_questions_and_templates_take_turns(folder: Path) -> None:
     first, again, other = (
         made(folder, YEAR, WRITER, name=name, limit=4, seed=seed)

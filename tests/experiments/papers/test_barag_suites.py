@@ -340,10 +340,32 @@ def test_the_curve_has_a_point_for_every_threshold_from_one_run(rallebench: Comm
     assert ends["oracle"]["quality"] >= best
     assert ends["model asked"]["retrieved"] == pytest.approx(1 / 3)
     assert found["plots"][0]["kind"] == "line" and "oracle" in found["plots"][0]["series"]
+    tests = rallebench.tests_in(found)
+    assert list(tests) == [("never less always", "f1"), ("model asked less always", "f1")]
+    gap = tests["never less always", "f1"][2]
+    assert gap["n"] == 3
+    assert gap["value"] == pytest.approx(ends["never"]["quality"] - ends["always"]["quality"])
     again = report(rallebench, "curve", *data, "quality=em", "thresholds=1,2")
     episodes = steps(rallebench.workspace, "r both branches")
     assert {step["cached"] for of_question in episodes for step in of_question} == {False}
     assert {point["threshold"] for point in again["curves"]["retrieval"]} <= {1.0, 2.0}
+
+
+def test_a_threshold_is_tested_on_the_questions_that_it_was_not_chosen_on(
+    rallebench: CommandLine,
+) -> None:
+    rows = [
+        {"id": f"q{n}", "input": f"{QUESTIONS[k]} ({n})", "output": [{"answer": GOLD[k]}]}
+        for n in range(24)
+        for k in (0 if n % 4 < 2 else 2,)
+    ]
+    write_lines(rallebench.workspace / "many.jsonl", rows)
+    data = f"data={rallebench.workspace / 'many.jsonl'}"
+    found = report(rallebench, "curve", data, "index=tiny", "quality=f1")
+    held_out, tests = found["retrieval_held_out"], rallebench.tests_in(found)
+    row = tests["retrieval, held out, less always", "f1"]
+    assert row[2]["n"] == 12 and tests["never less always", "f1"][2]["n"] == 24
+    assert row[2]["value"] == pytest.approx(held_out["quality"] - held_out["always"]["quality"])
 
 
 def test_a_draft_that_has_read_a_passage_is_not_called_never(rallebench: CommandLine) -> None:
@@ -351,7 +373,10 @@ def test_a_draft_that_has_read_a_passage_is_not_called_never(rallebench: Command
     found = report(rallebench, "curve", data, "index=tiny", "draft_passages=1", "quality=f1")
     assert set(found["points"]) == {"draft with 1 passage", "always", "oracle"}
     for table in found["tables"]:
-        assert "Read all passages" in table["columns"] and "Retrieved" not in table["columns"]
+        columns = table["columns"]
+        assert (
+            "Read all passages" in columns or "p, corrected" in columns
+        ) and "Retrieved" not in columns
     assert "never" not in json.dumps([found["tables"], found["plots"]])
     assert any(note.startswith("Every draft has read 1 passage, so no") for note in found["notes"])
 

@@ -90,6 +90,18 @@ def test_tables_show_present_whole_and_printed_and_name_what_disagrees(
         ("Table III", "NRAG"): "Retrieved by definition",
         ("Table III", "BARAG"): "agrees",
     }
+    tests = rallebench.tests_in(found)
+    ways = ("NRAG less Baseline", "BARAG less Baseline", "BARAG less NRAG")
+    assert {label for label, _ in tests} == {f"Table {n}: {w}" for n in ("II", "III") for w in ways}
+    row = tests["Table III: BARAG less NRAG", "Truthfulness"]
+    runs = {run.name: run.rows for run in read_runs(str(shared_data / "barag" / "runs"))}
+    always, own = (
+        {(of.title, of.question): of.truthfulness for of in runs[RUNS["Table III"][way]]}
+        for way in ("NRAG", "BARAG")
+    )
+    gaps = [own[key] - score for key, score in always.items() if key in own]
+    assert row[2]["n"] == len(gaps) == sum(row[5:]) == 162
+    assert row[2]["value"] == pytest.approx(sum(gaps) / 162) and row[4] == "yes"
     notes = "\n".join(found["notes"])
     for note in (
         "relevance is printed 4.67; the run gives 4.69 (4.685) and is that of another run, A_r_first300_20240124_172529.",

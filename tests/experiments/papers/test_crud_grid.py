@@ -332,6 +332,8 @@ def test_without_a_model_retrievers_are_compared_by_the_rank_of_gold_documents(
     names = ["Read, 1 document", "Read, 1 document · paper"]
     assert [row[0] for row in recommendations["rows"]] == names
     assert recommendations["rows"][0][1] is None
+    gaps = [row[2] for row in table(report, "Differences")["rows"]]
+    assert all(abs(gap[end] or 0) <= 100 for gap in gaps for end in ("low", "high"))
     assert "nothing is recommended for it by MRR" in recommendations["note"]
     assert "CRUD-RAG" not in [of["title"] for of in report["tables"]], "there are no answers"
     cached = {

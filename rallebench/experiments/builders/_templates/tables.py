@@ -20,6 +20,34 @@ from rallebench.workspace.environments import scholar_tables
 from rallebench.workspace.paths import STARTER, Workspace
 
 COLUMNS_OF_TRIPLES = ("head", "relation", "tail")
+HEADERS_OF_TRIPLES = (COLUMNS_OF_TRIPLES, ("subject", "predicate", "object"))
+NAMES_OF_COLUMNS = frozenset(
+    [
+        "id",
+        "_id",
+        "docid",
+        "doc_id",
+        "pageid",
+        "title",
+        "text",
+        "content",
+        "contents",
+        "passage",
+        "document",
+        "url",
+        "name",
+        "label",
+        "author",
+        "year",
+        "date",
+        "source",
+        "question",
+        "query",
+        "answer",
+        "answers",
+    ]
+)
+"""Names by which the header of another kind of table is known: two of three fields are among them."""
 MAX_ROWS = 5_000_000
 ENDINGS = (".csv", ".json", ".jsonl", ".csv.gz", ".jsonl.gz", ".tsv", ".txt", ".tsv.gz", ".txt.gz")
 STARTER_SCHOLARS = "starter-scholars"
@@ -188,10 +216,15 @@ def _listed(field: str) -> Any:
 
 
 def _triples(source: Source, labels: Mapping[str, tuple[str, ...]]) -> Iterator[Row]:
+    begun = False
     for line, text in source.lines():
         if not text.strip():
             continue
         parts = [part.strip() for part in text.rstrip("\r\n").split("\t")]
+        if not begun and _is_header(source, line, parts):
+            begun = True
+            continue
+        begun = True
         if len(parts) != 3 or not all(parts):
             source.bad(
                 line,
@@ -203,6 +236,17 @@ def _triples(source: Source, labels: Mapping[str, tuple[str, ...]]) -> Iterator[
             names = labels.get(row[end], ())
             row |= {f"{end}_name": names[0] if names else "", f"{end}_names": list(names)}
         yield row
+
+
+def _is_header(source: Source, line: int, parts: list[str]) -> bool:
+    """Whether the first row of triples names their columns. Raises BadFileError for the header of another table, as of a corpus."""
+    names = tuple(part.casefold() for part in parts)
+    if len(NAMES_OF_COLUMNS.intersection(names)) > 1:
+        raise BadFileError(
+            f"{source.where(line)} names the columns {', '.join(parts)}, and a .tsv or .txt file is read as triples (head, relation, "
+            "tail); save the table as .csv, whose columns templates can name."
+        )
+    return names in HEADERS_OF_TRIPLES
 
 
 def _json(source: Source, name: str) -> Iterator[Row]:

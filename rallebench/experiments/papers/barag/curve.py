@@ -17,6 +17,7 @@ from rallebench.core.runs import Judge, RunRequest, Values
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Step
+from rallebench.engine.clusters import clusters_of
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.barag import PAPER, points
 from rallebench.experiments.papers.barag.articles import sets_in
@@ -32,6 +33,7 @@ from rallebench.experiments.papers.barag.study import (
     worth_of,
 )
 from rallebench.experiments.papers.common import failed_note, sentences, string, values_in
+from rallebench.experiments.papers.testing import tests_of
 from rallebench.workflows.barag_decisions import read_boolean
 from rallebench.workflows.barag_uncertain import (
     RULE_SETTINGS,
@@ -256,7 +258,11 @@ def _report(
         for signal in SIGNALS
         if any(case.value(signal) not in (None, 0.0) for case in cases)
     }
-    single = [*ends, points.oracle(cases), *([points.model_asked(cases)] if s["ask"] else [])]
+    by_model = [points.model_asked(cases)] if s["ask"] else []
+    single = [*ends, points.oracle(cases), *by_model]
+    tested = {
+        f"{point.name} less {ends[1].name}": (ends[1], point) for point in (ends[0], *by_model)
+    }
     if "confidence" not in curves:
         notes.append(
             "No draft has a confidence above 0, so there is no curve of it; all drafts declined, or the model gives none."
@@ -267,6 +273,7 @@ def _report(
         if (trial := points.held_out(cases, signal)) is not None:
             point, full = trial
             report[f"{signal}_held_out"] = {**point.as_json(), "always": full.as_json()}
+            tested[f"{signal}, held out, less {full.name}"] = full, point
             notes.append(
                 f"{signal}: chosen so on every second question, the threshold {point.threshold:.4g} gives on the others {point.quality.value:.4f} "
                 f"against {full.quality.value:.4f} at {point.tokens / full.tokens - 1:+.1%} tokens."
@@ -297,7 +304,24 @@ def _report(
         **{point.name: _line([point], n) for point in single[2:]},
     }
     figure = Figure(f"Quality against tokens: {about}", "tokens a question", measure, series)
-    return Report(report, tuple(notes), tables=tables, figures=(figure,))
+    return Report(
+        report, tuple(notes), tables=(*tables, *_tests(study, report, tested)), figures=(figure,)
+    )
+
+
+def _tests(
+    study: Study, report: Mapping[str, Any], tested: Mapping[str, tuple[CurvePoint, CurvePoint]]
+) -> tuple[Table, ...]:
+    """The ends, the model asked, and each threshold on the questions that it was not chosen on, against reading always."""
+    quality, clusters = report["quality"], clusters_of(study.set.examples).of
+    bounds = dict.fromkeys(JUDGED, (1.0, 5.0))
+    return tests_of(
+        {
+            (label, quality): (quality, first.worth, other.worth, clusters)
+            for label, (first, other) in tested.items()
+        },
+        bounds if quality in bounds else None,
+    )
 
 
 def _savings(signal: str, best: CurvePoint | None, full: CurvePoint) -> str:

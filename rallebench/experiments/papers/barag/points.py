@@ -50,7 +50,7 @@ class BranchedCase:
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
     """A way of choosing, over all cases. ``threshold``: None where there is none; ``share``: of questions that read;
-    ``coin``: the quality of reading as many at random."""
+    ``coin``: the quality of reading as many at random; ``worth``: question → the quality of its answer."""
 
     name: str
     threshold: float | None
@@ -59,6 +59,7 @@ class CurvePoint:
     n_out: int
     quality: Mean
     coin: float
+    worth: Mapping[str, float]
 
     @property
     def tokens(self) -> int:
@@ -211,7 +212,8 @@ def _point(
     coin += share * (sum(case.read_worth for case in cases) / n)
     n_in, n_out = _add(*(cost(case, yes) for case, yes in zip(cases, read)))
     quality = means({"quality": worth})["quality"]
-    return CurvePoint(name, threshold, share, n_in, n_out, quality, coin)
+    by_question = {case.qid: value for case, value in zip(cases, worth)}
+    return CurvePoint(name, threshold, share, n_in, n_out, quality, coin, by_question)
 
 
 Key = tuple[str, str]

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from itertools import combinations
 from typing import Any, NamedTuple
 
+from rallebench.analysis.paired import Sides
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.tables import Figure, Table
 from rallebench.experiments import EXPERIMENTS
@@ -26,7 +28,8 @@ from rallebench.experiments.papers.barag.runs import (
     runs_table,
     summary_of,
 )
-from rallebench.experiments.papers.common import string
+from rallebench.experiments.papers.common import SCORES, string
+from rallebench.experiments.papers.testing import tests_of
 from rallebench.experiments.published import published_table
 
 HEAD = {
@@ -211,10 +214,31 @@ def tables(request: ExperimentRequest) -> Experiment:
             *(printed_table(name, runs) for name in printed),
             *_choices(runs),
             runs_table("All runs, over the rows present", summaries),
+            *_tests(runs),
             *[_whole_table(runs)] * whole,
         ),
         figures=_plots(runs),
     )
+
+
+def _tests(runs: Runs) -> tuple[Table, ...]:
+    """The ways to answer of Tables II and III against each other, on the questions that both files hold."""
+    sides: dict[tuple[str, str], Sides] = {}
+    for table in ("Table II", "Table III"):
+        rows = {
+            label: {f"{row.title}\t{row.question}": row for row in runs[name][0].rows}
+            for label, name in RUNS[table].items()
+            if name in runs
+        }
+        for first, other in combinations(rows, 2):
+            clusters = {key: row.title for key, row in rows[first].items()}
+            for score in SCORES:
+                a, b = (
+                    {key: getattr(row, score) for key, row in rows[side].items()}
+                    for side in (first, other)
+                )
+                sides[f"{table}: {other} less {first}", HEAD[score]] = score, a, b, clusters
+    return tests_of(sides)
 
 
 def _whole_table(runs: Runs) -> Table:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rallebench.analysis.paired import PairedComparison, Sides, compare_all
 from rallebench.core.tables import TOO_FEW, Table
+from rallebench.experiments.papers.common import bounds_of
 from rallebench.experiments.papers.crud.cells import Cell
 from rallebench.experiments.papers.crud.configurations import FACTORS, Config, GridFactor
 from rallebench.experiments.papers.crud.grid_cells import Outcomes
@@ -54,7 +55,7 @@ def versus(
         if config != outcomes.grid.base
     }
     compared: dict[tuple[str, str], Versus] = {}
-    for (group, factor, value), pair in compare_all(sides).items():
+    for (group, factor, value), pair in compare_all(sides, bounds_of((metric,))).items():
         compared.setdefault((group, factor), {})[value] = pair
     return compared
 
