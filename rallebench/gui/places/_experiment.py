@@ -86,10 +86,8 @@ def _buttons(page: Page, stored: StoredExperiment) -> str:
 def unfinished(page: Page, event: Event, stored: StoredExperiment) -> str:
     job, drawn = experiment_jobs.newest(page.workbench, stored.name), ""
     if job is None or job.done:
-        drawn = html.problem(job and job.error)
-        drawn += say(
-            "It has not ended. Continue: what was answered is kept and is not asked again."
-        )
+        mend = "It has not ended. Continue: what was answered is kept and is not asked again."
+        drawn = html.problem(job and job.error) + say(mend)
     return drawn + (parts_of(job) if job else "")
 
 
@@ -349,11 +347,8 @@ def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Fig
     results, document = experiment_results, stored.report or {}
     if stored.kind in ("sweep", "batch"):
         value = results.ranking(page.workbench, stored)
-        return (
-            [results.ranking_table(value)],
-            results.figures(value),
-            " ".join(results.verdict(value)),
-        )
+        verdict = " ".join(results.verdict(value))
+        return [results.ranking_table(value)], results.figures(value), verdict
     if stored.kind == "tradeoff":
         points = page.workbench.experiments.open_tradeoff(stored.name).points
         figure = results.tradeoff_figure(points, "single_ms", "recall")
