@@ -68,7 +68,7 @@ def verbs() -> str:
             ["verb", "what it does"],
             ([f"[`{name}`](#{name})", _about(p)] for name, p in parsers.items()),
         ),
-        "Flags of every verb:",
+        "Flags of every verb, before it or behind it:",
         _flag_table(a for a in _flags(first) if _name(a) in common),
     ]
     for name, parser in parsers.items():

@@ -29,9 +29,9 @@ class Flag:
     names: tuple[str, ...]
     options: Mapping[str, Any]
 
-    def add(self, parser: argparse.ArgumentParser) -> None:
-        """Add it to a parser."""
-        parser.add_argument(*self.names, **self.options)
+    def add(self, parser: argparse.ArgumentParser, **options: Any) -> None:
+        """Add it to a parser; ``options`` replace its own."""
+        parser.add_argument(*self.names, **{**self.options, **options})
 
 
 def flag(name: str, metavar: str = "", help: str | None = None, **options: Any) -> Flag:

@@ -113,6 +113,8 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=_Help,
     )
     top.add_argument("--version", action="version", version=__version__)
+    for flag in COMMON:
+        flag.add(top)
     add = top.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=_Parser)
     entries = [VERBS.entry(name) for name in VERBS.names()]
     for entry in sorted(entries, key=lambda entry: entry.traits["order"]):
@@ -123,7 +125,9 @@ def _parser() -> argparse.ArgumentParser:
             epilog=f"example: {entry.traits['example']}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        for flag in (*COMMON, *entry.traits.get("flags", ())):
+        for flag in COMMON:  # what stands before the verb holds, unless it stands behind it, too
+            flag.add(verb, default=argparse.SUPPRESS)
+        for flag in entry.traits.get("flags", ()):
             flag.add(verb)
     return top
 

@@ -75,8 +75,9 @@ class OriginalCopy:
         try:
             whole = path.read_text(encoding="utf-8")
             text = _READERS[path.suffix](whole, at) if at else whole
-        except (OSError, ValueError, SyntaxError, RecursionError) as error:
-            raise self._differs(place, f"cannot be read ({str(error).splitlines()[0]})") from None
+        except (OSError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
+            lines = str(error).splitlines() or ["too deeply nested"]  # a MemoryError says nothing
+            raise self._differs(place, f"cannot be read ({lines[0]})") from None
         if text is None or not text.strip():
             raise self._differs(place, f"holds no text {at}".rstrip())
         return text

@@ -5,6 +5,7 @@ The folder holds files named as the shipped ones, or is a copy of the paper's ow
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +49,8 @@ class Wording:
             return "Prompts reworded."
         mark = f"sha256 {self.sha256[:12]}"
         if self.whose == OWN:
-            return f"Prompts of the user's own ({mark}), not the paper's."
+            ours = f"; reworded, as the folder has none: {', '.join(self.shipped)}"
+            return f"Prompts of the user's own ({mark}), not the paper's{ours if self.shipped else ''}."
         sentence = f"Original prompts ({mark})"
         if self.unknown:
             sentence += f", of {', '.join(self.unknown)} a version that is not known here"
@@ -83,7 +85,7 @@ def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()
     copy = copy_in(folder.resolve(), shipped) if own else None
     if copy is not None and name in copy:
         return copy.read(name).text
-    mine = own and copy is None and (folder / name).is_file()
+    mine = own and copy is None and _has(folder, name)
     path = folder / name if mine else shipped / name
     text = read_prompt(path).removesuffix("\n")
     for field in fields:
@@ -109,13 +111,18 @@ def wording_of(own: str, prompts: Iterable[tuple[str, str]], *, demanded: bool =
             whose, read = ORIGINAL, copy.read(name)
             texts[f"{below}/{name}"] = read.text
             unknown += [] if read.known else [name]
-        elif copy is None and (folder / name).is_file():
+        elif copy is None and _has(folder, name):
             texts[f"{below}/{name}"] = prompt_text(below, name, own)
     names = [name for _, name in needed]
     if not texts and (demanded or not folder.is_dir()):
         raise BadFileError(_without(own, names))
     shipped = [name for below, name in needed if f"{below}/{name}" not in texts]
     return wording(whose, texts, shipped, unknown) if texts else Wording(shipped=tuple(shipped))
+
+
+def _has(folder: Path, name: str) -> bool:
+    """Whether a folder has something of this name, also where it is no file that can be read, which is then an error."""
+    return os.path.lexists(folder / name)
 
 
 def wording(
@@ -140,11 +147,16 @@ def _without(own: str, names: Sequence[str]) -> str:
 def read_prompt(path: Path, mend: str = "") -> str:
     """The text of a prompt's file. Raises BadFileError, whose sentence ends with ``mend``."""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFileError(
-            f"The prompt {path} cannot be read ({error}){mend and f'; {mend}'}."
-        ) from None
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        why = f"it is not UTF-8 text, byte {error.start}"
+    except OSError as error:
+        why = error.strerror or str(error)
+    else:
+        if "\0" not in text:
+            return text
+        why = "it holds binary data, or text that is not UTF-8"
+    raise BadFileError(f"The prompt {path} cannot be read ({why}){mend and f'; {mend}'}.")
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:

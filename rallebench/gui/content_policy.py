@@ -22,10 +22,10 @@ such an element, and a browser would report it."""
 FRAMES = b"""<script>
 window.rallebenchFrame = window.requestAnimationFrame.bind(window);
 window.requestAnimationFrame = (draw) => window.rallebenchIdle
-  ? setTimeout(() => draw(performance.now()), 1000) : window.rallebenchFrame(draw);
+  ? setTimeout(() => draw(performance.now()), 5000) : window.rallebenchFrame(draw);
 </script>"""
 """Stands in place of ``BASE``, before any of Gradio's scripts. Gradio's loading animation never ends, also behind a page of
-one line, and keeps 8 % of a core busy: once our page is there, what is not its own is drawn once a second."""
+one line, and keeps 8 % of a core busy: once our page is there, what is not its own is drawn every five seconds."""
 
 
 class WithoutBase:

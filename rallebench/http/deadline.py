@@ -9,16 +9,19 @@ from __future__ import annotations
 import contextlib
 import math
 import socket
+import threading
 import time
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from typing import Any
 
 
 class Deadline(float):
     """Seconds to wait for one piece; ``end`` is the moment (``time.monotonic``) at which the answer is due. ``stream``: the
-    connection on which it is waited for."""
+    connection on which it is waited for; ``connecting``: the one that is being made."""
 
     end: float
     stream: Stream | None = None
+    connecting: Future[Any] | None = None
 
     def __new__(cls, seconds: float) -> Deadline:
         """A deadline so many seconds from now."""
@@ -29,6 +32,8 @@ class Deadline(float):
     def hang_up(self) -> None:
         """Wait no longer: break the connection, also while another thread reads from it."""
         self.end = -math.inf
+        if self.connecting is not None:
+            self.connecting.cancel()
         if self.stream is not None:
             connection = self.stream.get_extra_info("socket")
             with contextlib.suppress(OSError, AttributeError):
@@ -41,9 +46,32 @@ class Sockets:
     def __init__(self, backend: Any, late: type[Exception]) -> None:
         self._backend, self.late = backend, late
 
-    def connect_tcp(self, *address: Any, **options: Any) -> Stream:
-        """See ``httpcore2.NetworkBackend``."""
-        return Stream(self._backend.connect_tcp(*address, **options), self.late)
+    def connect_tcp(self, *address: Any, timeout: Any = None, **options: Any) -> Stream:
+        """See ``httpcore2.NetworkBackend``. Nothing wakes a socket that nobody answers, so the connection is made by a
+        thread that is left behind when the caller hangs up, and ends with ``timeout``."""
+        outcome: Future[Any] = Future()
+
+        def connect() -> None:
+            try:
+                stream = self._backend.connect_tcp(*address, timeout=timeout, **options)
+            except BaseException as error:
+                with contextlib.suppress(InvalidStateError):
+                    outcome.set_exception(error)
+                return
+            try:
+                outcome.set_result(stream)
+            except InvalidStateError:
+                stream.close()
+
+        if isinstance(timeout, Deadline):
+            timeout.connecting = outcome
+            if timeout.end == -math.inf:
+                raise self.late("the answer is due")
+        threading.Thread(target=connect, daemon=True).start()
+        try:
+            return Stream(outcome.result(), self.late)
+        except CancelledError:
+            raise self.late("the answer is due") from None
 
 
 class Stream:

@@ -170,12 +170,16 @@ def _memory(workbench: Workbench, name: str, entry: LLMEntry) -> str:
     loaded = next((line for line in workbench.models.status() if line.name == name), None)
     if entry.backend == ELSEWHERE:
         return ""
-    if loaded is not None:
-        return taken(loaded)
+    return taken(loaded) if loaded is not None else _needed(workbench, name)
+
+
+def _needed(workbench: Workbench, name: str, loaded: bool = False) -> str:
+    """The estimate of what a model or an encoder needs, "" where nothing here says; before a load also whether it fits."""
     with suppress(RalleError):
         room = workbench.models.room(name)
         if room is not None:
-            return f"{size(room.need.total)}, {'fits' if room.fits else 'does not fit'}"
+            fits = "" if loaded else ", fits" if room.fits else ", does not fit"
+            return f"{size(room.need.total)}{fits}"
     return ""
 
 
@@ -199,7 +203,10 @@ def parts(workbench: Workbench) -> list[PartLine]:
         with_ = ", ".join(users.get(name, []))
         line = known.get(name.partition("?")[0], "")
         about = f"{line} Used by {with_}." if with_ else line
-        lines.append(PartLine(name, "encoder", "loaded" if name in loaded else "ready", "", about))
+        # What an encoder took is counted with the index that was loaded first: this is the estimate.
+        is_loaded = name in loaded
+        state, need = "loaded" if is_loaded else "ready", _needed(workbench, name, is_loaded)
+        lines.append(PartLine(name, "encoder", state, need, about))
     status = {line.name: line for line in workbench.models.status()}
     states = {line.name: line.state for line in library.retrievers(workbench)}
     for name, line in workspace.retrievers().items():

@@ -34,7 +34,7 @@ from small_workspace import (
     write_lines,
 )
 
-from rallebench.cli.main import _parser
+from rallebench.cli.main import _parser, main
 from rallebench.cli.verbs import VERBS
 
 ON_TINY = "--dataset tiny-qa --no-mlflow"
@@ -84,6 +84,19 @@ def test_help_lists_every_verb_in_a_process_of_its_own() -> None:
     assert ran.returncode == 0
     assert all(f"\n    {verb} " in ran.stdout for verb in VERBS.names())
     assert ran.stderr == ""
+
+
+def test_the_flags_of_every_verb_may_stand_before_it(
+    rallebench: CommandLine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    behind = rallebench("list retrievers", "--json")
+    here = ["--workspace", str(rallebench.workspace)]
+    for words in (
+        ["--json", *here, "list", "retrievers"],
+        ["--json", "--workspace", "gone", "list", *here, "retrievers"],  # the nearer one holds
+    ):
+        assert main(words) == 0
+        assert capfd.readouterr().out == behind.out and "tiny" in behind.out
 
 
 # ── list ─────────────────────────────────────────────────────────────────────

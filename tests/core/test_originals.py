@@ -93,6 +93,9 @@ def test_a_source_is_parsed_and_never_run(copy: Path) -> None:
     assert not (copy / "ran").exists()
     assert literal_in_python("x = 'a' + open('b').read()", "x") is None
     assert literal_in_python("x = f'{1 + 1}'", "x") is None
+    path.write_text("prompt = " + "-" * 200_000 + "1\n")
+    with pytest.raises(BadFileError, match="cannot be read"):
+        prompt_text("suites/rgb", "judge-rejection.txt", str(copy))
     path.write_text("def check(:\n")
     with pytest.raises(BadFileError, match="cannot be read"):
         prompt_text("suites/rgb", "judge-rejection.txt", str(copy))

@@ -11,7 +11,7 @@ from project import PROJECT
 
 from rallebench.core import prompts as prompt_files
 from rallebench.core.errors import BadFileError
-from rallebench.core.prompts import filled, prompt_text, prompts_folder
+from rallebench.core.prompts import filled, prompt_text, prompts_folder, wording_of
 
 SHIPPED = prompt_text("suites/crud", "qa.txt")
 
@@ -39,6 +39,48 @@ def test_what_is_wrong_is_one_sentence(tmp_path: Path) -> None:
         BadFileError, match=r"is no folder of prompts; it may hold qa\.txt and other prompts\.$"
     ):
         prompt_text("suites/crud", "qa.txt", str(own))
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("é {question}".encode("latin-1"), "it is not UTF-8 text, byte 0"),
+        ("é {question}".encode("utf-16"), "it is not UTF-8 text, byte 0"),
+        ("e {question}".encode("utf-16-le"), "it holds binary data, or text that is not UTF-8"),
+        (None, "Is a directory"),
+        ("nowhere", "No such file or directory"),
+    ],
+)
+def test_a_prompt_that_cannot_be_read_is_no_reason_to_send_the_shipped_text(
+    content: bytes | str | None, why: str, tmp_path: Path
+) -> None:
+    own = tmp_path / "qa.txt"
+    if content is None:
+        own.mkdir()
+    elif isinstance(content, str):
+        own.symlink_to(content)
+    else:
+        own.write_bytes(content)
+    sentence = re.escape(f"The prompt {own} cannot be read ({why}).")
+    for read in (
+        lambda: prompt_text("suites/crud", "qa.txt", str(tmp_path)),
+        lambda: wording_of(str(tmp_path), [("suites/crud", "qa.txt")]),
+    ):
+        with pytest.raises(BadFileError, match=f"^{sentence}$"):
+            read()
+
+
+def test_a_mark_of_byte_order_is_no_part_of_a_prompt(tmp_path: Path) -> None:
+    (tmp_path / "qa.txt").write_bytes(b"\xef\xbb\xbfMine: {question}")
+    assert prompt_text("suites/crud", "qa.txt", str(tmp_path)) == "Mine: {question}"
+
+
+def test_a_folder_with_some_prompts_names_those_that_are_ours(tmp_path: Path) -> None:
+    (tmp_path / "qa.txt").write_text("Mine: {question}")
+    both = [("suites/crud", "qa.txt"), ("suites/crud", "summary.txt")]
+    note = wording_of(str(tmp_path), both).note()
+    assert note.endswith("not the paper's; reworded, as the folder has none: summary.txt.")
+    assert wording_of(str(tmp_path), both[:1]).note().endswith("not the paper's.")
 
 
 def test_values_are_never_read_as_fields() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from email.utils import formatdate
 from functools import partial
 from typing import Any
@@ -144,6 +146,37 @@ def test_a_stop_ends_the_waits_of_the_work_that_it_is_for_and_no_other(
     llm.close()
     other.join(5)
     assert not other.is_alive()
+
+
+def test_a_stop_ends_the_wait_for_a_connection_that_nobody_answers(
+    make: Callable[..., Any],
+) -> None:
+    with socket.socket() as listener, ExitStack() as crowd:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):  # more than wait in its line: the system answers no other
+            other = crowd.enter_context(socket.socket())
+            other.setblocking(False)
+            other.connect_ex(listener.getsockname())
+        llm = make(
+            base_url="http://{}:{}/v1".format(*listener.getsockname()), max_retries=0, timeout=60
+        )
+        stop, results, waits = Stop(), list[Any](), threading.Event()
+
+        def work() -> None:
+            obey(stop)
+            waits.set()
+            results.append(reply_of(llm))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        waits.wait(5)
+        time.sleep(0.3)  # by now it connects
+        assert thread.is_alive()
+        stop.set()
+        thread.join(5)
+        assert [type(result) for result in results] == [StoppedError]
+        llm.close()
 
 
 # ── what the messages say ────────────────────────────────────────────────────

@@ -56,8 +56,10 @@ rb.act = async (action, data = {}, origin = null) => {
   const place =
     origin?.closest?.('[data-problems], [data-form], dialog, .drawer, .view') ||
     $('.view:not([hidden])');
-  if (!origin?.matches?.('[data-follow], [data-lazy]'))
+  if (!origin?.matches?.('[data-follow], [data-lazy]')) {
+    wake();
     $$('.problem[role=alert]', place?.closest('dialog, .drawer, .view') || document).forEach(p => p.remove());
+  }
   const busy = setTimeout(() => origin?.setAttribute?.('aria-busy', 'true'), 150);
   const message = {window: mine, number: ++sent, action, data, query: rb.query()};
   const late = overtaken(action, origin);

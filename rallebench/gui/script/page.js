@@ -94,9 +94,16 @@ const open_view = () => {
   return rb.act('open', data, $('#v-' + view.replace('/', '-')));
 };
 
-/* The only timer: the chip of all jobs. It rests while the page is hidden. */
+/* The only timer: the chip of all jobs. It rests while the page is hidden, and asks less often while nothing is done. */
+const REST = 5000;
 let versions = null;
 let ticking = 0;
+let wait = 0;
+let acted = 0;
+const wake = () => {
+  acted = Date.now();
+  if (wait === REST) tick();
+};
 const follow = (before, now) => {
   const any = JSON.stringify(before) !== JSON.stringify(now);
   $$('[data-follow]').forEach(el => {
@@ -113,11 +120,12 @@ const ask_jobs = async () => {
   const before = versions;
   versions = state.versions;
   if (before) follow(before, versions);
-  return state.active ? 1000 : 2000;
+  if (state.active) return 1000;
+  return Date.now() - acted < 10000 ? 2000 : REST;
 };
 const tick = async () => {
   clearTimeout(ticking);
-  let wait = 2000;
+  wait = 2000;
   try {
     if (!document.hidden) wait = await ask_jobs();
     document.body.classList.remove('away');

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from full_disk import no_file_grows_beyond
 from performing import plan
 from small_workspace import (
     PASSAGES,
@@ -205,6 +206,18 @@ def test_a_system_that_fails_costs_the_others_nothing(cli: CommandLine) -> None:
     (broken,) = [note for note in notes if note.startswith("react broken soay_easy failed: ")]
     assert "has said all its 1 replies" in broken
     assert "react · absent" not in found["means"]
+
+
+def test_a_full_disk_stops_the_grid_with_its_mend_and_the_grid_goes_on_later(
+    cli: CommandLine,
+) -> None:
+    pairs = (*BOTH, "models=oracle-7b,guess-13b")
+    with no_file_grows_beyond(2_000):
+        ran = cli.suite("reval", *pairs, run="n", flags=("--json",))
+    assert ran.code == 1 and ran.last.startswith("Could not write"), ran.err
+    assert "Traceback" not in ran.err and "No system could be run" not in ran.err
+    found = reval(cli, *pairs)
+    assert [cell["state"] for cell in found["cells"]] == ["done"] * 4
 
 
 def test_the_tasks_of_one_environment_are_a_suite_of_their_own(cli: CommandLine) -> None:

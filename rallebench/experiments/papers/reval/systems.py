@@ -14,7 +14,7 @@ from rallebench.analysis.agents import System, groups_of, tasks_of
 from rallebench.analysis.agents.leaderboard import Leaderboard, board, tables_of, tex_of
 from rallebench.core.errors import BackendError, MismatchError, RalleError, StoppedError
 from rallebench.core.experiments import ExperimentRequest, Release, Report
-from rallebench.core.files import sha256_file
+from rallebench.core.files import DiskError, sha256_file
 from rallebench.core.prompts import Wording
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.settings import Setting
@@ -127,8 +127,8 @@ def _answered(request: ExperimentRequest, domain: str) -> Grid:
         try:
             if cell.label in runs:
                 results[cell.label] = yield runs[cell.label]
-        except (StoppedError, MismatchError):
-            raise
+        except (StoppedError, MismatchError, DiskError):
+            raise  # no other system could be stored
         except RalleError as error:
             failed[cell.label] = str(error)
         if cell is last[cell.system.llm]:
