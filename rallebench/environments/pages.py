@@ -96,6 +96,21 @@ class PageStore:
         return tuple(pages.values())
 
 
+class NoPages(PageStore):
+    """The pages of an index that is not built yet: a plan counts an agent's requests and opens none."""
+
+    def __init__(self) -> None:
+        self.fingerprint = ""
+
+    def page(self, page_id: str) -> Page | None:
+        """None: no page can be opened yet."""
+        return None
+
+    def titled(self, title: str) -> tuple[Page, ...]:
+        """(): no page can be opened yet."""
+        return ()
+
+
 def plain_title(title: str) -> str:
     """A title for comparison: one case, one kind of space, no quotes around it.
 

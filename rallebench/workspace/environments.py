@@ -18,7 +18,7 @@ from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import read_corpus
 from rallebench.corpora.store import PASSAGES, PassageStore, write_store
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment
-from rallebench.environments.pages import PageStore, write_pages
+from rallebench.environments.pages import NoPages, PageStore, write_pages
 from rallebench.environments.scholars.building import ImportedScholars, build_table
 from rallebench.environments.scholars.table import ScholarTable
 from rallebench.workspace.entries import read_manifest
@@ -49,11 +49,14 @@ def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return checked(f"environment {name!r}", known, settings)
 
 
-def make_environment(workspace: Workspace, name: str, settings: Mapping[str, Any]) -> Acting:
+def make_environment(
+    workspace: Workspace, name: str, settings: Mapping[str, Any], *, unbuilt: bool = False
+) -> Acting:
     """The environment ``name`` over what the settings name. Raises UsageError for what is wrong, before anything is written.
 
     The first time that a corpus is opened by its pages it is read through once (a minute or so for ten million
-    passages) and what was found is kept in ``cache/``. Retrievers are not loaded here.
+    passages) and what was found is kept in ``cache/``. Retrievers are not loaded here. ``unbuilt``: the retriever is an index
+    that a plan expects; it is not looked for, and its pages are none.
     """
     traits = ENVIRONMENTS.entry(name).traits
     values = settings_of(name, settings)
@@ -62,10 +65,12 @@ def make_environment(workspace: Workspace, name: str, settings: Mapping[str, Any
     tools: dict[str, Any] = {}
     marks: list[str] = []
     if traits.get("retriever"):
-        workspace.indexes_of(values["retriever"])
+        if not unbuilt:
+            workspace.indexes_of(values["retriever"])
         retrievers = (values["retriever"],)
     if traits.get("pages"):
-        more["pages"] = pages_of(workspace, values["retriever"], values["corpus"])
+        where = values["retriever"], values["corpus"]
+        more["pages"] = NoPages() if unbuilt else pages_of(workspace, *where)
         marks.append(more["pages"].fingerprint)
     if traits.get("table"):
         table = scholar_table(workspace, values["table"])

@@ -144,11 +144,12 @@ def prepare_agent(
     seed: int | None = None,
     allow_python: bool = False,
     prompts: str = "",
+    unbuilt: bool = False,
 ) -> Agent:
     """Find and check all that an agent needs; loads no model. Raises UsageError. ``prompts``: a copy of R-Eval's repository, or ''.
 
     ``settings_given``: settings of the workflow and of the environment; one that both have is the workflow's, and the
-    environment's is ``env.name``.
+    environment's is ``env.name``. ``unbuilt``: see ``make_environment``.
     """
     entry = WORKFLOWS.entry(workflow)
     traits = entry.traits
@@ -174,7 +175,9 @@ def prepare_agent(
         )
     mine, theirs = _parted(workflow, entry.form, env if traits["needs_env"] else "", settings_given)
     settings = checked(f"workflow {workflow!r}", entry.form, mine)
-    acting = make_environment(workspace, env, theirs) if traits["needs_env"] else None
+    acting = None
+    if traits["needs_env"]:
+        acting = make_environment(workspace, env, theirs, unbuilt=unbuilt)
     own = original_prompts(workflow, env)
     texts = {name: _text(name, own[name], prompts) for name in traits["prompts"]}
     shots = _shots(settings, env if acting else "wikipedia", acting, at_most="shots" not in mine)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import Hint, NotFoundError, UsageError
+from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.experiments import (
     Experiment,
     ExperimentRequest,
@@ -108,16 +108,11 @@ def browsecomp(request: ExperimentRequest) -> Experiment:
     notes = [*_language_notes(request, questions, systems)]
     searched: dict[str, RunResult] = {}
     acted: dict[str, RunResult] = {}
-    indexes: dict[str, str] = {}
     for system, recipe in systems.items():
-        indexes[system] = system
+        index = system
         if recipe is not None:
-            indexes[system] = (yield IndexRequest(f"corpus {system}", recipe)).name
-        searched[system] = yield _retrieval(request, system, indexes[system], file, questions)
-    for (
-        system,
-        index,
-    ) in indexes.items():  # last: agents open pages, which only an index that is built has
+            index = (yield IndexRequest(f"corpus {system}", recipe)).name
+        searched[system] = yield _retrieval(request, system, index, file, questions)
         for workflow in workflows:
             label = f"{workflow} {request.llm} {system}"
             acted[label] = yield _agent(request, label, workflow, index, file, questions)
@@ -218,6 +213,7 @@ def _agent(
         values,
         seed=request.seed,
         allow_python=request.allow_python,
+        unbuilt=not _is_there(request, index),
     )
     return scored_run(
         label,
@@ -235,6 +231,15 @@ def _agent(
         file=str(file),
         sha256=sha256_file(file),
     )
+
+
+def _is_there(request: ExperimentRequest, index: str) -> bool:
+    """Whether an index can be searched; in a plan one may still have to be built."""
+    try:
+        request.workspace.indexes_of(index)
+    except RalleError:
+        return False
+    return True
 
 
 def _seen(example: Example, episode: Episode) -> Values:

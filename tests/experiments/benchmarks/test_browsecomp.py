@@ -124,10 +124,26 @@ def test_an_agent_without_an_answer_is_counted_as_wrong(cli: CommandLine) -> Non
     assert (ours[1]["value"], ours[1]["n"], ours[4]) == (0.0, 2, "0.00")
 
 
-def test_indexes_that_exist_are_searched_and_a_plan_writes_nothing(cli: CommandLine) -> None:
-    ran = cli.suite("browsecomp", *pairs(cli), llm="agent", flags=("--plan",))
-    assert ran.code == 0 and "What comes after 'bm25'" in ran.out  # its agents need the index
+def test_the_plan_of_an_index_that_is_not_built_names_all_runs_and_what_the_build_takes(
+    cli: CommandLine,
+) -> None:
+    more = ("kinds=bm25,numpy-flat", "encoder=hashing", "workflows=react,function-calling")
+    flags = ("--plan", "--json")
+    planned = cli.suite("browsecomp", *pairs(cli, *more), llm="agent", flags=flags).json
+    agents = [f"{w} agent" for w in ("react", "function-calling")]
+    labels = [[kind, *(f"{a} {kind}" for a in agents)] for kind in ("bm25", "numpy-flat")]
+    assert [run["label"] for run in planned["plan"]] == [
+        label for of_kind in labels for label in of_kind
+    ]
+    assert {run["questions"] for run in planned["plan"]} == {2}
+    assert all(run["generations"]["low"] > 0 for run in planned["plan"] if run["llms"])
+    assert planned["indexes"]["to_build"] == 2 and "8 passages" in planned["indexes"]["costs"]
+    assert "It uses 2 indexes; 2 must be built first." in planned["notes"]
+    assert not any("What comes after" in note for note in planned["notes"])
     assert not (cli.workspace / "experiments").exists()
+
+
+def test_indexes_that_exist_are_searched(cli: CommandLine) -> None:
     cli.json("index", "--corpus", cli.workspace / "corpus.jsonl", "--name", "own", "--kind", "bm25")
     file = cli.workspace / "data" / "browsecomp_plus_decrypted.jsonl"
     found = cli.report("browsecomp", f"data={file}", "retriever=own", "depth=100", run="b")
