@@ -175,9 +175,11 @@ def load(page: Page, event: Event) -> Patch:
 
 def let_go(page: Page, event: Event) -> Patch:
     """Cancel a load, unload a model, or delete the converted copy of a GGUF file, which stays."""
-    models = page.workbench.models
-    verbs = {"models.cancel": models.cancel, "models.unload": models.unload}
-    sentence = verbs.get(event.action, models.delete_converted)(event.text("id"))
+    models, id = page.workbench.models, event.text("id")
+    if event.action == "models.delete_copy":
+        sentence = models.delete_converted(id)
+    else:
+        sentence = models.cancel(id) if event.action == "models.cancel" else models.unload(id)
     return {**refresh(page, event), "say": sentence}
 
 
