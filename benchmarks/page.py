@@ -100,8 +100,9 @@ def heap(page: Any) -> float:
     return float(metrics[0]["usedSize"])
 
 
-def browser_cpu(seconds: float) -> float:
-    """The share of a core that all processes of this program's browser take."""
+def idle_cpu(seconds: float) -> float:
+    """The share of a core that all processes of this program's browser take, once they have rested as long."""
+    time.sleep(seconds)  # what the last actions left behind is collected
     children = psutil.Process().children(recursive=True)
     processes = [p for p in children if "chrom" in p.name()]
     before = sum(sum(p.cpu_times()[:2]) for p in processes)
@@ -146,7 +147,7 @@ def measure(rounds: int, questions: int, quick: bool) -> Report:
                 other.context.close()
             rest = 2.0 if quick else IDLE_SECONDS
             other, _ = opened(browser, f"http://127.0.0.1:{bare_port}/", ".prose p")
-            idle_bare = browser_cpu(rest)
+            idle_bare = idle_cpu(rest)
             other.context.close()
             page, _ = opened(browser, url, ".verdict")
             fresh = heap(page)
@@ -175,7 +176,7 @@ def measure(rounds: int, questions: int, quick: bool) -> Report:
                 )()
             go(page, "#/build/one", "rb.idle()")
             grown = heap(page) / fresh
-            idle = browser_cpu(rest)
+            idle = idle_cpu(rest)
             browser.close()
     return Report(
         "page",
