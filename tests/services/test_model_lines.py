@@ -128,7 +128,9 @@ def test_encoders_are_listed_with_the_indexes_that_use_them(bench: Workbench) ->
     parts = {part.name: part for part in model_lines.parts(bench)}
     assert parts["hashing"].kind == "encoder" and "Used by near" in parts["hashing"].about
     assert parts["near"].state == "ready" and parts["hashing"].state == "ready"
-    assert parts["minilm"].memory == "109 MB, fits" and parts["hashing"].memory == ""
+    # The first use of a library takes memory once in a process.
+    assert parts["minilm"].memory in ("100 MB, fits", "109 MB, fits")
+    assert parts["hashing"].memory == ""
     list(bench.models.load("near", "retriever"))
     parts = {part.name: part for part in model_lines.parts(bench)}
     assert parts["near"].state == parts["hashing"].state == "loaded" and parts["near"].memory
