@@ -177,7 +177,10 @@ QUESTION_SETS: dict[str, tuple[Any, str]] = {  # more in tests/datasets
 }
 
 
-@pytest.mark.parametrize("case", QUESTION_SETS)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=[pytest.mark.slow] if "100 MB" in c else []) for c in QUESTION_SETS],
+)
 def test_a_bad_dataset_is_refused_with_its_line_before_anything_is_asked(
     case: str, rallebench: CommandLine, workspace: Path, tmp_path: Path
 ) -> None:

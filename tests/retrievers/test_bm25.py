@@ -87,7 +87,10 @@ REFERENCE = {
 
 
 @pytest.mark.shared_data
-@pytest.mark.parametrize("name", REFERENCE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] if n == "newwiki" else []) for n in REFERENCE],
+)
 def test_page_hits_on_real_questions_are_the_published_ones(
     name: str, shared_data: Path, tmp_path: Path
 ) -> None:

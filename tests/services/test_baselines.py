@@ -97,6 +97,7 @@ def test_a_line_exchanges_every_retriever_and_asks_it_the_bare_question(bench: W
         assert (made.actions[0], made.actions[2]) == (own.actions[0], own.actions[2])
 
 
+@pytest.mark.slow
 def test_the_long_context_hands_out_whole_pages_of_what_its_own_retriever_finds(
     bench: Workbench, run: CommandLine
 ) -> None:
