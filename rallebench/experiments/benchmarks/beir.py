@@ -178,29 +178,6 @@ def _report(
         if name in known and (examples := by[systems[0]].request.examples)
     }
     papers = {name: known[name] for name, why in whys.items() if not why}
-    rows: list[tuple[Any, ...]] = []
-    for name, by in results.items():
-        ours = (by[s].means.get(column) for s in systems for column in columns)
-        theirs = (papers.get(name, {}).get(column) for column in printed.columns)
-        rows.append((name, len(by[systems[0]].request.examples), *ours, *theirs))
-    if len(rows) > 1:
-        means = (
-            average([by[s] for by in results.values()], column)
-            for s in systems
-            for column in columns
-        )
-        rows.append(("mean of the sets", None, *means, *(None for _ in printed.columns)))
-    heads = (
-        Column("set", "text"),
-        Column("questions", "count"),
-        *(Column(f"{s} {column}", "percent") for s in systems for column in columns),
-        *(Column(f"{column}, printed", "percent") for column in printed.columns),
-    )
-    note = (
-        "Printed is nDCG@10 of BM25: as in BEIR's Table 2, and Pyserini's with title and text as two fields or as one. "
-        "The whole sets have the numbers of questions of BEIR's README, the parts of cqadupstack those of MTEB. "
-        f"{DIFFERS[0]}"
-    )
     series = {
         s: [(name, by[s].means.get(HEADLINE)) for name, by in results.items()] for s in systems
     }
@@ -232,8 +209,42 @@ def _report(
     }
     by_set = {name: {s: (result,) for s, result in by.items()} for name, by in results.items()}
     tables = (
-        Table("BEIR", heads, tuple(rows), True, note),
+        _sets_table(systems, results, columns, papers, printed.columns),
         *tests_between(by_set, columns),
     )
     figures = (bars("nDCG@10 by set", "set", HEADLINE, series),)
     return Report(data, tuple(notes), tables=tables, figures=figures)
+
+
+def _sets_table(
+    systems: Sequence[str],
+    results: Mapping[str, Mapping[str, RunResult]],
+    columns: Sequence[str],
+    papers: Mapping[str, Mapping[str, Any]],
+    printed: Sequence[str],
+) -> Table:
+    """A row for each set: ours, then the ``printed`` columns of ``papers``; with several sets their mean below."""
+    rows: list[tuple[Any, ...]] = []
+    for name, by in results.items():
+        ours = (by[s].means.get(column) for s in systems for column in columns)
+        theirs = (papers.get(name, {}).get(column) for column in printed)
+        rows.append((name, len(by[systems[0]].request.examples), *ours, *theirs))
+    if len(rows) > 1:
+        means = (
+            average([by[s] for by in results.values()], column)
+            for s in systems
+            for column in columns
+        )
+        rows.append(("mean of the sets", None, *means, *(None for _ in printed)))
+    heads = (
+        Column("set", "text"),
+        Column("questions", "count"),
+        *(Column(f"{s} {column}", "percent") for s in systems for column in columns),
+        *(Column(f"{column}, printed", "percent") for column in printed),
+    )
+    note = (
+        "Printed is nDCG@10 of BM25: as in BEIR's Table 2, and Pyserini's with title and text as two fields or as one. "
+        "The whole sets have the numbers of questions of BEIR's README, the parts of cqadupstack those of MTEB. "
+        f"{DIFFERS[0]}"
+    )
+    return Table("BEIR", heads, tuple(rows), True, note)

@@ -19,7 +19,7 @@ from rallebench.gui.places import _published, _runs_list
 from rallebench.gui.places._runs_compare import judgement
 from rallebench.gui.wording import on_page
 from rallebench.render import experiments, report
-from rallebench.render.numbers import text
+from rallebench.render.numbers import plural, text
 from rallebench.services import experiment_groups, experiment_jobs, experiment_results
 from rallebench.services.experiment_groups import plain_label
 from rallebench.services.experiment_results import AXES, Ranking
@@ -227,7 +227,7 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> str:
     drawn += _published.plots([Figure(**value) for value in document.get("plots", ())])
     if notes:
         inside = "".join(map(warning, notes))
-        gist = f"{len(notes)} sentences"
+        gist = plural(len(notes), "sentence")
         drawn += html.fold("Notes", inside, gist=gist, id="x-notes", opened=len(notes) < 3)
     drawn += _beside(page, event, stored)
     if parts:
