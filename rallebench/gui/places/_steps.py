@@ -82,7 +82,7 @@ def article(rank: int, hit: Hit, marks: Sequence[Place], tags: str = "", kinds: 
     of_page = f"page {e(hit.passage.page_id)}, passage {e(hit.passage.doc_id)}"
     return (
         f'<article class="{f"p {kinds}".strip()}" tabindex="0"><h4><b>{rank}</b><span dir="auto">{e(hit.passage.title or hit.passage.doc_id)}</span>{tags}'
-        f'<span class="n" title="{of_page}">{hit.score:.4g}</span></h4><p dir="auto">{excerpt(hit.passage.text, marks)}</p></article>'
+        f'<span class="n" title="{of_page}">{hit.score:#.4g}</span></h4><p dir="auto">{excerpt(hit.passage.text, marks)}</p></article>'
     )
 
 
