@@ -208,7 +208,7 @@ MEASURED = re.compile(
 
 
 def normal(value: Any, key: str = "") -> Any:
-    """JSON without what differs from run to run: measured values, absolute paths; floats at 6 digits."""
+    """JSON without what differs from run to run: measured values, rows of a measured metric, absolute paths; floats at 6 digits."""
     if MEASURED.search(key) and not isinstance(value, (dict, list)):
         return "…"
     if isinstance(value, dict):
@@ -217,7 +217,9 @@ def normal(value: Any, key: str = "") -> Any:
             value = {
                 **value,
                 "rows": [
-                    [normal(cell, head) for head, cell in zip(heads, row)] for row in value["rows"]
+                    [normal(cell, head) for head, cell in zip(heads, row)]
+                    for row in value["rows"]
+                    if not MEASURED.search(dict(zip(heads, map(str, row))).get("metric", ""))
                 ],
             }
         return {name: normal(item, str(name)) for name, item in value.items()}
