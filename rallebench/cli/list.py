@@ -7,6 +7,7 @@ import argparse
 from rallebench.cli.flags import flag
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
+from rallebench.services import catalog
 
 
 @VERBS.register(
@@ -31,16 +32,15 @@ from rallebench.core.errors import UsageError
 )
 def list_names(args: argparse.Namespace) -> Result:
     """Kind → the names that can be used here; of named metrics the card."""
-    catalog = workbench_of(args).catalog
     if args.names:
         if args.kind != "metrics":
             raise UsageError(
                 f"Only metrics have a card; write: rallebench list metrics {' '.join(args.names)}"
             )
-        cards = [catalog.card(name) for name in args.names]
+        cards = [catalog.whole_card(name) for name in args.names]
         texts = (f"{text}\n" for _, text in cards)
         return Result({"metrics": [value for value, _ in cards]}, ("metrics:", *texts))
-    kinds = catalog.list(args.kind)
+    kinds = catalog.listing(workbench_of(args).workspace, args.kind)
     lines: list[str] = []
     for kind, rows in kinds.items():
         lines += ["", f"{kind}:"] if lines else [f"{kind}:"]

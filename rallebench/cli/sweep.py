@@ -62,7 +62,7 @@ def sweep(args: argparse.Namespace) -> Result:
     if not args.chain and args.vary:
         raise UsageError("--vary needs the chain that it varies: --chain starter.")
     if not args.chain:
-        value = experiment_requests.stored_sweep(workbench, args.name, args.metric)
+        value = experiment_requests.opened(workbench.workspace, args.name, args.metric)
         return Result(value, _blocks(value))
     name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
     chain = changed_chain(workbench, args.chain, args.llm, args.retriever, args.set)

@@ -53,7 +53,6 @@ class ExperimentRequest:
         return Path(self.workspace.path) / FOLDER / self.name
 
     def as_json(self) -> dict[str, Any]:
-        """The stored form of the request."""
         return {
             "llm": self.llm,
             "settings": dict(self.settings),

@@ -162,7 +162,6 @@ class Appender:
         return len(line)
 
     def close(self) -> None:
-        """Close the file."""
         with contextlib.suppress(OSError):
             self._handle.close()
 

@@ -207,7 +207,6 @@ def _normal(texts: Iterable[str]) -> set[str]:
 
 
 def _addresses(host: str) -> set[str]:
-    """The addresses of a bound host."""
     try:
         entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

@@ -39,7 +39,6 @@ class Memory:
 
     @classmethod
     def now(cls) -> Memory:
-        """The memory of this process now."""
         return cls(rss_bytes(), vram_bytes())
 
     def __sub__(self, other: Memory) -> Memory:

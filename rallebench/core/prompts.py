@@ -59,7 +59,6 @@ class Wording:
         return f"{sentence}."
 
     def as_json(self) -> dict[str, Any]:
-        """As a report keeps it."""
         return asdict(self)
 
     @property

@@ -112,7 +112,6 @@ class Registry(Generic[T]):
             ) from error
 
     def names(self) -> tuple[str, ...]:
-        """All names, sorted."""
         self._load()
         return tuple(sorted(self._entries))
 

@@ -181,7 +181,6 @@ class RunRequest:
 
     @property
     def questions(self) -> list[Question]:
-        """The questions, in order."""
         return [example.question for example in self.examples]
 
     def fixed(self) -> dict[str, Any]:

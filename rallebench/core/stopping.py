@@ -18,7 +18,6 @@ class Stop:
         self._set = False
 
     def is_set(self) -> bool:
-        """Whether it has come."""
         return self._set
 
     def check(self) -> None:
@@ -27,7 +26,6 @@ class Stop:
             raise StoppedError("The work was stopped.")
 
     def set(self) -> None:
-        """Let it come."""
         with self._lock:  # held while they are called: what has ended meanwhile must not be woken
             self._set = True
             for wake in list(self._wakes.values()):

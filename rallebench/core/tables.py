@@ -79,7 +79,6 @@ class Table:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The headings."""
         return tuple(column.label for column in self.heads)
 
     def as_json(self) -> dict[str, Any]:
@@ -99,7 +98,6 @@ class Table:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Table:
-        """The table that ``as_json`` wrote."""
         definitions, formats = value.get("definitions", {}), value.get("formats", {})
         usual = _numbers(value["percent"])
         columns = tuple(

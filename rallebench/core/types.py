@@ -88,7 +88,6 @@ class Gold:
 
     @property
     def pages(self) -> frozenset[str]:
-        """Every gold page id."""
         return frozenset().union(*self.provenance) if self.provenance else frozenset()
 
 
@@ -228,8 +227,6 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class UseTool:
-    """Ask a tool."""
-
     tool: str
     arguments: Mapping[str, str]
 
@@ -246,7 +243,6 @@ class Note:
     passages: tuple[Passage, ...] = field(default=(), compare=False)
 
     def reply(self) -> Reply:
-        """The reply to the note."""
         return Reply(self.text, tuple(Hit(passage, 1.0) for passage in self.passages))
 
 

@@ -35,7 +35,8 @@ from rallebench.core.experiments import (
 from rallebench.core.files import json_lines, read_json, write_json, write_text
 from rallebench.core.runs import RunOptions, RunRequest, RunResult
 from rallebench.core.types import digest
-from rallebench.engine.execute import RunContext, execute
+from rallebench.engine.context import WorkContext
+from rallebench.engine.execute import execute
 from rallebench.engine.experiment_store import (
     LONGEST_RUN,
     ExperimentStore,
@@ -45,27 +46,11 @@ from rallebench.engine.experiment_store import (
     run_name,
 )
 from rallebench.engine.measure import measurements
-from rallebench.engine.rows import FilledRows, RowsContext, RowsFiller
+from rallebench.engine.rows import FilledRows, RowsFiller
 from rallebench.engine.stored_runs import ended_result
 
 MEASUREMENTS = "measurements"
 """The folder of an experiment's measurements, one file for each request."""
-
-
-class ExperimentContext(RunContext, RowsContext, Protocol):
-    """What the performer needs of the product around it."""
-
-    def ensure_index(self, recipe: Any) -> Operation[IndexResult]:
-        """Find or build an index."""
-
-    def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
-        """What the indexes of these recipes take, in one sentence."""
-
-    def release(self, names: tuple[str, ...]) -> None:
-        """Unload what was loaded for the experiment and is used by nothing else."""
-
-    def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
-        """Put the runs below one parent in MLflow; '' or one sentence on why that did not work."""
 
 
 class Player(Protocol):
@@ -132,7 +117,7 @@ class Performer:
     def __init__(
         self,
         request: ExperimentRequest,
-        context: ExperimentContext,
+        context: WorkContext,
         store: ExperimentStore,
         options: RunOptions,
         rules: ExperimentRules,
@@ -148,7 +133,6 @@ class Performer:
         self.warnings: dict[str, None] = {}
 
     def play(self, step: WorkRequest) -> Operation[Any]:
-        """Perform one request."""
         if isinstance(step, RunRequest):
             return (yield from self._run(step))
         if isinstance(step, IndexRequest):
@@ -266,7 +250,7 @@ class Performer:
 def run_experiment(
     request: ExperimentRequest,
     experiment: Callable[[ExperimentRequest], Experiment],
-    context: ExperimentContext,
+    context: WorkContext,
     store: ExperimentStore,
     options: RunOptions,
     rules: ExperimentRules,

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Operation, complete
@@ -41,8 +41,8 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
+from rallebench.engine.context import WorkContext
 from rallebench.engine.driver import drive, run_of
-from rallebench.engine.execute import RunContext
 from rallebench.engine.judging import pass_request, with_columns
 from rallebench.engine.plan import Plan, PlannedRun, Range
 from rallebench.engine.rowfile import RowFile
@@ -54,13 +54,6 @@ MOST_PLAYED = 300
 """Questions of a run that are played; of a larger run they stand for the others, whose requests differ in their text only."""
 MOST_REQUESTS = 64
 """A flow that asks more often than this of fake replies would go on for as long as it is answered so."""
-
-
-class PlanContext(RunContext, Protocol):
-    """What a plan needs of the product around it."""
-
-    def foresee(self, recipe: Any) -> tuple[str, bool]:
-        """(the name of an index of this recipe, '' where it is not known yet; whether it is built)."""
 
 
 class Needs(NamedTuple):
@@ -86,7 +79,7 @@ class Rehearser:
     def __init__(
         self,
         request: ExperimentRequest,
-        context: PlanContext,
+        context: WorkContext,
         text: str,
         value: float,
         needs: Needs,
@@ -117,7 +110,6 @@ class Rehearser:
 
     @property
     def begun(self) -> bool:
-        """Whether a request came."""
         return bool(self.runs or self._needs.built or self._needs.missing or self._needs.rows)
 
     def _rows(self, step: RowsRequest) -> RowFile:
@@ -223,7 +215,7 @@ class _TooMany(Exception):
 def plan(
     request: ExperimentRequest,
     experiment: Callable[[ExperimentRequest], Experiment],
-    context: PlanContext,
+    context: WorkContext,
 ) -> Plan:
     """Everything that ``perform`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
     MismatchError if a run of that name was made with other settings."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rallebench import __version__
 from rallebench.chains.ralle import experiment_to_json
@@ -30,6 +30,7 @@ from rallebench.core.runs import (
 from rallebench.core.types import Episode
 from rallebench.core.versions import RECORDED, versions
 from rallebench.engine.answer import answer
+from rallebench.engine.context import WorkContext
 from rallebench.engine.cost import prices_of
 from rallebench.engine.judging import judged
 from rallebench.engine.ralle_files import write_ralle_files
@@ -43,33 +44,9 @@ HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
 """The metrics whose means are shown while a run goes on."""
 
 
-class RunContext(Protocol):
-    """What ``execute`` needs of the product around it."""
-
-    @property
-    def runs(self) -> Path:
-        """The folder of all runs."""
-
-    def load(self, request: RunRequest) -> Operation[Backends]:
-        """Load and hold what a run names."""
-
-    def reply_cache(self) -> ReplyCache | None:
-        """The cache of replies; opened only when all is loaded, so that a refused request writes nothing."""
-
-    def memory(self, names: tuple[str, ...]) -> Mapping[str, Mapping[str, int] | None]:
-        """Model or index, and what it is made of → bytes of ``ram`` and ``vram``; None where they are not known."""
-
-    def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
-        """One sentence per retriever that lacks gold pages. Without ``backends``: what can be told before the load; with
-        them: what could not be told before."""
-
-    def track(self, run: RunFolder) -> str:
-        """Log a run; '' or one sentence on why that did not work."""
-
-
 def execute(
     request: RunRequest,
-    context: RunContext,
+    context: WorkContext,
     options: RunOptions = DEFAULT_OPTIONS,
     on_open: Callable[[RunFolder], None] = lambda run: None,
 ) -> Operation[RunResult]:
@@ -125,7 +102,7 @@ def _answers(
     backends: Backends,
     make_flow: FlowFactory,
     cache: ReplyCache | None,
-    context: RunContext,
+    context: WorkContext,
     options: RunOptions,
     stored: Answers | None,
     reused: bool,
@@ -166,7 +143,7 @@ def _answers(
 def _scored(
     run: RunFolder,
     request: RunRequest,
-    context: RunContext,
+    context: WorkContext,
     options: RunOptions,
     answers: Answers | None = None,
 ) -> Operation[tuple[RunRequest, dict[str, Any], tuple[str, ...]]]:
@@ -184,7 +161,7 @@ def rescore(
     run: RunFolder,
     metrics: tuple[str, ...],
     judges: tuple[Judge, ...],
-    context: RunContext,
+    context: WorkContext,
     options: RunOptions = DEFAULT_OPTIONS,
 ) -> Operation[RunResult]:
     """Score a stored run by ``metrics`` and ``judges``; its answers are not asked again, and its own columns stay."""

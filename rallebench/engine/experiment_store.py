@@ -75,7 +75,6 @@ class ExperimentStore:
         return ""
 
     def exists(self, name: str) -> bool:
-        """Whether there is an experiment of that name."""
         return (self.folder(name) / REQUEST).is_file()
 
     def open(self, name: str, noun: str = "experiment") -> StoredExperiment:
@@ -104,7 +103,6 @@ class ExperimentStore:
         write_json(self.folder(name) / REQUEST, value)
 
     def save_report(self, name: str, report: Mapping[str, Any]) -> None:
-        """Write the report of an experiment that has ended."""
         write_json(self.folder(name) / REPORT, report)
 
     @contextlib.contextmanager

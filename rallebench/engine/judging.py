@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.core.errors import MismatchError, RalleError, StoppedError
 from rallebench.core.events import Operation, Warned, under
@@ -25,12 +25,10 @@ from rallebench.core.runs import (
     Values,
 )
 from rallebench.core.types import Episode, Example, Gold, Outcome, Question, digest
+from rallebench.engine.context import WorkContext
 from rallebench.engine.experiment_store import folder_name
 from rallebench.engine.store import JUDGES, RunFolder
 from rallebench.metrics.judges import UNPARSED
-
-if TYPE_CHECKING:
-    from rallebench.engine.execute import RunContext
 
 NOT_JUDGED = "not_judged"
 LONGEST = 80
@@ -39,7 +37,7 @@ LONGEST = 80
 class InsideContext:
     """The context of a run for the passes inside it: their folder is the run's, and they are not tracked."""
 
-    def __init__(self, context: RunContext, run: RunFolder) -> None:
+    def __init__(self, context: WorkContext, run: RunFolder) -> None:
         self._context = context
         self.runs: Path = run.path / JUDGES
 
@@ -62,7 +60,7 @@ Execute = Callable[[RunRequest, Any, RunOptions], Operation[RunResult]]
 def judged(
     run: RunFolder,
     request: RunRequest,
-    context: RunContext,
+    context: WorkContext,
     options: RunOptions,
     execute: Execute,
 ) -> Operation[tuple[RunRequest, dict[str, Any], tuple[str, ...]]]:
@@ -106,7 +104,7 @@ def _pass(
     request: RunRequest,
     judge: Judge,
     episodes: Mapping[str, Episode],
-    context: RunContext,
+    context: WorkContext,
     options: RunOptions,
     execute: Execute,
 ) -> Operation[RunResult]:

@@ -24,9 +24,9 @@ from rallebench.core.experiments import (
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.types import Episode, Generate, Retrieve, Step
 from rallebench.engine import loop
+from rallebench.engine.context import WorkContext
 from rallebench.engine.cost import prices_of, total
 from rallebench.engine.driver import drive
-from rallebench.engine.dry_run import PlanContext
 from rallebench.engine.estimate import QUANTITIES, CostEstimate, PilotSample, estimated
 from rallebench.engine.judging import pass_request, with_columns
 from rallebench.engine.plan import Plan
@@ -58,7 +58,7 @@ class Pilot:
     """The player that really asks ``questions`` evenly spaced questions of each run, and stores nothing but replies."""
 
     plan: Plan
-    context: PlanContext
+    context: WorkContext
     questions: int
     batch_size: int
     deadline: float
@@ -68,7 +68,6 @@ class Pilot:
         self.failure: RalleError | None = None
 
     def play(self, step: WorkRequest) -> Operation[Any]:
-        """Perform one request with a few questions."""
         if isinstance(step, RowsRequest):
             raise _Enough  # a pilot writes no file
         if not isinstance(step, (RunRequest, IndexRequest)):
@@ -144,7 +143,7 @@ def pilot(
     plan: Plan,
     request: ExperimentRequest,
     experiment: Callable[[ExperimentRequest], Experiment],
-    context: PlanContext,
+    context: WorkContext,
     *,
     questions: int = QUESTIONS,
     batch_size: int = 20,

@@ -168,7 +168,6 @@ class ReplyCache:
                     self._db.rollback()
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._db.close()
 

@@ -160,7 +160,6 @@ class RowFile:
             self._unended = False
 
     def close(self) -> None:
-        """Close the file."""
         if self._log is not None:
             self._log.close()
             self._log = None

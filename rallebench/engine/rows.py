@@ -6,32 +6,22 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rallebench.core.events import Finished, Operation, Progress, under
 from rallebench.core.experiments import Row, RowsRequest
 from rallebench.core.files import read_json, write_json
-from rallebench.core.runs import Backends, RunOptions
+from rallebench.core.runs import RunOptions
 from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
 from rallebench.engine.answer import FIRST_FAILURES, all_failed, check_errors
-from rallebench.engine.reply_cache import ReplyCache
+from rallebench.engine.context import WorkContext
 from rallebench.engine.rowfile import RowFile, counts_of, short, with_costs
 
 SUMMARIES = "summaries.json"
 """What was read for files of rows: label → {``of``: a digest of the source, ``told``: the summary}."""
 PROGRESS_EVERY = 0.3
 """Seconds between two progress events."""
-
-
-class RowsContext(Protocol):
-    """What filling rows needs of the product around it."""
-
-    def load_models(self, llms: tuple[str, ...]) -> Operation[Backends]:
-        """Load and hold language models."""
-
-    def reply_cache(self) -> ReplyCache | None:
-        """The cache of replies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +39,7 @@ class RowsFiller:
     """Fills the files of rows of one experiment, in ``folder``. ``on_open`` is called before the first row is written."""
 
     def __init__(
-        self, folder: Path, context: RowsContext, options: RunOptions, on_open: Callable[[], None]
+        self, folder: Path, context: WorkContext, options: RunOptions, on_open: Callable[[], None]
     ) -> None:
         self._folder, self._context, self._options = folder, context, options
         self._on_open = on_open
@@ -81,7 +71,6 @@ class RowsFiller:
         return rows
 
     def close(self) -> None:
-        """Close the files."""
         for rows in self._files:
             rows.close()
 

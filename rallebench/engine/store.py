@@ -79,7 +79,6 @@ class RunFolder:
 
     @property
     def name(self) -> str:
-        """The run's name."""
         return self.path.name
 
     @staticmethod
@@ -313,7 +312,6 @@ class RunFolder:
         return inside or (self.path / STOP).exists()
 
     def forget_stop(self) -> None:
-        """Take a request to stop back."""
         with contextlib.suppress(OSError):
             (self.path / STOP).unlink()
 

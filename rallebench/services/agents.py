@@ -24,7 +24,6 @@ def environments() -> tuple[str, ...]:
 
 
 def needs_environment(workflow: str) -> bool:
-    """Whether a workflow acts in an environment."""
     return bool(WORKFLOWS.entry(workflow).traits.get("needs_env"))
 
 
@@ -41,7 +40,6 @@ def forms(workflow: str, environment: str) -> dict[str, Setting]:
 
 
 def meaning(stop_reason: str) -> str:
-    """What a stop reason means."""
     return REASONS.get(stop_reason, stop_reason.replace("_", " "))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.chains.chain import prompt_of
 from rallebench.chains.template import render
@@ -17,12 +17,10 @@ from rallebench.engine.cost import Prices, prices_of, step_to_json, total
 from rallebench.engine.record import hit_to_json, request_to_json
 from rallebench.environments import ENVIRONMENTS
 from rallebench.services.transcript import pieces
+from rallebench.services.workbench import Workbench
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.flows import Agent, chain_flow
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
 
 __all__ = ["parse_settings"]
 

@@ -78,7 +78,6 @@ class Asking:
 
     @property
     def reply_cache(self) -> ReplyCache:
-        """The reply cache of the workspace."""
         with self._lock:
             if self._reply_cache is None:
                 self._reply_cache = ReplyCache.open(self._workspace.reply_cache)

@@ -20,23 +20,7 @@ from rallebench.experiments import BUILDERS, SUITES
 from rallebench.llms import copies
 from rallebench.workspace.paths import Workspace
 
-__all__ = [
-    "BUILDERS",
-    "UNTRACKED",
-    "ExperimentResult",
-    "FilledRows",
-    "StoredBuilder",
-    "builder_request",
-    "builders_begun",
-    "document",
-    "edit_row",
-    "first_rows",
-    "open_builder",
-    "stage_file",
-    "stage_files",
-    "stage_row",
-    "writers",
-]
+__all__ = ["BUILDERS", "ExperimentResult", "FilledRows"]
 
 NOUN = BUILDERS.noun
 

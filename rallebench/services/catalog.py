@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -169,33 +168,20 @@ def choices(workspace: Workspace, form: Mapping[str, Setting]) -> dict[str, list
     return offered
 
 
-class Catalog:
-    """The catalog part: everything that can be named in a workspace, as values."""
+def listing(workspace: Workspace, kind: str | None = None) -> dict[str, list[dict[str, str]]]:
+    """``{kind: [{name, about}]}`` for one kind or all. Raises NotFoundError."""
+    if kind is not None and kind not in _LISTINGS:
+        raise NotFoundError(unknown("kind", kind, [*_LISTINGS]))
+    return {
+        name: [{"name": n, "about": about} for n, about in abouts(workspace).items()]
+        for name, abouts in _LISTINGS.items()
+        if kind in (None, name)
+    }
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
 
-    def list(self, kind: str | None = None) -> dict[str, builtins.list[dict[str, str]]]:
-        """``{kind: [{name, about}]}`` for one kind or all. Raises NotFoundError."""
-        if kind is not None and kind not in _LISTINGS:
-            raise NotFoundError(unknown("kind", kind, [*_LISTINGS]))
-        return {
-            name: [{"name": n, "about": about} for n, about in abouts(self._workspace).items()]
-            for name, abouts in _LISTINGS.items()
-            if kind in (None, name)
-        }
-
-    def entry(self, kind: str, name: str) -> Entry[Any]:
-        """A registered thing: its line, traits and settings. Raises NotFoundError with the nearest names."""
-        return entry(kind, name)
-
-    def form(self, kind: str, name: str) -> Mapping[str, Setting]:
-        """The settings of a registered thing. Raises NotFoundError."""
-        return entry(kind, name).form
-
-    def card(self, metric: str) -> tuple[dict[str, Any], str]:
-        """The card of a metric: as JSON, and whole as text. Raises NotFoundError."""
-        return card(metric), read_card(metric).text()
+def whole_card(metric: str) -> tuple[dict[str, Any], str]:
+    """The card of a metric: as JSON, and whole as text. Raises NotFoundError."""
+    return card(metric), read_card(metric).text()
 
 
 def line(item: Entry[Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.analysis import tables
 from rallebench.analysis.agents import Analysis, AnalysisOptions
@@ -16,9 +16,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.tables import Table
 from rallebench.engine.score import cost_of
 from rallebench.engine.store import RunFolder
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 __all__ = ["STAGES", "UNTRACED"]
 
@@ -94,7 +92,7 @@ def runs_of(workbench: Workbench, names: Sequence[str]) -> list[str]:
         if name not in suites or (workbench.workspace.runs / name).exists():
             runs.append(name)
             continue
-        report = workbench.experiments.open(name, "suite run").report
+        report = workbench.experiments.store.open(name, "suite run").report
         if report is None:
             raise UsageError(
                 f"The suite run {name!r} has not ended yet; run it again under its name, or name its runs."

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class EngineContext:
-    """The workbench as the engine sees it, for work that holds its models by ``lease``.
+    """The workbench as the engine sees it (``engine.context``), for work that holds its models by ``lease``.
 
     ``heavy``: models that may take gigabytes are loaded, too; else they must be loaded already.
     """
@@ -33,29 +33,22 @@ class EngineContext:
 
     @property
     def runs(self) -> Path:
-        """The folder of all runs."""
         return self._workbench.workspace.runs
 
     def load(self, request: RunRequest) -> Operation[Backends]:
-        """Load and hold what a run names."""
         flow = request.flow
         return (yield from self._lease.load_for(flow.llms, flow.retrievers, heavy=self._heavy))
 
     def load_models(self, llms: tuple[str, ...]) -> Operation[Backends]:
-        """Load and hold language models."""
         return (yield from self._lease.load_for(llms, (), heavy=self._heavy))
 
     def reply_cache(self) -> ReplyCache | None:
-        """The cache of replies."""
         return self._workbench.asking.reply_cache
 
     def memory(self, names: tuple[str, ...]) -> Mapping[str, Mapping[str, int] | None]:
-        """What these and all that they are made of take in memory."""
         return self._workbench.models.memory(names)
 
     def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
-        """One sentence per retriever that lacks gold pages. With ``backends``: of those whose pages could not be read before
-        they were loaded."""
         names = request.flow.retrievers
         known = coverage(self._workbench.workspace, names, request.examples)
         if backends is None:
@@ -69,27 +62,22 @@ class EngineContext:
         )
 
     def track(self, run: RunFolder) -> str:
-        """Log a run to MLflow; '' or one sentence on why that did not work."""
         return self._workbench.tracking.track_run(run)
 
     # of an experiment
 
     def ensure_index(self, recipe: Any) -> Operation[IndexResult]:
-        """Find or build an index."""
         workbench = self._workbench
         return ensure_index(workbench.workspace, recipe, workbench.models.encoders)
 
     def foresee(self, recipe: Any) -> tuple[str, bool]:
-        """(the name of an index of this recipe, '' where it is not known yet; whether it is built)."""
         return expected_name(self._workbench.workspace, recipe)
 
     def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
-        """What the indexes of these recipes take, in one sentence."""
         costs = yield from index_costs(self._workbench.workspace, recipes)
         return costs.sentence
 
     def release(self, names: tuple[str, ...]) -> None:
-        """Unload what was loaded for this work and is used by nothing else; what cannot be unloaded now stays."""
         unused = [name for name in names if name not in self._loaded_before]
         self._lease.release(unused)
         for name in unused:
@@ -98,5 +86,4 @@ class EngineContext:
                     self._workbench.models.unload(name, record=False)
 
     def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
-        """Put the runs below one parent in MLflow; '' or one sentence on why that did not work."""
         return self._workbench.tracking.track_experiment(document, kind)

@@ -120,7 +120,6 @@ def answering(chain: Chain) -> int | None:
 
 
 def activity(event: StepStarted) -> str:
-    """What a step does, in a few words."""
     if event.index == REWRITING:
         return "Rewriting the question …"
     return "Searching …" if isinstance(event.request, Retrieve) else "Asking the model …"
@@ -144,7 +143,6 @@ class Talk:
 
     @property
     def is_busy(self) -> bool:
-        """Whether an answer is being written."""
         return any(turn.state == "running" for turn in self.turns)
 
     def turn(self, number: int) -> Turn:

@@ -13,7 +13,6 @@ from rallebench.core import parts
 from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.events import Event, Operation, Progress
-from rallebench.core.files import write_json
 from rallebench.core.parts import check_name
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Hit
@@ -24,11 +23,11 @@ from rallebench.datasets.importing import ImportedDataset, add_record, import_da
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services.jobs import JobManager, pieces_of
-from rallebench.workspace.entries import read_combinations, read_manifest
+from rallebench.workspace.entries import read_combinations, read_manifest, write_entries
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import search_known, verify_index
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build
-from rallebench.workspace.indexes.recipes import index_recipe
+from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
 from rallebench.workspace.indexes.vectors import CachedVectors, delete_vectors, kept_vectors
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
@@ -59,8 +58,6 @@ class VerifiedIndex:
 
 
 class Data:
-    """The verbs about corpora, datasets, indexes, vectors, combinations and searches."""
-
     def __init__(self, workspace: Workspace, models: ModelManager, jobs: JobManager) -> None:
         self._workspace, self._models, self._jobs = workspace, models, jobs
         self._datasets = workspace.path / "datasets"
@@ -73,20 +70,10 @@ class Data:
         return imported.imported_corpora(self._workspace.corpora)
 
     def import_corpus(
-        self,
-        name: str,
-        source: Path,
-        *,
-        form: str = "",
-        page_map: Path | None = None,
-        skip_bad: bool = False,
+        self, name: str, source: Path, **settings: Any
     ) -> Iterator[Progress | Corpus]:
         """Import a corpus under a name, yielding progress, the Corpus last; see ``corpora.imported.import_corpus``."""
-        folder = self._workspace.corpora
-        importing = import_corpus(
-            folder, name, source, form=form, page_map=page_map, skip_bad=skip_bad
-        )
-        yield (yield from importing)
+        yield (yield from import_corpus(self._workspace.corpora, name, source, **settings))
 
     def delete_corpus(self, name: str) -> str:
         """Remove an imported corpus; returns a sentence. Indexes over it keep their passages."""
@@ -95,20 +82,9 @@ class Data:
 
     # datasets
 
-    def import_dataset(
-        self,
-        name: str,
-        source: Path,
-        *,
-        form: str = "",
-        skip_bad: bool = False,
-        sample: int = 0,
-        seed: int = 42,
-    ) -> ImportedDataset:
-        """Import a dataset under a name, all of it or a sample; returns what was made of it."""
-        return import_dataset(
-            self._datasets, name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed
-        )
+    def import_dataset(self, name: str, source: Path, **settings: Any) -> ImportedDataset:
+        """Import a dataset under a name, all of it or a sample; see ``datasets.importing.import_dataset``."""
+        return import_dataset(self._datasets, name, source, **settings)
 
     def add_question(
         self,
@@ -184,60 +160,41 @@ class Data:
     # indexes and vectors
 
     def estimate_build(
-        self,
-        corpus: str,
-        kind: str,
-        *,
-        encoder: str = "minilm",
-        chunking: Chunking | None = None,
-        form: str = "",
-        parameters: Mapping[str, Any] | None = None,
+        self, corpus: str, kind: str, **recipe: Any
     ) -> Generator[str | Estimate, None, None]:
-        """What a build would take; see :mod:`rallebench.workspace.indexes.estimate`."""
-        recipe = index_recipe(
-            self._workspace.corpus(corpus),
-            kind,
-            encoder=encoder,
-            chunking=chunking,
-            form=form,
-            settings=parameters,
+        """What a build would take; ``recipe``: as for ``build_index``. See :mod:`rallebench.workspace.indexes.estimate`."""
+        yield from estimate_build(
+            self._workspace, self._recipe(corpus, kind, **recipe), self._models.encoders
         )
-        yield from estimate_build(self._workspace, recipe, self._models.encoders)
 
-    def build_index(
+    def _recipe(
         self,
-        name: str,
         corpus: str | Path,
         kind: str,
-        *,
-        encoder: str = "minilm",
-        page_map: Path | None = None,
         chunking: Chunking | Mapping[str, Any] | None = None,
-        form: str = "",
-        parameters: dict[str, Any] | None = None,
-        source: Path | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> IndexRecipe:
+        cut = choose(**chunking) if isinstance(chunking, Mapping) else chunking
+        folder = self._workspace.corpus(str(corpus))
+        return index_recipe(folder, kind, chunking=cut, settings=parameters, **more)
+
+    def build_index(
+        self, name: str, corpus: str | Path, kind: str, *, source: Path | None = None, **recipe: Any
     ) -> Iterator[Progress | Manifest]:
         """Build an index of the workspace, yielding progress, the Manifest last.
 
-        ``corpus``: the name of an imported corpus, or a file or folder whose format is ``form`` ('' recognises it). ``chunking``: a value,
-        or what ``corpora.chunking.choose`` makes one of.
+        ``corpus``: the name of an imported corpus, or a file or folder. ``recipe``: keywords of ``index_recipe``; ``parameters``
+        are its ``settings``, and ``chunking`` is a value, or what ``corpora.chunking.choose`` makes one of.
         It is built in a thread of its own: a page that goes away stops nothing, and a second request
         of the same name follows the running build.
         """
-        recipe = index_recipe(
-            self._workspace.corpus(str(corpus)),
-            kind,
-            encoder=encoder,
-            chunking=choose(**chunking) if isinstance(chunking, Mapping) else chunking,
-            form=form,
-            page_map=page_map,
-            settings=parameters,
-        )
+        made_of = self._recipe(corpus, kind, **recipe)
         job = self._jobs.submit(
             "build",
             name,
-            (recipe, source),
-            lambda job: build_index(self._workspace.indexes, name, recipe, source=source),
+            (made_of, source),
+            lambda job: build_index(self._workspace.indexes, name, made_of, source=source),
         )
         return pieces_of(job)
 
@@ -265,7 +222,6 @@ class Data:
             raise UsageError(f"{name!r} is loaded.", hint=Hint("unload", name))
 
     def vectors(self) -> list[CachedVectors]:
-        """The cached vectors."""
         return kept_vectors(self._workspace.vectors)
 
     def delete_vectors(self, key: str) -> str:
@@ -289,21 +245,17 @@ class Data:
     def own_combinations(self) -> list[str]:
         """The combinations of the workspace's own file; none if it is damaged."""
         with contextlib.suppress(RalleError):
-            return list(self._read_combinations())
+            return list(read_combinations(self._retrievers))
         return []
-
-    def _read_combinations(self) -> dict[str, Combination]:
-        return read_combinations(self._retrievers) if self._retrievers.exists() else {}
 
     def delete_combination(self, name: str) -> str:
         """Delete a combination of the workspace; returns a sentence. Its members stay."""
-        entries = self._read_combinations()
+        entries = read_combinations(self._retrievers)
         if name not in entries:
             raise NotFoundError(f"There is no combination {name!r} in {self._retrievers}.")
         self._refuse_loaded(name)
         del entries[name]
-        rest = {key: value.model_dump(exclude_defaults=True) for key, value in entries.items()}
-        write_json(self._retrievers, rest)
+        write_entries(self._retrievers, entries)
         return f"Deleted the combination {name}; what it was made of stays."
 
     # search
@@ -360,21 +312,7 @@ def folder_of(workspace: Workspace, name: str) -> Path:
     return folder
 
 
-def manifests_of(workspace: Workspace) -> tuple[dict[str, Manifest], dict[str, str]]:
-    """(name → manifest, name → sentence of what is wrong) of the index folders of the workspace."""
-    good, damaged = {}, {}
-    for path in sorted(workspace.indexes.glob("*/manifest.json")):
-        if path.parent.name.startswith("."):
-            continue
-        try:
-            good[path.parent.name] = read_manifest(path.parent)
-        except RalleError as error:
-            damaged[path.parent.name] = str(error)
-    return good, damaged
-
-
 def _verify(folder: Path, encoders: Callable[[str], Any]) -> Operation[VerifiedIndex]:
-    """Compare every file with its sha256 and search for known passages."""
     started = time.perf_counter()
     manifest = read_manifest(folder)
     yield from verify_index(folder, manifest)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.chains.ralle import load_chain_file
 from rallebench.chains.saved import chain_from_json
@@ -23,11 +23,9 @@ from rallebench.experiments.tradeoff.running import settings_of as search_settin
 from rallebench.retrievers import search_form
 from rallebench.services import chain_versions
 from rallebench.services.catalog import line
+from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.recipes import kinds
 from rallebench.workspace.paths import STARTER_INDEXES
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
 
 PROMPTS = "prompts/variants"
 """The folder of a workspace with the prompts that sweeps vary: a file each, so that its sweep can be continued."""
@@ -217,11 +215,6 @@ def first_suite(paper: str) -> str:
     """The benchmark that a paper begins with: one that needs little, and has a table of the paper beside it."""
     names = papers().get(paper) or papers()["rgb"]
     return next((n for n in names if n.endswith(_FIRST)), names[0])
-
-
-def is_suite(kind: str) -> bool:
-    """Whether an experiment is a published benchmark."""
-    return kind in SUITES
 
 
 def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:

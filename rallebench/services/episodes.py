@@ -81,7 +81,6 @@ class EpisodeState:
 
     @property
     def going(self) -> bool:
-        """Whether it is running."""
         return self.state in ("starting", "running")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.analysis.agents import logs
 from rallebench.analysis.exporting import FORMS
@@ -18,10 +18,8 @@ from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.sweeps.results import opened
 from rallebench.services.mlflow_model import log_chain
 from rallebench.services.tracking import group_of
+from rallebench.services.workbench import Workbench
 from rallebench.workspace.environments import import_scholars
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
 
 __all__ = ["pick_up"]
 

@@ -6,7 +6,7 @@ import shlex
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
@@ -17,10 +17,8 @@ from rallebench.experiments import SUITES
 from rallebench.services import designs, experiment_requests, runs
 from rallebench.services.gold_coverage import corpus_of_index, coverage
 from rallebench.services.library import fitting_dataset
+from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
 
 
 @dataclass
@@ -125,7 +123,7 @@ def take(workbench: Workbench, design: Design, name: str) -> None:
     """Put the settings of an earlier experiment into a design, which keeps what that kind does not have. Raises NotFoundError."""
     stored = designs.stored_request(workbench, name)
     settings = stored.settings
-    design.kind = "suite" if designs.is_suite(stored.kind) else stored.kind
+    design.kind = "suite" if stored.kind in SUITES else stored.kind
     design.limit = "" if stored.limit is None else str(stored.limit)
     design.seed, design.llm, design.name = str(stored.seed), stored.llm, ""
     design.dataset = str(settings.get("dataset") or design.dataset)

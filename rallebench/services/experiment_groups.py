@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.analysis.baselines import LABELS
 from rallebench.analysis.measures import HEADLINES
@@ -21,9 +21,7 @@ from rallebench.services.designs import base_chain, paper_name
 from rallebench.services.experiments import suite_name
 from rallebench.services.library import listed
 from rallebench.services.variants import FEW
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 MOST_LISTED = 200
 DECIDING = (*HEADLINES, "all_rate", "acc", "right", "truthfulness", "rouge-L", "bleu-avg")

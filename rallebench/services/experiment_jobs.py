@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.analysis.measures import HEADLINES
 from rallebench.core.events import Failed, Finished, Progress
@@ -13,9 +13,7 @@ from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.plan import Plan
 from rallebench.services.experiments import nouns_of_experiments
 from rallebench.services.jobs import Job
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 PILOT = "estimate"
 """The kind of the jobs that measure what an experiment costs."""

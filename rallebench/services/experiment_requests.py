@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import Operation, complete
@@ -21,13 +21,11 @@ from rallebench.experiments.tradeoff.running import QUESTIONS as TRADEOFF_QUESTI
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
 from rallebench.services.context import EngineContext
 from rallebench.services.experiments import suite_name
+from rallebench.services.workbench import Workbench
 from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.ensure import index_costs
 
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
-
-__all__ = ["QUESTIONS", "TRADEOFF_QUESTIONS", "headline"]
+__all__ = ["QUESTIONS", "TRADEOFF_QUESTIONS", "headline", "opened"]
 
 
 # sweeps
@@ -78,11 +76,6 @@ def sweep_plan(
         "verdict": verdict,
     }
     return value, remarks(variants)
-
-
-def stored_sweep(workbench: Workbench, name: str, metric: str = "") -> dict[str, Any]:
-    """A stored sweep as JSON, ranked by ``metric``. Raises UsageError."""
-    return opened(workbench.workspace, name, metric)
 
 
 # trade-offs
@@ -152,7 +145,6 @@ def suite_request(
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """A plan as one JSON document."""
     return json_of_plan(plan, "suite" if plan.kind in SUITES else "experiment")
 
 

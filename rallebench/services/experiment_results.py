@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.analysis import deployment
 from rallebench.analysis.baselines import COLUMNS, LABELS
@@ -28,9 +28,7 @@ from rallebench.services.experiment_groups import (
     plain_label,
     standing,
 )
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 __all__ = ["COLUMNS", "LABELS"]
 

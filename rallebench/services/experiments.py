@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +60,6 @@ def nouns_of_experiments() -> frozenset[str]:
 
 
 class Experiments:
-    """The verbs about suites, sweeps, trade-offs, baselines, batches and dataset builders."""
-
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
         self.store = ExperimentStore(workbench.workspace.path)
@@ -185,11 +184,6 @@ class Experiments:
             return names
         return [name for name in names if (self.store.folder(name) / REPORT).is_file()]
 
-    def open(self, name: str, noun: str = "experiment") -> StoredExperiment:
-        """An experiment by its name; ``noun``: its name in sentences. Raises UsageError if there is none, BadFileError for
-        damaged files."""
-        return self.store.open(name, noun)
-
     def open_tradeoff(self, name: str) -> Tradeoff:
         """A trade-off by its name. Raises UsageError if there is none that has ended, BadFileError for a damaged file."""
         stored = self.store.open(name, "trade-off")
@@ -224,11 +218,6 @@ def _counted(work: Operation[ExperimentResult], planned: Plan) -> Operation[Expe
                 yield Progress("", now, total)
 
 
-def _data(result: ExperimentResult) -> Mapping[str, Any]:
-    """The report's own data."""
-    return result.report.data
-
-
 def suite_document(result: ExperimentResult) -> dict[str, Any]:
     """One JSON document: every run with its means, then what the suite itself says."""
     report = result.report
@@ -257,6 +246,7 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
 
 
 SWEEP, TRADEOFF, BASELINES, BATCH = "sweep", "tradeoff", "baselines", "batch"
+_data = attrgetter("report.data")
 _RULES = {
     "suites": ExperimentRules("suite", suite_document, fixed=False),
     "builders": ExperimentRules(NOUN, document, False, ("articles",), True),

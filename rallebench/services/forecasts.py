@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.analysis.paired import Z_95, Z_POWER_80
 from rallebench.core.errors import RalleError
@@ -21,10 +21,8 @@ from rallebench.experiments.sweeps import remarks
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.llms import LLMS
 from rallebench.services.experiment_jobs import estimated
+from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
 
 RECENT = 40
 """Runs, the newest, from which times and prices are taken."""

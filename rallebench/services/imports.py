@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation, Progress, mapped
@@ -29,11 +29,9 @@ from rallebench.datasets.reading import form_of as form_of_questions
 from rallebench.datasets.reading import read_examples
 from rallebench.services import uploads
 from rallebench.services.jobs import Job
+from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.recipes import index_recipe
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
 
 __all__ = ["PRESETS", "Chunking", "choose", "spans"]
 

@@ -52,7 +52,6 @@ class Job:
     # for the work
 
     def publish(self, event: Any) -> None:
-        """Add an event."""
         with self._change:
             if isinstance(event, Progress):
                 before = self._events.get(self._count)
@@ -87,22 +86,18 @@ class Job:
 
     @property
     def id(self) -> str:
-        """Kind and name."""
         return f"{self.kind} {self.name}"
 
     @property
     def stopping(self) -> bool:
-        """Whether it was asked to stop."""
         return self._stop.is_set()
 
     @property
     def done(self) -> bool:
-        """Whether it has ended."""
         return self.ended is not None
 
     @property
     def status(self) -> Status:
-        """Where it is."""
         with self._change:
             if not self.done:
                 return "stopping" if self.stopping else "running"
@@ -123,7 +118,6 @@ class Job:
 
     @property
     def warning(self) -> str:
-        """All its warnings."""
         with self._change:
             return " ".join(self._warnings)
 
@@ -140,7 +134,6 @@ class Job:
             return self._count + self.stopping + self.done
 
     def events(self) -> list[Any]:
-        """Its events so far."""
         with self._change:
             return list(self._events.values())
 
@@ -259,7 +252,6 @@ class JobManager:
         return job
 
     def get(self, kind: str, name: str) -> Job | None:
-        """The job of that kind and name, None if there is none."""
         return self._jobs.get(f"{kind} {name}")
 
     def list(self, kind: str = "", *, active: bool = False) -> tuple[Job, ...]:

@@ -64,11 +64,9 @@ class Lease:
         return self
 
     def release(self, names: Iterable[str]) -> None:
-        """Hold ``names`` no longer."""
         self._models.leases.release(self, names)
 
     def close(self) -> None:
-        """Hold nothing any longer."""
         self._models.leases.release(self)
 
     def __enter__(self) -> Lease:

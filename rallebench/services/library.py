@@ -18,7 +18,6 @@ from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.reading import read_corpus
 from rallebench.datasets.reading import form_of, read_examples
-from rallebench.services.data import manifests_of
 from rallebench.services.gold_coverage import (
     STARTER_CORPUS,
     STARTER_NAME,
@@ -33,18 +32,7 @@ from rallebench.workspace.paths import DEFAULT_DATASET, STARTER, STARTER_INDEXES
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
-__all__ = [
-    "SHIPPED",
-    "corpora",
-    "corpus_users",
-    "datasets",
-    "delete_stored",
-    "lost_with",
-    "retrievers",
-    "starter_passages",
-    "stored",
-    "users",
-]
+__all__ = ["delete_stored", "stored"]
 
 SHIPPED = "comes with rallebench"
 SEEN = 200
@@ -190,7 +178,7 @@ def retrievers(workbench: Workbench) -> list[RetrieverLine]:
     """All indexes, also damaged ones and the starter's that are not built yet, then all combinations. Raises RalleError for a
     damaged file of combinations."""
     workspace = workbench.workspace
-    good, damaged = manifests_of(workspace)
+    good, damaged = workspace.all_manifests()
     lines = [
         RetrieverLine(
             name, m.kind, corpus_of_index(name, good), m.passages, m.bytes, about=about_index(m)

@@ -56,7 +56,6 @@ class LoadJob:
 
     @property
     def message(self) -> str:
-        """Its newest message."""
         return str(self.job.newest)
 
     def cancellation(self) -> str:

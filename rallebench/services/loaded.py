@@ -210,7 +210,6 @@ class LoadedTable:
             )
 
     def clear(self) -> None:
-        """Close everything."""
         with self.lock:
             backends = [*self.llms.values(), *self.retrievers.values()]
             for table in (self.llms, self.retrievers, self.rows, self.parts):

@@ -28,7 +28,6 @@ class MemoryFit:
 
     @property
     def fits(self) -> bool:
-        """Whether it can be loaded."""
         return self.free is None or self.need.to_load <= self.free
 
     @property

@@ -19,7 +19,6 @@ from rallebench.checkpoints.gguf import converted_copy, gguf_file, gguf_model
 from rallebench.checkpoints.memory import device_of, free_on, need_of
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
-from rallebench.core.files import write_json
 from rallebench.core.memory import size
 from rallebench.core.registry import unknown
 from rallebench.core.runs import close
@@ -37,7 +36,7 @@ from rallebench.http.model_list import served_models
 from rallebench.llms import LLMS, presets
 from rallebench.llms.presets import known_model, weight_bytes
 from rallebench.services.library import users
-from rallebench.workspace.entries import read_llm_entries
+from rallebench.workspace.entries import read_llm_entries, write_entries
 from rallebench.workspace.opening import open_llm
 from rallebench.workspace.paths import READER, Workspace
 from rallebench.workspace.ralle_settings import with_environment
@@ -72,14 +71,12 @@ class ServerKey:
 
 
 def file_of(workspace: Workspace) -> Path:
-    """Where the entries are."""
     return workspace.path / "llms.json"
 
 
 def own(workspace: Workspace) -> dict[str, LLMEntry]:
     """Name → entry of the workspace's own file. Raises BadFileError if it is damaged."""
-    file = file_of(workspace)
-    return read_llm_entries(file) if file.exists() else {}
+    return read_llm_entries(file_of(workspace))
 
 
 def entry(workspace: Workspace, name: str) -> LLMEntry:
@@ -139,14 +136,8 @@ def check_name(workspace: Workspace, name: str) -> str:
 
 
 def delete(workspace: Workspace, name: str) -> str:
-    """Delete an entry; returns a sentence."""
-    entries = own(workspace)
-    rest = {
-        key: value.model_dump(exclude_defaults=True)
-        for key, value in entries.items()
-        if key != name
-    }
-    write_json(file_of(workspace), rest)
+    rest = {key: value for key, value in own(workspace).items() if key != name}
+    write_entries(file_of(workspace), rest)
     names = ", ".join(users(workspace, name, "language model"))
     broken = f" {names[:1].upper()}{names[1:]} can no longer run with it." if names else ""
     return f"Deleted {name} from {file_of(workspace)}.{broken}"

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Thread
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rallebench.checkpoints.gguf import PACKAGE
@@ -29,10 +28,8 @@ from rallebench.services import library
 from rallebench.services.jobs import Job
 from rallebench.services.loaded import LoadedBackend
 from rallebench.services.model_entries import ELSEWHERE, is_key_typed, key_of, prices
+from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import READER
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
 
 STARTER_ENCODER = "minilm"
 PROMPT = (

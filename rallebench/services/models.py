@@ -59,11 +59,9 @@ class ModelManager:
 
     @property
     def backends(self) -> Backends:
-        """What is loaded now; a snapshot, so that an unload never takes a model from a run."""
         return self._table.backends
 
     def status(self) -> list[LoadedBackend]:
-        """What is loaded, in the order of loading."""
         return self._table.status()
 
     def trouble(self, names: Iterable[str]) -> str:
@@ -72,11 +70,9 @@ class ModelManager:
         return next(filter(None, (getattr(llms.get(n), "trouble", "") for n in names)), "")
 
     def is_loaded(self, name: str) -> bool:
-        """Whether ``name`` is loaded."""
         return name in self._table.rows
 
     def is_loaded_as(self, name: str, kind: str) -> bool:
-        """Whether ``name`` is loaded; UsageError if it is loaded as something else than a ``kind``."""
         return self._table.has(name, kind)
 
     def lease(self, holder: str) -> Lease:
@@ -182,7 +178,6 @@ class ModelManager:
         return self.queue.cancel(name)
 
     def loading(self) -> dict[str, LoadJob]:
-        """Every load that runs or waits for its turn now, in the order of the requests."""
         return self.queue.loads()
 
     def ended(self) -> dict[str, str | RalleError]:
@@ -235,11 +230,9 @@ class ModelManager:
     # the entries of the workspace
 
     def own(self) -> dict[str, LLMEntry]:
-        """Name → entry of the workspace's own file. Raises BadFileError if it is damaged."""
         return model_entries.own(self._workspace)
 
     def entry(self, name: str) -> LLMEntry:
-        """One of the own entries. Raises NotFoundError."""
         return model_entries.entry(self._workspace, name)
 
     def add(self, name: str, entry: LLMEntry, *, replace: bool = False) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.types import Example, Passage
@@ -14,9 +13,7 @@ from rallebench.corpora.imported import read_card
 from rallebench.corpora.store import PassageStore
 from rallebench.services.gold_coverage import STARTER_NAME
 from rallebench.services.library import starter_passages
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
+from rallebench.services.workbench import Workbench
 
 MOST_FILTERED = 300_000
 """Passages that a filter reads at most: a person waits for it."""
@@ -43,7 +40,6 @@ def _matching(folder: Path, sha256: str, words: str) -> range | tuple[int, ...]:
 
 
 def passages_at(workbench: Workbench, corpus: str, rows: list[int]) -> list[Passage]:
-    """The passages of these rows."""
     with _store(workbench, corpus) as passages:
         return [passages[row] for row in rows]
 

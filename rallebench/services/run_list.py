@@ -203,7 +203,6 @@ def delete(workbench: Workbench, name: str) -> None:
 
 
 def in_bin(workbench: Workbench) -> list[RunRow]:
-    """The runs in the bin."""
     return _described(workbench)[1]
 
 

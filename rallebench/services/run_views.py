@@ -141,7 +141,6 @@ class Comparison:
 
     @property
     def metric(self) -> str:
-        """The metric that decides."""
         return self.runs.metric
 
     @property

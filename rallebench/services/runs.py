@@ -216,8 +216,6 @@ def _chain_of(stored: Mapping[str, Any], run: str) -> Chain:
 
 
 class Runs:
-    """The verbs about runs."""
-
     def __init__(self, workbench: Workbench) -> None:
         self._workbench, self._workspace = workbench, workbench.workspace
         self._models, self._jobs = workbench.models, workbench.jobs

@@ -31,7 +31,8 @@ class Tracking:
         allowed_hosts: Sequence[str],
     ) -> None:
         self._workspace, self._models = workspace, models
-        self._tracking_uri, self._allowed_hosts = tracking_uri, allowed_hosts
+        self._allowed_hosts = allowed_hosts
+        self._store: dict[str, Any] = {"workspace": workspace.path, "tracking_uri": tracking_uri}
         self.page = OUR_PAGE
         """The address of our page, to which logged runs link back."""
 
@@ -51,24 +52,13 @@ class Tracking:
         from rallebench.tracking.runs import log_run
 
         stages = lost(folder, self._workspace)
-        return log_run(
-            folder.path,
-            workspace=self._workspace.path,
-            tracking_uri=self._tracking_uri,
-            waterfall=stages,
-            page=self.page,
-        )
+        return log_run(folder.path, **self._store, waterfall=stages, page=self.page)
 
     def log_group(self, group: Group) -> str:
         """Put several runs below one parent run in MLflow; the parent's id. Raises RalleError."""
         from rallebench.tracking.groups import log_group
 
-        return log_group(
-            group,
-            workspace=self._workspace.path,
-            tracking_uri=self._tracking_uri,
-            page=self.page,
-        )
+        return log_group(group, **self._store, page=self.page)
 
     def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
         """Put an experiment's runs below one parent in MLflow; '' or one sentence on why that did not work."""
@@ -88,14 +78,8 @@ class Tracking:
         """Hand one episode of ``develop`` or ``chat`` to MLflow's traces; returns at once and never fails."""
         from rallebench.tracking.live import trace_later
 
-        trace_later(
-            episode,
-            question,
-            workspace=self._workspace.path,
-            tracking_uri=self._tracking_uri,
-            source=source,
-            prices=self._models.prices(),
-        )
+        prices = self._models.prices()
+        trace_later(episode, question, **self._store, source=source, prices=prices)
 
     def start_mlflow(self, run: RunFolder | None = None) -> Iterator[str]:
         """Start MLflow's own page on loopback, yielding what goes on, and last the address there of ``run``, else of all runs.
@@ -110,16 +94,14 @@ class Tracking:
             yield "Logging the run to MLflow …"
             self.log_run(run)
 
-        server = start_ui(
-            self._workspace.path, tracking_uri=self._tracking_uri, allowed_hosts=self._allowed_hosts
-        )
+        server = start_ui(**self._store, allowed_hosts=self._allowed_hosts)
         while not server.ready():
             yield f"MLflow is starting ({server.waited:.0f} s; the first time takes longest) …"
             time.sleep(1.0)
         if run is not None:
             yield server.url + address_of_run(read_link(run.path))
         else:
-            yield server.url + address_of_all(self._workspace.path, self._tracking_uri)
+            yield server.url + address_of_all(**self._store)
 
 
 # an experiment as one parent run, its runs below it

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from rallebench.core.parts import remove_all_abandoned
 from rallebench.services.asking import Asking
-from rallebench.services.catalog import Catalog
 from rallebench.services.data import Data
 from rallebench.services.experiments import Experiments
 from rallebench.services.jobs import JobManager
@@ -25,8 +24,7 @@ class Workbench:
     """The only mutable object of the product. It has parts and no verbs of its own but ``close``.
 
     ``models`` are loaded and unloaded, ``asking`` answers single questions, ``runs`` and ``experiments`` are started and
-    opened again, ``data`` is imported, indexed and searched, ``tracking`` sends runs to MLflow, ``catalog`` says
-    what can be named, ``jobs`` run in threads.
+    opened again, ``data`` is imported, indexed and searched, ``tracking`` sends runs to MLflow, ``jobs`` run in threads.
     Every verb is safe to call from several sessions at once.
     """
 
@@ -48,7 +46,6 @@ class Workbench:
         self.tracking_uri = tracking_uri
         self.allow_python, self.allowed_hosts = allow_python, allowed_hosts
         self.jobs = JobManager()
-        self.catalog = Catalog(self.workspace)
         self.models = ModelManager(self.workspace, self.jobs)
         self.data = Data(self.workspace, self.models, self.jobs)
         self.tracking = Tracking(self.workspace, self.models, tracking_uri, allowed_hosts)

@@ -233,11 +233,17 @@ class Workspace:
 
     def manifests(self) -> dict[str, Manifest]:
         """The built indexes; a folder whose manifest is damaged is left out."""
-        manifests = {}
+        return self.all_manifests()[0]
+
+    def all_manifests(self) -> tuple[dict[str, Manifest], dict[str, str]]:
+        """(name → manifest, name → sentence of what is wrong) of the index folders."""
+        good, damaged = {}, {}
         for path in sorted(self.indexes.glob("[!.]*/manifest.json")):
-            with contextlib.suppress(RalleError):
-                manifests[path.parent.name] = read_manifest(path.parent)
-        return manifests
+            try:
+                good[path.parent.name] = read_manifest(path.parent)
+            except RalleError as error:
+                damaged[path.parent.name] = str(error)
+        return good, damaged
 
     def index_folder(self, name: str) -> Path | None:
         """Where a built index lies, also one that RaLLe's settings name; None if it is not built, or not here."""

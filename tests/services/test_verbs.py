@@ -22,7 +22,7 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain, Episode, Question
 from rallebench.experiments.prepared_run import PreparedRun
 from rallebench.experiments.sweeps.running import sweep_settings
-from rallebench.services import comparing, model_entries
+from rallebench.services import catalog, comparing, model_entries
 from rallebench.services.episodes import EpisodeRequest
 from rallebench.services.tracking import group_of
 from rallebench.services.workbench import Workbench
@@ -282,14 +282,14 @@ def test_an_experiment_that_was_run_is_known_by_name_and_kind(
 ) -> None:
     experiments = bench.experiments
     assert len(complete(experiments.run(suite, UNTRACKED)).runs) == 2
-    assert experiments.open("s").kind == "small-alone"
+    assert experiments.store.open("s").kind == "small-alone"
     with pytest.raises(UsageError, match="There is no sweep 'y'"):
-        experiments.open("y", "sweep")
+        experiments.store.open("y", "sweep")
     with pytest.raises(UsageError, match="is no trade-off"):
         experiments.open_tradeoff("s")
     assert experiments.list() == experiments.list("suite") == ["s"]
     assert experiments.list("sweep") == []
-    *_, newest = experiments.open("s").runs.values()
+    *_, newest = experiments.store.open("s").runs.values()
     experiments.stop("s")
     assert (bench.workspace.runs / newest / "stop").exists()
     run(bench, "x")
@@ -392,13 +392,13 @@ def test_a_search_ends_with_the_hits_and_the_rank_of_the_gold_page(bench: Workbe
 
 
 def test_the_catalog_lists_names_forms_and_cards(bench: Workbench) -> None:
-    catalog = bench.catalog
-    assert "tiny" in [row["name"] for row in bench.catalog.list("retrievers")["retrievers"]]
-    assert bench.catalog.entry("workflows", "react").about
+    rows = catalog.listing(bench.workspace, "retrievers")["retrievers"]
+    assert "tiny" in [row["name"] for row in rows]
+    assert catalog.entry("workflows", "react").about
     with pytest.raises(NotFoundError, match="Did you mean 'react'"):
         catalog.entry("workflows", "reakt")
-    assert "k1" in bench.catalog.form("index_kinds", "bm25")
-    value, text = bench.catalog.card("em")
+    assert "k1" in catalog.entry("index_kinds", "bm25").form
+    value, text = catalog.whole_card("em")
     assert json.dumps(value) and "em" in text.lower()
 
 
