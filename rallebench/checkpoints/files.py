@@ -14,15 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 log = logging.getLogger(__name__)
 

@@ -65,7 +65,6 @@ class GgufModel:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the converted weights."""
         return int(sum(count for _, count, _, _ in self.tensors) * BITS[self.dtype] / 8)
 
     @property

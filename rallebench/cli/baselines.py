@@ -31,8 +31,7 @@ def baselines(args: argparse.Namespace) -> Result:
     """Run the missing baselines of a run; every metric of the run, of its baselines and of the ceiling."""
     workbench = workbench_of(args)
     request = workbench.experiments.baselines(args.run, args.long_context)
-    plan = flags.plan_of(workbench, request, args)
-    if plan is not None:
+    if plan := flags.plan_of(workbench, request, args):
         return plan
     result = flags.run_experiment(workbench, request, RunOptions(track=not args.no_mlflow))
     value, failed = dict(result.document), result.report.failed

@@ -52,8 +52,7 @@ def build_dataset(args: argparse.Namespace) -> Result:
     request = builders.builder_request(
         workbench.workspace, args.maker, args.name, settings, args.articles, args.llm, args.limit
     )
-    plan = flags.plan_of(workbench, request, args)
-    if plan is not None:
+    if plan := flags.plan_of(workbench, request, args):
         return plan
     options = RunOptions(args.batch_size, args.max_errors, track=False)
     document = follow(workbench.experiments.run(request, options)).document

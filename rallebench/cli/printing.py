@@ -18,7 +18,6 @@ PACE = 2.0
 
 
 def say(message: str) -> None:
-    """Print a sentence on stderr."""
     print(message, file=sys.stderr, flush=True)
 
 
@@ -74,7 +73,6 @@ class _Listener:
         self._steps: set[str] = set()
 
     def hear(self, event: Event) -> None:
-        """Print an event."""
         answering = isinstance(event, Progress) and event.message in ("", "running")
         self._stoppable.running = answering
         where = f"{event.task}: " if event.task else ""

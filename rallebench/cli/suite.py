@@ -64,8 +64,7 @@ def suite(args: argparse.Namespace) -> Result:
         name=args.name,
         seed=args.seed,
     )
-    plan = flags.plan_of(workbench, request, args)
-    if plan is not None:
+    if plan := flags.plan_of(workbench, request, args):
         return plan
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     result = flags.run_experiment(workbench, request, options)

@@ -67,8 +67,7 @@ def tradeoff(args: argparse.Namespace) -> Result:
         knobs=args.knob,
         flag="--knob",
     )
-    plan = flags.plan_of(workbench, request, args)
-    if plan is not None:
+    if plan := flags.plan_of(workbench, request, args):
         return plan
     result = follow(workbench.experiments.run(request, RunOptions(track=False)))
     failure = ""

@@ -7,16 +7,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rallebench.core.registry import Registry
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vectors = NDArray[np.float32]
-    Batches = Iterator[tuple[NDArray[np.int64], Vectors]]
+Vectors = NDArray[np.float32]
+Batches = Iterator[tuple[NDArray[np.int64], Vectors]]
 
 Role = Literal["query", "passage"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from rallebench.core.errors import BackendError, BackendMemoryError
+from rallebench.encoders import Batches, Role, Vectors
 from rallebench.encoders.half_precision import halved, has_bfloat16
-
-if TYPE_CHECKING:
-    from rallebench.encoders import Batches, Role, Vectors
 
 CPU_TOKENS, GPU_TOKENS = 1024, 32768
 """Tokens in a batch. On a CPU, more exceed the cache; on a GPU, fewer leave it idle."""
@@ -69,8 +69,6 @@ class TransformerEncoder:
 
     def batches(self, texts: Sequence[str], model: Any, role: Role) -> Batches:
         """(rows, float32 unit vectors), longest texts first, so that a lack of memory shows at once."""
-        import numpy as np
-
         if not texts:
             return
         tokens = self._tokens([self.prompts[role] + text for text in texts])
@@ -103,7 +101,6 @@ class TransformerEncoder:
         return tokens
 
     def _vectors(self, tokens: Sequence[Sequence[int]], model: Any) -> Vectors:
-        import numpy as np
         import torch
 
         width = max(1, *map(len, tokens))
@@ -137,8 +134,6 @@ class TransformerEncoder:
 
 def filled(count: int, dim: int, batches: Batches) -> Vectors:
     """Float32 (count, dim) from (rows, vectors) of its rows in any order."""
-    import numpy as np
-
     vectors = np.zeros((count, dim), dtype=np.float32)
     for rows, batch in batches:
         vectors[rows] = batch
@@ -152,8 +147,6 @@ def unit(vectors: Vectors) -> Vectors:
     >>> unit(np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32)).tolist()
     [[0.6000000238418579, 0.800000011920929], [1.0, 0.0]]
     """
-    import numpy as np
-
     vectors = vectors.astype(np.float32)
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors[norms[:, 0] == 0, 0] = norms[norms == 0] = 1.0

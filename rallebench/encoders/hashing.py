@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import numpy as np
 
 from rallebench.core.text import tokenize
-from rallebench.encoders import ENCODERS
+from rallebench.encoders import ENCODERS, Vectors
 from rallebench.encoders._engine import unit
-
-if TYPE_CHECKING:
-    from rallebench.encoders import Vectors
 
 
 class Hashing:
@@ -25,8 +24,6 @@ class Hashing:
         self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
     ) -> Vectors:
         """Float32 (n, 256), unit length; a text without words gets the first axis."""
-        import numpy as np
-
         out = np.zeros((len(texts), self.dim), dtype=np.float32)
         for row, text in enumerate(texts):
             for token in tokenize(text):

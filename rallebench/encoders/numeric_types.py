@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rallebench.encoders import BulkEncoder, Encoder
+import numpy as np
+
+from rallebench.encoders import BulkEncoder, Encoder, Vectors
 from rallebench.encoders._engine import filled
-
-if TYPE_CHECKING:
-    from rallebench.encoders import Vectors
 
 SAMPLE, QUERIES, DEPTH = 256, 32, 10
 LEAST_OVERLAP = 0.995
@@ -76,8 +75,6 @@ def top_overlap(queries: Vectors, exact: Vectors, others: Vectors, depth: int) -
 
     Copies of a text share a rank, in any order.
     """
-    import numpy as np
-
     depth = min(depth, len(exact))
     scores = queries @ exact.T
     last = -np.partition(-scores, depth - 1, axis=1)[:, depth - 1 : depth]

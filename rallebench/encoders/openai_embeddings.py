@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from rallebench.core.settings import checked, declare, form_of
 from rallebench.core.stopping import obey, stop_of_thread
 from rallebench.core.types import digest
-from rallebench.encoders import ENCODERS
+from rallebench.encoders import ENCODERS, Batches, Vectors
 from rallebench.encoders._engine import filled, unit
 from rallebench.http.client import Server
 from rallebench.http.endpoint import MAX_RATE, Endpoint, check_endpoint, key_from_environment
@@ -30,9 +32,6 @@ from rallebench.http.failures import (
     unrefused,
 )
 from rallebench.http.limiter import Permit
-
-if TYPE_CHECKING:
-    from rallebench.encoders import Batches, Vectors
 
 PATH = "/embeddings"
 MOST_COUNTS = 10_000
@@ -114,8 +113,6 @@ class OpenAIEmbeddings:
 
     def _batches(self, texts: Sequence[str], role: Literal["query", "passage"]) -> Batches:
         """(rows, vectors) of each request, in the order of the answers."""
-        import numpy as np
-
         own = self.settings
         prompt = own.query_prompt if role == "query" else own.passage_prompt
         # Servers refuse an empty text.
@@ -183,8 +180,6 @@ class OpenAIEmbeddings:
 
 def vectors_of(document: Any, count: int, key: str) -> Vectors:
     """The vectors of an answer in the order of the request, float32 (count, dim), unit length. Raises Failure."""
-    import numpy as np
-
     rows = unrefused(document, key).get("data")
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise Failure("answered without a list of embeddings", NOT_OPENAI)

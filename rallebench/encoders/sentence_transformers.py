@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.checkpoints.failures import loading_failed
 from rallebench.checkpoints.files import (
@@ -26,11 +26,8 @@ from rallebench.core.files import read_json, sha256_file
 from rallebench.core.memory import Memory, copy_mapped, read_mapped, release
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import digest
-from rallebench.encoders import DTYPES, ENCODERS
+from rallebench.encoders import DTYPES, ENCODERS, Batches
 from rallebench.encoders._engine import MAX_BATCH, TransformerEncoder
-
-if TYPE_CHECKING:
-    from rallebench.encoders import Batches
 
 POOLINGS = ("mean", "cls", "max", "lasttoken", "weightedmean", "mean_sqrt_len_tokens")
 _TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "merges.txt")

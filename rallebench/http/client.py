@@ -70,7 +70,6 @@ class Answer:
             yield piece
 
     def read(self) -> bytes:
-        """The whole body."""
         return b"".join(self.pieces)
 
     def beginning(self) -> bytes:

@@ -81,12 +81,10 @@ class Stream:
         self._stream, self._late = stream, late
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """The next bytes; b'' at the end."""
         piece: bytes = self._stream.read(max_bytes, self._left(timeout))
         return piece
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send all of it."""
         self._stream.write(buffer, self._left(timeout))
 
     def _left(self, timeout: float | None) -> float | None:
@@ -99,13 +97,10 @@ class Stream:
         return left
 
     def close(self) -> None:
-        """Close it."""
         self._stream.close()
 
     def start_tls(self, context: Any, name: str | None = None, timeout: Any = None) -> Stream:
-        """The same connection, encrypted."""
         return Stream(self._stream.start_tls(context, name, self._left(timeout)), self._late)
 
     def get_extra_info(self, info: str) -> Any:
-        """See ``httpcore2.NetworkStream``."""
         return self._stream.get_extra_info(info)

@@ -141,7 +141,6 @@ class RateLimiter:
         self._pause_until = 0.0
 
     def add(self, client: Server) -> None:
-        """Add a client."""
         with self._lock:
             self._clients.add(client)
             self._bounds()

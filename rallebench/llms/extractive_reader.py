@@ -119,7 +119,6 @@ class ExtractiveReader:
         yield replace(reply, first_token_seconds=time.monotonic() - start)
 
     def close(self) -> None:
-        """Release the model."""
         with self._lock:
             self._reader = None
 

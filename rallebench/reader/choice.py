@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rallebench.reader.windows import Window
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MAX_SPAN = 30
 """Tokens of a span."""
@@ -67,8 +66,6 @@ def best_span(
     holds, 0..1; of two passages the one that speaks of what is asked is preferred. ``weight``: what speaks for the span
     (passage, start, end) besides, as a margin. None where no span is allowed.
     """
-    import numpy as np
-
     scored = [_margins(w, s, texts[w.passage], pieces, max_words) for w, s in zip(windows, scores)]
     if not scored:
         return None
@@ -127,8 +124,6 @@ def _margins(
     pieces: NDArray[np.bool_],
     max_words: int,
 ) -> _Scored:
-    import numpy as np
-
     n = len(window.offsets)
     part = scores[window.context : window.context + n] - scores[0]
     ids = np.asarray(window.ids[window.context : window.context + n])
@@ -151,8 +146,6 @@ def _margins(
 
 def _from_each(values: NDArray[Any], beyond: float) -> NDArray[Any]:
     """(tokens, MAX_SPAN): the values of each token and of those after it, ``beyond`` past the last."""
-    import numpy as np
-
     padded = np.append(values, np.full(MAX_SPAN - 1, beyond, dtype=values.dtype))
     return np.lib.stride_tricks.sliding_window_view(padded, MAX_SPAN)
 
@@ -162,8 +155,6 @@ _BRACKETS = {"(": 1, "[": 1, ")": -1, "]": -1}
 
 def _word_numbers(window: Window, text: str) -> NDArray[np.int64]:
     """For each token the number of spaces-separated words of the text before the one it stands in."""
-    import numpy as np
-
     numbers, at, count, inside = [], 0, 0, False
     for start, _ in window.offsets:
         for character in text[at : start + 1]:
@@ -181,8 +172,6 @@ def _characters(window: Window, first: int, length: int) -> tuple[int, int]:
 
 def _best_elsewhere(scored: _Scored, passage: int, start: int, end: int) -> float:
     """The largest margin of a span that shares no character with the best one."""
-    import numpy as np
-
     margins = scored.margins
     if scored.window.passage == passage:
         starts, ends = np.array(scored.window.offsets).T
@@ -195,8 +184,6 @@ def _log_probability(
     windows: Sequence[Window], scores: Sequence[Any], number: int, first: int, last: int
 ) -> float:
     """log P(span) where all places of all windows, and saying nothing, share one normalisation."""
-    import numpy as np
-
     total = 0.0
     for column, place in ((0, first), (1, last)):
         margins = [

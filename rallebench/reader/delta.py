@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rallebench.core.errors import BadFileError, MismatchError
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float32]
+Array = NDArray[np.float32]
 
 FORMAT = "rallebench-reader/2"
 GROUP = 64
@@ -27,8 +26,6 @@ LEVELS = 15
 
 def restore(codes: NDArray[np.uint8], scales: NDArray[np.float16]) -> Array:
     """The values, flat, of the codes and scales of a matrix (tools/reader/packing.py makes them)."""
-    import numpy as np
-
     pairs, fifth = np.split(codes, [scales.size * GROUP // 2])
     levels = np.empty(pairs.size * 2, dtype=np.float32)
     levels[0::2], levels[1::2] = pairs & 15, pairs >> 4
@@ -41,7 +38,6 @@ def read(path: Path, base_sha256: str) -> tuple[dict[str, Array], dict[str, Any]
 
     Raises BadFileError for a file that is cut short or something else, MismatchError for another base model.
     """
-    import numpy as np
     from safetensors import SafetensorError, safe_open
 
     described = description(path)

@@ -10,7 +10,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rallebench.core.types import Passage
 from rallebench.encoders import Encoder
@@ -25,11 +27,7 @@ from rallebench.reader.text import (
     words,
 )
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Vector = NDArray[np.float32]
+Vector = NDArray[np.float32]
 
 CAPACITY = 20_000
 """Remembered vectors: about 30 MB at 384 dimensions."""

@@ -9,7 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rallebench.core.memory import Memory
 from rallebench.reader import REFUSAL, ReaderAnswer, Task, delta
@@ -19,10 +22,6 @@ from rallebench.reader.span_features import Signs
 from rallebench.reader.text import Rarity, clean, sentences, share_of, words
 from rallebench.reader.verdict import is_yes_or_no
 from rallebench.reader.windows import Window, batches_of, windows_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 WEIGHTS = Path(__file__).with_name("weights.safetensors")
 
@@ -40,8 +39,6 @@ class SpanReader:
     def __init__(
         self, network: Any, tokenizer: Any, about: dict[str, Any], fingerprint: str
     ) -> None:
-        import numpy as np
-
         self.fingerprint = fingerprint
         self.about = about
         self.memory: Memory | None = None

@@ -6,13 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rallebench.reader.text import clean
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 WINDOW = 200
 """Tokens of a passage in one window."""
@@ -111,8 +110,6 @@ def batches_of(windows: Sequence[Window], tokens: int = BATCH_TOKENS) -> list[Ba
 
 
 def _batch(rows: Sequence[int], windows: Sequence[Window], width: int) -> Batch:
-    import numpy as np
-
     ids, types, mask = (np.zeros((len(windows), width), dtype=np.int64) for _ in range(3))
     for row, window in enumerate(windows):
         n = len(window.ids)

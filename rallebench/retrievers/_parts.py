@@ -35,7 +35,6 @@ class Indexed:
         return self._pages
 
     def close(self) -> None:
-        """Let go of the files."""
         self.passages.close()
 
 

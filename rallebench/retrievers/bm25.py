@@ -148,7 +148,6 @@ class BM25Kind:
         return {"k1": settings["k1"], "b": settings["b"], "tokens": FINGERPRINT}
 
     def open(self, name: str, folder: Path, manifest: Any, encoder: Any = None) -> BM25:
-        """Open the index memory-mapped."""
         return BM25(name, folder, manifest.fingerprint, manifest.parameters)
 
 

@@ -52,11 +52,9 @@ class Dense(Indexed):
 
     @property
     def encoder_name(self) -> str:
-        """The reference of the encoder."""
         return self._encoder.name
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """At most k passages per query by inner product, best first; a blank query has none."""
         asked_rows = [i for i, query in enumerate(queries) if query.strip()]
         results: list[tuple[Hit, ...]] = [()] * len(queries)
         if not asked_rows:
@@ -76,7 +74,6 @@ class Dense(Indexed):
         return [next(counts) if query.strip() else 0 for query in queries]
 
     def close(self) -> None:
-        """Let go of the files."""
         self._index.close()
         super().close()
 
@@ -90,7 +87,6 @@ class DenseKind:
     def build(
         self, folder: Path, passages: Passages, vectors: Any, settings: Mapping[str, Any]
     ) -> Build:
-        """Index the vectors."""
         return self._index.build(folder, vectors, **settings)
 
     def open(self, name: str, folder: Path, manifest: Any, encoder: Any) -> Dense:

@@ -57,7 +57,6 @@ class Pages(Combined):
         self._stores = [StoredPages(store) for store in stores_of(name, parts)]
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """At most k whole pages per query, best first."""
         return [tuple(self._whole(hits)) for hits in self.parts[0].search(queries, k)]
 
     def _whole(self, hits: Sequence[Hit]) -> list[Hit]:

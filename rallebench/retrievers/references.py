@@ -74,7 +74,6 @@ class Reference(Combined):
         self._passages_of = passages_of
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """At most k hits per query, best first; a blank query has none."""
         return [_ranked(self._passages_of(query), k) if query.strip() else () for query in queries]
 
 

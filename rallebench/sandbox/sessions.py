@@ -42,7 +42,6 @@ ENDS = ("stop", "not_python", "error", "refused", "time_limit", "memory_limit", 
 
 
 def new_name() -> str:
-    """A unique name for a program."""
     return uuid.uuid4().hex[:12]
 
 
@@ -199,7 +198,6 @@ class Sessions:
             return True
 
     def get(self, name: str) -> Session | None:
-        """The session, or None if no session has that name."""
         with self._lock:
             return self._open.get(name)
 
@@ -222,7 +220,6 @@ class Sessions:
         self._leave_all(lambda session: bool(session.calls) and session.touched < old)
 
     def close(self) -> None:
-        """Close all sessions."""
         self._leave_all(lambda session: True)
 
     def _leave_all(self, chosen: Callable[[Session], bool]) -> None:

@@ -16,15 +16,15 @@ from rallebench.core.sources import Problems, Source, stamps
 from rallebench.corpora.imported import read_card
 from rallebench.datasets.reading import read_examples
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages, starter_pages, stored_pages
-from rallebench.workspace.paths import STARTER, STARTER_INDEXES
+from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
+__all__ = ["STARTER_CORPUS", "STARTER_PAGES"]
+
 STARTER_NAME = "starter"
 """What the shipped corpus is called."""
-STARTER_CORPUS, STARTER_PAGES = STARTER / "corpus.tsv", STARTER / "page_map.json"
-"""The shipped corpus and its page map."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,15 +19,20 @@ from rallebench.core.types import Example, Passage
 from rallebench.corpora.reading import read_corpus
 from rallebench.datasets.reading import form_of, read_examples
 from rallebench.services.gold_coverage import (
-    STARTER_CORPUS,
     STARTER_NAME,
-    STARTER_PAGES,
     corpus_of_index,
     coverage,
     pages_of,
 )
 from rallebench.workspace.indexes.cache import delete_stored, stored
-from rallebench.workspace.paths import DEFAULT_DATASET, STARTER, STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import (
+    DEFAULT_DATASET,
+    STARTER,
+    STARTER_CORPUS,
+    STARTER_INDEXES,
+    STARTER_PAGES,
+    Workspace,
+)
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench

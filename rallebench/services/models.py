@@ -32,7 +32,6 @@ from rallebench.services.memory_fit import (
     in_every_form,
     memory_fit,
 )
-from rallebench.workspace.opening import Encoders
 from rallebench.workspace.paths import Workspace
 
 
@@ -42,6 +41,7 @@ class ModelManager:
     def __init__(self, workspace: Workspace, jobs: JobManager) -> None:
         self._workspace = workspace
         self._table = LoadedTable(workspace)
+        self.encoders = self._table.encoders
         self.queue = LoadQueue(jobs, self._table.lock)
         self.leases = Leases()
 
@@ -51,11 +51,6 @@ class ModelManager:
         self._table.clear()
 
     # what is loaded
-
-    @property
-    def encoders(self) -> Encoders:
-        """The encoders of the loaded indexes."""
-        return self._table.encoders
 
     @property
     def backends(self) -> Backends:

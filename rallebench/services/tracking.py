@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rallebench.core.errors import RalleError
@@ -38,13 +39,7 @@ class Tracking:
 
     def track_run(self, folder: RunFolder) -> str:
         """Log a finished run to MLflow; '' or one sentence saying why that did not work."""
-        try:
-            self.log_run(folder)
-        except RalleError as error:
-            return (
-                f"The run is complete but was not logged to MLflow: {error} It can be logged later."
-            )
-        return ""
+        return _tried(partial(self.log_run, folder), "The run is complete but was not logged to")
 
     def log_run(self, folder: RunFolder) -> str:
         """Log a run to MLflow, with where it lost its questions; the id it has there. Raises RalleError."""
@@ -65,14 +60,8 @@ class Tracking:
         group = group_of(self._workspace, document, kind)
         if group is None:
             return ""
-        try:
-            self.log_group(group)
-        except RalleError as error:
-            return (
-                f"The {group.kind} {group.name!r} is complete but was not put together in MLflow: {error} "
-                "It can be logged later."
-            )
-        return ""
+        complete = f"The {group.kind} {group.name!r} is complete but was not put together in"
+        return _tried(partial(self.log_group, group), complete)
 
     def trace(self, episode: Episode, question: str, source: str = "") -> None:
         """Hand one episode of ``develop`` or ``chat`` to MLflow's traces; returns at once and never fails."""
@@ -102,6 +91,15 @@ class Tracking:
             yield server.url + address_of_run(read_link(run.path))
         else:
             yield server.url + address_of_all(**self._store)
+
+
+def _tried(log: Callable[[], str], complete: str) -> str:
+    """'' once ``log`` has worked, else one sentence, which begins with what is ``complete``."""
+    try:
+        log()
+    except RalleError as error:
+        return f"{complete} MLflow: {error} It can be logged later."
+    return ""
 
 
 # an experiment as one parent run, its runs below it

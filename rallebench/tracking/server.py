@@ -81,7 +81,6 @@ class UIServer:
 
     @property
     def waited(self) -> float:
-        """Seconds since the start."""
         return time.monotonic() - self._started
 
     def stop(self) -> None:

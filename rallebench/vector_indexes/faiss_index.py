@@ -34,11 +34,9 @@ class FaissIndex:
 
     @classmethod
     def load(cls, folder: Path) -> Any:
-        """Open the file."""
         return cls(read(folder / cls.file))
 
     def close(self) -> None:
-        """Drop it."""
         self._index = None
 
 

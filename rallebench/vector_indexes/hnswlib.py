@@ -69,7 +69,6 @@ class HnswlibIndex:
 
     @classmethod
     def load(cls, folder: Path) -> HnswlibIndex:
-        """Open ``hnswlib.bin``."""
         package, path = _package(), folder / FILE
         about = read_json(folder / ABOUT)
         if not path.exists() or path.stat().st_size != about["bytes"]:
@@ -88,7 +87,6 @@ class HnswlibIndex:
         self._turn = threading.Condition()
 
     def search(self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH) -> Neighbours:
-        """Scores (q, k) best first and rows (q, k), −1 = none."""
         most = min(k, self._index.element_count)
         with self._with(max(ef_search, most)):
             try:
@@ -113,7 +111,6 @@ class HnswlibIndex:
                 self._turn.notify_all()
 
     def close(self) -> None:
-        """Drop the graph."""
         self._index = None
 
 

@@ -106,7 +106,6 @@ class IvfSq8:
 
     @classmethod
     def load(cls, folder: Path) -> IvfSq8:
-        """Open both files."""
         index, rows = read(folder / FILE), StoredRows(folder)
         if rows.shape != (index.ntotal, index.d):
             rows.close()
@@ -172,6 +171,5 @@ class IvfSq8:
         return worst
 
     def close(self) -> None:
-        """Drop the codes and close the file of vectors."""
         self._index = None
         self._rows.close()

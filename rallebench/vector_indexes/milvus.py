@@ -184,7 +184,6 @@ class Milvus:
             )
 
     def close(self) -> None:
-        """Close the connection, and the embedded engine."""
         if self._client is not None:
             server.disconnect(self._client, self._place)
             self._client = None

@@ -45,7 +45,6 @@ class NumpyFlat:
 
     @classmethod
     def load(cls, folder: Path) -> Any:
-        """Open ``vectors.npy`` memory-mapped."""
         try:
             return cls(np.load(folder / VECTORS, mmap_mode="r"))
         except (OSError, ValueError, EOFError) as error:

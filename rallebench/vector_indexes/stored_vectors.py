@@ -148,7 +148,6 @@ class StoredRows:
         return scores, rows
 
     def close(self) -> None:
-        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

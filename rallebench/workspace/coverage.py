@@ -12,7 +12,7 @@ from rallebench.core.files import read_json
 from rallebench.core.types import Example
 from rallebench.corpora.store import PassageStore
 from rallebench.workspace.entries import read_manifest
-from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import STARTER_INDEXES, STARTER_PAGES, Workspace
 
 MOST_PASSAGES = 1_000_000
 """Of more passages the page ids take too long to read before a run."""
@@ -79,4 +79,4 @@ def stored_pages(folder: Path, fingerprint: str) -> frozenset[str]:
 @lru_cache(maxsize=1)
 def starter_pages() -> frozenset[str]:
     """The pages of the starter corpus, whose indexes are built when they are first loaded."""
-    return frozenset(map(str, read_json(STARTER / "page_map.json").values()))
+    return frozenset(map(str, read_json(STARTER_PAGES).values()))

@@ -22,9 +22,14 @@ from rallebench.environments.pages import NoPages, PageStore, write_pages
 from rallebench.environments.scholars.building import ImportedScholars, build_table
 from rallebench.environments.scholars.table import ScholarTable
 from rallebench.workspace.entries import read_manifest
-from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import (
+    STARTER,
+    STARTER_CORPUS,
+    STARTER_INDEXES,
+    STARTER_PAGES,
+    Workspace,
+)
 
-STARTER_CORPUS = STARTER / "corpus.tsv"
 STARTER_TABLE = "starter-scholars"
 """The scholar table that every workspace has; its scholars are fictional."""
 
@@ -91,7 +96,7 @@ def pages_of(workspace: Workspace, retriever: str, corpus: str = "") -> PageStor
         if not (cache / name).is_dir():
             with beside(cache, name) as half:
                 if folder is None:
-                    pages = read_page_map(STARTER / "page_map.json")
+                    pages = read_page_map(STARTER_PAGES)
                     write_store(half, read_corpus(STARTER_CORPUS, pages))
                 write_pages(PassageStore(folder or half), half)
                 move_in(half, cache / name)  # if another process was faster, both are the same

@@ -78,7 +78,6 @@ class Agent:
 
     @property
     def retrievers(self) -> tuple[str, ...]:
-        """The retrievers that the environment searches."""
         return self.acting.retrievers if self.acting else ()
 
     @property
@@ -89,7 +88,6 @@ class Agent:
 
     @property
     def flow(self) -> FlowSpec:
-        """The agent as a flow with its identity."""
         return FlowSpec(
             self.workflow,
             {"agent": self.as_json()},

@@ -40,7 +40,6 @@ class Encoders:
 
     @property
     def names(self) -> list[str]:
-        """What is loaded now."""
         return list(self._loaded)
 
     def keep(self, names: set[str]) -> None:

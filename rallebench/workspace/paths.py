@@ -40,6 +40,8 @@ from rallebench.workspace.ralle_settings import BaseSettings, llm_entries, read_
 
 PACKAGE = Path(__file__).resolve().parents[1]
 STARTER = PACKAGE / "starter"
+STARTER_CORPUS, STARTER_PAGES = STARTER / "corpus.tsv", STARTER / "page_map.json"
+"""The shipped corpus and its page map."""
 DEFAULT_CHAIN, DEFAULT_DATASET, READER = "starter", "starter-qa", "extractive-reader"
 
 STARTER_INDEXES: Mapping[str, str] = {"starter-bm25": "bm25", "starter-minilm": "flat"}

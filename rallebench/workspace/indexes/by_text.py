@@ -13,13 +13,12 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rallebench.core.parts import part_of
-from rallebench.encoders import BulkEncoder, Encoder
+from rallebench.encoders import Batches, BulkEncoder, Encoder, Vectors
 from rallebench.retrievers import Passages
 from rallebench.workspace.indexes import vectors as stored
 from rallebench.workspace.indexes.encoding import bulk
@@ -30,9 +29,6 @@ from rallebench.workspace.indexes.vectors import (
     kept_vectors,
     passage_text,
 )
-
-if TYPE_CHECKING:
-    from rallebench.encoders import Batches, Vectors
 
 Table = NDArray[np.uint64]
 
@@ -147,11 +143,9 @@ class CachingEncoder:
 
     @property
     def fast_dtypes(self) -> tuple[str, ...]:
-        """As the encoder's own."""
         return self._encoder.fast_dtypes if isinstance(self._encoder, BulkEncoder) else ()
 
     def encode(self, texts: Sequence[str], *, role: str) -> Vectors:
-        """As the encoder's own."""
         return self._encoder.encode(texts, role="query" if role == "query" else "passage")
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:

@@ -155,7 +155,6 @@ class CacheEntry:
 
     @property
     def kind(self) -> str:
-        """``passages`` or ``texts``."""
         return self.key.partition("/")[0]
 
 

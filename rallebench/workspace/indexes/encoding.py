@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from rallebench.core.errors import BackendError
 from rallebench.core.events import Progress
 from rallebench.core.files import Appender, DiskError, is_full, no_room, writing
 from rallebench.core.locks import turn
-from rallebench.encoders import BulkEncoder, Encoder
+from rallebench.encoders import Batches, BulkEncoder, Encoder, Vectors
 from rallebench.encoders.numeric_types import Choice, choose_type
 from rallebench.retrievers import Passages
 from rallebench.workspace.indexes import vectors as stored
@@ -42,9 +42,6 @@ from rallebench.workspace.indexes.vectors import (
     passages_in,
     read_progress,
 )
-
-if TYPE_CHECKING:
-    from rallebench.encoders import Batches, Vectors
 
 BATCH = 64
 """Passages that an encoder without batches of its own is given at once."""

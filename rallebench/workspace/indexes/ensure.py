@@ -38,7 +38,7 @@ from rallebench.workspace.indexes.cache import (
 from rallebench.workspace.indexes.checks import check_index, is_made_by
 from rallebench.workspace.indexes.recipes import IndexRecipe
 from rallebench.workspace.indexes.vectors import vectors_of
-from rallebench.workspace.paths import STARTER, STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, Workspace
 
 MOST_PASSAGES = 1_000_000
 """Of an index with more passages the texts are not read only to spare another index their encoding."""
@@ -56,7 +56,6 @@ class Costs:
 
     @property
     def sentence(self) -> str:
-        """The same in words."""
         parts = [
             f"{_count(self.builds, 'index', 'indexes')} to build"
             + (f" ({self.passages:,} passages)" if self.builds else "")
@@ -153,7 +152,7 @@ def expected_name(workspace: Workspace, recipe: IndexRecipe) -> tuple[str, bool]
 
 def name_of(recipe: IndexRecipe, passages: ChunkedCorpus) -> str:
     """The name that an index gets if none is there: corpus, chunking, kind, and 8 digits over all that it is."""
-    if recipe.corpus == STARTER / "corpus.tsv" and recipe.chunking is None:
+    if recipe.corpus == STARTER_CORPUS and recipe.chunking is None:
         for name, kind in STARTER_INDEXES.items():
             encoder = "minilm" if needs_encoder(kind) else ""
             if (kind, encoder) == (recipe.kind, recipe.encoder):

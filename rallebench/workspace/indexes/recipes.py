@@ -14,7 +14,7 @@ from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.reading import IMPORTED
 from rallebench.encoders.references import check_encoder
 from rallebench.retrievers import INDEX_KINDS, needs_encoder
-from rallebench.workspace.paths import STARTER, STARTER_INDEXES
+from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,7 @@ def index_recipe(
 
 def starter_recipe(name: str) -> IndexRecipe:
     """The recipe of one of the starter's indexes."""
-    kind = STARTER_INDEXES[name]
-    pages = STARTER / "page_map.json"
-    return index_recipe(STARTER / "corpus.tsv", kind, page_map=pages)
+    return index_recipe(STARTER_CORPUS, STARTER_INDEXES[name], page_map=STARTER_PAGES)
 
 
 def kinds() -> tuple[str, ...]:

@@ -42,17 +42,14 @@ class CachedVectors:
 
     @property
     def key(self) -> str:
-        """The folder's name."""
         return self.folder.name
 
     @property
     def done(self) -> int:
-        """The number of encoded passages."""
         return passages_in(self.finished, self.passages)
 
     @property
     def complete(self) -> bool:
-        """Whether every passage is encoded."""
         return self.done == self.passages
 
 
