@@ -16,8 +16,6 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, Union
 
-# ── 1  passages ──────────────────────────────────────────────────────────────
-
 
 @dataclass(frozen=True, slots=True)
 class Passage:
@@ -35,9 +33,6 @@ class Hit:
 
     passage: Passage
     score: float
-
-
-# ── 2  questions, and the gold for the scorer ────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +95,6 @@ class Example:
     record: Mapping[str, Any] = field(default_factory=dict)
 
 
-# ── 3  chains ────────────────────────────────────────────────────────────────
-
 ActionKind = Literal["retrieve", "generate", "identity"]
 Dialect = Literal["fstring", "eval"]
 
@@ -150,9 +143,6 @@ class Chain:
         actions = list(self.actions)
         actions[index] = replace(actions[index], **changes)
         return replace(self, actions=tuple(actions))
-
-
-# ── 4  requests ──────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +238,6 @@ class Note:
 
 Request = Union[Retrieve, Generate, UseTool, Note]
 
-# ── 5  replies ───────────────────────────────────────────────────────────────
-
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -273,9 +261,6 @@ class Reply:
     note: str = ""
     embedding_tokens: int | None = 0
     thinking: str = ""
-
-
-# ── 6  episodes ──────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,9 +309,6 @@ class Episode:
         return tuple(hit for step in self.steps for hit in step.reply.hits)
 
 
-# ── 7  scores ────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True, slots=True)
 class Score:
     """One question's value under one metric; None means not scored, never 0."""
@@ -335,9 +317,6 @@ class Score:
     metric: str
     value: float | None
     note: str = ""
-
-
-# ── 8  runs ──────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)

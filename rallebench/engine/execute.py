@@ -162,12 +162,11 @@ def rescore(
     metrics: tuple[str, ...],
     judges: tuple[Judge, ...],
     context: WorkContext,
-    options: RunOptions = DEFAULT_OPTIONS,
 ) -> Operation[RunResult]:
     """Score a stored run by ``metrics`` and ``judges``; its answers are not asked again, and its own columns stay."""
     request = replace(stored_request(run), metrics=metrics, judges=judges)
     with run.locked():
-        request, report, warnings = yield from _scored(run, request, context, options)
+        request, report, warnings = yield from _scored(run, request, context, DEFAULT_OPTIONS)
         state = run.state()
         messages = [*warnings, *filter(None, [state.get("message")])]
         ended = {key: value for key, value in state.items() if key not in ("state", "pid")}

@@ -54,8 +54,7 @@ atexit.register(_SESSIONS.close)
 
 def begin(name: str, program: str, functions: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The arguments that start a program under ``name`` (see ``new_name``); ``functions``: name → names of arguments."""
-    lists = {function: list(arguments) for function, arguments in functions.items()}
-    return {"session": name, "program": program, "functions": json.dumps(lists)}
+    return {"session": name, "program": program, "functions": json.dumps(functions)}
 
 
 def answer(name: str, observation: str) -> dict[str, str]:

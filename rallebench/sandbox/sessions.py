@@ -71,8 +71,7 @@ class Session:
 
     def begin(self, program: str, functions: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         """Run ``program`` until it calls one of ``functions`` (name → names of its arguments) or ends."""
-        lists = {name: list(names) for name, names in functions.items()}
-        return self._ask({"program": program, "functions": lists, **self._settings()})
+        return self._ask({"program": program, "functions": functions, **self._settings()})
 
     def probe(self) -> dict[str, Any]:
         """The limits that the operating system enforces."""

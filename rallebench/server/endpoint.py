@@ -261,9 +261,8 @@ def application(
 
 def _refused_host(refusal: HostRefusal) -> tuple[str, bytes]:
     """A refusal of the Host or Origin, as OpenAI's clients read it."""
-    return "application/json", _json_text(
-        RequestError(refusal.status, refusal.message).body()
-    ).encode()
+    body = RequestError(refusal.status, refusal.message).body()
+    return "application/json", _json_text(body).encode()
 
 
 async def _while_connected(request: Any, pieces: Iterator[Piece]) -> AsyncIterator[Piece]:

@@ -129,7 +129,8 @@ def prompts(workbench: Workbench, chain: Chain, action: int) -> dict[str, str]:
     """Name → template for action number ``action``: the chain's own, its earlier versions', other chains'. Each text once."""
     own = chain.actions[action - 1]
     texts = {"as it is": own.template}
-    named = [(f"version {v.number}", v.chain) for v in _versions(workbench, chain)]
+    versions = chain_versions.versions(workbench, chain.name)[:9]
+    named = [(f"version {version.number}", version.chain) for version in versions]
     for name, path in workbench.workspace.chain_paths().items():
         try:
             named.append((name, load_chain_file(path)))
@@ -141,10 +142,6 @@ def prompts(workbench: Workbench, chain: Chain, action: int) -> dict[str, str]:
             if template and template not in texts.values():
                 texts[name] = template
     return texts
-
-
-def _versions(workbench: Workbench, chain: Chain) -> list[chain_versions.Version]:
-    return chain_versions.versions(workbench, chain.name)[:9]
 
 
 def factors(

@@ -93,18 +93,14 @@ class Experiments:
             return (yield from work)
 
     def run(
-        self,
-        request: ExperimentRequest,
-        options: RunOptions = DEFAULT_OPTIONS,
-        *,
-        lease: Lease | None = None,
+        self, request: ExperimentRequest, options: RunOptions = DEFAULT_OPTIONS
     ) -> Operation[ExperimentResult]:
         """Perform an experiment. One of that name with the same content continues where it stopped. Raises RalleError for what
-        is wrong before the first run. ``lease``: that of the work which it is part of. See ``engine.driver``."""
+        is wrong before the first run. See ``engine.driver``."""
         check_options(options.batch_size, options.max_errors)
         factory, rules = EXPERIMENTS[request.kind], rules_of(request.kind)
-        with self._lease(request) as own:
-            context = EngineContext(self._workbench, lease or own)
+        with self._lease(request) as lease:
+            context = EngineContext(self._workbench, lease)
             work = driver.run_experiment(request, factory, context, self.store, options, rules)
             return (yield from work)
 

@@ -45,9 +45,8 @@ def report_of(
 
 def _run(run: RunFolder, workspace: Workspace) -> Iterator[Section]:
     report = run.report() or {}
-    yield Section(
-        "", (_summary(report), tables.metrics(report), Cost(cost_of(run)), *_failures(report))
-    )
+    failures = [f"{count} failed: {message}" for message, count in report["errors"].items()]
+    yield Section("", (_summary(report), tables.metrics(report), Cost(cost_of(run)), *failures))
     yield Section(LOST, _waterfall([(run.name, waterfall.waterfall_of(run, workspace))]))
     yield Section("What was run", (Code(_settings(run.spec()["spec"]["settings"])),))
     yield Section("Every question", (_question(*pair) for pair in answered(run)))
@@ -62,10 +61,6 @@ def _summary(report: Mapping[str, Any]) -> str:
         f"{report['steps_from_memory']} of {report['steps']} steps from the reply cache",
     ]
     return f"{report['run']} on {report['dataset']}: {', '.join(facts)}."
-
-
-def _failures(report: Mapping[str, Any]) -> list[str]:
-    return [f"{count} failed: {message}" for message, count in report["errors"].items()]
 
 
 def _waterfall(named: Sequence[tuple[str, waterfall.Waterfall]]) -> list[Any]:

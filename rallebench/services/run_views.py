@@ -78,21 +78,19 @@ def tiles(report: Mapping[str, Any]) -> list[Tile]:
 
 def definition(report: Mapping[str, Any], name: str) -> str:
     """What a metric of a run measures, "" if nothing says so."""
-    own = report.get("definitions", {}).get(name)
-    if own:
-        return str(own)
-    try:
-        return str(card(name)["definition"])
-    except RalleError:
-        return ""
+    return str(report.get("definitions", {}).get(name) or _fact(name, "definition", ""))
 
 
 def label(name: str) -> str:
     """What a metric is called, its name where it has no card."""
+    return _fact(name, "label", name)
+
+
+def _fact(name: str, key: str, default: str) -> str:
     try:
-        return str(card(name)["label"])
+        return str(card(name)[key])
     except RalleError:
-        return name
+        return default
 
 
 def cards(report: Mapping[str, Any]) -> dict[str, dict[str, str]]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rallebench.chains.chain import evidence, prompt_of, wiki_id_title
 from rallebench.core.answers import find_answers
 from rallebench.core.types import Generate, Hit, Question, Step
-from rallebench.engine.cost import usd_of
+from rallebench.engine.cost import Prices, dollars
 from rallebench.engine.record import hit_to_json
 from rallebench.engine.single import Delta, StepDone, StepStarted
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 
 __all__ = ["Delta", "StepDone", "StepStarted", "hit_to_json", "prompt_of", "wiki_id_title"]
-
-Prices = Mapping[str, "dict[str, float] | None"]
-"""Language model → its prices, None where they are not set."""
 
 LONGEST_SPAN = 200
 """Characters. A longer answer is not looked for in a passage: only a copied span can be there."""
@@ -32,15 +29,8 @@ def tokens(steps: Sequence[Step]) -> tuple[int, int] | None:
 
 def price(steps: Sequence[Step], prices: Prices) -> float | None:
     """US dollars of these steps, 0 for local models; None where a model's price is not set."""
-    total = 0.0
-    for step in steps:
-        if not isinstance(step.request, Generate) or prices.get(step.request.llm) is None:
-            continue
-        dollars = usd_of(step, prices)
-        if dollars is None:
-            return None
-        total += sum(dollars)
-    return total
+    priced = [s for s in steps if prices.get(getattr(s.request, "llm", "")) is not None]
+    return dollars(priced, prices)
 
 
 def spans(text: str, answers: Sequence[str]) -> list[tuple[int, int]]:
