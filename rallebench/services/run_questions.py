@@ -19,7 +19,7 @@ from rallebench.core.types import Episode, Example, Outcome, digest
 from rallebench.engine.score import examples_of, metrics_of
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
-from rallebench.services.verdicts import KIND_AT_STAGE, verdict_kind
+from rallebench.services.verdicts import AT_STAGE, UNKNOWN, verdict_kind
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES
 
@@ -141,9 +141,9 @@ def lost_parts(listed: Sequence[QuestionRow]) -> list[tuple[str, str, int]]:
     parts: dict[str, list[str]] = {}
     sums: Counter[str] = Counter()
     names = {**SHORT, "wrong": "wrong", TODO: "not asked yet"}
-    kinds = {**KIND_AT_STAGE, "wrong": "unread", TODO: "todo"}
-    for stage in (*STAGES, "wrong", TODO):
-        kind = kinds.get(stage, "none")
+    unplaced = {"wrong": "unread", TODO: "todo"}
+    for stage in (*STAGES, *unplaced):
+        kind = unplaced.get(stage) or AT_STAGE.get(stage, UNKNOWN)[0]
         if by_stage[stage]:
             sums[kind] += by_stage[stage]
             parts.setdefault(kind, []).append(f"{by_stage[stage]:,} {names[stage]}")

@@ -19,31 +19,21 @@ DEPTH = 100
 
 VerdictKind = Literal["right", "wrong", "lost", "format", "failed", "none"]
 
-KIND_AT_STAGE: Mapping[str, VerdictKind] = {
-    "failed": "failed",
-    "not_in_corpus": "lost",
-    "not_retrieved": "lost",
-    "not_found": "lost",
-    "not_given": "lost",
-    "not_in_prompt": "wrong",
-    "not_in_answer": "wrong",
-    "lost_by_format": "format",
-    "right_without_support": "right",
-    "right": "right",
-}
-"""Stage of the waterfall → verdict; "none" for the others, where nothing says what is right."""
-
 STATIONS = ("Retrieved", "In the prompt", "In the answer", "Format")
-LOST_AT = {
-    "not_in_corpus": 0,
-    "not_retrieved": 0,
-    "not_found": 0,
-    "not_given": 0,
-    "not_in_prompt": 1,
-    "not_in_answer": 2,
-    "lost_by_format": 3,
+AT_STAGE: Mapping[str, tuple[VerdictKind, int | None]] = {
+    "failed": ("failed", None),
+    "not_in_corpus": ("lost", 0),
+    "not_retrieved": ("lost", 0),
+    "not_found": ("lost", 0),
+    "not_given": ("lost", 0),
+    "not_in_prompt": ("wrong", 1),
+    "not_in_answer": ("wrong", 2),
+    "lost_by_format": ("format", 3),
+    "right_without_support": ("right", None),
+    "right": ("right", None),
 }
-"""Stage → the station at which the question was lost."""
+"""Stage of the waterfall → verdict, and the station at which the question was lost. At another stage nothing says what is right."""
+UNKNOWN: tuple[VerdictKind, None] = ("none", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +70,8 @@ def verdict(workbench: Workbench, example: Example, episode: Episode) -> Verdict
         hits = deeper_hits(workbench, step)
     ranks = (n for n, hit in enumerate(hits, 1) if hit.passage.page_id in example.gold.pages)
     kind = verdict_kind(episode.error, em, stage)
-    return Verdict(kind, stage, LOST_AT.get(stage), em, f1, next(ranks, None), hits)
+    lost_at = AT_STAGE.get(stage, UNKNOWN)[1]
+    return Verdict(kind, stage, lost_at, em, f1, next(ranks, None), hits)
 
 
 def verdict_kind(error: str, em: float | None, stage: str = "") -> VerdictKind:
@@ -90,7 +81,7 @@ def verdict_kind(error: str, em: float | None, stage: str = "") -> VerdictKind:
     if em == 1:
         return "right"
     if stage:
-        return KIND_AT_STAGE.get(stage, "none")
+        return AT_STAGE.get(stage, UNKNOWN)[0]
     return "none" if em is None else "wrong"
 
 
