@@ -21,18 +21,11 @@ from rallebench.core.registry import unknown
 
 PRESETS_FILE = Path(__file__).with_name("presets.json")
 
-GROUPS: Mapping[str, str] = {
-    "small": "Small models",
-    "larger": "Larger models",
-    "servers": "Servers",
-}
-"""The labels of the groups, in the order of display; small: below two billion weights."""
-
 
 class Preset(BaseModel):
     """An entry of the file. ``parameters``: the number of weights; ``embeddings``: those that are not quantised;
     ``stored``: their number format in the hub's files; ``context``: tokens of the window. 0, '' and None: unknown.
-    ``start``: the command that starts a server.
+    ``start``: the command that starts a server. Small: below two billion weights.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

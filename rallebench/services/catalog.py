@@ -23,25 +23,16 @@ from rallebench.experiments import BUILDERS, SUITES, ExperimentGroup
 from rallebench.experiments.papers import SCORERS
 from rallebench.experiments.sweeps import STRATEGIES
 from rallebench.llms import LLMS
-from rallebench.llms.presets import GROUPS, presets
+from rallebench.llms.presets import presets
 from rallebench.metrics import METRICS, card, read_card
-from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, needs_encoder, search_form
+from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, needs_encoder
 from rallebench.services import published
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.environments import scholar_tables
 from rallebench.workspace.indexes.recipes import kinds
 from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES, Workspace, nothing_left
 
-__all__ = [
-    "DEFAULT_DATASET",
-    "GROUPS",
-    "card",
-    "encoders",
-    "needs_encoder",
-    "nothing_left",
-    "presets",
-    "search_form",
-]
+__all__ = ["DEFAULT_DATASET", "encoders", "needs_encoder", "nothing_left", "presets"]
 
 REGISTRIES: Mapping[str, Registry[Any] | ExperimentGroup] = {
     registry.name: registry

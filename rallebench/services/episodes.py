@@ -235,13 +235,6 @@ def is_agents(folder: RunFolder) -> bool:
     return bool(folder.spec()["spec"]["settings"].get("agent"))
 
 
-def questions_of(workbench: Workbench, run: str) -> list[Question]:
-    """The questions of a run that were answered or failed, in order. Raises UsageError, BadFileError."""
-    folder = workbench.runs.open(run)
-    done = folder.heads()
-    return [example.question for example in examples_of(folder) if example.question.qid in done]
-
-
 def open_episode(workbench: Workbench, run: str, qid: str) -> EpisodeState:
     """What the agent of a run did with a question. Raises UsageError, BadFileError."""
     folder = workbench.runs.open(run)

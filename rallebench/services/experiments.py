@@ -241,7 +241,7 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
     }
 
 
-SWEEP, TRADEOFF, BASELINES, BATCH = "sweep", "tradeoff", "baselines", "batch"
+SWEEP, TRADEOFF, BASELINES = "sweep", "tradeoff", "baselines"
 _data = attrgetter("report.data")
 _RULES = {
     "suites": ExperimentRules("suite", suite_document, fixed=False),

@@ -15,11 +15,10 @@ from rallebench.analysis.paired import PairedComparison
 from rallebench.analysis.ranking import MultiRunComparison, compare_many
 from rallebench.analysis.ranking import compare_two as compare_pair
 from rallebench.analysis.tables import OF_SEVERAL, TEST, comparison, verdict
-from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import UNKNOWN, usd
 from rallebench.core.tables import Figure, Table
-from rallebench.core.types import Chain, Episode, Example
+from rallebench.core.types import Episode, Example
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS, STANDARD_KS, card, read_card
 from rallebench.services.episodes import is_agents
@@ -119,12 +118,6 @@ def unit_of(report: Mapping[str, Any], name: str) -> str:
         return "" if unit == "fraction" and traits.get("range") != (0, 1) else unit
     value = mean.get("value")
     return "fraction" if value is None or 0 <= value <= 1 else ""
-
-
-def chain_of(run: RunFolder) -> Chain | None:
-    """The chain of a run, None for one that no chain made."""
-    chain = run.spec()["spec"]["settings"].get("chain")
-    return chain_from_json(chain) if chain else None
 
 
 @dataclass(frozen=True, slots=True)
