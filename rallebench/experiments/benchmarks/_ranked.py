@@ -11,10 +11,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rallebench.chains.chain import as_flow
 from rallebench.chains.overrides import override
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.runs import RunRequest, RunResult, Values
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.experiments.papers.common import scored_run
@@ -95,23 +94,9 @@ def ranked_run(
     file: Path | None = None,
 ) -> RunRequest:
     """A chain over the questions, scored by what it retrieved; ``metrics`` are registered ones besides."""
-    flow = chain_flow(chain)
-    scores = definitions(columns, tuple(judged))
-    run = scored_run(
-        label,
-        "chain",
-        dataset,
-        examples,
-        lambda question: as_flow(chain, question),
-        flow.settings,
-        measured(columns, judged),
-        scores,
-        flow.llms,
-        flow.retrievers,
-        chain=chain,
-        metrics=metrics,
-        file=str(file or ""),
-    )
+    scores, ref = definitions(columns, tuple(judged)), DatasetRef(dataset, str(file or ""))
+    score = measured(columns, judged)
+    run = scored_run(label, chain_flow(chain), ref, examples, score, scores, metrics=metrics)
     return replace(run, rates=replace(run.rates, ranges=dict.fromkeys(scores, (0.0, 1.0))))
 
 

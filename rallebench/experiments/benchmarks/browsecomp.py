@@ -19,7 +19,7 @@ from rallebench.core.experiments import (
     Report,
 )
 from rallebench.core.files import sha256_file
-from rallebench.core.runs import Backends, RunRequest, RunResult, Values
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Episode, Example, Retrieve
@@ -217,19 +217,12 @@ def _agent(
     )
     return scored_run(
         label,
-        agent.workflow,
-        "browsecomp",
+        agent.flow,
+        DatasetRef("browsecomp", str(file), sha256_file(file)),
         questions,
-        agent.flows(Backends()),
-        {"agent": agent.as_json()},
         _seen,
         SEEN,
-        (agent.llm,),
-        agent.retrievers,
-        agent=agent,
         metrics=(ACCURACY, "em", "f1"),
-        file=str(file),
-        sha256=sha256_file(file),
     )
 
 

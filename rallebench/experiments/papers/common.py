@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from rallebench.core.runs import DatasetRef, FlowSpec, Judge, Rates, RunRequest,
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, FigureKind
 from rallebench.core.text import split_names
-from rallebench.core.types import Chain, Episode, Example, Flow, Note, Outcome, Question
+from rallebench.core.types import Episode, Example, Flow, Note, Outcome, Question
 from rallebench.engine.score import score_episode
 from rallebench.engine.statistics import means
 from rallebench.experiments import EXPERIMENTS
@@ -208,46 +208,36 @@ SHARES |= {"perfect", "QA_avg_F1", "QA_recall", "mrr", "gold_found", "bleu-avg",
 SHARES |= {"bleu-1", "bleu-2", "bleu-3", "bleu-4", "retrieved", "undecided", "declined", "grounded"}
 
 
-def scored_run(
-    label: str,
+def flow_of(
     workflow: str,
-    dataset: str,
-    examples: tuple[Example, ...],
     make_flow: Callable[[Question], Flow],
     settings: Mapping[str, Any],
-    score: Callable[[Example, Episode], Values],
-    columns: Mapping[str, str],
     llms: tuple[str, ...] = (),
     retrievers: tuple[str, ...] = (),
+) -> FlowSpec:
+    """An experiment's own flow. ``settings``: all that changes an answer beside the questions, the models and the indexes."""
+    return FlowSpec(workflow, settings, lambda _: make_flow, llms, retrievers)
+
+
+def scored_run(
+    label: str,
+    flow: FlowSpec,
+    dataset: DatasetRef,
+    examples: tuple[Example, ...],
+    score: Callable[[Example, Episode], Values],
+    columns: Mapping[str, str],
     *,
-    agent: Any = None,
-    chain: Chain | None = None,
     metrics: tuple[str, ...] = (),
-    file: str = "",
-    sha256: str = "",
     judges: tuple[Judge, ...] = (),
     on_result: Callable[[RunResult], None] | None = None,
 ) -> RunRequest:
-    """``examples`` answered by ``make_flow`` and scored by ``score``, which gives the ``columns`` (metric → definition).
+    """``examples`` answered by ``flow`` and scored by ``score``, which gives the ``columns`` (metric → definition).
 
-    ``settings``: all that changes an answer beside the questions, the models and the indexes. ``agent`` answers in place of
-    ``make_flow``. ``metrics``, ``judges``: registered metrics and judges, by which the run is scored besides. ``file``,
-    ``sha256``: the dataset's, where the questions are those of a file.
+    ``metrics``, ``judges``: registered metrics and judges, by which the run is scored besides.
     """
-    if agent is None:
-        flow = FlowSpec(workflow, settings, lambda _: make_flow, llms, retrievers, chain=chain)
-    else:
-        flow = replace(
-            agent.flow,
-            workflow=workflow,
-            settings=settings,
-            llms=llms,
-            retrievers=retrievers,
-            name="",
-        )
     return RunRequest(
         flow,
-        DatasetRef(dataset, file, sha256),
+        dataset,
         examples,
         tuple(dict.fromkeys((*metrics, *COSTS))),
         Rates(columns, score, bounds_of(columns)),

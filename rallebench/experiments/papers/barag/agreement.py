@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rallebench.core.errors import BackendError, Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.prompts import wording_of
-from rallebench.core.runs import RunRequest, RunResult
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Mean, Table
 from rallebench.core.types import digest
@@ -31,6 +31,7 @@ from rallebench.experiments.papers.barag.runs import AnswerRow, Run, read_runs
 from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS, SCORES
 from rallebench.experiments.papers.common import (
     compat,
+    flow_of,
     own_prompts,
     replay,
     scored_run,
@@ -159,13 +160,12 @@ def _run(request: ExperimentRequest, sample: ScoredAnswers) -> RunRequest:
         example_of(replace(article, id=qid, question=row.question))
         for qid, (row, article) in sample.answers.items()
     )
+    settings = {"answers": digest(answers)}
     return scored_run(
         run.name,
-        "barag-answers",
-        run.dataset or run.name,
+        flow_of("barag-answers", lambda question: replay(answers[question.qid]), settings),
+        DatasetRef(run.dataset or run.name),
         examples,
-        lambda question: replay(answers[question.qid]),
-        {"answers": digest(answers)},
         lambda example, episode: {},
         {},
         judges=(judge_of(request, request.llm, examples),),

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rallebench.chains.chain import as_flow
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.runs import RunRequest, RunResult
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.engine.score import DEFAULT_METRICS, has_gold
@@ -116,7 +115,7 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
         name: read(SETS[name], *file, s["split"], request.limit) for name, file in files.items()
     }
     runs = [
-        (questions[name], mode, _run(questions[name], mode, chain, request.llm, bracket))
+        (questions[name], mode, _run(questions[name], mode, chain, bracket))
         for (name, mode), chain in chains.items()
     ]
     differences = [each.differs for each in questions.values() if each.differs]
@@ -220,7 +219,7 @@ def _chains(
     return {pair: chain for pair, chain in chains.items() if chain is not None}, without
 
 
-def _run(questions: Questions, mode: str, chain: Chain, llm: str, bracket: str) -> RunRequest:
+def _run(questions: Questions, mode: str, chain: Chain, bracket: str) -> RunRequest:
     kilt_set, have = questions.kilt, has_gold(questions.examples)
     flow = chain_flow(chain)
     answers = [kilt_set.headline, kilt_set.variant, *([bracket] if kilt_set.short else [])]
@@ -229,19 +228,12 @@ def _run(questions: Questions, mode: str, chain: Chain, llm: str, bracket: str) 
     others = _possible(DEFAULT_METRICS, have, mode == "retrieve")
     return scored_run(
         f"{kilt_set.name} {mode}",
-        "chain",
-        questions.name,
+        flow,
+        DatasetRef(questions.name, str(questions.path), questions.sha256),
         questions.examples,
-        lambda question: as_flow(chain, question),
-        flow.settings,
         scored_by(names),
         definitions_of(names),
-        flow.llms,
-        flow.retrievers,
-        chain=chain,
         metrics=tuple(dict.fromkeys([*names, *others])),
-        file=str(questions.path),
-        sha256=questions.sha256,
     )
 
 

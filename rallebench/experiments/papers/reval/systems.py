@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rallebench.analysis.agents import System, groups_of, tasks_of
@@ -16,7 +17,7 @@ from rallebench.core.errors import BackendError, MismatchError, RalleError, Stop
 from rallebench.core.experiments import ExperimentRequest, Release, Report
 from rallebench.core.files import DiskError, sha256_file
 from rallebench.core.prompts import Wording
-from rallebench.core.runs import Backends, RunRequest, RunResult
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Cell, Column, Figure, Mean, Table
@@ -163,21 +164,15 @@ def _run(
     assert agent is not None
     all_of_file = not s["instances"] and questions.file.is_file()
     whole = all_of_file and not is_original(request)  # the file says which questions
+    sha256 = sha256_file(questions.file) if whole else ""
     return scored_run(
         cell.label,
-        agent.workflow,
-        questions.dataset,
+        replace(agent.flow, settings={**agent.flow.settings, **wording.recorded}),
+        DatasetRef(questions.dataset, str(questions.file), sha256),
         questions.examples,
-        agent.flows(Backends()),
-        {"agent": agent.as_json(), **wording.recorded},
         scored_by(names),
         definitions_of(names),
-        (agent.llm,),
-        agent.retrievers,
-        agent=agent,
         metrics=(*names, "f1"),
-        file=str(questions.file),
-        sha256=sha256_file(questions.file) if whole else "",
     )
 
 
