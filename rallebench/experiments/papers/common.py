@@ -18,7 +18,6 @@ from rallebench.core.text import split_names
 from rallebench.core.types import Episode, Example, Flow, Note, Outcome, Question
 from rallebench.engine.score import score_episode
 from rallebench.engine.statistics import means
-from rallebench.experiments import EXPERIMENTS
 from rallebench.metrics import METRICS, metric, read_card
 
 
@@ -39,20 +38,18 @@ def own_prompts(folder: str, originals: str = "") -> Setting:
 
 
 def register_each(
+    suite: Callable[..., Any],
     factory: Callable[[ExperimentRequest, Any], Experiment],
     members: Mapping[str, tuple[str, Any]],
     **traits: Any,
 ) -> None:
     """A suite for each member: name → (what it is, the second argument of ``factory``)."""
+
+    def of_member(member: Any) -> Callable[[ExperimentRequest], Experiment]:
+        return lambda request: factory(request, member)
+
     for name, (about, member) in members.items():
-        register = EXPERIMENTS.register(name, place="suites", about=about, **traits)
-        register(_of_member(factory, member))
-
-
-def _of_member(
-    factory: Callable[[ExperimentRequest, Any], Experiment], member: Any
-) -> Callable[[ExperimentRequest], Experiment]:
-    return lambda request: factory(request, member)
+        suite(name, about=about, **traits)(of_member(member))
 
 
 def names_in(text: str) -> list[str]:

@@ -23,8 +23,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Mean, Table
 from rallebench.core.types import digest
 from rallebench.engine.statistics import means
-from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.barag import PAPER, READY
+from rallebench.experiments.papers.barag import suite
 from rallebench.experiments.papers.barag.articles import PREFIX, BaragArticle, by_title, example_of
 from rallebench.experiments.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import AnswerRow, Run, read_runs
@@ -45,11 +44,8 @@ Pairs = list[tuple[float, "float | None", str]]
 """(given score, the judge's, the article's title) of each answer."""
 
 
-@EXPERIMENTS.register(
+@suite(
     "barag-agreement",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
     named_by=("runs", "only"),
     form={
         "runs": string(

@@ -12,8 +12,7 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import Judge, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Mean, Table
-from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.barag import PAPER, READY
+from rallebench.experiments.papers.barag import suite
 from rallebench.experiments.papers.barag.articles import sets_in
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import (
@@ -62,11 +61,8 @@ DECIDING = frozenset(("basic", "advanced"))
 """The modes that ask the model whether to search."""
 
 
-@EXPERIMENTS.register(
+@suite(
     "barag-modes",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
     named_by=("modes",),
     sets=sets_in,
     form={

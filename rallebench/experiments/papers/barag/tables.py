@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from rallebench.analysis.paired import Sides
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.tables import Figure, Table
-from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.barag import PAPER
+from rallebench.experiments.papers.barag import suite
 from rallebench.experiments.papers.barag.points import choice_table
 from rallebench.experiments.papers.barag.runs import (
     COLUMNS,
@@ -179,10 +178,8 @@ def rounded(cell: str, value: Any, how: str = ROUND_HALF_UP) -> str:
     return f"{number}{'k' if thousands else ''}"
 
 
-@EXPERIMENTS.register(
+@suite(
     "barag-tables",
-    place="suites",
-    paper=PAPER,
     ready="Without a download: all of it, for run files in English and in Chinese.",
     needs_llm=False,
     asks=False,

@@ -12,10 +12,9 @@ from dataclasses import replace
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
-from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.beside import KEY
 from rallebench.experiments.papers.common import string
-from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending, suites
+from rallebench.experiments.papers.crud import grid_tables, recommending, suite, suites
 from rallebench.experiments.papers.crud.cells import wording_in
 from rallebench.experiments.papers.crud.configurations import (
     ENCODER,
@@ -93,10 +92,8 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
-@EXPERIMENTS.register(
+@suite(
     "crud-grid",
-    place="suites",
-    paper=PAPER,
     ready="Without a download: BM25 in Chinese over chunks, overlaps and depths; dense and hybrid cells need an encoder, and answers a model, that reads Chinese.",
     form=SETTINGS,
     needs_llm=False,

@@ -13,7 +13,6 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, IndexRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Mean, Table
-from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import (
@@ -26,7 +25,7 @@ from rallebench.experiments.papers.common import (
     register_each,
     string,
 )
-from rallebench.experiments.papers.crud import PAPER, READY
+from rallebench.experiments.papers.crud import suite
 from rallebench.experiments.papers.crud.cells import (
     Cell,
     CellPlan,
@@ -328,25 +327,18 @@ def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Exper
     )
 
 
-@EXPERIMENTS.register(
-    "crud",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
-    form={**SETTINGS, "tasks": TASKS_SETTING},
-)
+@suite("crud", form={**SETTINGS, "tasks": TASKS_SETTING})
 def crud(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG: several of its tasks, one after another."""
     return (yield from crud_tasks(request, tasks_of(request.settings["tasks"])))
 
 
 register_each(
+    suite,
     crud_tasks,
     {
         f"crud-{task.name}": (f"CRUD-RAG, {task.key}: {task.about}.", (task,))
         for task in TASKS.values()
     },
-    paper=PAPER,
-    ready=READY,
     form=SETTINGS,
 )

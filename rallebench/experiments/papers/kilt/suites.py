@@ -15,7 +15,6 @@ from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.engine.score import DEFAULT_METRICS, has_gold
-from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.beside import KEY, differs_by, unlike
 from rallebench.experiments.papers.common import (
     compat,
@@ -28,7 +27,7 @@ from rallebench.experiments.papers.common import (
     string,
     values_in,
 )
-from rallebench.experiments.papers.kilt import PAPER, READY
+from rallebench.experiments.papers.kilt import suite
 from rallebench.experiments.papers.kilt.sets import (
     MODES,
     SETS,
@@ -89,15 +88,7 @@ NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 """Settings that tell the runs of a suite apart by name."""
 
 
-@EXPERIMENTS.register(
-    "kilt",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
-    needs_llm=False,
-    form=SEVERAL,
-    named_by=NAMED_BY,
-)
+@suite("kilt", form=SEVERAL, named_by=NAMED_BY)
 def kilt(request: ExperimentRequest) -> Experiment:
     """KILT, several sets with their macro-average, as in RaLLe's tables."""
     return (yield from _answered(request, sets_of(request.settings["datasets"])))
@@ -185,6 +176,7 @@ def _left_out(results: Sequence[SetResult]) -> list[str]:
 
 
 register_each(
+    suite,
     _answered,
     {
         f"kilt-{each.name}": (
@@ -193,9 +185,6 @@ register_each(
         )
         for each in SETS.values()
     },
-    paper=PAPER,
-    ready=READY,
-    needs_llm=False,
     form=OWN,
     named_by=NAMED_BY,
 )

@@ -22,7 +22,6 @@ from rallebench.core.settings import Setting
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Cell, Column, Figure, Mean, Table
 from rallebench.datasets.tasks import DOMAINS, INSTANCES, LEVELS, TASKS, task_of
-from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import (
@@ -37,7 +36,7 @@ from rallebench.experiments.papers.common import (
     scored_run,
     string,
 )
-from rallebench.experiments.papers.reval import PAPER, READY
+from rallebench.experiments.papers.reval import suite
 from rallebench.experiments.papers.reval.grid import GridCell, grid, read_tasks, wording_in
 from rallebench.experiments.papers.reval.plots import plots_of
 from rallebench.experiments.papers.testing import tests_between
@@ -101,15 +100,7 @@ SETTINGS = {
 }
 
 
-@EXPERIMENTS.register(
-    "reval",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
-    needs_llm=False,
-    form=SETTINGS,
-    named_by=NAMED_BY,
-)
+@suite("reval", form=SETTINGS, named_by=NAMED_BY)
 def reval(request: ExperimentRequest) -> Grid:
     """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
     return (yield from _answered(request, ""))
@@ -141,6 +132,7 @@ def _answered(request: ExperimentRequest, domain: str) -> Grid:
 
 
 register_each(
+    suite,
     _answered,
     {
         f"reval-{environment}": (
@@ -149,9 +141,6 @@ register_each(
         )
         for word, environment in DOMAINS.items()
     },
-    paper=PAPER,
-    ready=READY,
-    needs_llm=False,
     form=SETTINGS,
     named_by=NAMED_BY,
 )

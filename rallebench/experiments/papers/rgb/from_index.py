@@ -23,7 +23,7 @@ from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.common import counted, flow_of, scored_run, string
-from rallebench.experiments.papers.rgb import PAPER
+from rallebench.experiments.papers.rgb import suite
 from rallebench.experiments.papers.rgb.records import (
     SEED,
     RgbRecord,
@@ -152,10 +152,8 @@ SENTENCES: Mapping[str, str] = {
 """A count of the report → the end of its sentence."""
 
 
-@EXPERIMENTS.register(
+@suite(
     "rgb-testbed",
-    place="suites",
-    paper=PAPER,
     ready="Without a download: questions of a dataset over BM25, in English and in Chinese; choose a model that writes questions.",
     needs_llm=False,
     named_by=("articles",),

@@ -12,7 +12,6 @@ from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Flow
-from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.languages import CODES, prompts_note
 from rallebench.experiments.papers.beside import KEY
 from rallebench.experiments.papers.common import (
@@ -24,7 +23,7 @@ from rallebench.experiments.papers.common import (
     string,
     values_in,
 )
-from rallebench.experiments.papers.rgb import PAPER, READY, tables
+from rallebench.experiments.papers.rgb import suite, tables
 from rallebench.experiments.papers.rgb.records import RgbRecord, sets_in
 from rallebench.experiments.papers.rgb.scoring import as_scored, assess, is_right, labels_of, named
 from rallebench.experiments.papers.rgb.tables import (
@@ -183,11 +182,8 @@ LABELS = {
 }
 
 
-@EXPERIMENTS.register(
+@suite(
     "rgb-noise",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
     sets=sets_in,
     form={
         **SETTINGS,
@@ -200,11 +196,8 @@ def noise(request: ExperimentRequest) -> Experiment:
     return (yield from _over_noise(_testbed(request, "noise")))
 
 
-@EXPERIMENTS.register(
+@suite(
     "rgb-integration",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
     sets=sets_in,
     form={**SETTINGS, **LABELS, "noise": replace(NOISE, default="0,0.2,0.4")},
 )
@@ -213,14 +206,7 @@ def integration(request: ExperimentRequest) -> Experiment:
     return (yield from _over_noise(_testbed(request, "integration")))
 
 
-@EXPERIMENTS.register(
-    "rgb-rejection",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
-    sets=sets_in,
-    form={**SETTINGS, **JUDGE},
-)
+@suite("rgb-rejection", sets=sets_in, form={**SETTINGS, **JUDGE})
 def rejection(request: ExperimentRequest) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
     testbed = _testbed(request, "rejection")
@@ -235,11 +221,8 @@ def rejection(request: ExperimentRequest) -> Experiment:
     return _report(answered, report, (table,), figure, notes)
 
 
-@EXPERIMENTS.register(
+@suite(
     "rgb-counterfactual",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
     sets=sets_in,
     form={
         **SETTINGS,
