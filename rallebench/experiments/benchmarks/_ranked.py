@@ -5,18 +5,19 @@ A document is relevant by its grade; the document that is the question itself is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from rallebench.chains.overrides import override
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.errors import Hint, UsageError
+from rallebench.core.experiments import ExperimentRequest, IndexRequest, IndexResult
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain, Episode, Example
-from rallebench.experiments.papers.common import scored_run
+from rallebench.experiments.papers.common import names_in, scored_run
 from rallebench.metrics.ranking import ndcg, recall
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
@@ -27,6 +28,8 @@ WORDS = {"nDCG": "Normalised discounted gain", "R": "Share of the relevant docum
 
 Relevant = Callable[[Example], Mapping[str, float]]
 """Document → its grade."""
+Systems = Mapping[str, "IndexRecipe | None"]
+"""Kind or index → its recipe, None for an index that exists."""
 KINDS = Setting(
     str,
     "bm25",
@@ -76,12 +79,6 @@ def prepared_chain(request: ExperimentRequest, name: str, retriever: str, k: int
     return override(request.workspace.chain(name), request.llm, retriever, k)
 
 
-def check_retrievers(request: ExperimentRequest, retrievers: Sequence[str]) -> None:
-    """Raise NotFoundError, UsageError for a retriever that cannot be asked."""
-    for name in retrievers:
-        request.workspace.indexes_of(name)
-
-
 def ranked_run(
     label: str,
     dataset: str,
@@ -100,12 +97,24 @@ def ranked_run(
     return replace(run, rates=replace(run.rates, ranges=dict.fromkeys(scores, (0.0, 1.0))))
 
 
-def recipes(
-    request: ExperimentRequest, corpus: Path, kinds: Sequence[str], form: str = ""
-) -> dict[str, IndexRecipe]:
-    """Kind → the index of a corpus. Raises UsageError, NotFoundError."""
-    encoder = request.settings["encoder"]
-    return {kind: index_recipe(corpus, kind, encoder=encoder, form=form) for kind in kinds}
+def systems_of(request: ExperimentRequest, corpus: Path, form: str = "") -> Systems:
+    """The indexes that the setting ``retriever`` names, or those of the ``kinds`` over a corpus. Raises UsageError, NotFoundError."""
+    s = request.settings
+    retrievers, kinds = names_in(s.get("retriever", "")), names_in(s["kinds"])
+    for name in retrievers:
+        request.workspace.indexes_of(name)
+    if retrievers:
+        return dict.fromkeys(retrievers)
+    if not kinds:
+        raise UsageError("No kind of index is named.", hint=Hint("set", "kinds=bm25"))
+    return {kind: index_recipe(corpus, kind, encoder=s["encoder"], form=form) for kind in kinds}
+
+
+def indexed(
+    label: str, system: str, recipe: IndexRecipe | None, transient: bool = False
+) -> Generator[IndexRequest, IndexResult, str]:
+    """The name of the index of a system, requested unless it exists."""
+    return system if recipe is None else (yield IndexRequest(label, recipe, transient)).name
 
 
 def average(results: Sequence[RunResult], metric: str) -> float | None:

@@ -11,13 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
-from rallebench.core.experiments import (
-    Experiment,
-    ExperimentRequest,
-    IndexRequest,
-    Release,
-    Report,
-)
+from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.files import sha256_file
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
@@ -30,11 +24,12 @@ from rallebench.experiments.benchmarks._ranked import (
     ENCODER,
     KINDS,
     RETRIEVE,
+    Systems,
     by_grade,
-    check_retrievers,
+    indexed,
     prepared_chain,
     ranked_run,
-    recipes,
+    systems_of,
 )
 from rallebench.experiments.languages import searchable
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
@@ -43,7 +38,6 @@ from rallebench.experiments.papers.testing import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import prepare_agent
-from rallebench.workspace.indexes.recipes import IndexRecipe
 
 PAPER = "arXiv:2508.06600"
 RETRIEVERS, AGENTS = "browsecomp_table2", "browsecomp_table1"
@@ -105,13 +99,12 @@ def browsecomp(request: ExperimentRequest) -> Experiment:
     """BrowseComp-Plus: retrieval alone by evidence and by gold documents; with a model, agents over the fixed corpus."""
     file, questions = _questions(request)
     systems, workflows = _systems(request), _workflows(request) if request.llm else []
-    notes = [*_language_notes(request, questions, systems)]
+    encoder = request.settings["encoder"]
+    notes = [*searchable("BrowseComp-Plus", questions, systems.values(), encoder)]
     searched: dict[str, RunResult] = {}
     acted: dict[str, RunResult] = {}
     for system, recipe in systems.items():
-        index = system
-        if recipe is not None:
-            index = (yield IndexRequest(f"corpus {system}", recipe)).name
+        index = yield from indexed(f"corpus {system}", system, recipe)
         searched[system] = yield _retrieval(request, system, index, file, questions)
         for workflow in workflows:
             label = f"{workflow} {request.llm} {system}"
@@ -125,7 +118,7 @@ def browsecomp(request: ExperimentRequest) -> Experiment:
         for label, result in results.items()
         for note in failed_note(label, result, "counted here and in no mean")
     ]
-    return _report(request, searched, acted, notes)
+    return _report(searched, acted, notes)
 
 
 def _questions(request: ExperimentRequest) -> tuple[Path, tuple[Example, ...]]:
@@ -138,34 +131,15 @@ def _questions(request: ExperimentRequest) -> tuple[Path, tuple[Example, ...]]:
     return file, read_questions(file, request.limit, "browsecomp")
 
 
-def _systems(request: ExperimentRequest) -> dict[str, IndexRecipe | None]:
-    """Kind or index → its recipe, None for an index that exists. Raises UsageError, NotFoundError."""
-    s = request.settings
-    retrievers, kinds = names_in(s["retriever"]), names_in(s["kinds"])
-    if retrievers:
-        check_retrievers(request, retrievers)
-        return dict.fromkeys(retrievers)
-    if not s["corpus"]:
+def _systems(request: ExperimentRequest) -> Systems:
+    """Raises UsageError, NotFoundError."""
+    corpus = request.settings["corpus"]
+    if not corpus and not names_in(request.settings["retriever"]):
         raise UsageError(
             f"The corpus is not named; fetch it with `{CORPUS}`.",
             hint=Hint("set", "corpus=corpus.jsonl"),
         )
-    if not kinds:
-        raise UsageError("No kind of index is named.", hint=Hint("set", "kinds=bm25"))
-    return {**recipes(request, request.workspace.corpus(s["corpus"]), kinds)}
-
-
-def _language_notes(
-    request: ExperimentRequest,
-    questions: tuple[Example, ...],
-    systems: Mapping[str, IndexRecipe | None],
-) -> tuple[str, ...]:
-    """On the language of the corpus that the suite indexes."""
-    s, built = request.settings, [name for name, recipe in systems.items() if recipe is not None]
-    if not built:
-        return ()
-    corpus = request.workspace.corpus(s["corpus"])
-    return searchable("BrowseComp-Plus", questions, corpus, "", built, s["encoder"])
+    return systems_of(request, request.workspace.corpus(corpus) if corpus else Path())
 
 
 def _workflows(request: ExperimentRequest) -> list[str]:
@@ -247,14 +221,13 @@ def _seen(example: Example, episode: Episode) -> Values:
 
 
 def _report(
-    request: ExperimentRequest,
     searched: Mapping[str, RunResult],
     acted: Mapping[str, RunResult],
     notes: Sequence[str],
 ) -> Report:
     columns = list(next(iter(searched.values())).means)
     printed = published_table(RETRIEVERS)
-    own = list(_own_rows(searched, acted, request.llm))
+    own = list(_own_rows(searched, acted))
     why = own[0].why
     ours = ((label, *(r.means.get(c) for c in columns)) for label, r in searched.items())
     theirs = (
@@ -296,7 +269,7 @@ JUDGED = "The paper's accuracy is a judge's, so ours is not beside it; the promp
 
 
 def _own_rows(
-    searched: Mapping[str, RunResult], acted: Mapping[str, RunResult], llm: str
+    searched: Mapping[str, RunResult], acted: Mapping[str, RunResult]
 ) -> Iterator[OwnRow]:
     """Every retriever, and every agent, as a row of BrowseComp-Plus's tables of all 830 questions."""
     n, name = published_table(RETRIEVERS).n, "BrowseComp-Plus"
