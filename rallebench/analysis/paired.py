@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from rallebench.core.tables import Mean
 from rallebench.engine.statistics import FEWEST_PAIRED, LEVEL, NOISE, Difference
 from rallebench.engine.statistics import difference as difference_of
 from rallebench.metrics import METRICS
@@ -55,6 +56,11 @@ class PairedComparison:
     def significant(self) -> bool:
         """Whether the difference is more than chance, corrected for all comparisons."""
         return self.corrected is not None and self.corrected < LEVEL
+
+    @property
+    def gap(self) -> Mean:
+        """The difference with its interval."""
+        return Mean(self.difference, self.low, self.high, self.n)
 
     @property
     def flipped(self) -> tuple[str, ...]:

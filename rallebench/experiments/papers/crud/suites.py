@@ -138,15 +138,7 @@ def percent(mean: Mean | None, metric: str) -> Mean | None:
     """In %, but for a length; None where nothing is scored."""
     if mean is None or mean.value is None:
         return None
-    return mean if metric == "length" else scaled(mean.value, mean.low, mean.high, mean.n)
-
-
-def scaled(
-    value: float | None, low: float | None, high: float | None, n: int, by: float = 100
-) -> Mean:
-    """A mean and its interval, times ``by``."""
-    value, low, high = (None if bound is None else by * bound for bound in (value, low, high))
-    return Mean(value, low, high, n)
+    return mean if metric == "length" else mean.times(100)
 
 
 def plot_of(cells: Sequence[Cell]) -> Figure:
