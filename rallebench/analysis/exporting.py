@@ -87,7 +87,6 @@ def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
 
 
 def jsonl(run: RunFolder) -> Iterator[str]:
-    """``rows`` as JSON lines."""
     for row in rows(run):
         yield json.dumps(row, ensure_ascii=False) + "\n"
 

@@ -59,12 +59,10 @@ class PairedComparison:
 
     @property
     def gap(self) -> Mean:
-        """The difference with its interval."""
         return Mean(self.difference, self.low, self.high, self.n)
 
     @property
     def flipped(self) -> tuple[str, ...]:
-        """The questions on which the runs differ."""
         return self.gained + self.lost
 
 
@@ -176,7 +174,6 @@ def shared_scores(a: Scores, b: Scores) -> list[str]:
 
 
 def is_scored(value: float | None) -> bool:
-    """Whether a score is a number."""
     return value is not None and not math.isnan(value)
 
 

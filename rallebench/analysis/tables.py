@@ -116,6 +116,5 @@ def verdict(pair: PairedComparison, upward: bool | None) -> str:
 
 
 def changes(differences: Sequence[Change], first: str, other: str) -> Table:
-    """The different settings of two runs."""
     rows = tuple((change.where, change.a, change.b) for change in differences)
     return Table("", ("what", first, other), rows)

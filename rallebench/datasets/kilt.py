@@ -161,7 +161,6 @@ def provenance_id(item: Mapping[str, Any], rank_keys: Sequence[str], where: str)
 
 
 def record_input(record: Mapping[str, Any], where: str) -> str:
-    """The record's question."""
     text = record.get("input")
     if not isinstance(text, str):
         problem = (

@@ -145,7 +145,6 @@ class Metrics(Registry[Callable[..., Any]]):
         return tuple(name for name in self.names() if not self.is_judge(name))
 
     def judge_names(self) -> tuple[str, ...]:
-        """The judges."""
         return tuple(name for name in self.names() if self.is_judge(name))
 
 

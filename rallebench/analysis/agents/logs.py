@@ -198,7 +198,6 @@ def _qid(row: Mapping[str, Any]) -> str:
 
 
 def episode_of(row: Mapping[str, Any], workflow: str = "") -> Episode:
-    """The episode that a row records."""
     pad = row["scratchpad"]
     return Episode(
         _qid(row),

@@ -121,7 +121,6 @@ def _rows(source: Source, kind: str, value: Any) -> Iterator[tuple[int, Row]]:
 
 
 def _check_columns(names: Iterable[str], kind: str, source: Source, line: int) -> None:
-    """Raise BadFileError if a needed column is missing."""
     columns = {name.lower(): name for name in names}
     for field in NEEDED[kind]:
         if columns.keys().isdisjoint(NAMES[kind][field]):

@@ -51,7 +51,6 @@ class ScholarTable:
         self.scholars, self.publications = int(meta["scholars"]), int(meta["publications"])
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._db.close()
 
@@ -63,12 +62,10 @@ class ScholarTable:
     # exact
 
     def person(self, person_id: str) -> Record | None:
-        """The scholar with that id."""
         rows = self._rows("SELECT row, record FROM person WHERE id = ?", (person_id.strip(),))
         return {**json.loads(rows[0][1]), "row": rows[0][0]} if rows else None
 
     def publication(self, publication_id: str) -> Record | None:
-        """The publication with that id."""
         rows = self._rows("SELECT record FROM publication WHERE id = ?", (publication_id.strip(),))
         return json.loads(rows[0][0]) if rows else None
 

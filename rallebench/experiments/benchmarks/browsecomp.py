@@ -132,7 +132,6 @@ def _questions(request: ExperimentRequest) -> tuple[Path, tuple[Example, ...]]:
 
 
 def _systems(request: ExperimentRequest) -> Systems:
-    """Raises UsageError, NotFoundError."""
     corpus = request.settings["corpus"]
     if not corpus and not names_in(request.settings["retriever"]):
         raise UsageError(

@@ -21,7 +21,6 @@ def state_of(reason: str) -> Row:
 
 
 def used(rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows that are kept."""
     return (row for row in rows if row["keep"])
 
 

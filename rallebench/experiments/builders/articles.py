@@ -118,7 +118,6 @@ def drawn(
 
 
 def text_of(article: SourceArticle) -> str:
-    """The article's plain text."""
     if not article.wikitext:
         return article.text
     from rallebench.experiments.builders._mediawiki import plain

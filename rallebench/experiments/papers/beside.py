@@ -33,7 +33,6 @@ class OwnRow:
     differs: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """As a report keeps it."""
         return asdict(self)
 
     @classmethod

@@ -72,7 +72,6 @@ class PublishedTable:
         }
 
     def unit(self, column: str) -> str:
-        """The unit of a column."""
         return str(_of(self.units, column, ""))
 
     def printed(self, row: PublishedRow, column: str) -> str:

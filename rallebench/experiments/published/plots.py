@@ -50,7 +50,6 @@ class Plot:
     high: float = 0.0
 
     def figure(self, lines: Iterable[DrawnRow]) -> Figure:
-        """The drawing of these rows."""
         fitting = [
             line
             for line in lines
@@ -109,7 +108,6 @@ def _of_table(plot: Plot, table: PublishedTable) -> Iterator[Plot]:
 
 
 def lines_of(table: PublishedTable) -> list[DrawnRow]:
-    """The printed rows."""
     return [DrawnRow(row.system, row.settings, row.values) for row in table.rows]
 
 

@@ -106,7 +106,6 @@ class BaragPlan:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The builder's."""
         return self.request.settings
 
     @property

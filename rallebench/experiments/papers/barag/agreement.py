@@ -235,7 +235,6 @@ class Agreement:
 
     @property
     def cells(self) -> tuple[Any, ...]:
-        """As a row of a table."""
         means = (getattr(self, name) for name in NAMES)
         return (
             self.n,
@@ -246,7 +245,6 @@ class Agreement:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """For a report."""
         return {name.removeprefix("mean_"): value for name, value in asdict(self).items()}
 
 

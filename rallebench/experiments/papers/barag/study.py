@@ -101,7 +101,6 @@ class Study:
 
     @property
     def name(self) -> str:
-        """The set's name."""
         return self.set.name
 
     @property

@@ -77,7 +77,6 @@ class CellPlan:
     earlier: Mapping[str, str] = field(default_factory=dict)
 
     def query(self, record: Record) -> str:
-        """The query of a record."""
         return self.task.query(record.values, self.original)
 
     @property
@@ -102,7 +101,6 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """The label of the run."""
         return self.answered.request.label
 
     @cached_property

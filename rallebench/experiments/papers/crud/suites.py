@@ -152,7 +152,6 @@ def plot_of(cells: Sequence[Cell]) -> Figure:
 
 
 def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """The notes of the report."""
     notes = [note for cell in cells for note in _notes_of_cell(cell)]
     first = cells[0].plan
     if first.request.workspace.llm(first.request.llm).backend == READER:

@@ -143,7 +143,6 @@ class Testbed:
 
     @property
     def kind(self) -> TestKind:
-        """Its documents and metrics."""
         return TEST_KINDS[self.name]
 
     @property
@@ -201,7 +200,6 @@ class Test:
         return f"result-{records.language}/{name}_{rates}{part}.json"
 
     def assess(self, example: Example, answer: str) -> Assessment:
-        """The assessment of an answer."""
         return assess(answer, example.gold.required, self.testbed.records.language)
 
     def assessments(self, result: RunResult) -> Iterator[tuple[Example, Assessment]]:
