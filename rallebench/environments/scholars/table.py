@@ -111,7 +111,10 @@ class ScholarTable:
         )
 
     def _search(self, table: str, queries: Mapping[str, Sequence[str]], most: int) -> list[Record]:
-        columns = {column: _without_stop_words(terms) for column, terms in queries.items()}
+        columns = {
+            column: [word for word in terms if word not in STOP_WORDS] or list(terms)
+            for column, terms in queries.items()
+        }
         if not all(columns.values()) or not columns:
             return []
         exact = {
@@ -171,7 +174,3 @@ class ScholarTable:
 def _term(word: str, column: str) -> str:
     """A word as a term of FTS5; a single letter of a name is an initial."""
     return f'"{word}"*' if column == "name" and len(word) == 1 and word.isascii() else f'"{word}"'
-
-
-def _without_stop_words(some: Sequence[str]) -> list[str]:
-    return [word for word in some if word not in STOP_WORDS] or list(some)

@@ -277,19 +277,14 @@ def _searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
     return index, k, separator(join, not index or searches_words(request.workspace, index))
 
 
-def _over_words(request: ExperimentRequest, k: int) -> IndexRequest:
-    """BM25 over the corpus, in the paper's chunks. Raises UsageError, NotFoundError."""
-    base = Config(CHUNK, 0, "", WORDS, k, request.llm)
-    return IndexRequest("BM25 over the documents", indexes_of(request, base)[WORDS])
-
-
 def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Experiment:
     """These tasks, one cell each."""
     records = read_tasks(request.workspace.data(request.settings["data"], DATA_IS), tasks)
     wording = wording_in(request, tasks)
     index, k, between = _searched_by(request)
     if k and not index:
-        words = _over_words(request, k)
+        base = Config(CHUNK, 0, "", WORDS, k, request.llm)
+        words = IndexRequest("BM25 over the documents", indexes_of(request, base)[WORDS])
         # An earlier result lies in a folder named after the index.
         unread = replace(request, settings={**request.settings, "reuse": ""})
         for task in tasks:

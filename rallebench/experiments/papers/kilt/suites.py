@@ -138,26 +138,19 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
             for name, each in questions.items()
         },
     }
-    note = " ".join([*differs, *_left_out(results)])
+    whys = {answered.kilt.label: answered.why for answered in results if answered.why}
+    left_out = (f"RaLLe's figures of {label} are left out: {why}." for label, why in whys.items())
+    note = " ".join([*differs, *left_out])
     tables = tables_of(results, request.llm, s["retriever"], bracket, note)
-    tables += tests_between(_by_set(results), _deciding(results), names=HEADS)
+    by_set: dict[str, dict[str, tuple[RunResult]]] = {}  # ways to answer the same questions
+    for answered in results:
+        by_set.setdefault(answered.kilt.label, {})[answered.mode] = (answered.result,)
+    headlines = dict.fromkeys(answered.kilt.headline for answered in results)
+    tables += tests_between(by_set, [*headlines, "Rprec"], names=HEADS)
     return Report(data, tuple(notes), tables=tables, figures=figures_of(results))
 
 
 HEADS = {"em": "EM", "f1": "F1", "rougel": "ROUGE-L", "Rprec": "R-precision"}
-
-
-def _by_set(results: Sequence[SetResult]) -> dict[str, dict[str, tuple[RunResult]]]:
-    """Set → way → its run: the ways to answer a set are compared on the same questions."""
-    grouped: dict[str, dict[str, tuple[RunResult]]] = {}
-    for answered in results:
-        grouped.setdefault(answered.kilt.label, {})[answered.mode] = (answered.result,)
-    return grouped
-
-
-def _deciding(results: Sequence[SetResult]) -> list[str]:
-    """The headline metrics of the sets, and R-precision."""
-    return [*dict.fromkeys(answered.kilt.headline for answered in results), "Rprec"]
 
 
 def _why(request: ExperimentRequest, questions: Questions, n: int) -> str:
@@ -168,11 +161,6 @@ def _why(request: ExperimentRequest, questions: Questions, n: int) -> str:
     if split != "dev" and split in kilt_set.rows:
         return f"ours are of the split {split}, the paper's of dev"
     return unlike(kilt_set.label, kilt_set.label, n, kilt_set.rows["dev"])
-
-
-def _left_out(results: Sequence[SetResult]) -> list[str]:
-    whys = {answered.kilt.label: answered.why for answered in results if answered.why}
-    return [f"RaLLe's figures of {label} are left out: {why}." for label, why in whys.items()]
 
 
 register_each(
