@@ -17,7 +17,7 @@ from rallebench.core.experiments import ExperimentRequest, IndexRequest, IndexRe
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain, Episode, Example
-from rallebench.experiments.papers.common import names_in, scored_run
+from rallebench.experiments.papers.common import names_in, scored_run, several
 from rallebench.metrics.ranking import ndcg, recall
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
@@ -30,12 +30,10 @@ Relevant = Callable[[Example], Mapping[str, float]]
 """Document → its grade."""
 Systems = Mapping[str, "IndexRecipe | None"]
 """Kind or index → its recipe, None for an index that exists."""
-KINDS = Setting(
-    str,
-    "bm25",
-    about="kinds of index, built over each corpus: bm25, flat, hnsw …; several with commas",
-    sweep=("bm25", "flat", "hnsw"),
-    many=True,
+KINDS = several(
+    "kinds of index, built over each corpus: bm25, flat, hnsw …; several with commas",
+    *("bm25", "flat", "hnsw"),
+    default="bm25",
 )
 ENCODER = Setting(str, "minilm", about="encoder of the kinds that need one", names="encoder")
 

@@ -191,10 +191,9 @@ def _report(
             if WORDS in by and name in whys
         ],
     }
-    by_set = {name: {s: (result,) for s, result in by.items()} for name, by in results.items()}
     tables = (
         _sets_table(systems, results, columns, papers, printed.columns),
-        *tests_between(by_set, columns),
+        *tests_between(results, columns),
     )
     figures = (bars("nDCG@10 by set", "set", HEADLINE, series),)
     return Report(data, tuple(notes), tables=tables, figures=figures)

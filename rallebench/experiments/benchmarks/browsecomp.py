@@ -33,7 +33,14 @@ from rallebench.experiments.benchmarks._ranked import (
 )
 from rallebench.experiments.languages import searchable
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
-from rallebench.experiments.papers.common import bars, failed_note, names_in, scored_run, string
+from rallebench.experiments.papers.common import (
+    bars,
+    failed_note,
+    names_in,
+    scored_run,
+    several,
+    string,
+)
 from rallebench.experiments.papers.testing import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workflows import WORKFLOWS, agent_workflows
@@ -66,13 +73,9 @@ SETTINGS = {
     "corpus": string(f"the fixed corpus, indexed by the kinds: `{CORPUS}`", names="corpus file"),
     "kinds": KINDS,
     "encoder": ENCODER,
-    "retriever": string("instead: indexes of the corpus that exist", names="retriever", many=True),
-    "workflows": Setting(
-        str,
-        "react",
-        about="agents that a model acts as: react, function-calling …",
-        names="workflow",
-        many=True,
+    "retriever": several("instead: indexes of the corpus that exist", names="retriever"),
+    "workflows": several(
+        "agents that a model acts as: react, function-calling …", default="react", names="workflow"
     ),
     "k": Setting(int, 5, 1, 50, about="passages that a search of an agent lists"),
     "steps": Setting(int, 30, 1, 1000, about="steps of an agent at most"),
@@ -240,10 +243,7 @@ def _report(
     tables = [Table("Retrieval alone", heads, (*ours, *theirs), True, note)]
     if acted:
         tables.append(_agents(acted, why))
-    groups = {
-        name: {label: (result,) for label, result in runs.items()}
-        for name, runs in (("retrieval", searched), ("agents", acted))
-    }
+    groups = {"retrieval": searched, "agents": acted}
     tables += tests_between(groups, TESTED, names={ACCURACY: "accuracy"})
     series = {
         name: [(label, result.means.get(name)) for label, result in {**searched, **acted}.items()]

@@ -37,7 +37,14 @@ from rallebench.experiments.benchmarks._ranked import (
 )
 from rallebench.experiments.languages import prompts_note, searchable, unlike_english
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
-from rallebench.experiments.papers.common import bars, failed_note, in_folder, string, values_in
+from rallebench.experiments.papers.common import (
+    bars,
+    failed_note,
+    in_folder,
+    several,
+    string,
+    values_in,
+)
 from rallebench.experiments.papers.testing import tests_between
 from rallebench.experiments.published import published_table
 
@@ -61,19 +68,11 @@ SETTINGS = {
     "data": string(
         f"folder of MTRAG's repository with its corpora unpacked: `{FETCH}`", names="folder"
     ),
-    "datasets": Setting(
-        str,
-        "",
-        about="clapnq, cloud, fiqa, govt; default: those that are there",
-        sweep=DOMAINS,
-        many=True,
-    ),
-    "forms": Setting(
-        str,
-        ",".join(FORMS),
-        about="lastturn, rewrite, questions (the full conversation); several with commas",
-        sweep=tuple(FORMS),
-        many=True,
+    "datasets": several("clapnq, cloud, fiqa, govt; default: those that are there", *DOMAINS),
+    "forms": several(
+        "lastturn, rewrite, questions (the full conversation); several with commas",
+        *FORMS,
+        default=",".join(FORMS),
     ),
     "kinds": KINDS,
     "encoder": ENCODER,

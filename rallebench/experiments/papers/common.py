@@ -26,6 +26,11 @@ def string(about: str = "", *choices: str, **more: Any) -> Setting:
     return Setting(str, choices[0] if choices else "", choices=choices, about=about, **more)
 
 
+def several(about: str, *values: str, default: str = "", names: str = "") -> Setting:
+    """A setting that is a list with commas, of these ``values`` where it may have no other."""
+    return Setting(str, default, about=about, sweep=values, names=names, many=True)
+
+
 def compat(about: str = "") -> Setting:
     """Whether an experiment does what the paper's own code does where that differs from the paper or from good sense."""
     return string(about, "corrected", "original")

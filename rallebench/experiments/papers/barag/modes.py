@@ -37,7 +37,7 @@ from rallebench.experiments.papers.barag.study import (
     worth_of,
 )
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
-from rallebench.experiments.papers.common import failed_note, values_in
+from rallebench.experiments.papers.common import failed_note, several, values_in
 from rallebench.experiments.papers.testing import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workflows.barag import MODES
@@ -67,9 +67,7 @@ DECIDING = frozenset(("basic", "advanced"))
     sets=sets_in,
     form={
         **DATA,
-        "modes": Setting(
-            str, "baseline,naive,basic,advanced", about=f"of {', '.join(ALL)}", sweep=ALL, many=True
-        ),
+        "modes": several(f"of {', '.join(ALL)}", *ALL, default="baseline,naive,basic,advanced"),
         **ASKING,
         **RULE_SETTINGS,
         **JUDGE,
@@ -130,7 +128,7 @@ def modes(request: ExperimentRequest) -> Experiment:
         tables=(
             _table(f"Ways of answering, {about}", summaries, results, study),
             *_other_tokens(f"Tokens that the paper does not count, {about}", tokens),
-            *tests_between({"": {m: (r,) for m, r in results.items()}}, tested, names=LABELS),
+            *tests_between({"": results}, tested, names=LABELS),
         ),
         figures=tuple(plot for plot in [histogram] if plot.series),
     )

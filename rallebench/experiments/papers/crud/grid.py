@@ -13,7 +13,7 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.experiments.papers.beside import KEY
-from rallebench.experiments.papers.common import string
+from rallebench.experiments.papers.common import several, string
 from rallebench.experiments.papers.crud import grid_tables, recommending, suite, suites
 from rallebench.experiments.papers.crud.cells import wording_in
 from rallebench.experiments.papers.crud.configurations import (
@@ -47,7 +47,7 @@ def _papers(name: str, about: str = "", names: str = "") -> Setting:
     """The values of a factor, by default the paper's."""
     values = tuple(map(str, FACTORS[name].papers))
     text = "; ".join(filter(None, [f"default {','.join(values)}", about]))
-    return string(text, sweep=values, names=names, many=True)
+    return several(text, *values, names=names)
 
 
 SETTINGS: Mapping[str, Setting] = {
@@ -57,13 +57,7 @@ SETTINGS: Mapping[str, Setting] = {
         about="the documents: a file or folder, an imported corpus, or an index of whole articles",
     ),
     "tasks": TASKS_SETTING,
-    "factors": Setting(
-        str,
-        ",".join(FACTORS),
-        about="which are varied, as in chunk,topk",
-        sweep=tuple(FACTORS),
-        many=True,
-    ),
+    "factors": several("which are varied, as in chunk,topk", *FACTORS, default=",".join(FACTORS)),
     "chunk": Setting(int, 128, 1, 1_000_000, about="the base's chunk size in tokens"),
     "overlap": Setting(int, 0, 0, 95, about="the base's overlap in %"),
     "embedding": string(
@@ -77,10 +71,9 @@ SETTINGS: Mapping[str, Setting] = {
     "embeddings": _papers("embedding", names="encoder"),
     "retrievers": _papers("retriever"),
     "ks": _papers("topk"),
-    "llms": string(
+    "llms": several(
         f"beside --llm; default: those the workspace has of {','.join(FACTORS['llm'].papers)}",
         names="llm",
-        many=True,
     ),
     "kind": Setting(str, "flat", about="how vectors are searched"),
     "reranker": string(

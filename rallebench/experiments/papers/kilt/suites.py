@@ -24,6 +24,7 @@ from rallebench.experiments.papers.common import (
     register_each,
     scored_by,
     scored_run,
+    several,
     string,
     values_in,
 )
@@ -58,12 +59,8 @@ OWN = {
     ),
     "file": string("a file in KILT's form, or a dataset, instead", names="dataset file"),
     "split": string("", "dev", "train"),
-    "mode": Setting(
-        str,
-        "read",
-        about="read, closed-book, retrieve, three-action; several with commas",
-        sweep=MODES,
-        many=True,
+    "mode": several(
+        "read, closed-book, retrieve, three-action; several with commas", *MODES, default="read"
     ),
     "retriever": string("the index that is asked", names="retriever"),
     "k": Setting(
@@ -78,9 +75,7 @@ OWN = {
     "prompts": string("your copy of yhoshi3/RaLLe, whose chains are run", names="folder"),
 }
 SEVERAL = {
-    "datasets": string(
-        f"of {', '.join(SETS)}; default: those whose files are there", sweep=tuple(SETS), many=True
-    ),
+    "datasets": several(f"of {', '.join(SETS)}; default: those whose files are there", *SETS),
     **OWN,
     "file": string("files in KILT's form instead: nq=FILE,hopo=FILE", names="file", many=True),
 }
@@ -142,9 +137,9 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
     left_out = (f"RaLLe's figures of {label} are left out: {why}." for label, why in whys.items())
     note = " ".join([*differs, *left_out])
     tables = tables_of(results, request.llm, s["retriever"], bracket, note)
-    by_set: dict[str, dict[str, tuple[RunResult]]] = {}  # ways to answer the same questions
+    by_set: dict[str, dict[str, RunResult]] = {}  # ways to answer the same questions
     for answered in results:
-        by_set.setdefault(answered.kilt.label, {})[answered.mode] = (answered.result,)
+        by_set.setdefault(answered.kilt.label, {})[answered.mode] = answered.result
     headlines = dict.fromkeys(answered.kilt.headline for answered in results)
     tables += tests_between(by_set, [*headlines, "Rprec"], names=HEADS)
     return Report(data, tuple(notes), tables=tables, figures=figures_of(results))

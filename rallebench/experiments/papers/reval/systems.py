@@ -34,6 +34,7 @@ from rallebench.experiments.papers.common import (
     register_each,
     scored_by,
     scored_run,
+    several,
     string,
 )
 from rallebench.experiments.papers.reval import suite
@@ -48,29 +49,24 @@ REWARD = "f1_yes_no"
 Grid = Generator["RunRequest | Release", Any, Report]
 NAMED_BY = ("workflows", "models", "tasks")
 SETTINGS = {
-    "workflows": Setting(
-        str,
-        "react",
-        about="react, pal, function-calling, dfsdt …, several with commas",
+    "workflows": several(
+        "react, pal, function-calling, dfsdt …, several with commas",
+        default="react",
         names="workflow",
-        many=True,
     ),
-    "models": string(
-        "models, several with commas; default: the one named for the suite", names="llm", many=True
+    "models": several(
+        "models, several with commas; default: the one named for the suite", names="llm"
     ),
-    "tasks": string(
+    "tasks": several(
         "of R-Eval's twelve by name or number, or datasets; default: those that are there",
-        sweep=tuple(task.name for task in TASKS),
+        *(task.name for task in TASKS),
         names="dataset",
-        many=True,
     ),
     "data": string(
         "folder with R-Eval's files (1-1_high_freq_ent.jsonl …), or with the public sets of its tasks",
         names="folder",
     ),
-    "env": string(
-        "environments to act in; default: each task's own", names="environment", many=True
-    ),
+    "env": several("environments to act in; default: each task's own", names="environment"),
     "retriever": string(
         "the index behind the environment; default: the starter's", names="retriever"
     ),

@@ -20,6 +20,7 @@ from rallebench.experiments.papers.common import (
     note_on,
     own_prompts,
     sentences,
+    several,
     string,
     values_in,
 )
@@ -167,13 +168,8 @@ SETTINGS = {
     ),
 }
 JUDGE = {"judge": string("a language model that judges the answers as well", names="llm")}
-NOISE = Setting(
-    str,
-    "0,0.2,0.4,0.6,0.8",
-    about="shares of noise",
-    sweep=("0", "0.2", "0.4", "0.6", "0.8"),
-    many=True,
-)
+RATIOS = ("0", "0.2", "0.4", "0.6", "0.8")
+NOISE = several("shares of noise", *RATIOS, default=",".join(RATIOS))
 LABELS = {
     "labels": string(
         "errors named by hand, CSV or JSON lines: qid, category, and part if they differ by part",
@@ -261,7 +257,7 @@ def counterfactual(request: ExperimentRequest) -> Experiment:
 
 def _tests(answered: Answered) -> tuple[Table, ...]:
     """Paired tests of RGB's accuracy between the runs of a test."""
-    return tests_between({"": {part: (run,) for part, (_, run) in answered.items()}}, ("all_rate",))
+    return tests_between({"": {part: run for part, (_, run) in answered.items()}}, ("all_rate",))
 
 
 def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
