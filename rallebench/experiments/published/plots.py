@@ -12,22 +12,12 @@ from typing import Any
 from rallebench.analysis.agents.errors import CLASSES
 from rallebench.core.tables import Figure, FigureKind
 from rallebench.experiments.languages import CODES
-from rallebench.experiments.published import PublishedTable, published_table
+from rallebench.experiments.published import PublishedRow, PublishedTable, published_table
 
 OURS = "ours: "
 """How the name of a series, or of a row, of ours begins."""
 AVERAGE = "Avg"
 """The column of a mean over all sets, which is in no drawing."""
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnRow:
-    """A row that is drawn: printed, or ours, whose ``values`` are means."""
-
-    name: str
-    settings: Mapping[str, Any]
-    values: Mapping[str, Any]
-    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +39,7 @@ class Plot:
     cut: str = ""
     high: float = 0.0
 
-    def figure(self, lines: Iterable[DrawnRow]) -> Figure:
+    def figure(self, lines: Iterable[PublishedRow]) -> Figure:
         fitting = [
             line
             for line in lines
@@ -63,20 +53,20 @@ class Plot:
         high = max(self.high, _rim(drawn)) if self.kind == "radar" else None
         return Figure(self.title, self.x, self.y, drawn, self.kind, high=high)
 
-    def _points(self, line: DrawnRow) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    def _points(self, line: PublishedRow) -> Iterator[tuple[str, tuple[Any, ...]]]:
         values = [line.values.get(column) for column in self.columns]
         if self.kind == "bubble":
             if None not in values[:2] and not line.own:
-                yield line.name, tuple(values)
+                yield line.system, tuple(values)
         elif self.along:
             if values[0] is not None and line.settings.get(self.along) is not None:
                 at = line.settings[self.along]
-                name = str(line.settings.get(self.by, line.name)) if self.by else self.columns[0]
+                name = str(line.settings.get(self.by, line.system)) if self.by else self.columns[0]
                 yield name, (at if self.kind == "line" else str(at), values[0])
         else:
             for column, value in zip(self.columns, values):
                 if value is not None:
-                    yield line.name, (self._label(column), value)
+                    yield line.system, (self._label(column), value)
 
     def _label(self, column: str) -> Any:
         label = column.removeprefix(self.cut)
@@ -105,10 +95,6 @@ def _of_table(plot: Plot, table: PublishedTable) -> Iterator[Plot]:
         where = {**plot.where, plot.each: value} if plot.each else plot.where
         title = plot.title.format(value)
         yield replace(plot, title=title, columns=columns, where=where, high=high)
-
-
-def lines_of(table: PublishedTable) -> list[DrawnRow]:
-    return [DrawnRow(row.system, row.settings, row.values) for row in table.rows]
 
 
 AXES = {

@@ -251,10 +251,10 @@ def total_of(counts: Iterable[int | None]) -> int | None:
     return None if None in known else sum(count or 0 for count in known)
 
 
-def runs_table(title: str, rows: Mapping[str, Summary], note: str = "") -> Table:
+def runs_table(title: str, rows: Mapping[str, Summary]) -> Table:
     """Tables II and III: a row per way of answering."""
     cells = tuple((name, *summary.cells) for name, summary in rows.items())
-    return Table(title, ("Run", *COLUMNS), cells, note=note)
+    return Table(title, ("Run", *COLUMNS), cells)
 
 
 def histogram_plot(title: str, rows: Mapping[str, Summary]) -> Figure:
