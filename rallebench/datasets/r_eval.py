@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.sources import Source
+from rallebench.core.sources import Problems, Source
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets.kilt import first_rows
 
@@ -85,8 +85,6 @@ def id_holds(record: Mapping[str, Any]) -> bool:
 
 def ids_that_hold(path: Path) -> tuple[int, int]:
     """(rows whose ``_id`` is their hash, rows) of a file; rows that cannot be read count as not holding."""
-    from rallebench.core.sources import Problems
-
     rows = [row for _, row in Source(path, Problems(skip=True)).objects()]
     return sum(map(id_holds, rows)), len(rows)
 
