@@ -77,10 +77,7 @@ class PublishedSet:
 
 
 def record(
-    question: Any,
-    answers: Sequence[Any],
-    pages: Mapping[str, str] | None = None,
-    **more: Any,
+    question: Any, answers: Sequence[Any], pages: Mapping[str, str] | None = None, **more: Any
 ) -> Record:
     """A record in KILT's form. ``pages``: title → text of the gold pages, which are needed together; a page's id is its title."""
     provenance = [

@@ -252,9 +252,7 @@ def read_card(name: str) -> Card:
         return card
     columns = "\n".join(f"{column.name}: {column.definition}" for column in judge.columns)
     return replace(
-        card,
-        details=f"{columns}\n{card.details}",
-        option="the language model that judges.",
+        card, details=f"{columns}\n{card.details}", option="the language model that judges."
     )
 
 

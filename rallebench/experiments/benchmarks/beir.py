@@ -135,8 +135,7 @@ def beir(request: ExperimentRequest) -> Experiment:
             index = yield from indexed(label, system, recipe, transient=True)
             chain = prepared_chain(request, RETRIEVE, index, depth + 1)  # one may be the query
             run = ranked_run(
-                *(label, each.name, each.examples, chain, columns, {"": by_grade}),
-                file=each.folder,
+                *(label, each.name, each.examples, chain, columns, {"": by_grade}), file=each.folder
             )
             result = yield run
             results.setdefault(each.name, {})[system] = result

@@ -223,9 +223,7 @@ def _seen(example: Example, episode: Episode) -> Values:
 
 
 def _report(
-    searched: Mapping[str, RunResult],
-    acted: Mapping[str, RunResult],
-    notes: Sequence[str],
+    searched: Mapping[str, RunResult], acted: Mapping[str, RunResult], notes: Sequence[str]
 ) -> Report:
     columns = list(next(iter(searched.values())).means)
     printed = published_table(RETRIEVERS)

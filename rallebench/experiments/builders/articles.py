@@ -186,12 +186,7 @@ def notes_of(articles: RowFile) -> list[str]:
 
 
 def _sourced(
-    kind: str,
-    path: Path,
-    limit: int | None,
-    at_random: bool,
-    seed: int,
-    summary: dict[str, Any],
+    kind: str, path: Path, limit: int | None, at_random: bool, seed: int, summary: dict[str, Any]
 ) -> Iterator[SourceArticle]:
     """The drawn articles of a source; ``summary`` then says what was left out of it."""
     reading, articles = read_articles(kind, path)

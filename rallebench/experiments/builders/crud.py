@@ -28,12 +28,7 @@ from rallebench.experiments.builders._replies import (
     text_field,
     used,
 )
-from rallebench.experiments.builders.articles import (
-    SOURCES,
-    articles_stage,
-    notes_of,
-    source_of,
-)
+from rallebench.experiments.builders.articles import SOURCES, articles_stage, notes_of, source_of
 from rallebench.experiments.papers.common import own_prompts, string
 from rallebench.experiments.papers.crud.records import TASKS_SETTING, CrudTask, tasks_of
 

@@ -87,8 +87,7 @@ COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coi
             bool, False, about="ask the model as barag-advanced does: a point beside the curve"
         ),
         "thresholds": string(
-            "as in 0.2,0.5; default: where every tenth of the questions begins to read",
-            many=True,
+            "as in 0.2,0.5; default: where every tenth of the questions begins to read", many=True
         ),
         "quality": string("auto: both with a judge, else f1, else grounded", "auto", *MEASURES),
         **JUDGE,

@@ -129,10 +129,7 @@ def notes_of(label: str, report: Mapping[str, Any], judge: Judge) -> tuple[str, 
     judged, replies, bad_replies, bad, failed = (report.get(key, 0) for key in keys)
     s = judge.settings
     return sentences(
-        (
-            bad,
-            f"{label}: {bad} of {judged} judgements could not be read and are not scored.",
-        ),
+        (bad, f"{label}: {bad} of {judged} judgements could not be read and are not scored."),
         (
             bad_replies > bad,
             f"{label}: {bad_replies} of {replies} single replies of the judge could not be read.",

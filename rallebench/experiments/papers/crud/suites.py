@@ -242,8 +242,7 @@ SETTINGS = {
     "compat": compat(),
     "prompts": own_prompts("suites/crud", "IAAR-Shanghai/CRUD_RAG"),
     "similarity": string(
-        "encoder for the similarity of answer and reference; default: not measured",
-        names="encoder",
+        "encoder for the similarity of answer and reference; default: not measured", names="encoder"
     ),
     "quest": string("a language model for RAGQuestEval; default: not measured", names="llm"),
     "quest_precision": string(

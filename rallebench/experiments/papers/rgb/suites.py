@@ -149,8 +149,7 @@ def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tupl
 
 SETTINGS = {
     "data": string(
-        "folder of RGB's files, one of them, or a dataset in that form",
-        names="dataset file folder",
+        "folder of RGB's files, one of them, or a dataset in that form", names="dataset file folder"
     ),
     "language": string("auto: as a file is named or reads; of a folder, en", "auto", "en", "zh"),
     "set": string(
@@ -178,15 +177,7 @@ LABELS = {
 }
 
 
-@suite(
-    "rgb-noise",
-    sets=sets_in,
-    form={
-        **SETTINGS,
-        **LABELS,
-        "noise": NOISE,
-    },
-)
+@suite("rgb-noise", sets=sets_in, form={**SETTINGS, **LABELS, "noise": NOISE})
 def noise(request: ExperimentRequest) -> Experiment:
     """RGB, noise robustness: right answers while ever more documents are beside the point."""
     return (yield from _over_noise(_testbed(request, "noise")))

@@ -65,9 +65,7 @@ class SourceQuestions:
     files: Mapping[str, Iterable[str]] = field(default_factory=dict)
 
 
-def questions_of(
-    request: ExperimentRequest,
-) -> Generator[RunRequest, RunResult, SourceQuestions]:
+def questions_of(request: ExperimentRequest) -> Generator[RunRequest, RunResult, SourceQuestions]:
     """Have a question written from each article. Raises UsageError before the run, BackendError if none came."""
     s = request.settings
     if not request.llm:
