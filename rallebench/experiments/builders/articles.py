@@ -27,7 +27,7 @@ from rallebench.corpora.folder import READERS
 from rallebench.corpora.imported import is_imported
 from rallebench.corpora.reading import IMPORTED, form_of, read_corpus
 from rallebench.engine.rowfile import RowFile
-from rallebench.experiments.builders._replies import line_of, state_of
+from rallebench.experiments.builders._replies import line_of, lines_of, state_of
 from rallebench.experiments.builders._source import SourceArticle, SourceReading
 from rallebench.workspace.paths import Workspace
 
@@ -250,8 +250,7 @@ def _listed(reading: SourceReading) -> Iterator[SourceArticle]:
             continue
         names = (ID, TITLE, URL, DATE, QUESTION)
         id, title, url, date, question = (line_of(_first(row, of)) for of in names)
-        several = map(line_of, answers if isinstance(answers, list) else [answers])
-        own = (url, date, question, tuple(filter(None, several)))
+        own = (url, date, question, lines_of(answers))
         yield SourceArticle(id or digest([title, text])[:12], title, text, *own)
 
 
