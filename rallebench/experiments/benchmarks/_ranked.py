@@ -72,6 +72,11 @@ def definitions(columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     }
 
 
+def within(columns: Sequence[str], depth: int) -> tuple[str, ...]:
+    """The columns that so many documents tell something of."""
+    return tuple(column for column in columns if int(column.partition("@")[2]) <= depth)
+
+
 def prepared_chain(request: ExperimentRequest, name: str, retriever: str, k: int) -> Chain:
     """A shipped chain with its retriever and its model in place; the retriever may be an index that is not built yet."""
     return override(request.workspace.chain(name), request.llm, retriever, k)

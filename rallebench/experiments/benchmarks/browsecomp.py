@@ -30,6 +30,7 @@ from rallebench.experiments.benchmarks._ranked import (
     prepared_chain,
     ranked_run,
     systems_of,
+    within,
 )
 from rallebench.experiments.languages import searchable
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
@@ -161,7 +162,7 @@ def _retrieval(
     request: ExperimentRequest, system: str, index: str, file: Path, questions: tuple[Example, ...]
 ) -> RunRequest:
     depth = request.settings["depth"]
-    columns = [column for column in COLUMNS if int(column.partition("@")[2]) <= depth]
+    columns = within(COLUMNS, depth)
     judged = {"evidence": by_grade, "gold": _gold}
     chain = prepared_chain(request, RETRIEVE, index, depth)
     return ranked_run(system, "browsecomp", questions, chain, columns, judged, file=file)

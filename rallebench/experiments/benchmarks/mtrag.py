@@ -34,6 +34,7 @@ from rallebench.experiments.benchmarks._ranked import (
     prepared_chain,
     ranked_run,
     systems_of,
+    within,
 )
 from rallebench.experiments.languages import prompts_note, searchable, unlike_english
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
@@ -208,7 +209,7 @@ def mtrag(request: ExperimentRequest) -> Experiment:
                 answered = any(example.gold.answers for example in questions)
                 run = ranked_run(
                     *(label, f"mtrag-{domain.name}-{form}", questions, chain),
-                    *(_columns(k), {"": by_grade}),
+                    *(within(COLUMNS, k), {"": by_grade}),
                     metrics=ANSWERS if request.llm and answered else (),
                 )
                 result = yield run
@@ -236,17 +237,12 @@ def _language_notes(request: ExperimentRequest, domains: Sequence[Domain]) -> It
             yield note
 
 
-def _columns(k: int) -> tuple[str, ...]:
-    """The columns of which k passages tell something."""
-    return tuple(column for column in COLUMNS if int(column.partition("@")[2]) <= k)
-
-
 def _report(
     request: ExperimentRequest,
     results: Mapping[tuple[str, str], Sequence[RunResult]],
     notes: list[str],
 ) -> Report:
-    columns = _columns(request.settings["k"] if request.llm else DEPTH)
+    columns = within(COLUMNS, request.settings["k"] if request.llm else DEPTH)
     answers = (
         ANSWERS
         if any(_mean(r, "f1") is not None for each in results.values() for r in each)

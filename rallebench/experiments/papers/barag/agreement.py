@@ -27,8 +27,9 @@ from rallebench.experiments.papers.barag import suite
 from rallebench.experiments.papers.barag.articles import PREFIX, BaragArticle, by_title, example_of
 from rallebench.experiments.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import AnswerRow, Run, read_runs
-from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS, SCORES
+from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS
 from rallebench.experiments.papers.common import (
+    SCORES,
     compat,
     flow_of,
     own_prompts,

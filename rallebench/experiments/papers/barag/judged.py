@@ -10,8 +10,8 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, digest
-from rallebench.experiments.papers.barag.study import SCORES, tokens_of
-from rallebench.experiments.papers.common import behind_api, is_original, sentences, string
+from rallebench.experiments.papers.barag.study import tokens_of
+from rallebench.experiments.papers.common import SCORES, behind_api, is_original, sentences, string
 from rallebench.metrics import ScoreColumn
 from rallebench.metrics.judges import judge_named, judgement_of
 from rallebench.metrics.judges.truthfulness import COLUMNS, scores_of

@@ -28,7 +28,6 @@ from rallebench.experiments.papers.barag.study import (
     COSTS,
     DATA,
     DEFINITIONS,
-    SCORES,
     Study,
     costs_of,
     rows_of,
@@ -37,7 +36,7 @@ from rallebench.experiments.papers.barag.study import (
     worth_of,
 )
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
-from rallebench.experiments.papers.common import failed_note, several, values_in
+from rallebench.experiments.papers.common import SCORES, failed_note, several, values_in
 from rallebench.experiments.papers.testing import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workflows.barag import MODES

@@ -36,6 +36,7 @@ from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
 from rallebench.experiments.papers.barag.runs import PERFECT, AnswerRow, read_runs, total_of
 from rallebench.experiments.papers.common import (
+    SCORES,
     behind_api,
     flow_of,
     own_prompts,
@@ -50,7 +51,6 @@ from rallebench.metrics.token_f1 import token_f1
 from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, BaragAgent, Prompts, context_of
 from rallebench.workflows.barag_uncertain import declines
 
-SCORES = ("truthfulness", "relevance")
 PROMPTS = ("naive-system.txt", "basic-system.txt", "basic-decide.txt", "advanced-decide.txt")
 JUDGE_PROMPTS = tuple(
     ("judges", name) for name in METRICS.entry("truthfulness").traits["judge"].prompts

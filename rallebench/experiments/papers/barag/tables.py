@@ -31,13 +31,7 @@ from rallebench.experiments.papers.common import SCORES, string
 from rallebench.experiments.papers.testing import tests_of
 from rallebench.experiments.published import published_table
 
-HEAD = {
-    "truthfulness": "Truthfulness",
-    "relevance": "Relevance",
-    "n_in": "Input tokens",
-    "n_out": "Output tokens",
-    "retrieved": "Retrieved",
-}
+HEAD = dict(zip((*SCORES, "n_in", "n_out", "retrieved"), COLUMNS))
 """Printed figure → its column."""
 ABOUT = {
     "Table I": "BARAG, Table I: answers without retrieval",

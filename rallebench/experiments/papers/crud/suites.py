@@ -13,6 +13,7 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, IndexRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Mean, Table
+from rallebench.engine.statistics import means
 from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import (
@@ -35,7 +36,6 @@ from rallebench.experiments.papers.crud.cells import (
 )
 from rallebench.experiments.papers.crud.configurations import WORDS, Config, indexes_of
 from rallebench.experiments.papers.crud.files import results_of, results_path
-from rallebench.experiments.papers.crud.formulas import by_both
 from rallebench.experiments.papers.crud.records import (
     DATA_IS,
     TASKS,
@@ -46,6 +46,7 @@ from rallebench.experiments.papers.crud.records import (
 )
 from rallebench.experiments.papers.crud.retrieval import searches_words, separator
 from rallebench.experiments.published import published_table
+from rallebench.metrics.judges.ragquesteval import quest_scores
 from rallebench.workspace.paths import READER
 
 COLUMNS = {
@@ -65,8 +66,8 @@ def table_of(cells: Sequence[Cell]) -> Table:
     """A row per cell, and below those of a task the paper's base system."""
     rows: list[tuple[Any, ...]] = []
     for number, cell in enumerate(cells):
-        means = (percent(cell.answered.means.get(name), name) for name in COLUMNS.values())
-        rows.append((_describe(cell), *means, len(cell.answered.episodes)))
+        scores = (percent(cell.answered.means.get(name), name) for name in COLUMNS.values())
+        rows.append((_describe(cell), *scores, len(cell.answered.episodes)))
         task = cell.plan.task
         last = all(other.plan.task != task for other in cells[number + 1 :])
         if last and not own_of(cell, "llm", cell.plan.request.llm).why:
@@ -149,6 +150,42 @@ def plot_of(cells: Sequence[Cell]) -> Figure:
         if name != "length"
     }
     return bars("CRUD-RAG by task", "task", "%", series)
+
+
+FORMULAS = {"precision, code": False, "precision, paper": True}
+"""Column → whether the mean is over all questions that the reference answers."""
+FORMULA_NOTE = (
+    "In %. Code: mean word F1 over the questions that text and reference both answer. Paper, formula 2: over all that the "
+    "reference answers. The paper's text agrees with its code."
+)
+
+
+def by_both(cells: Sequence[Cell]) -> tuple[Table, ...]:
+    """RAGQuestEval's precision by CRUD-RAG's code and by its paper's formula 2, from the same judgements, and its recall: a row a
+    task; no table where nothing was judged."""
+    rows = tuple(
+        (cell.plan.task.name, *_quest_means(cell), len(cell.quests))
+        for cell in cells
+        if cell.quests
+    )
+    heads = ("task", *FORMULAS, "recall", "answers")
+    return (Table("RAGQuestEval by both formulas", heads, rows, note=FORMULA_NOTE),) if rows else ()
+
+
+def _quest_means(cell: Cell) -> tuple[Mean, ...]:
+    by_formula = {
+        name: [
+            100 * quest_scores(c["answers"], c["text_answers"], over_all=over_all).f1
+            for c in cell.quests.values()
+        ]
+        for name, over_all in FORMULAS.items()
+    }
+    recalls = [
+        100 * quest_scores(c["answers"], c["text_answers"]).recall for c in cell.quests.values()
+    ]
+    columns = {**by_formula, "recall": recalls}
+    ranges = dict.fromkeys(columns, (0.0, 100.0))
+    return tuple(means(columns, [cell.clusters[qid] for qid in cell.quests], ranges).values())
 
 
 def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
