@@ -24,7 +24,6 @@ SAMPLE = {
 
 
 def recognises(path: Path) -> bool:
-    """Whether ``path`` is a folder in BEIR's form."""
     return (path / "queries.jsonl").is_file() and (path / "qrels").is_dir()
 
 

@@ -24,7 +24,6 @@ SAMPLE = """[{"_id": "h1", "question": "Which sea does the river of Ulm reach?",
 
 
 def two_hops(row: Record, dataset: str) -> Record:
-    """A record of HotpotQA, or of a set in its form."""
     texts = {title: "".join(sentences).strip() for title, sentences in row["context"]}
     titles = dict.fromkeys(title for title, _ in row.get("supporting_facts") or ())
     return record(

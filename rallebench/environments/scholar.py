@@ -75,7 +75,6 @@ class Scholar:
 
 
 def invalid(tools: tuple[ToolSpec, ...]) -> str:
-    """The observation for an unknown action."""
     actions = (
         f"{spec.name}({', '.join(f'<{name}>' for name in spec.arguments)})" for spec in tools
     )

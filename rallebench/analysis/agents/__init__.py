@@ -136,7 +136,6 @@ def tasks_of(runs: Sequence[TaskRun]) -> tuple[AgentTask, ...]:
 
 
 def systems_of(runs: Sequence[TaskRun]) -> tuple[System, ...]:
-    """The systems in the order of their runs."""
     return tuple(dict.fromkeys(run.system for run in runs))
 
 

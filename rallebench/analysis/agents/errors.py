@@ -252,7 +252,6 @@ def _example(row: EpisodeSummary) -> dict[str, Any]:
 
 
 def _rings(breakdown: ErrorBreakdown) -> Figure:
-    """One system: right and wrong inside, the classes outside, in percent."""
     classes = [(name, share) for name, share in breakdown.shares.items() if share]
     sides = [("ACC", breakdown.sum(RIGHT)), ("WA", breakdown.sum(WRONG))]
     rest = 100 - sum(share for _, share in classes)  # of R-Eval's hundred questions

@@ -250,7 +250,6 @@ def _index(
     columns: str,
     texts_of: Callable[[dict[str, Any]], Sequence[str]],
 ) -> None:
-    """Fill the words and the spellings of a table."""
     vocabulary: set[str] = set()
     marks = ", ".join("?" * (1 + len(columns.split(","))))
     for row, record in db.execute(f"SELECT row, record FROM {table} ORDER BY row"):

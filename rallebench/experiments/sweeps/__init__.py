@@ -53,7 +53,6 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """Its name: ``k=5, retriever=mine``."""
         return ", ".join(f"{name}={label}" for name, label in self.changes.items()) or "base"
 
 

@@ -110,7 +110,6 @@ class BaragPlan:
 
     @property
     def judge(self) -> str:
-        """The model that gives verdicts."""
         return str(self.settings["judge"] or self.request.llm)
 
     def text(self, store: RowFile, name: str) -> Text:

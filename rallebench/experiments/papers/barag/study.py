@@ -230,7 +230,6 @@ def tokens_of(steps: Iterable[Step]) -> tuple[int | None, int | None]:
 
 
 def costs_of(episode: Episode) -> Values:
-    """What an answer cost, and how it came about."""
     sent, written = tokens_of(episode.steps)
     return {
         "n_input_tokens": sent,

@@ -73,7 +73,6 @@ class Printed(NamedTuple):
 
 
 def printed_rows(name: str) -> tuple[Printed, ...]:
-    """The rows of Table I, II or III."""
     table, runs = published_table(f"barag_table{name.count('I')}"), RUNS[name]
     if name == "Table I":  # printed with a column for every set of articles
         cells = {

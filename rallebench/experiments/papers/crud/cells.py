@@ -209,7 +209,6 @@ def _run(plan: CellPlan, label: str) -> RunRequest:
 
 
 def retrieving(plan: CellPlan, record: Record) -> Flow:
-    """Retrieve alone."""
     yield Retrieve(plan.index, plan.query(record), plan.k)
     return Outcome("", "retrieved")
 

@@ -224,7 +224,6 @@ def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, IndexRec
 
 
 def describe(index: IndexRecipe) -> str:
-    """An index in a few words."""
     assert index.chunking is not None
     share = round(100 * index.chunking.overlap / index.chunking.size)
     end = f", {share} % shared" if share else ""

@@ -44,7 +44,6 @@ METRICS = (
 
 
 def _papers(name: str, about: str = "", names: str = "") -> Setting:
-    """The values of a factor, by default the paper's."""
     values = tuple(map(str, FACTORS[name].papers))
     text = "; ".join(filter(None, [f"default {','.join(values)}", about]))
     return several(text, *values, names=names)

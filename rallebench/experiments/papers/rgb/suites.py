@@ -247,7 +247,6 @@ def counterfactual(request: ExperimentRequest) -> Experiment:
 
 
 def _tests(answered: Answered) -> tuple[Table, ...]:
-    """Paired tests of RGB's accuracy between the runs of a test."""
     return tests_between({"": {part: run for part, (_, run) in answered.items()}}, ("all_rate",))
 
 
