@@ -134,6 +134,7 @@ def summarize(example: Example, episode: Episode, *, original: bool = False) -> 
         halts, error = episode.workflow not in NEVER_HALT, bool(episode.error)
         halted = halts and (reason in HALTING or error)
         failed = halts and (reason == "model_error" or error)
+    reward, correct, position = scores
     known = (example.question.qid, example.question.text, gold.answers, answer)
     trace = (reason, scratchpad, observed, halted, failed, episode.error, prompt, seconds, tokens)
-    return EpisodeSummary(*known, *scores, *trace)
+    return EpisodeSummary(*known, reward, correct, position, *trace)

@@ -163,7 +163,7 @@ FORMULA_NOTE = (
 def by_both(cells: Sequence[Cell]) -> tuple[Table, ...]:
     """RAGQuestEval's precision by CRUD-RAG's code and by its paper's formula 2, from the same judgements, and its recall: a row a
     task; no table where nothing was judged."""
-    rows = tuple(
+    rows: tuple[tuple[Any, ...], ...] = tuple(
         (cell.plan.task.name, *_quest_means(cell), len(cell.quests))
         for cell in cells
         if cell.quests
