@@ -85,10 +85,6 @@ def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
         }
 
 
-def jsonl(run: RunFolder) -> Iterator[str]:
-    return json_lines(rows(run))
-
-
 def table(run: RunFolder) -> Iterator[str]:
     """``rows`` as CSV; lists are joined by `` | ``, None is empty."""
     for number, row in enumerate(rows(run)):
@@ -100,7 +96,7 @@ FORMS: Mapping[str, tuple[Callable[[RunFolder], Iterator[str]], str]] = {
     "trec": (trec_run, "run"),
     "qrels": (trec_qrels, "qrels"),
     "kilt": (kilt, "jsonl"),
-    "jsonl": (jsonl, "jsonl"),
+    "jsonl": (lambda run: json_lines(rows(run)), "jsonl"),
     "csv": (table, "csv"),
     logs.FORM: (logs.lines, "jsonl"),
 }
