@@ -135,6 +135,6 @@ def summarize(example: Example, episode: Episode, *, original: bool = False) -> 
         halted = halts and (reason in HALTING or error)
         failed = halts and (reason == "model_error" or error)
     reward, correct, position = scores
-    asked = (example.question.qid, example.question.text, gold.answers)
+    known = (example.question.qid, example.question.text, gold.answers)
     trace = (reason, scratchpad, observed, halted, failed, episode.error, prompt, seconds, tokens)
-    return EpisodeSummary(*(*asked, answer, reward, correct, position, *trace))
+    return EpisodeSummary(*(*known, answer, reward, correct, position, *trace))
