@@ -90,9 +90,9 @@ def buttons(going: bool, acts: bool) -> str:
     """Run, or Stop while an episode is running."""
     if going:
         return html.button("Stop", "agent.stop")
-    fields = {"with": "#agent-form", "disabled": not acts}
-    dataset = html.button("Run on a dataset", "agent.ask_dataset", **fields)
-    return dataset + html.button("Run", "agent.run", kind="primary", **fields)
+    sent = "#agent-form"
+    dataset = html.button("Run on a dataset", "agent.ask_dataset", disabled=not acts, with_=sent)
+    return dataset + html.button("Run", "agent.run", kind="primary", disabled=not acts, with_=sent)
 
 
 def draw(page: Page, event: Event) -> str:

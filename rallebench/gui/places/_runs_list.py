@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.gui import figures, form, html
+from rallebench.gui import figures, form, html, jobs
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
-from rallebench.gui.jobs import counted, share_of, stop_button
+from rallebench.gui.jobs import counted, stop_button
 from rallebench.render import numbers
 from rallebench.services import run_list, run_questions, run_views
 from rallebench.services.jobs import Job
@@ -91,8 +91,8 @@ def chosen(event: Event) -> dict[str, str]:
 
 
 def now(page: Page) -> str:
-    jobs = page.workbench.jobs.list("run", active=True)
-    return "".join(running(page, job, html.link("Open", address(job.name))) for job in jobs)
+    active = page.workbench.jobs.list("run", active=True)
+    return "".join(running(page, job, html.link("Open", address(job.name))) for job in active)
 
 
 def running(page: Page, job: Job, more: str = "") -> str:
@@ -102,7 +102,7 @@ def running(page: Page, job: Job, more: str = "") -> str:
     trouble = page.workbench.models.trouble(row.chain.llms) if row and row.chain else ""
     words = html.dotted(counted(job) or job.message, so_far(page, job), trouble)
     stop = stop_button(job, "runs.stop", job.name)
-    return f'<div class="running"><b>{e(title)}</b>{html.progress(share_of(job), title)}<span class="num">{e(words)}</span>{more}{stop}</div>'
+    return jobs.running(job, f"<b>{e(title)}</b>", words, more, name=title, stop=stop)
 
 
 def so_far(page: Page, job: Job) -> str:
