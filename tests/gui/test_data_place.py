@@ -317,7 +317,8 @@ def test_an_address_that_names_nothing_goes_back_and_says_so(page: Page) -> None
 # reading
 
 
-def rows(page: Page, name: str, **key: str) -> list[tuple[str, str]]:
+def rows(page: Page, view: str, **key: str) -> list[tuple[str, str]]:
+    name, key = f"data-{view}", {"view": view, "find": "", **key}
     return page.list_rows({"list": name, "key": key, "start": 0, "count": 100})["rows"]  # type: ignore[no-any-return]
 
 
@@ -325,14 +326,16 @@ def test_a_corpus_is_read_filtered_and_cut(page: Page) -> None:
     list(page.workbench.data.import_corpus("moons", Path(place(page))))
     body = view_of(page, "data/corpus?id=moons&q=4")
     assert "The Danube flows through ten countries" in body and 'data-at="3"' in body
-    assert len(rows(page, "data-corpus", id="moons")) == 6
+    assert len(rows(page, "corpus", id="moons")) == 6
     patch = page.call("read.refilter", {"view": "corpus", "id": "moons", "find": "pluto"})
     assert patch["address"] == "#/data/corpus?id=moons&find=pluto"
     assert "1 passage" in patch["#corpus-list"]
-    assert [row[0] for row in rows(page, "data-corpus", id="moons", find="pluto")] == ["6"]
+    assert [row[0] for row in rows(page, "corpus", id="moons", find="pluto")] == ["6"]
     empty = page.call("read.refilter", {"view": "corpus", "id": "moons", "find": "zebra"})
     assert "No passage holds these words" in empty["#corpus-list"]
-    passage = page.call("read.corpus", {"id": "2", "index": 1}, id="moons")["#corpus-chosen"]
+    passage = page.call("read.pick", {"view": "corpus", "id": "2", "index": 1}, id="moons")[
+        "#corpus-chosen"
+    ]
     assert "Triton" in passage
     own = {"corpus": "moons", "doc": "2", "cut": "own", "size": "4"}
     assert "3 chunks" in page.call("read.cut", own)["#corpus-text"]
@@ -349,8 +352,10 @@ def test_a_dataset_is_read_with_its_gold_and_its_coverage(page: Page) -> None:
     body = view_of(page, "data/dataset?id=tiny-qa&q=q5")
     assert '<h2 dir="auto">' in body, "Arabic and Hebrew begin at the right"
     assert "Who discovered Titan in 1655?" in body and "p5" in body and 'data-at="4"' in body
-    assert [row[0] for row in rows(page, "data-dataset", id="tiny-qa", find="pluto")] == ["q6"]
-    record = page.call("read.dataset", {"id": "q3"}, id="tiny-qa")["#dataset-chosen"]
+    assert [row[0] for row in rows(page, "dataset", id="tiny-qa", find="pluto")] == ["q6"]
+    record = page.call("read.pick", {"view": "dataset", "id": "q3"}, id="tiny-qa")[
+        "#dataset-chosen"
+    ]
     assert "Texas" in record and "wikipedia_id" in record
     covered = texts(page.call("read.covered", {"id": "tiny-qa"})["#dataset-covered"])
     assert "tiny 100.0 % 6 of 6" in covered and "starter-bm25 0.0 % 0 of 6" in covered

@@ -188,8 +188,8 @@ def search(page: Page, event: Event) -> Iterator[Patch]:
     values = form.read(known, event, prefix="knob-", owner=f"index {name!r}")
     knobs = {key: value for key, value in values.items() if event.text(f"knob-{key}")}
     for piece in page.workbench.data.search(name, query, k, knobs=knobs, gold_pages=gold.pages):
-        is_end = isinstance(piece, Search)
-        yield {"#index-hits": hits(piece, gold, k) if is_end else html.note(f"{piece} …")}
+        news = hits(piece, gold, k) if isinstance(piece, Search) else html.note(f"{piece} …")
+        yield {"#index-hits": news}
 
 
 def hits(result: Search, gold: Gold, k: int) -> str:

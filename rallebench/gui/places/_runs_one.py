@@ -153,8 +153,9 @@ def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
     shown, count = fitting(page, run, query), len(run_questions.questions(page.workbench, run))
     if not shown:
         return html.note("No question fits the filter.")
-    key = {"run": run.name, "only": query.get("only", ""), "words": query.get("words", "")}
-    key |= {"n": count, "known": run_questions.stages_known(page.workbench, run)}
+    key: dict[str, Any] = {name: query.get(name, "") for name in ("only", "words")}
+    known = run_questions.stages_known(page.workbench, run)
+    key |= {"run": run.name, "n": count, "known": known}
     at = position(shown, opened_first(page, run, query))
     return html.window("run-questions", key, len(shown), "runs.question", at=at, row=48)
 

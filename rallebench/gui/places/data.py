@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import figures, html
@@ -219,7 +219,7 @@ def ask_delete(page: Page, event: Event) -> Patch:
 
 def delete(page: Page, event: Event) -> Patch:
     workbench, name = page.workbench, event.text("id")
-    verbs = {
+    verbs: dict[str, Callable[[str], str]] = {
         "corpus": workbench.data.delete_corpus,
         "dataset": workbench.data.delete_dataset,
         "index": workbench.data.delete_index,

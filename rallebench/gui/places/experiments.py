@@ -231,7 +231,7 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
         return [name, html.state("running"), "", "", "", when]
     why, more = "not ended", html.button("Continue", "experiments.resume", id=group.name)
     if job is not None and job.status == "failed":
-        why = f'<span class="x-failed">{e(job.error)}</span>'
+        why = f'<span class="bad">{e(job.error)}</span>'
     return [name, more, "", "", why, when]
 
 

@@ -1,7 +1,9 @@
 /* A windowed list: rows of one height, fetched as they come into sight. */
 const CHUNK = 60;
 /* One observer for all lists: one of each list would keep the list, which its callback names, after it has left the page. */
-const sized = new ResizeObserver(entries => entries.forEach(entry => entry.target.draw()));
+const sized = new ResizeObserver(entries =>
+  entries.forEach(({target}) => (target.isConnected ? target.draw() : sized.unobserve(target))),
+);
 const windowed = list => {
   const height = +list.dataset.row;
   const total = +list.dataset.total;
