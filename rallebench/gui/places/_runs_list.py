@@ -162,9 +162,9 @@ def run_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tu
 
 
 def run_row(page: Page, row: RunRow) -> str:
-    place, label = address(row.name), f"More for {row.title}"
+    place = address(row.name)
     if row.problem:
-        gone = html.menu(delete_button(row), label=label)
+        gone = html.menu(delete_button(row), label=f"More for {row.title}")
         return f'<div class="runrow broken"><span></span><span><b class="nm">{e(row.name)}</b><small class="bad" title="{e(row.problem)}">{e(row.problem)}</small></span><span>{gone}</span></div>'
     chain = row.chain
     depths = [f"k {a.k}" for a in chain.actions if a.kind == "retrieve"][-1:] if chain else []
@@ -180,12 +180,7 @@ def run_row(page: Page, row: RunRow) -> str:
     if not run_list.is_imported(row):
         price, _ = run_views.price_of(page.workbench, row.usd, chain.llms if chain else ())
     tick = f'<input type="checkbox" value="{e(row.name)}" aria-label="Choose {e(row.title)} to compare">'
-    more = html.menu(
-        html.link("Open", place, ""),
-        html.button("Rename", "runs.ask_title", id=row.name),
-        delete_button(row),
-        label=label,
-    )
+    more = run_menu(row, html.link("Open", place, ""))
     cells = (
         f'<span><a class="nm" href="{e(place)}" title="{e(row.name)}">{e(row.title)}</a><small>{e(about)}</small></span>',
         f"<span>{e(row.dataset)}<small>{questions_of(row)}</small></span>",
@@ -198,6 +193,18 @@ def run_row(page: Page, row: RunRow) -> str:
         f"<span>{more}</span>",
     )
     return f'<div class="runrow" data-href="{e(place)}">{tick}{"".join(cells)}</div>'
+
+
+def run_menu(row: RunRow, first: str = "") -> str:
+    """What can be done with a run; ``first``: what comes before it."""
+    return html.menu(
+        first,
+        html.button("Rename", "runs.ask_title", id=row.name),
+        html.button("Export", "runs.ask_form", run=row.name),
+        html.button("Open in MLflow", "runs.mlflow", run=row.name) if row.state == "done" else "",
+        delete_button(row),
+        label=f"More for {row.title}",
+    )
 
 
 def questions_of(row: RunRow) -> str:
