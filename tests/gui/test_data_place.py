@@ -12,6 +12,13 @@ import pytest
 from page_views import ended, opened_page, refused, text_of, texts, view_of
 from small_workspace import make_workspace, write_lines
 
+from rallebench.core.errors import (
+    BadFileError,
+    NotFoundError,
+    RalleError,
+    SettingError,
+    UsageError,
+)
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.places._data_build import marked
 from rallebench.gui.places._data_builders import ended as outcome
@@ -305,7 +312,9 @@ def test_the_settings_of_a_search_are_used_and_checked(page: Page) -> None:
     fields = {"id": "near", "query": "moon", "k": "2", "set": "tiny-qa", "q": ""}
     hits = page.call("index.search", {**fields, "knob-ef_search": "40"})["#index-hits"]
     assert "2 of k = 2" in hits
-    refused(page, "index.search", {**fields, "knob-ef_search": "0"}, "ef_search must be")
+    refused(
+        page, "index.search", {**fields, "knob-ef_search": "0"}, "ef_search must be", SettingError
+    )
 
 
 def test_an_address_that_names_nothing_goes_back_and_says_so(page: Page) -> None:
@@ -439,28 +448,38 @@ BASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("action", "fields", "sentence"),
+    ("action", "fields", "sentence", "kind"),
     [
-        ("import.preview", {}, "No file is given"),
-        ("import.preview", {"path": "/nowhere/x.tsv"}, "does not exist"),
-        ("import.preview", {"files": []}, "No file is given"),
-        ("data.build", {"path": "/nowhere.tsv"}, "does not exist|nowhere"),
-        ("data.build", {"name": "titan"}, "is a language model"),
-        ("data.build", {"set-k1": "-1"}, "k1 must be"),
-        ("data.build", {"source": "/a.npy", "kind": "flat", "encoder": "hashing"}, "a.npy"),
-        ("index.search", {"query": ""}, "query is empty"),
-        ("index.search", {"k": "0"}, "k is 0"),
-        ("index.search", {"k": "two"}, "must be a number"),
-        ("builder.start", {"name": ""}, "needs a name"),
-        ("builder.start", {"limit": "some"}, "must be a number"),
-        ("builder.start", {"path": ""}, "[Aa]rticles"),
-        ("builder.start", {"name": "tiny-qa"}, "exists already"),
+        ("import.preview", {}, "No file is given", UsageError),
+        ("import.preview", {"path": "/nowhere/x.tsv"}, "does not exist", NotFoundError),
+        ("import.preview", {"files": []}, "No file is given", UsageError),
+        ("data.build", {"path": "/nowhere.tsv"}, "does not exist|nowhere", NotFoundError),
+        ("data.build", {"name": "titan"}, "is a language model", UsageError),
+        ("data.build", {"set-k1": "-1"}, "k1 must be", SettingError),
+        (
+            "data.build",
+            {"source": "/a.npy", "kind": "flat", "encoder": "hashing"},
+            "a.npy",
+            BadFileError,
+        ),
+        ("index.search", {"query": ""}, "query is empty", UsageError),
+        ("index.search", {"k": "0"}, "k is 0", UsageError),
+        ("index.search", {"k": "two"}, "must be a number", UsageError),
+        ("builder.start", {"name": ""}, "needs a name", UsageError),
+        ("builder.start", {"limit": "some"}, "must be a number", UsageError),
+        ("builder.start", {"path": ""}, "[Aa]rticles", UsageError),
+        ("builder.start", {"name": "tiny-qa"}, "exists already", UsageError),
     ],
 )
 def test_what_cannot_be_says_why(
-    page: Page, monkeypatch: pytest.MonkeyPatch, action: str, fields: Any, sentence: str
+    page: Page,
+    monkeypatch: pytest.MonkeyPatch,
+    action: str,
+    fields: Any,
+    sentence: str,
+    kind: type[RalleError],
 ) -> None:
     monkeypatch.chdir(page.workbench.workspace.path)
     write_lines(Path(place(page, "a.jsonl")), [{"title": "One", "content": TEXT}])
-    refused(page, action, {**BASES[action], **fields}, sentence)
+    refused(page, action, {**BASES[action], **fields}, sentence, kind)
     assert page.workbench.jobs.list("build") == ()
