@@ -212,9 +212,8 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> str:
 def _baselines(page: Page, event: Event, stored: StoredExperiment) -> str:
     document = stored.report or {}
     run = html.link(document["run"], _runs_list.address(document["run"]))
-    table = figures.table(experiment_results.baseline_table(document))
-    table += figures.table(experiment_results.baseline_tests(document))
-    return f'<p class="say">The run {run} between its baselines.</p>{warnings_of(document["failed"])}{table}{_runs(stored)}'
+    tables = "".join(map(figures.table, _tables(page, stored)[0]))
+    return f'<p class="say">The run {run} between its baselines.</p>{warnings_of(document["failed"])}{tables}{_runs(stored)}'
 
 
 def _suite(page: Page, event: Event, stored: StoredExperiment) -> str:
@@ -354,7 +353,7 @@ def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Fig
         figure = results.tradeoff_figure(points, "single_ms", "recall")
         return [results.tradeoff_table(points)], [figure], ""
     if stored.kind == "baselines":
-        return [results.baseline_table(document)], [], ""
+        return [results.baseline_table(document), results.baseline_tests(document)], [], ""
     tables = tables_of(document)
     tables += experiments.parts(document) if document.get("parts") else []
     drawings = [Figure(**value) for value in document.get("plots", ())]
