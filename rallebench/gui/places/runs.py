@@ -57,9 +57,11 @@ def new(page: Page, event: Event) -> Patch:
     """The dialog of a new run of a chain, or of the ``agent`` that this window has chosen."""
     bench, space = bench_of(page, event), page.workbench.workspace
     change = form.on_change("runs.check")
-    title, (what, *others) = "Run the agent on a dataset", [form.hidden(agent="on")]
+    title, gist = "Run the agent on a dataset", "metrics, name"
+    what, *others = [form.hidden(agent="on")]
     if not event.flag("agent"):
-        title, (what, *others) = "New run", chain_fields(page, bench, change)
+        title, gist = "New run", "model, metrics, name"
+        what, *others = chain_fields(page, bench, change)
     fields = form.fields(
         what,
         form.chooser("Dataset", "dataset", list(space.dataset_paths()), bench.dataset, more=change),
@@ -74,7 +76,7 @@ def new(page: Page, event: Event) -> Patch:
         form.check("track", "Log to MLflow", True),
     )
     more = f'<div class="stack">{more}{metric_fields(page, "the usual ones of the dataset")}</div>'
-    settings = html.fold("More settings", more, gist="model, metrics, name", id="new-more")
+    settings = html.fold("More settings", more, gist=gist, id="new-more")
     drawn = check(page, event)
     box = f'<div class="box" id="new-plan" data-problems>{drawn["#new-plan"]}</div>'
     button = f'<span id="new-start">{drawn["#new-start"]}</span>'
