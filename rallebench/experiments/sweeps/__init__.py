@@ -20,24 +20,11 @@ STRATEGIES = ("one-factor", "grid")
 INDEX = "index."
 """How the fields of the index begin that a chain searches."""
 OF_AN_ACTION = ("k", "template", "dialect", "target")
-GENERATION = (
-    "max_tokens",
-    "temperature",
-    "seed",
-    "stop",
-    "system",
-    "top_p",
-    "top_k",
-    "min_p",
-    "repetition_penalty",
-    "frequency_penalty",
-    "presence_penalty",
-    "logit_bias",
-    "response_format",
-    "logprobs",
-    "top_logprobs",
-    "chat_template_kwargs",
-)
+_GENERATION = """
+max_tokens temperature seed stop system top_p top_k min_p repetition_penalty frequency_penalty
+presence_penalty logit_bias response_format logprobs top_logprobs chat_template_kwargs
+"""
+GENERATION = tuple(_GENERATION.split())
 """The generation settings that language models are known to have; a name that none has would change nothing."""
 _FILE = re.compile(r"[^\s{}]*\.[a-z]{1,5}", re.IGNORECASE)
 """What a template never looks like, and the path of one does."""
@@ -66,7 +53,6 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """Its name: ``k=5, retriever=mine``."""
         return ", ".join(f"{name}={label}" for name, label in self.changes.items()) or "base"
 
 

@@ -43,7 +43,6 @@ class BranchedCase:
     wants: bool | None = None
 
     def value(self, signal: str) -> float | None:
-        """The signal's value."""
         return (self.signals or {}).get(signal)
 
 
@@ -67,7 +66,6 @@ class CurvePoint:
         return self.n_in + self.n_out
 
     def as_json(self) -> dict[str, Any]:
-        """For a report."""
         return {
             "threshold": self.threshold,
             "retrieved": self.share,

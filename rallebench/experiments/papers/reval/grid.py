@@ -154,7 +154,6 @@ class GridCell:
 
     @property
     def task(self) -> str:
-        """The name of its task."""
         return self.questions.task.name
 
     @property
@@ -164,7 +163,6 @@ class GridCell:
 
     @property
     def label(self) -> str:
-        """The label of its run."""
         return f"{self.system.workflow} {self.system.llm} {self.task}"
 
 
