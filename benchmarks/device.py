@@ -66,8 +66,8 @@ def measure_model(
             Measure(f"{name}: memory", "MB", [held / 1e6], [need.loaded / 1e6], "the estimate"),
         ]
         for rows in BATCHES:
-            requests = transformers_batch.asked([text] * rows, tokens)
-            llm.generate(transformers_batch.asked([text] * rows, 2))
+            requests = transformers_batch.requests([text] * rows, tokens)
+            llm.generate(transformers_batch.requests([text] * rows, 2))
             speeds = []
             for _ in range(rounds):
                 took, replies = _report.timed(partial(llm.generate, requests))
