@@ -86,12 +86,14 @@ def bare(texts: list[tuple[str, str]]) -> list[tuple[float, float]]:
         def tokenize(self, text: str) -> list[str]:
             return list(jieba.dt.cut(text))
 
-    scorer, found = RougeScorer(["rougeL"], tokenizer=Words()), []
-    for said, wanted in texts:
-        one, other = list(jieba.dt.cut(said)), list(jieba.dt.cut(wanted))
-        precisions = [float(modified_precision([other], one, n)) for n in range(1, 5)]
-        found.append((math.prod(precisions) ** 0.25, scorer.score(wanted, said)["rougeL"].fmeasure))
-    return found
+    scorer, scores = RougeScorer(["rougeL"], tokenizer=Words()), []
+    for answer, gold in texts:
+        words, gold_words = list(jieba.dt.cut(answer)), list(jieba.dt.cut(gold))
+        precisions = [float(modified_precision([gold_words], words, n)) for n in range(1, 5)]
+        scores.append(
+            (math.prod(precisions) ** 0.25, scorer.score(gold, answer)["rougeL"].fmeasure)
+        )
+    return scores
 
 
 def measure(texts: list[tuple[str, str]], rounds: int, most: float | None) -> Report:

@@ -55,7 +55,8 @@ def vectors(path: Path, count: int, query_count: int, hard: bool) -> tuple[Any, 
     drawn = np.random.default_rng(_report.SEED)
     clusters, spread = (count // 250, 2.5) if hard else (count // 100, 0.6)
     centres = drawn.normal(size=(max(1, clusters), DIM)).astype(np.float32)
-    out = np.lib.format.open_memmap(path, "w+", np.float32, (count + query_count, DIM))
+    open_memmap: Callable[..., Any] = np.lib.format.open_memmap
+    out = open_memmap(path, "w+", np.float32, (count + query_count, DIM))
     for start in range(0, count + query_count, BLOCK):
         size = min(BLOCK, count + query_count - start)
         piece = centres[drawn.integers(0, len(centres), size)]
@@ -299,32 +300,39 @@ def _threads(kind: str) -> dict[str, int]:
     return {"threads": _report.THREADS} if "threads" in VECTOR_INDEXES.entry(kind).form else {}
 
 
-def against_flat(rows: Mapping[str, Mapping[str, Any]], hard: bool) -> list[Measure]:
-    """What a kind has to keep beside flat."""
+def against_flat(
+    kind: str, row: Mapping[str, Any], flat: Mapping[str, Any], hard: bool
+) -> list[Measure]:
+    """The speed and memory of a kind over flat's."""
     measures = []
-    flat = rows.get("flat")
-    for kind, row in rows.items() if flat else ():
-        if kind in ("hnsw", "hnswlib") and not hard:
-            best = cheapest(row, RECALL[kind])
-            measures += [
-                Measure(
-                    f"{kind}: batch queries over flat's, recall {best['recall']:.3f}",
-                    "times",
-                    [best["batch_qps"] / flat["batch_qps"]],
-                    least=GRAPH_BATCH,
-                ),
-                Measure(
-                    f"{kind}: single queries over flat's, recall {best['recall']:.3f}",
-                    "times",
-                    [best["single_qps"] / flat["single_qps"]],
-                    least=GRAPH_SINGLE,
-                ),
-            ]
-        if kind in MEMORY:
-            share = row["resident_bytes"] / max(1, flat["resident_bytes"])
-            measures.append(
-                Measure(f"{kind}: memory over flat's", "times", [share], most=MEMORY[kind])
-            )
+    if kind in ("hnsw", "hnswlib") and not hard:
+        best = cheapest(row, RECALL[kind])
+        measures += [
+            Measure(
+                f"{kind}: batch queries over flat's, recall {best['recall']:.3f}",
+                "times",
+                [best["batch_qps"] / flat["batch_qps"]],
+                least=GRAPH_BATCH,
+            ),
+            Measure(
+                f"{kind}: single queries over flat's, recall {best['recall']:.3f}",
+                "times",
+                [best["single_qps"] / flat["single_qps"]],
+                least=GRAPH_SINGLE,
+            ),
+        ]
+    if kind in MEMORY:
+        share = row["resident_bytes"] / max(1, flat["resident_bytes"])
+        measures.append(Measure(f"{kind}: memory over flat's", "times", [share], most=MEMORY[kind]))
+    return measures
+
+
+def between_kinds(rows: Mapping[str, Mapping[str, Any]], hard: bool) -> list[Measure]:
+    """The kinds compared with each other: all with flat, ivf-sq8 with hnsw."""
+    measures = []
+    if flat := rows.get("flat"):
+        for kind, row in rows.items():
+            measures += against_flat(kind, row, flat, hard)
     if {"hnsw", "ivf-sq8"} <= rows.keys():
         compact, graph = (cheapest(rows[kind], RECALL["ivf-sq8"]) for kind in ("ivf-sq8", "hnsw"))
         faster = compact["batch_qps"] / graph["batch_qps"]
@@ -365,7 +373,7 @@ def measure(folder: Path, arguments: argparse.Namespace, query_count: int, singl
         measures += more
         notes.append(lines(kind, rows[kind]))
         print(notes[-1], file=sys.stderr, flush=True)
-    measures += against_flat(rows, arguments.hard)
+    measures += between_kinds(rows, arguments.hard)
     settings = {
         "vectors": arguments.count,
         "dimensions": DIM,

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -172,7 +172,7 @@ class OpenAICompatible:
         ) as pieces:
             yield from cut_stream(pieces, request.stop)
 
-    def _tried(self, pending: _PendingRequest, tokens: float) -> Iterator[str | Reply]:
+    def _tried(self, pending: _PendingRequest, tokens: float) -> Generator[str | Reply, None, None]:
         """All tries; where the second request for a schema fails, the reply to the first, which is better than none."""
         try:
             yield from self._server.attempts(

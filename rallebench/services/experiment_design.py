@@ -94,8 +94,8 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
             if value != known[key].default
         }
         llms = [design.llm] if design.llm and asks and not values.get("models") else []
-        return experiment_requests.suite_request(
-            workbench, design.suite, llms, changed, limit=limit, name=design.name, seed=seed
+        return workbench.experiments.suite(
+            design.suite, llms, changed, limit=limit, name=design.name, seed=seed
         )
     if design.kind == "tradeoff":
         if not design.indexes:
