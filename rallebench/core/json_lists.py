@@ -15,7 +15,8 @@ LONGEST = 64 * 2**20
 SEARCHED = 2**16
 """Characters in which the key of a list must stand."""
 _NEAR_END, _WORD = 16, 6
-"""Where a piece ends inside a value, its error is so near to the end; at the end of a file, no further than in "false"."""
+"""An error within this many characters of the end of a piece may come from a cut value; of the end of the file, from a cut
+word such as "false"."""
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n]*")
 _NO_UTF8 = re.compile("[\udc80-\udcff]")
@@ -62,11 +63,11 @@ def elements(handle: BinaryIO, inside: str = "") -> Iterator[Any]:
             return
     text.at += 1
     if text.spoils(inside):
-        yield Broken(" is no record: something stands behind the end of the list; remove it.")
+        yield Broken(" is no record: there is text behind the end of the list; remove it.")
 
 
 class _Text:
-    """What has been read and not yet used. ``at``: the next character; ``goes_on``: whether the last bad value has an end."""
+    """The text that was read and not yet used. ``at``: the next character; ``goes_on``: whether the last bad value has an end."""
 
     def __init__(self, handle: BinaryIO) -> None:
         self._handle = handle
@@ -93,7 +94,7 @@ class _Text:
                 return ""
 
     def spoils(self, inside: str) -> bool:
-        """Whether what is left of the file is more than blanks; ``inside`` an object, whether it is no UTF-8."""
+        """Whether the file goes on with more than blanks; ``inside`` an object, whether it goes on with bytes that are no UTF-8."""
         if not inside:
             return bool(self.mark())
         while not _NO_UTF8.search(self._held, self.at):

@@ -1,4 +1,4 @@
-"""What numbers say in words, for files, reports and MLflow as for people: means without an interval, dollars."""
+"""Numbers in words, for files, reports and MLflow as for people: means without an interval, dollars."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def wording_of(own: str, prompts: Iterable[tuple[str, str]], *, demanded: bool =
 
 
 def _has(folder: Path, name: str) -> bool:
-    """Whether a folder has something of this name, also where it is no file that can be read, which is then an error."""
+    """Whether a folder has an entry of this name; one that is no readable file is an error later."""
     return os.path.lexists(folder / name)
 
 

@@ -10,7 +10,7 @@ MOST_VALUES = 256
 """Values of a schema that are tried one by one."""
 
 MOST_VISITS = 5000
-"""Parts of a schema that are looked at: one that refers to a part twice, again and again, has very many."""
+"""The most parts of a schema that are visited: references to references can make their number explode."""
 
 
 def fits_nothing(schema: Any, validator: Any) -> str:

@@ -1,4 +1,4 @@
-"""The wish to stop, which reaches what a thread waits for: the answer of a server, room, the next try."""
+"""A stop ends the waits of a thread: for a server's answer, for room, for the next try."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rallebench.core.errors import StoppedError
 
 
 class Stop:
-    """A wish to stop that comes once, from any thread, and wakes what waits."""
+    """A stop, set once, by any thread; it wakes all waits."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a wait may end while it is held
@@ -18,24 +18,24 @@ class Stop:
         self._set = False
 
     def is_set(self) -> bool:
-        """Whether it has come."""
+        """Whether the stop is set."""
         return self._set
 
     def check(self) -> None:
-        """Raise StoppedError once it has come."""
+        """Raise StoppedError if the stop is set."""
         if self._set:
             raise StoppedError("The work was stopped.")
 
     def set(self) -> None:
-        """Let it come."""
-        with self._lock:  # held while they are called: what has ended meanwhile must not be woken
+        """Set the stop and wake all waits."""
+        with self._lock:  # held during the calls: a wait that ends meanwhile must not be woken
             self._set = True
             for wake in list(self._wakes.values()):
                 wake()
 
     @contextmanager
     def waking(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Call ``wake`` when it comes, now if it has come; not after the end of the block."""
+        """During the block, call ``wake`` when the stop is set, at once if it is set already."""
         key = object()
         with self._lock:
             self._wakes[key] = wake
@@ -49,17 +49,17 @@ class Stop:
 
 
 class _OfThread(threading.local):
-    stop = Stop()  # never set: of a thread that nobody stops
+    stop = Stop()  # never set: a thread has its own only after ``obey``
 
 
 _of_thread = _OfThread()
 
 
 def obey(stop: Stop) -> None:
-    """End what this thread waits for when ``stop`` comes."""
+    """Let ``stop`` end the waits of this thread."""
     _of_thread.stop = stop
 
 
 def stop_of_thread() -> Stop:
-    """What ends the waits of this thread."""
+    """The stop that this thread obeys."""
     return _of_thread.stop

@@ -76,7 +76,8 @@ class Player(Protocol):
 
 
 def drive(experiment: Experiment, player: Player) -> Operation[Report]:
-    """Play an experiment to its end. What fails is thrown into it; a stop and a run made with other settings end it."""
+    """Play an experiment to its end. The error of a request is thrown into it, but for a stop and a run that was made with
+    other settings: these end it."""
     with closing(experiment):
         reply: Any = None
         error: RalleError | None = None
@@ -198,7 +199,7 @@ class Performer:
         return result
 
     def _heard(self, dataset: str, event: Event) -> Event | None:
-        """An event of a run; of a warning, which names the dataset that it is about, only the first."""
+        """An event of a run. A warning names its dataset; the second of two equal ones is dropped (None)."""
         if not isinstance(event, Warned):
             return event
         cache, sentence = self._context.reply_cache(), event.message
@@ -332,8 +333,8 @@ def run_of(request: ExperimentRequest, step: RunRequest) -> RunRequest:
 def _check_same(
     stored: Mapping[str, Any], request: ExperimentRequest, rules: ExperimentRules
 ) -> None:
-    """Raise UsageError if an experiment of that name asks for something else: where the kind is ``fixed`` for anything but
-    the metric that ranks its results, and MismatchError for another value of the settings that must be the ``same``."""
+    """Raise UsageError for a ``fixed`` experiment whose stored request differs in anything but the metric that ranks its
+    results, and MismatchError for another value of a setting that must be the ``same``."""
 
     def content(value: Mapping[str, Any]) -> Any:
         settings = {k: v for k, v in value["settings"].items() if k != "metric"}

@@ -60,8 +60,8 @@ class RunContext(Protocol):
         """Model or index, and what it is made of → bytes of ``ram`` and ``vram``; None where they are not known."""
 
     def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
-        """One sentence per retriever that lacks gold pages. Without ``backends``: what can be told before the load; with
-        them: what could not be told before."""
+        """One sentence per retriever that lacks gold pages. Without ``backends``: of those whose pages can be read before the load; with
+        them: of the others."""
 
     def track(self, run: RunFolder) -> str:
         """Log a run; '' or one sentence on why that did not work."""
@@ -315,7 +315,7 @@ def finish(
 ) -> dict[str, Any]:
     """Score all stored answers of a run and write RaLLe's files; the report.
 
-    ``judges``: what it says of each judge; ``answers``: those of the folder, where the caller has read them.
+    ``judges``: judge → its entry in the report; ``answers``: those of the folder, where the caller has read them.
     """
     more = {"judges": dict(judges)} if judges else {}
     answers = answers or folder.answers()

@@ -189,7 +189,7 @@ def run_name(experiment: str, label: str) -> str:
 
 
 def folder_name(text: str, longest: int) -> str:
-    """``text`` if it can be a folder's name of ``longest`` bytes; else what of it can, and a mark of the whole."""
+    """``text`` as a folder's name of at most ``longest`` bytes: as it is, or its valid characters and a digest of the whole."""
     plain = re.sub(r"[^\w\-. ()+=,@]+", "-", text).strip(" .")
     if plain == text and len(plain.encode()) <= longest:
         return plain

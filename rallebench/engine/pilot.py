@@ -34,7 +34,7 @@ from rallebench.engine.score import rate_means, rate_values
 
 QUESTIONS = 3
 MOST_SECONDS = 300.0
-"""No further run is begun after so long; the cost of the others is estimated from similar runs."""
+"""Seconds after which no further run is begun; the cost of the others is estimated from similar runs."""
 
 T = TypeVar("T")
 
@@ -166,7 +166,7 @@ def pilot(
         pass
     except StoppedError:
         raise
-    except Exception as error:  # an experiment may make nothing of so few answers
+    except Exception as error:  # an experiment may fail on so few answers
         if error is player.failure or not player.samples:
             raise
     samples = player.samples + [None] * (len(plan.runs) - len(player.samples))

@@ -103,7 +103,7 @@ def _scores_of(
 
 
 def _lacking(name: str, example: Example) -> str:
-    """What of the gold a metric misses: KILT's own give such a question 0."""
+    """The gold that a metric misses in a question; KILT's own metrics give 0 there."""
     missing = [need for need in _needs(name) if not getattr(example.gold, need)]
     return f"no gold {' or '.join(missing)}" if missing else ""
 

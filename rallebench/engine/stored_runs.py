@@ -1,4 +1,4 @@
-"""What stored runs say: whether they are complete, of which request, their results and their judges' columns."""
+"""Stored runs, read: whether each is complete, its request, its result and its judges' columns."""
 
 from __future__ import annotations
 
