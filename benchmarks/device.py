@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,8 @@ def measure_model(
             "large", words + tokens, BATCHES[-1], **settings
         )
         before = _allocated(device)
-        took, llm = _report.timed(partial(LLMS["transformers"], "large", **settings))
+        load: Callable[..., Any] = LLMS["transformers"]
+        took, llm = _report.timed(partial(load, "large", **settings))
         held = llm.memory.vram if device == "cuda" else llm.memory.ram
         report.measures += [
             Measure(f"{name}: load", "s", [took.wall]),
@@ -136,7 +137,7 @@ def measure_reader(device: str, count: int, rounds: int, report: Report) -> None
     on_device = lambda array: torch.from_numpy(array).to(device)  # noqa: E731
 
     def scores(windows: Sequence[Any], tokens: int) -> dict[int, Any]:
-        read = {}
+        read: dict[int, Any] = {}
         with torch.inference_mode():
             for batch in batches_of(windows, tokens):
                 output = network(*map(on_device, (batch.ids, batch.types, batch.mask)))

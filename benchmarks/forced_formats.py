@@ -247,7 +247,7 @@ def measure(folder: Path, model: str, size: Size, parts: str, names: Sequence[st
         for _ in bench.models.load(name, kind):
             pass
     forced, free = (bench.models.backends.llms[name] for name in (MODEL, FREE))
-    took, able = _report.timed(lambda: forced.forces_formats)  # type: ignore[attr-defined]
+    took, able = _report.timed(lambda: forced.forces_formats)
     report = Report(
         "forced_formats",
         vars(size),

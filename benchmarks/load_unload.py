@@ -65,11 +65,11 @@ def bare(model: Path) -> float:
 
 def rounds_of(model: Path, form: str, rounds: int) -> dict[str, Any]:
     """Load, ask, and unload: per round MB after it, MB that the model took, % of that left, seconds."""
+    from rallebench.core.entries import LLMEntry
     from rallebench.core.memory import release, rss_bytes
     from rallebench.core.types import Generate, Message
     from rallebench.services.jobs import JobManager
     from rallebench.services.models import ModelManager
-    from rallebench.workspace.entries import LLMEntry
     from rallebench.workspace.paths import Workspace
 
     workspace = Workspace(model.parent)

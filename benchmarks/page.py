@@ -97,8 +97,7 @@ def heap(page: Any) -> float:
     """Bytes of JavaScript that are in use."""
     client = page.context.new_cdp_session(page)
     client.send("HeapProfiler.collectGarbage")
-    metrics: list[Mapping[str, Any]] = client.send("Runtime.getHeapUsage"), {}
-    return float(metrics[0]["usedSize"])
+    return float(client.send("Runtime.getHeapUsage")["usedSize"])
 
 
 def idle_cpu(seconds: float) -> float:
@@ -229,8 +228,8 @@ def main() -> int:
     flags = _report.parser(__doc__, rounds=5)
     flags.add_argument("--questions", type=int, default=20_000, metavar="N", help="default: 20000")
     arguments = flags.parse_args()
-    size = (1, 200) if arguments.quick else (arguments.rounds, arguments.questions)
-    return measure(*size, arguments.quick).tell(arguments)
+    rounds, questions = (1, 200) if arguments.quick else (arguments.rounds, arguments.questions)
+    return measure(rounds, questions, arguments.quick).tell(arguments)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report
 
-from rallebench.environments.scholar import TOOLS, Scholar
+from rallebench.environments.scholar import Scholar
+from rallebench.environments.scholars.apis import TOOLS
 from rallebench.environments.scholars.table import ScholarTable
 from rallebench.workspace.environments import import_scholars, scholar_table
 from rallebench.workspace.paths import Workspace

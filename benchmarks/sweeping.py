@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from operator import truediv
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
         variants = variants_of(settings)
         request = workbench.experiments.request("sweep", "s", settings)
         sweep = workbench.experiments.run(request, RunOptions(track=False))
-        seconds, result = _report.timed(lambda sweep=sweep: complete(sweep))
+        seconds, result = _report.timed(partial(complete, sweep))
         took.append(seconds.wall)
         assert len(result.runs) == len(variants)
         steps = steps_of(workbench, [run_name("s", cell.label) for cell in variants])
@@ -98,9 +99,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
         }
         distinct += len(prompts)
         every = list(prompts.values())
-        alone, _ = _report.timed(
-            lambda bench=workbench, every=every: directly(bench, queries, every)
-        )
+        alone, _ = _report.timed(partial(directly, workbench, queries, every))
         bare.append(alone.wall)
         workbench.close()
     return Report(

@@ -153,8 +153,10 @@ class Asking:
             running = run_one(flow, backends, qid="chat", reply_cache=cache, stream=True)
             with closing(running) as events:  # type: ignore[type-var]
                 for event in events:
-                    is_last = isinstance(event, Episode)
-                    yield event if is_last else replace(event, index=event.index - shift)
+                    if isinstance(event, Episode):
+                        yield event
+                    else:
+                        yield replace(event, index=event.index - shift)
 
     def rewriter(self, chain: Chain) -> Rewriter:
         """What rewrites the questions of a conversation: the last model of the chain that writes, if there is one."""

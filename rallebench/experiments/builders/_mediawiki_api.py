@@ -139,13 +139,13 @@ def _request(api: str, address: str) -> tuple[float, dict[str, Any] | str]:
             address, headers={"User-Agent": f"rallebench/{__version__}"}
         )
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:
-            wait, content = _wait(answer.headers), answer.read()
+            wait, content = _wait(answer.headers.get("Retry-After")), answer.read()
     except urllib.error.HTTPError as error:
         if error.code not in BUSY:
             raise BackendError(
                 f"{api} refuses the request (HTTP {error.code} {error.reason}). Give articles from a file instead."
             ) from None
-        return _wait(error.headers), f"HTTP {error.code} {error.reason}"
+        return _wait(error.headers.get("Retry-After")), f"HTTP {error.code} {error.reason}"
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error or type(error).__name__
         raise BackendError(
@@ -187,13 +187,13 @@ def _check_warnings(api: str, reply: Mapping[str, Any]) -> None:
         )
 
 
-def _wait(headers: Mapping[str, str]) -> float:
-    """The seconds that ``Retry-After`` names, within bounds.
+def _wait(retry_after: str | None) -> float:
+    """The seconds of the header ``Retry-After``, within bounds.
 
-    >>> _wait({"Retry-After": "7"}), _wait({"Retry-After": "soon"}), _wait({"Retry-After": "9000"})
-    (7.0, 5.0, 60.0)
+    >>> _wait("7"), _wait("soon"), _wait("9000"), _wait(None)
+    (7.0, 5.0, 60.0, 5.0)
     """
-    seconds = str(headers.get("Retry-After") or "").strip()
+    seconds = str(retry_after or "").strip()
     return min(float(seconds), MOST_WAIT) if seconds.isdecimal() else WAIT
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rallebench.core.tables import Mean, Table
 from rallebench.engine.statistics import means
@@ -19,7 +20,7 @@ NOTE = (
 
 def by_both(cells: Sequence[Cell]) -> tuple[Table, ...]:
     """A row a task with both precisions and the recall; no table where nothing was judged."""
-    rows = tuple(
+    rows: tuple[tuple[Any, ...], ...] = tuple(
         (cell.plan.task.name, *_means(cell), len(cell.quests)) for cell in cells if cell.quests
     )
     heads = ("task", *FORMULAS, "recall", "answers")
