@@ -1,4 +1,4 @@
-"""What a front end offers of agents: workflows, environments, their settings, and the outcome of an episode."""
+"""Agents for a front end: workflows, environments, their settings, and the outcome of an episode."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def forms(workflow: str, environment: str) -> dict[str, Setting]:
 
 
 def meaning(stop_reason: str) -> str:
-    """What a stop reason means."""
+    """The meaning of a stop reason."""
     return REASONS.get(stop_reason, stop_reason.replace("_", " "))
 
 

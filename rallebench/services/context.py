@@ -1,4 +1,4 @@
-"""What a run and an experiment need of the workbench: loading, the reply cache, indexes, tracking."""
+"""The workbench as runs and experiments use it: loading, the reply cache, indexes, tracking."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class EngineContext:
         return self._workbench.asking.reply_cache
 
     def memory(self, names: tuple[str, ...]) -> Mapping[str, Mapping[str, int] | None]:
-        """What these and all that they are made of take in memory."""
+        """The memory of these and of all their parts."""
         return self._workbench.models.memory(names)
 
     def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class EngineContext:
         return costs.sentence
 
     def release(self, names: tuple[str, ...]) -> None:
-        """Unload what was loaded for this work and is used by nothing else; what cannot be unloaded now stays."""
+        """Unload what was loaded for this work and is used by nothing else. A model that cannot be unloaded now stays."""
         unused = [name for name in names if name not in self._loaded_before]
         self._lease.release(unused)
         for name in unused:

@@ -1,4 +1,4 @@
-"""What comes from and goes to other programs: imports, exports, prediction files, MLflow."""
+"""Exchange with other programs: imports, exports, prediction files, MLflow."""
 
 from __future__ import annotations
 

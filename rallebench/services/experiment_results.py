@@ -1,4 +1,4 @@
-"""What came of one experiment: its ranking, tables and figures, its files, and the errors that a person labels."""
+"""The results of one experiment: its ranking, tables and figures, its files, and the errors that a person labels."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST_BYTES = 20_000_000
 ERRORS = ("qid", "category", "question", "required", "prediction")
 """The columns of a file of errors that the page needs."""
 MOST_NAMED = 5
-"""Bubbles of a plot that have names; of more they have their ranks."""
+"""The most bubbles of a plot with names; the bubbles of a larger plot have ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ AXES: Mapping[str, str] = {
     "disk": "Disk, bytes",
     "build_seconds": "Seconds to build",
 }
-"""What a trade-off can be drawn by → its label."""
+"""Figure that a trade-off can be drawn by → its label."""
 
 
 def tradeoff_figure(points: Sequence[Point], across: str, up: str) -> Figure:

@@ -45,7 +45,7 @@ LONGEST_NAME = 60
 SWEEP_NAME = re.compile(r"(?!\.)[\w\-.]{1,40}")
 
 TRACKABLE = ("run", "sweep", "suite", "baselines", "batch")
-"""The kinds of what `track` can log, several of which may have one name."""
+"""The kinds that `track` can log; one name may belong to several of them."""
 
 
 def rules_of(name: str) -> ExperimentRules:
@@ -54,7 +54,7 @@ def rules_of(name: str) -> ExperimentRules:
 
 
 def nouns_of_experiments() -> frozenset[str]:
-    """What experiments are called as jobs, the dataset builders left out."""
+    """The kinds of the jobs of experiments, without dataset builders."""
     return frozenset(rules.noun for rules in _RULES.values()) - {NOUN}
 
 
@@ -101,7 +101,7 @@ class Experiments:
         lease: Lease | None = None,
     ) -> Operation[ExperimentResult]:
         """Perform an experiment. One of that name with the same content continues where it stopped. Raises RalleError for what
-        is wrong before the first run. ``lease``: that of the work which it is part of. See ``engine.driver``."""
+        is wrong before the first run. ``lease``: that of a larger work, if the experiment is part of one. See ``engine.driver``."""
         check_options(options.batch_size, options.max_errors)
         factory, rules = EXPERIMENTS[request.kind], rules_of(request.kind)
         with self._lease(request) as own:

@@ -77,7 +77,7 @@ class MemoryFit:
             and holders[0][0] > 0.02 * self.need.total
         ):
             ways.append(f"unload {holders[0][1]}, which holds {size(holders[0][0])}")
-        return " or ".join(ways) or "take a smaller model, or close what else uses the memory"
+        return " or ".join(ways) or "take a smaller model, or close other programs"
 
     def as_json(self) -> dict[str, Any]:
         """Every figure, in bytes."""

@@ -51,7 +51,7 @@ ELSEWHERE = "openai_compatible"
 
 @dataclass(frozen=True, slots=True)
 class ModelNeeds:
-    """What a model in this process takes at most: bytes (0: not known before it is downloaded), and sentences.
+    """The most memory of a model in this process: bytes (0: not known before it is downloaded), and sentences.
 
     ``fits``: whether that is less than what is free now; True where nothing is known.
     """

@@ -125,7 +125,7 @@ def _state(
 
 
 def about(entry: LLMEntry) -> str:
-    """What an entry is in a line.
+    """An entry in a line.
 
     >>> about(LLMEntry(backend="transformers", settings={"model": "/models/qwen3-4b", "quantization": "4bit"}))
     'Folder /models/qwen3-4b · 4-bit'
@@ -184,7 +184,7 @@ def _needed(workbench: Workbench, name: str, loaded: bool = False) -> str:
 
 
 def taken(held: LoadedBackend) -> str:
-    """What a loaded thing took."""
+    """The memory of a loaded model or retriever."""
     total = memory.Memory(held.ram, held.vram)
     return str(total) if total.ram + total.vram >= 1_000_000 else "less than 1 MB"
 
@@ -275,7 +275,7 @@ def start_test(workbench: Workbench, name: str, prompt: str = PROMPT) -> Job:
 
 
 WAIT = 0.5
-"""Seconds between two looks at a server that has not answered: so soon a test can be stopped."""
+"""Seconds between two checks whether a test was stopped while its server has not answered."""
 
 
 def _answer_of(workbench: Workbench, name: str, prompt: str) -> Operation[Step]:
@@ -298,7 +298,7 @@ def _answer_of(workbench: Workbench, name: str, prompt: str) -> Operation[Step]:
 def _fulfil(answer: Future[Step], workbench: Workbench, name: str, prompt: str) -> None:
     try:
         answer.set_result(workbench.asking.ask_model(name, prompt))
-    except BaseException as error:  # whoever waits for the answer is told
+    except BaseException as error:  # goes to the thread that waits for the answer
         answer.set_exception(error)
 
 

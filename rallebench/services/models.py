@@ -1,4 +1,4 @@
-"""The models part: what is loaded, one table of retrievers and language models, and the models of the workspace.
+"""The models part: the table of loaded retrievers and language models, and the models of the workspace.
 
 Loading adds, unloading removes, nothing is replaced. A load is one for all who ask for it: they follow it
 together, and a cancel ends it for all of them.

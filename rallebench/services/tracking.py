@@ -21,7 +21,7 @@ MOST_NOTES = 3
 
 
 class Tracking:
-    """The verbs about MLflow. What is lost when it cannot be reached is said in a sentence; the run stays complete."""
+    """The verbs about MLflow. A failure to reach it becomes a sentence; the run stays complete."""
 
     def __init__(
         self,

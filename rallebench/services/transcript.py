@@ -1,4 +1,4 @@
-"""What an episode's steps are in an agent's own words: thoughts, actions, observations, programs; and actions as they are edited."""
+"""The steps of an episode in an agent's own words: thoughts, actions, observations, programs; and edited actions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LABELS: Mapping[str, str] = {
     "note": "",
     "ended": "How it ended",
 }
-"""Kind of a piece → what a reader calls it."""
+"""Kind of a piece → its label for a reader."""
 EDITED = "Edited by you."
 """Stands in the note of a reply that is no longer the model's own."""
 
@@ -183,7 +183,7 @@ def edited(reply: Reply, text: str) -> Reply:
     """The reply with another action. Raises UsageError for a text that is none."""
     text = text.strip()
     if not text:
-        raise UsageError("The action is empty; write what the agent shall do.")
+        raise UsageError("The action is empty; write an action for the agent.")
     if not reply.tool_calls:
         return replace(reply, text=text, note=EDITED)
     parts = _CALL.match(text)

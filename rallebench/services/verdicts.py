@@ -1,4 +1,4 @@
-"""What became of one question: right or wrong, where it was lost, and the rank of the first gold page."""
+"""The verdict on one question: right or wrong, where it was lost, and the rank of the first gold page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
 
 DEPTH = 100
-"""How deep a gold page is looked for."""
+"""The rank down to which a gold page is searched."""
 
 VerdictKind = Literal["right", "wrong", "lost", "format", "failed", "none"]
 
@@ -31,7 +31,7 @@ KIND_AT_STAGE: Mapping[str, VerdictKind] = {
     "right_without_support": "right",
     "right": "right",
 }
-"""Stage of the waterfall → verdict; "none" for the others, where nothing says what is right."""
+"""Stage of the waterfall → verdict; "none" for the other stages, without a gold answer."""
 
 STATIONS = ("Retrieved", "In the prompt", "In the answer", "Format")
 LOST_AT = {
@@ -101,7 +101,7 @@ def last_retrieval(episode: Episode) -> Step | None:
 
 
 def deeper_hits(workbench: Workbench, step: Step) -> tuple[Hit, ...]:
-    """The first DEPTH passages of the same search; those of the step where it cannot be searched again."""
+    """The first DEPTH passages of the same search; the hits of the step where that cannot be repeated."""
     assert isinstance(step.request, Retrieve)
     search = Retrieve(step.request.retriever, step.request.query, max(DEPTH, step.request.k))
     try:

@@ -1,4 +1,4 @@
-"""What benchmarks of retrieval share: a run that retrieves and generates nothing, scored by its ranked list of documents.
+"""The common parts of benchmarks of retrieval: a run that retrieves and generates nothing, scored by its ranked list of documents.
 
 A document is relevant by its grade; the document that is the question itself is no hit, as in BEIR's own evaluation.
 """
@@ -64,7 +64,7 @@ def measured(
 
 
 def definitions(columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Column → what it is."""
+    """Column → its definition."""
     return {
         f"{name} {column}".strip(): f"{WORDS[column.partition('@')[0]]} among the first {column.partition('@')[2]}."
         for name in names

@@ -243,7 +243,7 @@ def _is_there(request: ExperimentRequest, index: str) -> bool:
 
 
 def _seen(example: Example, episode: Episode) -> Values:
-    """What the searches of an episode listed."""
+    """The documents that the searches of an episode listed."""
     pages = {hit.passage.page_id for hit in episode.hits}
     evidence, gold = example.gold.pages, gold_of(example.record)
     return {

@@ -244,7 +244,7 @@ def _language_notes(request: ExperimentRequest, domains: Sequence[Domain]) -> It
 
 
 def _columns(k: int) -> tuple[str, ...]:
-    """The columns of which k passages tell something."""
+    """The columns that make sense for k passages."""
     return tuple(column for column in COLUMNS if int(column.partition("@")[2]) <= k)
 
 

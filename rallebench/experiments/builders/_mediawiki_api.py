@@ -27,9 +27,9 @@ DRAW = 500
 DRAWS = 5
 """Draws in a row that may bring no new page: a small wiki has no more."""
 LAG = "5"
-"""Seconds that the server's copies may be behind, before it is left alone."""
+"""Seconds that the server's copies may lag; with a longer lag it refuses the request as busy."""
 TRIES, WAIT, MOST_WAIT = 4, 5.0, 60.0
-"""Of a busy server; the seconds between, where it names none."""
+"""Tries with a busy server, the seconds between them where it names none, and the most seconds."""
 BUSY = frozenset((429, 502, 503, 504))
 BUSY_CODES = frozenset(("maxlag", "ratelimited", "readonly"))
 GONE, EMPTY = "no longer there", "without text"
@@ -198,7 +198,7 @@ def _wait(retry_after: str | None) -> float:
 
 
 def _pause(seconds: float) -> None:
-    """Wait so long. Raises StoppedError where the work is stopped meanwhile."""
+    """Wait these seconds. Raises StoppedError if the work is stopped meanwhile."""
     stop, woken = stop_of_thread(), threading.Event()
     with stop.waking(woken.set):
         woken.wait(seconds)

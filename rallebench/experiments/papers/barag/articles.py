@@ -14,7 +14,7 @@ from rallebench.datasets.reading import read_questions
 
 PREFIX = "articles_"
 CONTENT, QUESTION = ("content", "text"), ("question", "query", "input")
-"""What the article and its question may be called."""
+"""The keys of an article and of its question in a row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the suites of the study share: the questions, the agent's settings, what an answer is worth and what it cost."""
+"""The common parts of the suites of the study: questions, settings of the agent, worth and cost of an answer."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Study:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All of the agent that changes an answer, for a run's fingerprint."""
+        """The settings of the agent that change an answer, for a run's fingerprint."""
         settings = asdict(self.agent)
         return {key: settings[key] for key in settings if key not in ("llm", "retriever")}
 
@@ -223,7 +223,7 @@ def tokens_of(steps: Iterable[Step]) -> tuple[int | None, int | None]:
 
 
 def costs_of(episode: Episode) -> Values:
-    """What an answer cost, and how it came about."""
+    """The tokens of an answer, whether it read passages, and whether a decision could not be read."""
     sent, written = tokens_of(episode.steps)
     return {
         "n_input_tokens": sent,

@@ -136,7 +136,7 @@ def exact(value: Any) -> Any:
 
 
 def disagreements(printed: Printed, runs: Runs) -> Iterator[str]:
-    """What of a printed row the whole run does not give, one phrase each."""
+    """The printed cells that the whole run does not give, one phrase each."""
     if printed.run not in runs:
         return
     run, _ = runs[printed.run]
@@ -273,7 +273,7 @@ def _notes(runs: Runs) -> Iterator[str]:
 
 
 def _costs(runs: Runs) -> Iterator[str]:
-    """What the agent saves or costs against retrieving always, by the whole runs where they are known."""
+    """The tokens of the agent against retrieving always, by the whole runs where they are known."""
     for table, label in (("Table II", "A_r"), ("Table III", "A_f")):
         names = [RUNS[table][way] for way in ("NRAG", "BARAG")]
         if not runs.keys() >= set(names):

@@ -265,7 +265,7 @@ def values_of(plan: CellPlan, record: Record, episode: Episode) -> Values:
     if plan.similarity:
         pair = (episode, Gold((record.reference,)))
         values["similarity"] = similarity([pair], plan.similarity)[0]
-    if plan.k and not _is_reused(episode):  # what was retrieved for an earlier answer is not known
+    if plan.k and not _is_reused(episode):  # the passages of an earlier answer are not known
         values["mrr"] = mrr
     return values
 
