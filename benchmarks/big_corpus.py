@@ -90,7 +90,7 @@ def ours(corpus: Path, folder: Path) -> dict[str, Any]:
 
     started = time.perf_counter()
     with Watched() as watched:
-        made = complete(import_corpus(folder, "big", corpus))
+        imported = complete(import_corpus(folder, "big", corpus))
     seconds, processor = time.perf_counter() - started, time.process_time()
     store = PassageStore(folder / "big")
     rows = random.Random(1).choices(range(len(store)), k=ASKED)
@@ -103,7 +103,7 @@ def ours(corpus: Path, folder: Path) -> dict[str, Any]:
         == tuple(record(row, texts)[key] for key in ("id", "title", "text"))
         for row, p in ((row, store[row]) for row in rows)
     )
-    found = all(store.row_of(ids[at]) == rows[at] for at in range(0, ASKED, 20))
+    rows_match = all(store.row_of(ids[at]) == rows[at] for at in range(0, ASKED, 20))
     return {
         "seconds": seconds,
         "processor": processor,
@@ -113,8 +113,8 @@ def ours(corpus: Path, folder: Path) -> dict[str, Any]:
         "id": by_id,
         "passages": len(store),
         "same": same,
-        "found": found,
-        "disk": made.bytes,
+        "found": rows_match,
+        "disk": imported.bytes,
     }
 
 
@@ -158,8 +158,8 @@ def in_a_fresh_process(*arguments: str) -> dict[str, Any]:
         check=True,
         env=_report.child_environment(),
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
 
 
 def measure(folder: Path, passages: int, rounds: int) -> Report:
@@ -173,7 +173,7 @@ def measure(folder: Path, passages: int, rounds: int) -> Report:
         shutil.rmtree(folder / "corpora")
 
     def both(name: str) -> tuple[list[float], list[float]]:
-        return [found[name] for found in own], [found[name] for found in alone]
+        return [figures[name] for figures in own], [figures[name] for figures in alone]
 
     loop = "a list of json.loads"
     return Report(
@@ -190,21 +190,21 @@ def measure(folder: Path, passages: int, rounds: int) -> Report:
             Measure(
                 "anonymous memory while serving",
                 "MB",
-                [found["serving"] for found in own],
+                [figures["serving"] for figures in own],
                 most=TARGET_MB,
             ),
             Measure("a passage by its row", "µs", *both("row"), loop, most=TARGET_US),
             Measure("a row by its id", "µs", *both("id"), "a dict", most=TARGET_US),
-            Measure("disk", "MB", [found["disk"] / 2**20 for found in own]),
+            Measure("disk", "MB", [figures["disk"] / 2**20 for figures in own]),
         ],
         [
             Fact("passages served", own[0]["passages"], passages),
             Fact(
                 "random passages are those that were written",
-                all(found["same"] for found in own),
+                all(figures["same"] for figures in own),
                 True,
             ),
-            Fact("ids lead to their rows", all(found["found"] for found in own), True),
+            Fact("ids lead to their rows", all(figures["found"] for figures in own), True),
         ],
     )
 

@@ -166,8 +166,8 @@ def readable(workflow: str, episode: Episode, tools: Sequence[ToolSpec]) -> list
 def acted(bench: Workbench, workflow: str, size: Size, llm: Any) -> list[list[bool]]:
     """The actions of each of so many episodes."""
     limits = {"steps": size.steps, "max_tokens": size.reply}
-    given = {**AGENTS[workflow], **limits}
-    agent = prepare_agent(bench.workspace, workflow, "wikipedia", MODEL, given)
+    settings = {**AGENTS[workflow], **limits}
+    agent = prepare_agent(bench.workspace, workflow, "wikipedia", MODEL, settings)
     backends = Backends(dict(bench.models.backends.retrievers), {MODEL: llm}, agent.tools)
     questions = [
         Question(record["id"], record["input"]) for record in _report.starter_records(size.episodes)
@@ -238,9 +238,9 @@ def shares(
 def measure(folder: Path, model: str, size: Size, parts: str, names: Sequence[str]) -> Report:
     """Costs, then shares."""
     bench = Workbench(folder / "workspace")
-    made = {"model": model, "device_map": "cpu", "dtype": "float32", "batch_size": max(BATCHES)}
+    common = {"model": model, "device_map": "cpu", "dtype": "float32", "batch_size": max(BATCHES)}
     for name, forces in ((MODEL, True), (FREE, False)):
-        settings = {**made, "forced_formats": forces}
+        settings = {**common, "forced_formats": forces}
         bench.models.add(name, LLMEntry(backend="transformers", settings=settings))
     kinds = {MODEL: "language model", FREE: "language model", RETRIEVER: "retriever"}
     for name, kind in kinds.items():

@@ -56,9 +56,9 @@ page.launch(server_name="127.0.0.1", server_port=int(sys.argv[1]), quiet=True, s
 
 def environment() -> dict[str, str]:
     """As users have it: byte code is kept."""
-    kept = _report.child_environment()
-    kept.pop("PYTHONDONTWRITEBYTECODE", None)
-    return kept
+    variables = _report.child_environment()
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    return variables
 
 
 def python(code: str, *more: str) -> tuple[float, subprocess.CompletedProcess[str]]:
@@ -79,9 +79,9 @@ def imports(rounds: int) -> tuple[list[float], list[float], list[float], set[str
         nothing.append(seconds)
         seconds, done = python(IMPORT.format(heavy=HEAVY))
         process.append(seconds)
-        own, *found = done.stdout.split()
+        own, *heavy_names = done.stdout.split()
         inside.append(float(own))
-        heavy |= set(found)
+        heavy |= set(heavy_names)
     return inside, process, nothing, heavy
 
 
@@ -170,13 +170,13 @@ def pages(folder: Path, rounds: int) -> tuple[list[FirstAnswer], list[FirstAnswe
         port = free_port()
         with serving(
             [sys.executable, "-c", BARE_PAGE, str(port)], folder, folder / "bare.log", port
-        ) as found:
-            bare.append(found)
+        ) as first:
+            bare.append(first)
         port = free_port()
         with serving(
             page_command(folder / f"workspace-{number}", port), folder, folder / "page.log", port
-        ) as found:
-            ours.append(found)
+        ) as first:
+            ours.append(first)
     return ours, bare
 
 
@@ -185,7 +185,7 @@ def imported_by_the_page(folder: Path) -> tuple[list[str], FirstAnswer]:
     port, log = free_port(), folder / "imports.log"
     with serving(
         page_command(folder / "watched", port, "-X", "importtime"), folder, log, port
-    ) as found:
+    ) as first:
         lines = log.read_text(errors="replace")
     names = {
         name.split(".")[0]
@@ -193,7 +193,7 @@ def imported_by_the_page(folder: Path) -> tuple[list[str], FirstAnswer]:
     }
     if "gradio" not in names:
         raise RuntimeError("Python's import log could not be read")
-    return [name for name in WATCHED if name in names], found
+    return [name for name in WATCHED if name in names], first
 
 
 def measure(folder: Path, rounds: int, page_rounds: int) -> Report:

@@ -116,9 +116,9 @@ def measure(
         workbench.workspace.save_llm(MODEL, LLMEntry(backend="scripted", settings={"echo": True}))
         took, finished = _report.timed(partial(by_the_suite, workbench, data, "r", SHARES))
         alone, expected = _report.timed(lambda: directly(data))
-        asked = workbench.models.backends.llms[MODEL].calls
+        calls = workbench.models.backends.llms[MODEL].calls
         second, _ = _report.timed(partial(by_the_suite, workbench, data, "r", CHANGED))
-        asked_twice += workbench.models.backends.llms[MODEL].calls - asked - count
+        asked_twice += workbench.models.backends.llms[MODEL].calls - calls - count
         right = {
             (share, qid): bool(value)
             for share, run in zip(SHARES, finished.runs)
@@ -168,10 +168,10 @@ def read_by_the_reader(
     request = ExperimentRequest(
         workbench.workspace, "", settings, LOOKED_AT, kind="rgb-testbed", name="bed"
     )
-    made = complete(workbench.experiments.run(request, RunOptions(track=False)))
+    built = complete(workbench.experiments.run(request, RunOptions(track=False)))
     building = time.perf_counter() - started
     noise = by_the_suite(
-        workbench, made.folder, "read", SHARES, llm="extractive-reader", limit=count
+        workbench, built.folder, "read", SHARES, llm="extractive-reader", limit=count
     )
     whole, processor = time.perf_counter() - started, time.process_time() - used
     rates = ", ".join(

@@ -68,7 +68,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
     queries = [record["input"] for record in records]
     took: list[float] = []
     bare: list[float] = []
-    searched = asked = distinct = 0
+    searched = generated = distinct = 0
     for number in range(rounds):
         place = folder / str(number)
         workspace = Workspace(place)
@@ -91,7 +91,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
         steps = steps_of(workbench, [run_name("s", cell.label) for cell in variants])
         real = [step.request for step in steps if not step.cached]
         searched += sum(isinstance(request, Retrieve) for request in real)
-        asked += sum(isinstance(request, Generate) for request in real)
+        generated += sum(isinstance(request, Generate) for request in real)
         prompts = {
             step.request.messages: step.request
             for step in steps
@@ -124,7 +124,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
             Fact(
                 "questions that the index was asked beyond once", searched - questions * rounds, 0
             ),
-            Fact("prompts that the model was asked beyond once", asked - distinct, 0),
+            Fact("prompts that the model was asked beyond once", generated - distinct, 0),
         ],
     )
 

@@ -180,7 +180,7 @@ def _registries() -> dict[str, Any]:
     """Variable → registry, of every registry that a package holds."""
     from rallebench.core.registry import Registry
 
-    found: dict[str, Any] = {}
+    registries_by_name: dict[str, Any] = {}
     for top in pkgutil.iter_modules(rallebench.__path__, "rallebench."):
         if not top.ispkg or top.name in FRONT_ENDS:
             continue
@@ -188,8 +188,8 @@ def _registries() -> dict[str, Any]:
         inner = pkgutil.walk_packages(package.__path__, f"{top.name}.")
         for name in (top.name, *(module.name for module in inner if module.ispkg)):
             names = vars(importlib.import_module(name))
-            found |= {key: value for key, value in names.items() if isinstance(value, Registry)}
-    return found
+            registries_by_name |= {key: value for key, value in names.items() if isinstance(value, Registry)}
+    return registries_by_name
 
 
 def _forms(entries: Iterable[Any]) -> list[tuple[list[str], Mapping[str, Any]]]:
