@@ -27,7 +27,7 @@ class Served:
         self.drawn = random.Random(seed)
         self.mu, self.sigma, self.errors = math.log(median), sigma, errors
         self.bearable = bearable
-        self.asked: Counter[str] = Counter()
+        self.prompts: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
         self.how: Counter[str] = Counter()
@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
     def meet(self, prompt: str) -> None:
         """Answer, or fail, after a while."""
         served = self.served
-        served.asked[prompt] += 1
+        served.prompts[prompt] += 1
         if served.in_flight >= served.bearable:
             self.fail(prompt, "429")
             return

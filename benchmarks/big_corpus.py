@@ -26,7 +26,7 @@ from _report import Fact, Measure, Report
 
 TARGET_MB, TARGET_US = 300.0, 50.0
 WORDS = 60
-ASKED = 20_000
+LOOK_UPS = 20_000
 PIECES = 4096
 """Pieces of text that passages are put together from: drawing every word would take an hour."""
 
@@ -93,7 +93,7 @@ def ours(corpus: Path, folder: Path) -> dict[str, Any]:
         imported = complete(import_corpus(folder, "big", corpus))
     seconds, processor = time.perf_counter() - started, time.process_time()
     store = PassageStore(folder / "big")
-    rows = random.Random(1).choices(range(len(store)), k=ASKED)
+    rows = random.Random(1).choices(range(len(store)), k=LOOK_UPS)
     ids = [f"p{row}" for row in rows]
     by_row = _each(lambda at: store[rows[at]])
     by_id = _each(lambda at: store.row_of(ids[at]))
@@ -103,7 +103,7 @@ def ours(corpus: Path, folder: Path) -> dict[str, Any]:
         == tuple(record(row, texts)[key] for key in ("id", "title", "text"))
         for row, p in ((row, store[row]) for row in rows)
     )
-    rows_match = all(store.row_of(ids[at]) == rows[at] for at in range(0, ASKED, 20))
+    rows_match = all(store.row_of(ids[at]) == rows[at] for at in range(0, LOOK_UPS, 20))
     return {
         "seconds": seconds,
         "processor": processor,
@@ -124,7 +124,7 @@ def bare(corpus: Path) -> dict[str, Any]:
     with Watched() as watched, open(corpus, encoding="utf-8") as lines:
         passages = [json.loads(line) for line in lines]
     seconds, processor = time.perf_counter() - started, time.process_time()
-    rows = random.Random(1).choices(range(len(passages)), k=ASKED)
+    rows = random.Random(1).choices(range(len(passages)), k=LOOK_UPS)
     known = {passage["id"]: number for number, passage in enumerate(passages)}
     ids = [f"p{row}" for row in rows]
     by_row, by_id = _each(lambda at: passages[rows[at]]), _each(lambda at: known[ids[at]])
@@ -138,15 +138,15 @@ def bare(corpus: Path) -> dict[str, Any]:
 
 
 def _each(ask: Callable[[int], Any]) -> float:
-    """Microseconds of processor time of one of ``ASKED`` calls, the best of three passes after one that reads the disk."""
+    """Microseconds of processor time of one of ``LOOK_UPS`` calls, the best of three passes after one that reads the disk."""
     best = float("inf")
     for number in range(4):
         started = time.process_time()
-        for at in range(ASKED):
+        for at in range(LOOK_UPS):
             ask(at)
         if number:
             best = min(best, time.process_time() - started)
-    return best / ASKED * 1e6
+    return best / LOOK_UPS * 1e6
 
 
 def in_a_fresh_process(*arguments: str) -> dict[str, Any]:

@@ -82,16 +82,16 @@ def directly(
             for text, passages in zip(batch, read, strict=True)
         ]
         rewritten = [
-            reply.text for reply in first.generate(list(map(_asked, prompts, batch, results)))
+            reply.text for reply in first.generate(list(map(_request, prompts, batch, results)))
         ]
         prompts = [answer.format(response=list(pair)) for pair in zip(read, rewritten, strict=True)]
         answers += [
-            reply.text for reply in last.generate(list(map(_asked, prompts, batch, results)))
+            reply.text for reply in last.generate(list(map(_request, prompts, batch, results)))
         ]
     return answers
 
 
-def _asked(prompt: str, question: str, hits: Sequence[Hit]) -> Generate:
+def _request(prompt: str, question: str, hits: Sequence[Hit]) -> Generate:
     passages = tuple(hit.passage for hit in hits if hit.passage.text in prompt)
     return Generate(
         "",

@@ -74,10 +74,10 @@ def places(page: Any) -> list[float]:
     """Milliseconds of opening each place."""
     took = []
     for view in PLACES:
-        shown = (
+        condition = (
             f"document.querySelector('#v-{view.replace('/', '-')}:not([hidden]) *') && rb.idle()"
         )
-        took.append(go(page, f"#/{view}", shown))
+        took.append(go(page, f"#/{view}", condition))
     return took
 
 

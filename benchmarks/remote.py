@@ -171,7 +171,7 @@ def measure_failing(figures: Figures, questions: Sequence[Question], seed: int) 
         served = server.served()
         figures.wall.append(took.wall / (served["seconds"] / WINDOW))
         figures.looped.append(1000 * took.processor / len(questions))
-        failures, requests = served["failed"], served["asked"]
+        failures, requests = served["failed"], served["prompts"]
         figures.failed += sum(failures.values())
         answers = {episode.qid: episode.answer for episode in episodes}
         dropped = served["how"].get("dropped", 0)

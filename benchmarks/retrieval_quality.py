@@ -45,7 +45,7 @@ ROUNDING = 0.0005
 
 
 @dataclass(frozen=True)
-class Asked:
+class GoldQuestion:
     """A question with the pages and passages that answer it."""
 
     text: str
@@ -59,7 +59,7 @@ class ImportedDataset:
 
     name: str
     passages: Sequence[Passage]
-    questions: Sequence[Asked]
+    questions: Sequence[GoldQuestion]
 
 
 def datasets(folder: Path, names: Sequence[str]) -> Iterator[ImportedDataset]:
@@ -91,7 +91,7 @@ def read_set(name: str, corpus: Path, questions: Path, page_map: Path) -> Import
             record = json.loads(line)
             gold = [p for output in record["output"] for p in output.get("provenance") or []]
             examples.append(
-                Asked(
+                GoldQuestion(
                     record["input"],
                     frozenset(f"{name}/{p['wikipedia_id']}" for p in gold),
                     frozenset(f"{name}/{p['doc_id']}" for p in gold if "doc_id" in p),
@@ -137,7 +137,9 @@ def retrievers(sparse: str, dense: str, reranker: str) -> dict[str, str]:
     return targets
 
 
-def ask(workbench: Workbench, retriever: str, questions: Sequence[Asked]) -> list[tuple[Hit, ...]]:
+def ask(
+    workbench: Workbench, retriever: str, questions: Sequence[GoldQuestion]
+) -> list[tuple[Hit, ...]]:
     """The first five hits of every question."""
     for _ in workbench.models.load(retriever, "retriever"):
         pass
@@ -148,7 +150,7 @@ def ask(workbench: Workbench, retriever: str, questions: Sequence[Asked]) -> lis
 
 
 def shares(
-    questions: Sequence[Asked], results: Sequence[Sequence[Hit]]
+    questions: Sequence[GoldQuestion], results: Sequence[Sequence[Hit]]
 ) -> dict[str, tuple[float, int]]:
     """Figure → (share, number of questions it is over)."""
     rows: dict[str, list[bool]] = {figure: [] for figure in FIGURES}

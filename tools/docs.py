@@ -188,7 +188,9 @@ def _registries() -> dict[str, Any]:
         inner = pkgutil.walk_packages(package.__path__, f"{top.name}.")
         for name in (top.name, *(module.name for module in inner if module.ispkg)):
             names = vars(importlib.import_module(name))
-            registries_by_name |= {key: value for key, value in names.items() if isinstance(value, Registry)}
+            registries_by_name |= {
+                key: value for key, value in names.items() if isinstance(value, Registry)
+            }
     return registries_by_name
 
 
