@@ -1,4 +1,4 @@
-"""What agents cost of our own time: ReAct episodes over instant replies, and the start of a PAL program.
+"""Our own time in the work of agents: ReAct episodes over instant replies, and the start of a PAL program.
 
 ReAct episodes of six steps (five searches and a Finish, two requests to the model each) are run by the loop with tracing
 on. The bare figure is the same environment and model asked in plain Python, in the same batches. A PAL program is
@@ -57,17 +57,17 @@ class World:
     )
 
     def act(self, verb: str, argument: str) -> Observed:
-        """Search whatever was asked for."""
+        """Search the argument."""
         reply = yield Retrieve("pages", argument, 1)
         return reply.text
 
     def call(self, name: str, arguments: Any) -> Observed:
-        """The same."""
+        """Search the arguments of a call."""
         return (yield from self.act(name, str(arguments)))
 
 
 class Pages:
-    """Finds a passage of two hundred characters at once, which says what was asked."""
+    """A retriever that returns at once: a passage of two hundred characters with the query in it."""
 
     fingerprint, titled, prefix_stable = "pages/1", False, True
 
@@ -146,7 +146,7 @@ def a_python() -> float:
 
 
 def at_once() -> list[str]:
-    """How sixteen programs at once end, each taking half of the memory it may have; every fourth takes three times as much."""
+    """The endings of sixteen programs at once, each taking half of the memory it may have; every fourth takes three times as much."""
     tool = sandbox.PythonTool(sandbox.Limits(seconds=60, memory=MEMORY_MIB))
 
     def run(number: int) -> str:

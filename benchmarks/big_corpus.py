@@ -150,7 +150,7 @@ def _each(ask: Callable[[int], Any]) -> float:
 
 
 def in_a_fresh_process(*arguments: str) -> dict[str, Any]:
-    """One of the two as another Python does it."""
+    """The figures of ``ours`` or ``bare``, run by a fresh Python."""
     done = subprocess.run(
         [sys.executable, __file__, "--child", *arguments],
         capture_output=True,

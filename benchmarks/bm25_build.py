@@ -135,7 +135,7 @@ def answer(indexes: Path, name: str, count: int) -> dict[str, Any]:
 
 
 def in_a_fresh_process(indexes: Path, name: str, count: int) -> dict[str, Any]:
-    """``answer`` as another Python finds it."""
+    """The figures of ``answer``, run by a fresh Python."""
     command = [sys.executable, __file__, "--answer", str(indexes), name, str(count)]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env=_report.child_environment()

@@ -97,7 +97,7 @@ def write_model(folder: Path) -> Path:
     return folder
 
 
-# ── what it costs ────────────────────────────────────────────────────────────
+# ── costs ────────────────────────────────────────────────────────────
 
 
 def stories(count: int, tokens: int, forced: bool) -> list[Generate]:
@@ -140,7 +140,7 @@ def costs(llm: Any, size: Size) -> tuple[list[Measure], list[Fact]]:
     return measures, [Fact("forced replies that are shorter than their limit", unequal, 0)]
 
 
-# ── what can be read ─────────────────────────────────────────────────────────
+# ── readable replies ─────────────────────────────────────────────────────────
 
 
 def readable(workflow: str, episode: Episode, tools: Sequence[ToolSpec]) -> list[bool]:

@@ -81,7 +81,7 @@ class ChatServer(ThreadingHTTPServer):
         }
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a victim that hung up; anything else is shown."""
+        """Print nothing about a victim that hung up; print any other error."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
@@ -188,7 +188,7 @@ def whole_lines(path: Path) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run left behind."""
+    """The results of a run."""
 
     printed: dict[str, Any]
     report: dict[str, Any]
@@ -202,7 +202,7 @@ class Run:
         return Counter(line["qid"] for line in self.episodes if not line.get("error"))
 
     def result(self) -> dict[str, Any]:
-        """The report without what no two runs share: times, and what came from memory."""
+        """The report without the times and the counts of cached replies, which differ between runs."""
         same = (
             "dataset",
             "workflow",

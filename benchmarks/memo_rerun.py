@@ -68,7 +68,7 @@ class Watched:
 
 
 def first_model(kind: str, delay: float) -> tuple[str, str, Any]:
-    """What the first model is, in words; its prompt; the model."""
+    """(the first model in words, its prompt, the model)."""
     if kind == "reader":
         return "the extractive reader", READ, LLMS[READER]("first")
     return (

@@ -101,8 +101,8 @@ def heap(page: Any) -> float:
 
 
 def idle_cpu(seconds: float) -> float:
-    """The share of a core that all processes of this program's browser take, once they have rested as long."""
-    time.sleep(seconds)  # what the last actions left behind is collected
+    """The share of a core that all processes of this program's browser take, measured after as many seconds of rest."""
+    time.sleep(seconds)  # garbage of the last actions is collected
     children = psutil.Process().children(recursive=True)
     processes = [p for p in children if "chrom" in p.name()]
     before = sum(sum(p.cpu_times()[:2]) for p in processes)

@@ -145,12 +145,12 @@ WRONG = {
     "window": "requests in flight beyond the window",
     "threads": "threads left behind",
 }
-"""What must not happen, and the fact that counts it."""
+"""Fault → the name of the fact that counts it."""
 
 
 @dataclass
 class Figures:
-    """What the rounds gave: a figure a round for each measure, and counts of what must not happen."""
+    """A figure a round for each measure, and counts of faults."""
 
     wall: list[float] = field(default_factory=list)
     looped: list[float] = field(default_factory=list)
@@ -188,7 +188,7 @@ def measure_failing(figures: Figures, questions: Sequence[Question], seed: int) 
 
 
 def measure_crowded(figures: Figures, questions: Sequence[Question], seed: int) -> None:
-    """The loop asks a server that turns away what comes while it works at ``BEARABLE`` requests."""
+    """The loop asks a server that turns a request away while it works at ``BEARABLE`` others."""
     with serving(seed, 0.0, BEARABLE) as server:
         took, episodes = by_the_loop(server, questions)
         served = server.served()

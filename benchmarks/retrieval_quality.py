@@ -129,7 +129,7 @@ def build(workbench: Workbench, passages: Sequence[Passage], name: str) -> tuple
 
 
 def retrievers(sparse: str, dense: str, reranker: str) -> dict[str, str]:
-    """What is compared: its name for people → its name for the workbench."""
+    """The compared retrievers: label → name in the workbench."""
     hybrid = f"rrf:{sparse},{dense}?weights=0.5,0.5"
     targets = {"BM25": sparse, "dense (MiniLM)": dense, "hybrid (rrf)": hybrid}
     if reranker:

@@ -44,7 +44,7 @@ def play(environment: Scholar, table: ScholarTable, verb: str, argument: str) ->
 
 
 def misspelled(rng: random.Random, name: str) -> str:
-    """With two neighbours exchanged in the longest word of it."""
+    """The text with two neighbouring letters of its longest word exchanged."""
     name = name.casefold()
     word = max(re.findall(r"[^\W\d_]+", name), key=len)
     at = rng.randrange(1, len(word) - 2)

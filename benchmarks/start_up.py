@@ -28,7 +28,7 @@ TARGET_IMPORT, TARGET_PAGE = 0.3, 15.0
 PATIENCE = 120.0
 HEAVY = ("torch", "transformers", "faiss", "mlflow")
 WATCHED = (*HEAVY, "bm25s", "sentence_transformers", "openai", "scipy", "pandas", "gradio", "numpy")
-"""What is reported of the page; of these only ``HEAVY`` is refused."""
+"""Packages whose import by the page is reported; only one of ``HEAVY`` is an error."""
 
 IMPORT = """
 import sys, time
@@ -72,7 +72,7 @@ def python(code: str, *more: str) -> tuple[float, subprocess.CompletedProcess[st
 
 
 def imports(rounds: int) -> tuple[list[float], list[float], list[float], set[str]]:
-    """Seconds of the import, of its process, of a process that imports nothing; what heavy was imported."""
+    """Seconds of the import, of its process, of a process that imports nothing; the heavy packages that were imported."""
     inside, process, nothing, heavy = [], [], [], set[str]()
     for _ in range(rounds):
         seconds, _done = python("pass")
@@ -86,7 +86,7 @@ def imports(rounds: int) -> tuple[list[float], list[float], list[float], set[str
 
 
 def listings(folder: Path, rounds: int) -> tuple[list[float], set[str]]:
-    """Seconds of ``rallebench list`` as a process; what heavy it imported."""
+    """Seconds of ``rallebench list`` as a process; the heavy packages that it imported."""
     seconds, heavy = [], set[str]()
     for _ in range(rounds):
         took, done = python(LIST.format(heavy=HEAVY), str(folder))
@@ -98,7 +98,7 @@ def listings(folder: Path, rounds: int) -> tuple[list[float], set[str]]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A port that is free now."""
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -107,7 +107,7 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class FirstAnswer:
-    """What the first answer of a page took: wall and processor seconds since its start; its size in bytes."""
+    """The first answer of a page: wall and processor seconds since its start; its size in bytes."""
 
     seconds: float
     processor: float

@@ -78,7 +78,7 @@ def directly(path: Path) -> dict[tuple[float, str], bool]:
 def by_the_suite(
     workbench: Any, data: Path, name: str, shares: tuple[float, ...], **more: Any
 ) -> Any:
-    """The suite's last word."""
+    """The result of the suite."""
     from rallebench.core.events import complete
     from rallebench.core.experiments import ExperimentRequest
     from rallebench.core.runs import RunOptions

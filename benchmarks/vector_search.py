@@ -181,7 +181,7 @@ def _resident() -> dict[str, int]:
 def measure_kind(
     kind: str, folder: Path, known: Any, queries: Any, true: Any, rounds: int, singles: int
 ) -> tuple[dict[str, Any], list[Measure]]:
-    """Build, compare, sweep: the row of the kind, and what it has to keep."""
+    """Build, compare, sweep: the row of the kind, and its measures."""
     place = folder / kind
     place.mkdir()
     started = time.perf_counter()

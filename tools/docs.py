@@ -157,7 +157,7 @@ FRONT_ENDS = {"rallebench.cli", "rallebench.gui", "rallebench.server"}
 
 
 def registries() -> str:
-    """Every registry: the names in it, what each is, and the settings that it takes."""
+    """Every registry: its names, a line about each, and its settings."""
     from rallebench.services.catalog import line
 
     parts = []
@@ -195,7 +195,7 @@ def _registries() -> dict[str, Any]:
 
 
 def _forms(entries: Iterable[Any]) -> list[tuple[list[str], Mapping[str, Any]]]:
-    """Names that take the same settings, with these settings; what takes none is left out."""
+    """Settings that several names share, with these names; names without settings are left out."""
     forms: list[tuple[list[str], Mapping[str, Any]]] = []
     for entry in entries:
         form = entry.form
