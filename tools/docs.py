@@ -195,7 +195,7 @@ def _registries() -> dict[str, Any]:
 
 
 def _forms(entries: Iterable[Any]) -> list[tuple[list[str], Mapping[str, Any]]]:
-    """Settings that several names share, with these names; names without settings are left out."""
+    """Names that share their settings, with these settings; names without settings are left out."""
     forms: list[tuple[list[str], Mapping[str, Any]]] = []
     for entry in entries:
         form = entry.form
