@@ -39,7 +39,7 @@ from rallebench.experiments.benchmarks._ranked import (
 from rallebench.experiments.languages import searchable
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
 from rallebench.experiments.papers.common import bars, failed_note, names_in, scored_run, string
-from rallebench.experiments.papers.testing import tests_between
+from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import prepare_agent

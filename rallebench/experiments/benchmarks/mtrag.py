@@ -42,7 +42,7 @@ from rallebench.experiments.benchmarks._ranked import (
 from rallebench.experiments.languages import prompts_note, searchable, unlike_english
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
 from rallebench.experiments.papers.common import bars, failed_note, in_folder, string, values_in
-from rallebench.experiments.papers.testing import tests_between
+from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workspace.indexes.recipes import IndexRecipe
 

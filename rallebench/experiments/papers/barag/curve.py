@@ -33,7 +33,7 @@ from rallebench.experiments.papers.barag.study import (
     worth_of,
 )
 from rallebench.experiments.papers.common import failed_note, sentences, string, values_in
-from rallebench.experiments.papers.testing import tests_of
+from rallebench.experiments.papers.significance import tests_of
 from rallebench.workflows.barag_decisions import read_boolean
 from rallebench.workflows.barag_uncertain import (
     RULE_SETTINGS,

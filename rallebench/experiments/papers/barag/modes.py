@@ -39,7 +39,7 @@ from rallebench.experiments.papers.barag.study import (
 )
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import failed_note, values_in
-from rallebench.experiments.papers.testing import tests_between
+from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workflows.barag import MODES
 from rallebench.workflows.barag_uncertain import RULE_SETTINGS, Rule, uncertain

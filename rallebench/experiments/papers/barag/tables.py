@@ -29,7 +29,7 @@ from rallebench.experiments.papers.barag.runs import (
     summary_of,
 )
 from rallebench.experiments.papers.common import SCORES, string
-from rallebench.experiments.papers.testing import tests_of
+from rallebench.experiments.papers.significance import tests_of
 from rallebench.experiments.published import published_table
 
 HEAD = {

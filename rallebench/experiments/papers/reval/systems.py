@@ -39,7 +39,7 @@ from rallebench.experiments.papers.common import (
 from rallebench.experiments.papers.reval import PAPER, READY
 from rallebench.experiments.papers.reval.grid import GridCell, grid, read_tasks, wording_in
 from rallebench.experiments.papers.reval.plots import plots_of
-from rallebench.experiments.papers.testing import tests_between
+from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.metrics import metric
 
