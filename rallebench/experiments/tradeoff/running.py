@@ -45,7 +45,7 @@ def tradeoff_settings(
 
 
 def read_swept(texts: Sequence[str], flag: str = "") -> dict[str, list[str]]:
-    """``key=a,b`` texts → key → values; UsageError for what does not read so. ``flag`` stands before it in the sentence.
+    """``key=a,b`` texts → key → values; UsageError for any other form. ``flag`` stands before it in the sentence.
 
     >>> read_swept(["ef_search=16, 64"])
     {'ef_search': ['16', '64']}
@@ -76,7 +76,7 @@ def settings_of(
     tried: list[dict[str, Any]] = []
     for name, setting in form.items():
         values = sorted({*setting.sweep, setting.default}) if setting.sweep else []
-        # The first setting's default stands for those of all.
+        # The default of the first setting is tried once, for all settings.
         tried += [{name: value} for value in values if not tried or value != setting.default]
     return tried or [{}]
 

@@ -19,7 +19,7 @@ NOTE = (
 
 
 def by_both(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """A row a task with both precisions and the recall; no table where nothing was judged."""
+    """A row a task with both precisions and the recall; no table without judgements."""
     rows: tuple[tuple[Any, ...], ...] = tuple(
         (cell.plan.task.name, *_means(cell), len(cell.quests)) for cell in cells if cell.quests
     )
