@@ -24,9 +24,9 @@ _NO_UTF8 = re.compile("[\udc80-\udcff]")
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An element that cannot be read. ``what`` continues "FILE, record N" and ends with a full stop."""
+    """An element that cannot be read. ``fault`` continues "FILE, record N" and ends with a full stop."""
 
-    what: str
+    fault: str
 
 
 CUT = Broken(" is cut off; the file is only a part of the set, so download or copy it again.")
@@ -118,7 +118,7 @@ class _Text:
                     return self._broken(" is longer than any record; is this a list of records?")
                 if not self._more(piece):
                     cut = not wrong or left < _WORD
-                    return self._broken(CUT.what if cut else f" is not valid JSON ({error.msg}).")
+                    return self._broken(CUT.fault if cut else f" is not valid JSON ({error.msg}).")
                 piece *= 2  # an element of many pieces is not decoded once for each
                 continue
             except (ValueError, RecursionError) as error:
@@ -131,9 +131,9 @@ class _Text:
                 return Broken(" is not UTF-8; save the file as UTF-8 and try again.")
             return value
 
-    def _broken(self, what: str) -> Broken:
+    def _broken(self, fault: str) -> Broken:
         self.goes_on = False
-        return Broken(what)
+        return Broken(fault)
 
     def _more(self, size: int) -> bool:
         raw = self._handle.read(size)

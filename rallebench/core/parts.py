@@ -31,14 +31,14 @@ _PART = re.compile(r"\.(.+)\.[0-9a-f]{12}\.(part|lock)")
 _HIDDEN = re.compile(r"([/\\])\.([^/\\]+?)\.[0-9a-f]{12}\.part\b")
 
 
-def check_name(what: str, name: str) -> str:
-    """``name`` if it is a valid folder name on every system; else raises UsageError about the ``what`` name."""
+def check_name(noun: str, name: str) -> str:
+    """``name`` if it is a valid folder name on every system; else raises UsageError about the ``noun`` name."""
     forbidden = (
         name.startswith(".") or any(c in name for c in '/\\:*?"<>|') or not name.isprintable()
     )
     if not name.strip() or forbidden or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
         raise UsageError(
-            f"The {what} name {name!r} cannot be a folder name; use letters, digits, '-' and '_'."
+            f"The {noun} name {name!r} cannot be a folder name; use letters, digits, '-' and '_'."
         )
     return name
 

@@ -90,11 +90,11 @@ class _Worker:
                 return None
             key = batch_key(self._waiting[0].request)
             batch: list[_Open] = []
-            rest: list[_Open] = []
+            others: list[_Open] = []
             while self._waiting and len(batch) < self._batch_size:
                 item = self._waiting.popleft()
-                (batch if batch_key(item.request) == key else rest).append(item)
-            self._waiting.extendleft(reversed(rest))
+                (batch if batch_key(item.request) == key else others).append(item)
+            self._waiting.extendleft(reversed(others))
             self.busy += 1
             return batch
 

@@ -123,12 +123,12 @@ def variables(chain: Chain) -> set[str]:
     return used
 
 
-def read_file(path: Path, what: str) -> Chain:
-    """The chain of a file; a message names it ``what``. Raises UsageError."""
+def read_file(path: Path, name: str) -> Chain:
+    """The chain of a file; messages call it ``name``. Raises UsageError."""
     try:
         return load_chain_file(path)
     except RalleError as error:
-        raise UsageError(str(error).replace(str(path), what), hint=error.hint) from None
+        raise UsageError(str(error).replace(str(path), name), hint=error.hint) from None
 
 
 def read_text(text: str) -> Chain:

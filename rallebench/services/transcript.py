@@ -119,17 +119,17 @@ def _reply(request: Generate, reply: Reply, workflow: str) -> list[Piece]:
     return [Piece("reply", text, 0)]
 
 
-def _line(what: str, number: str, text: str) -> list[Piece]:
+def _line(kind: str, number: str, text: str) -> list[Piece]:
     """A line of ReAct and its kin; a thought may bring its action with it."""
-    if what == "plan":
+    if kind == "plan":
         return [Piece("plan", text, 0)]
-    parts = _BOTH.split(text, maxsplit=1) if what == "thought" else [text]
+    parts = _BOTH.split(text, maxsplit=1) if kind == "thought" else [text]
     if len(parts) == 2:
         return [
             Piece("thought", parts[0].strip(), 0, number),
             Piece("action", parts[1].strip(), 0, number),
         ]
-    return [Piece("thought" if what == "thought" else "action", text, 0, number)]
+    return [Piece("thought" if kind == "thought" else "action", text, 0, number)]
 
 
 def _tool(request: UseTool, reply: Reply) -> list[Piece]:

@@ -73,10 +73,10 @@ class Tradeoff:
         }
 
 
-def from_json(value: Any, what: str) -> Tradeoff:
-    """The inverse of ``as_json``; BadFileError, which names ``what``, for anything else."""
+def from_json(value: Any, source: str) -> Tradeoff:
+    """The inverse of ``as_json``; BadFileError, which names ``source``, for anything else."""
     try:
         points = tuple(Point(**point) for point in value["points"])
         return Tradeoff(value["name"], value["dataset"], value["k"], value["n"], points)
     except (KeyError, TypeError):
-        raise BadFileError(f"{what} is no trade-off that rallebench measured.") from None
+        raise BadFileError(f"{source} is no trade-off that rallebench measured.") from None

@@ -52,8 +52,8 @@ def read_swept(texts: Sequence[str], flag: str = "") -> dict[str, list[str]]:
     """
     swept = {}
     for text in texts:
-        name, equals, rest = text.partition("=")
-        values = [value.strip() for value in rest.split(",") if value.strip()]
+        name, equals, listed = text.partition("=")
+        values = [value.strip() for value in listed.split(",") if value.strip()]
         if not equals or not name.strip() or not values:
             raise UsageError(
                 f"{flag}{text!r} should read key=value,value, as in ef_search=16,64,256."

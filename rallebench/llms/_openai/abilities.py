@@ -129,12 +129,12 @@ def in_prompt(body: Mapping[str, Any], form: Format) -> dict[str, Any]:
     """``body`` with the form of the answer in its last message, or before its plain prompt, instead of in ``response_format``."""
     alone = f"Answer with JSON alone, which must fit this JSON schema:\n{form.text}"
     wish = alone if form.kind == SCHEMA else form.wish
-    rest = {key: value for key, value in body.items() if key != "response_format"}
+    fields = {key: value for key, value in body.items() if key != "response_format"}
     if "prompt" in body:  # its last line is often the beginning of the answer
-        return {**rest, "prompt": f"{wish}\n\n{body['prompt']}"}
+        return {**fields, "prompt": f"{wish}\n\n{body['prompt']}"}
     *before, last = body["messages"]
     if last["role"] in ("user", "system"):
         messages = [*before, {**last, "content": f"{last['content']}\n\n{wish}"}]
     else:
         messages = [*before, last, {"role": "user", "content": wish}]
-    return {**rest, "messages": messages}
+    return {**fields, "messages": messages}
