@@ -1,4 +1,4 @@
-"""What a graphics card gives: a large model in bfloat16, 8 and 4 bit, the embedded encoder, and the reader's network.
+"""The speed of a graphics card: a large model in bfloat16, 8 and 4 bit, the embedded encoder, and the reader's network.
 
 The large model is a random Llama of the shape of Llama 3 8B, except for its vocabulary, which is that of the starter;
 it is made on the device and written into a temporary folder of 14 GB (``TMPDIR`` says where; ``--layers`` makes it

@@ -4,7 +4,7 @@ The model is a chat server in this process that writes down every prompt it is a
 asked twice is seen from outside. It kills the command itself while it is asked a certain prompt,
 in full flow and by construction before the end. It refuses some questions (HTTP 400), so that
 failures are part of the report. The report of the killed and resumed run has to equal that of a
-run that nobody disturbed, in a workspace of its own.
+undisturbed run, in a workspace of its own.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ def kill_and_resume(folder: Path, questions: int) -> Outcome:
 
 
 def measure(folder: Path, questions: int, rounds: int) -> Report:
-    """How much more a killed and resumed run asks and takes than an undisturbed one."""
+    """The requests and the time of a killed and resumed run, over those of an undisturbed one."""
     outcomes = [kill_and_resume(folder / str(number), questions) for number in range(rounds)]
     bare = [float(len(o.undisturbed.requests)) for o in outcomes]
     times = [o.resumed.report["seconds"] for o in outcomes]

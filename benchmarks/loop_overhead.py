@@ -108,7 +108,7 @@ def by_the_runner(
     backends: Backends,
     reply_cache: ReplyCache,
 ) -> tuple[Took, RunFolder]:
-    """What the runner took to answer all records into a new run folder, and that folder."""
+    """(the duration of a run over all records, its new folder)."""
     run = RunFolder.create(folder / "runs", name, {}, records)
     questions = [Question(record["id"], record["input"]) for record in records]
 

@@ -92,7 +92,7 @@ def load(server: Server) -> Any:
 
 
 def by_the_loop(server: Server, questions: Sequence[Question]) -> tuple[Took, list[Any]]:
-    """What the loop took to ask everything, and the episodes."""
+    """(the duration of the loop over all questions, the episodes)."""
     llm = load(server)
     try:
         return _report.timed(lambda: list(run(one_step, questions, Backends({}, {"llm": llm}))))
@@ -249,7 +249,7 @@ def measure(count: int, rounds: int) -> Report:
 
 
 def _settled(before: int) -> int:
-    """How many threads there are, once those that are ending have ended."""
+    """The number of threads, after a pause for those that are ending."""
     pause = threading.Event()
     for _ in range(50):
         if threading.active_count() <= before:

@@ -97,7 +97,7 @@ def _flags(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def _name(action: argparse.Action) -> str:
-    """How the flag is written: ``--limit N``; of an argument without a flag its name."""
+    """The flag with its value, ``--limit N``; of an argument without a flag its name."""
     metavar = action.metavar
     if isinstance(metavar, tuple):
         metavar = " ".join(metavar)

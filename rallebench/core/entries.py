@@ -60,7 +60,7 @@ class Combination(Strict):
 
 
 class Manifest(Strict):
-    """What an index folder says of itself. ``fingerprint`` changes whenever a search result may.
+    """The description of an index in its folder. ``fingerprint`` changes whenever a search result may.
 
     ``retriever``: ``dense`` for a vector index, else the kind. ``passage_dtype``: the numeric type that passages were encoded in; ``encoding``: the figures it was chosen by.
     ``seal``: see ``sealed``; '' in a manifest of an earlier version, which is believed as it is.

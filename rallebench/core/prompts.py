@@ -25,12 +25,12 @@ def prompts_folder() -> Path:
 
 
 REWORDED, ORIGINAL, OWN = "reworded", "original", "own"
-"""Whose words a request sends: ours, those of the paper's repository, those of the user."""
+"""The author of a request's words: us, the paper's repository, or the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Whose words are sent. ``sha256``: of the texts of the user's folder, '' without one. ``shipped``: the prompts that are ours
+    """The wording of a request. ``sha256``: of the texts of the user's folder, '' without one. ``shipped``: the prompts that are ours
     all the same, as the folder has none for them; ``unknown``: those whose text is not that of the known commit."""
 
     whose: str = REWORDED
@@ -44,7 +44,7 @@ class Wording:
         return self.whose == ORIGINAL
 
     def note(self) -> str:
-        """What a table that holds printed figures says of the prompts."""
+        """The note on the prompts for a table with printed figures."""
         if self.whose == REWORDED:
             return "Prompts reworded."
         mark = f"sha256 {self.sha256[:12]}"
@@ -64,7 +64,7 @@ class Wording:
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """What the settings of a run keep of it; {} for the shipped prompts."""
+        """Its entry in the settings of a run; {} for the shipped prompts."""
         return {"wording": {"whose": self.whose, "sha256": self.sha256}} if self.sha256 else {}
 
 
@@ -95,7 +95,7 @@ def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()
 
 
 def wording_of(own: str, prompts: Iterable[tuple[str, str]], *, demanded: bool = True) -> Wording:
-    """Whose words a request sends that reads these ``prompts``: (folder below ``prompts/``, name) of each.
+    """The wording of a request that reads these ``prompts``: (folder below ``prompts/``, name) of each.
 
     Raises BadFileError where ``own`` is no folder, and, if ``demanded``, for one that has none of them: it would change nothing.
     """

@@ -68,7 +68,7 @@ class _Search:
         return self.reason(target, inside | {ref})
 
     def _target(self, ref: str) -> Any:
-        """What a reference inside the schema points at; True, which permits all, for any other."""
+        """The target of a reference inside the schema; True, which permits all, for any other reference."""
         target = self._validator.schema
         if not ref.startswith("#") or (ref != "#" and not ref.startswith("#/")):
             return True

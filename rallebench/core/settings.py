@@ -28,7 +28,7 @@ NAMED: Mapping[str, str] = {
     "file": "a file",
     "folder": "a folder",
 }
-"""What a setting may name → with its article."""
+"""Kind of thing that a setting may name → its noun with an article."""
 PATHS = frozenset({"checkpoint", "file", "folder"})
 
 
@@ -56,7 +56,7 @@ class Setting:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """What it may name, of ``NAMED``."""
+        """The kinds of things that it may name, of ``NAMED``."""
         return tuple(self.names.split())
 
     @property

@@ -1,4 +1,4 @@
-"""What steps cost: seconds, calls, tokens and money, of a step, a question and a run.
+"""The cost of steps: seconds, calls, tokens and money, of a step, a question and a run.
 
 Money needs a model's prices, in US dollars per million tokens: ``{"prompt": 0.15, "completion": 0.6}``.
 What is not known stays None and says for which model; it is never 0.
@@ -78,7 +78,7 @@ def dollars(steps: Sequence[Step], prices: Prices) -> float | None:
 
 
 def total(steps: Sequence[Step], prices: Prices, *, failed_seconds: float = 0.0) -> dict[str, Any]:
-    """What ``steps`` cost together, each as when it was really asked.
+    """The cost of ``steps`` together, each at the cost of its original call.
 
     ``seconds`` hold ``retrieval_seconds``, ``generation_seconds`` and ``failed_seconds`` (requests that
     ended in an error). Tokens are those that were counted, None if none were although a model was

@@ -53,13 +53,13 @@ MEASUREMENTS = "measurements"
 
 
 class ExperimentContext(RunContext, RowsContext, Protocol):
-    """What the performer needs of the product around it."""
+    """The parts of the product that the performer uses."""
 
     def ensure_index(self, recipe: Any) -> Operation[IndexResult]:
         """Find or build an index."""
 
     def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
-        """What the indexes of these recipes take, in one sentence."""
+        """The costs of the indexes of these recipes, in one sentence."""
 
     def release(self, names: tuple[str, ...]) -> None:
         """Unload what was loaded for the experiment and is used by nothing else."""
@@ -69,7 +69,7 @@ class ExperimentContext(RunContext, RowsContext, Protocol):
 
 
 class Player(Protocol):
-    """What performs the requests of an experiment: for real, as a dry run, or as a pilot."""
+    """Performs the requests of an experiment: for real, as a dry run, or as a pilot."""
 
     def play(self, step: WorkRequest) -> Operation[Any]:
         """Perform one request; returns what the experiment is sent. Raises RalleError."""
@@ -113,9 +113,9 @@ class ExperimentResult:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRules:
-    """How the experiments of one place are run and stored.
+    """The rules by which the experiments of one place are run and stored.
 
-    ``noun``: what one is called in sentences; ``document``: its report as JSON. ``fixed``: the name belongs to one
+    ``noun``: its name in sentences; ``document``: its report as JSON. ``fixed``: the name belongs to one
     request; another is refused, and ended runs are taken as they are. ``same``: if not fixed, the settings that may not
     change. ``guarded``: a file that was changed since it was written is refused, not written over.
     """

@@ -57,14 +57,14 @@ MOST_REQUESTS = 64
 
 
 class PlanContext(RunContext, Protocol):
-    """What a plan needs of the product around it."""
+    """The parts of the product that a plan uses."""
 
     def foresee(self, recipe: Any) -> tuple[str, bool]:
         """(the name of an index of this recipe, '' where it is not known yet; whether it is built)."""
 
 
 class Needs(NamedTuple):
-    """What all dry runs of a plan need beside models, and what the user should know of their indexes.
+    """The indexes, measurements and rows that the dry runs of a plan need, and warnings for the user.
 
     ``built``: indexes of a recipe that runs search, by name; ``missing``: recipes by label; ``measurements``: labels; ``rows``:
     file of rows → whether a model is asked for it; ``warnings``: also the experiment's own sentences.

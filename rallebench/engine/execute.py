@@ -44,7 +44,7 @@ HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
 
 
 class RunContext(Protocol):
-    """What ``execute`` needs of the product around it."""
+    """The parts of the product that ``execute`` uses."""
 
     @property
     def runs(self) -> Path:

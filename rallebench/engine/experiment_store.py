@@ -66,7 +66,7 @@ class ExperimentStore:
         return self._word(name, "kind")
 
     def noun_of(self, name: str) -> str:
-        """What an experiment is called in sentences, as in "sweep"; '' as for ``kind_of``."""
+        """The noun for an experiment in sentences, as in "sweep"; '' as for ``kind_of``."""
         return self._word(name, "noun")
 
     def _word(self, name: str, key: str) -> str:

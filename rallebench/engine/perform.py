@@ -24,7 +24,7 @@ ReplyOrError = Union[Reply, RalleError]
 
 
 def resource(request: Request) -> tuple[str, str]:
-    """Which worker answers: (kind, name)."""
+    """The key of the worker that answers: (kind, name)."""
     if isinstance(request, Retrieve):
         return "retriever", request.retriever
     if isinstance(request, Generate):

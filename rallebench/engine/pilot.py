@@ -1,4 +1,4 @@
-"""What an experiment would cost: a few questions of every run really asked, and their cost carried over to all.
+"""The cost of an experiment, estimated: a few questions of every run are really asked, and their cost is carried over to all.
 
 The replies are in the reply cache afterwards, so the experiment does not ask for them again.
 """
@@ -176,7 +176,7 @@ def pilot(
 def _sample(
     backends: Backends, n: int, steps: Mapping[str, Sequence[Step]], failures: Sequence[str]
 ) -> PilotSample:
-    """What the answers to ``n`` questions took, their judgements included. ``steps``: of those that did not fail."""
+    """The cost of the answers to ``n`` questions, their judgements included. ``steps``: of those that did not fail."""
     prices = prices_of(backends.llms)
     spent = [total(of_question, prices) for of_question in steps.values()]
     unpriced = {name: why for row in spent for name, why in row["usd_unknown_for"].items()}

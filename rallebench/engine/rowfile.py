@@ -39,7 +39,7 @@ class RowFile:
     """The rows. Memory holds their places only, about 300 bytes a row. ``summary``: see ``RowsRequest``."""
 
     def __init__(self, path: Path) -> None:
-        """Reads what is there. Raises BadFileError, with the line, for a line that is no row."""
+        """Reads the stored rows. Raises BadFileError, with the line, for a line that is no row."""
         self.path = Path(path)
         self.summary: Mapping[str, Any] = {}
         self._places: dict[str, dict[str, _Place]] = {}
@@ -127,7 +127,7 @@ class RowFile:
                     yield _read(handle.readline(), place)
 
     def __len__(self) -> int:
-        """How many inputs are settled."""
+        """The number of settled inputs."""
         return len(self._order)
 
     def row(self, source: str) -> Row:

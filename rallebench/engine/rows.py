@@ -25,7 +25,7 @@ PROGRESS_EVERY = 0.3
 
 
 class RowsContext(Protocol):
-    """What filling rows needs of the product around it."""
+    """The parts of the product that the filling of rows uses."""
 
     def load_models(self, llms: tuple[str, ...]) -> Operation[Backends]:
         """Load and hold language models."""

@@ -173,7 +173,7 @@ def is_of(run: RunFolder, request: RunRequest) -> bool:
 
 
 def spec_of(request: RunRequest) -> dict[str, Any]:
-    """What a request asks for, as JSON, without the fingerprints of models and indexes."""
+    """The specification of a request as JSON, without the fingerprints of models and indexes."""
     return _without_backends(json.loads(json.dumps(request.spec({}).as_json())))
 
 

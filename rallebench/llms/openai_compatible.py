@@ -48,7 +48,7 @@ from rallebench.llms._openai.sampling import SampledTexts, ServedModel
 from rallebench.llms._stops import cut_at, cut_stream
 
 REUSE_SECONDS = 0.05
-"""How long the end of a stream is waited for after its last word, so that the connection can be used again."""
+"""Seconds to wait for the end of a stream after its last word, so that the connection can be used again."""
 
 NO_SUCH_FORMAT = "OpenAI's API has no such response_format"
 """Why choices, regular expressions and grammars are put into the prompt."""
@@ -126,7 +126,7 @@ class OpenAICompatible:
         return self._server.trouble
 
     def status(self) -> Status:
-        """How many requests may be in flight at this address now, and why."""
+        """The number of requests that may be in flight at this address now, and the reason."""
         return self._server.limiter.status()
 
     def __repr__(self) -> str:

@@ -151,7 +151,7 @@ _NAMED: Mapping[str, Callable[[Workspace], Iterable[str]]] = {
     "run": lambda workspace: [run.name for run in list_runs(workspace.runs)],
     "metric": lambda _: METRICS.plain_names(),
 }
-"""What a setting may name → the names of a workspace; files and folders are in no list."""
+"""Kind that a setting may name → the names of that kind in a workspace; files and folders are in no list."""
 
 
 def choices(workspace: Workspace, form: Mapping[str, Setting]) -> dict[str, list[str]]:

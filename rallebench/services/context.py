@@ -84,7 +84,7 @@ class EngineContext:
         return expected_name(self._workbench.workspace, recipe)
 
     def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
-        """What the indexes of these recipes take, in one sentence."""
+        """The costs of the indexes of these recipes, in one sentence."""
         costs = yield from index_costs(self._workbench.workspace, recipes)
         return costs.sentence
 

@@ -121,7 +121,7 @@ def answering(chain: Chain) -> int | None:
 
 
 def activity(event: StepStarted) -> str:
-    """What a step does, in a few words."""
+    """The activity of a step in a few words."""
     if event.index == REWRITING:
         return "Rewriting the question …"
     return "Searching …" if isinstance(event.request, Retrieve) else "Asking the model …"

@@ -193,7 +193,7 @@ class Data:
         form: str = "",
         parameters: Mapping[str, Any] | None = None,
     ) -> Generator[str | Estimate, None, None]:
-        """What a build would take; see :mod:`rallebench.workspace.indexes.estimate`."""
+        """The estimated cost of a build; see :mod:`rallebench.workspace.indexes.estimate`."""
         recipe = index_recipe(
             self._workspace.corpus(corpus),
             kind,

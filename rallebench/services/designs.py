@@ -203,7 +203,7 @@ def papers() -> dict[str, list[str]]:
 
 
 def paper_name(paper: str) -> str:
-    """What a paper is called; of a plug-in's benchmark its title, else its own first word.
+    """The name of a paper; of a plug-in's benchmark its title, else its own first word.
 
     >>> paper_name("rgb"), paper_name("beir"), paper_name("mine")
     ('RGB', 'BEIR', 'mine')
@@ -300,7 +300,7 @@ def base_chain(settings: Mapping[str, Any]) -> Chain:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """What a stored sweep varied. ``values``: field → values, of prompts their names; ``prompts``: name → text."""
+    """The fields and values that a stored sweep varied. ``values``: field → values, of prompts their names; ``prompts``: name → text."""
 
     chain: Chain
     values: Mapping[str, Sequence[str]]

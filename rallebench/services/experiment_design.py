@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Design:
-    """What one window has chosen. ``vary``: field → values; ``own``: field → values that were typed; ``prompts``: name → text of
+    """The choices of one window. ``vary``: field → values; ``own``: field → values that were typed; ``prompts``: name → text of
     a prompt that was written here; ``settings``: benchmark → setting → value as it was typed; ``auto``: the name if none is
     typed; ``knobs``: search setting → values; ``searched``: the indexes for which the dataset was chosen last."""
 
@@ -71,7 +71,7 @@ class Design:
 
 
 def request_of(workbench: Workbench, design: Design, chain: Chain) -> ExperimentRequest:
-    """What was chosen as a request. Raises UsageError, NotFoundError."""
+    """The choices as a request. Raises UsageError, NotFoundError."""
     limit, seed = (
         _whole(design.limit, "The number of questions", 1),
         _whole(design.seed, "The seed", 0) or 0,

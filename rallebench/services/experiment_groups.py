@@ -178,7 +178,7 @@ def is_share(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a ranking has a winner. ``equal``: variants with the score of the first, itself among them; ``alike``: others to
+    """The top of a ranking. ``equal``: variants with the score of the first, itself among them; ``alike``: others to
     which no difference is shown; ``few``: whether the questions or their articles are too few to show one."""
 
     equal: list[str]

@@ -77,7 +77,7 @@ def replayed(value: Ranking) -> set[str]:
 
 
 def verdict(value: Ranking) -> tuple[str, str]:
-    """Who wins, and the reason: sentences that claim no more than the numbers show."""
+    """The winner and the reason, in sentences that claim no more than the numbers show."""
     rows, name = value.document["variants"], value.document["metric"]
     if not name or len(rows) < 2:
         return "No winner.", str(value.document["verdict"])

@@ -182,7 +182,7 @@ def _local(workbench: Workbench, llms: set[str]) -> bool:
 
 
 def _cached(workbench: Workbench, request: ExperimentRequest) -> int | None:
-    """How many model calls of a sweep need not be asked."""
+    """The number of model calls of a sweep that the cache answers."""
     if request.kind != "sweep" or any(v.index for v in variants_of(request.settings)):
         return None
     examples = workbench.asking.questions(request.settings["dataset"])[: request.limit]

@@ -1,4 +1,4 @@
-"""How many of a dataset's gold pages each corpus holds: the coverage that a person looks at before a run."""
+"""The share of a dataset's gold pages that each corpus holds, to look at before a run."""
 
 from __future__ import annotations
 

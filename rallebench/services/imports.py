@@ -45,7 +45,7 @@ ROWS, MAX_ROWS = 8, 2000
 """The most rows that a preview shows; the most rows that it reads to find them and their problems."""
 
 WAYS: Mapping[str, str] = {"bm25": "bm25", "dense": "flat"}
-"""What can be built at once → kind of the index; a hybrid is the fusion of both."""
+"""Way of retrieval that an import can build → kind of the index; a hybrid is the fusion of both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """What is to be imported under which name, and what is built of it. ``indexes``: of ``bm25``, ``dense``, ``hybrid``."""
+    """The source of an import, its name, and the indexes to build. ``indexes``: of ``bm25``, ``dense``, ``hybrid``."""
 
     name: str
     source: Path
@@ -121,7 +121,7 @@ def look(
     form: str = "",
     page_map: Path | None = None,
 ) -> Looked:
-    """What a file or folder holds: ``kind`` and ``form`` as given, else recognised. Raises RalleError with what is wrong."""
+    """The content of a file or folder: ``kind`` and ``form`` as given, else recognised. Raises RalleError for a bad one."""
     if not source.exists():
         raise NotFoundError(f"{source} does not exist; check the path.")
     errors = []

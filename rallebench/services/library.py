@@ -278,7 +278,7 @@ def about_index(manifest: Manifest) -> str:
 
 
 def cut_words(chunking: Mapping[str, Any] | None) -> str:
-    """How documents were cut into chunks.
+    """The chunking of documents in words.
 
     >>> cut_words(None), cut_words({"size": 100, "overlap": 20})
     ('none', '100 words, overlap 20')

@@ -64,7 +64,7 @@ class LoadedTable:
 
     @property
     def backends(self) -> Backends:
-        """What is loaded now; a snapshot, so that an unload never takes a model from a run."""
+        """The loaded backends; a snapshot, so that an unload never takes a model from a run."""
         with self.lock:
             return Backends(dict(self.retrievers), dict(self.llms))
 
@@ -81,7 +81,7 @@ class LoadedTable:
         return {row.name: memory.Memory(row.ram, row.vram) for row in self.status()}
 
     def footprint(self, names: Iterable[str]) -> Footprint:
-        """What the loaded ones of ``names`` took, and all that they are made of: it is recorded with the cost of a run.
+        """The memory of the loaded ones of ``names`` and of all their parts, to be recorded with the cost of a run.
 
         Not known is the memory of what another program or server holds, and of what took less than could be measured.
         What two share, such as an encoder, is counted with the one that was loaded first.

@@ -120,7 +120,7 @@ def candidate(
 
 
 def memory_fit(model: Candidate, held: Mapping[str, Memory]) -> MemoryFit | None:
-    """What a model needs and what is free; None if nothing says how much.
+    """The need of a model beside the free memory; None if the need is not known.
 
     Loads nothing and asks no network. Raises UsageError for wrong settings.
     """

@@ -211,7 +211,7 @@ def _from_preset(model: str, settings: Mapping[str, Any], device: str) -> int:
 
 
 def key_of(settings: Mapping[str, Any]) -> ServerKey:
-    """Which variable's key a server would be shown, and whether it is set now. Raises UsageError for no variable."""
+    """The variable whose key a server would be sent, and whether it is set now. Raises UsageError for no variable."""
     variable = settings.get("api_key_env") or None
     if variable is not None:
         check_variable(ELSEWHERE, variable)

@@ -234,7 +234,7 @@ def has_gpu() -> bool:
 
 
 def memory_line() -> str:
-    """What this process holds of what there is, and whether there is a GPU."""
+    """The memory in use and in all, and whether there is a GPU."""
     held, free = memory.Memory.now(), memory.free_ram_bytes()
     vram = f"{size(held.vram)} of GPU memory" if held.vram else ""
     gpu = vram or ("GPU free" if has_gpu() else "no GPU")
@@ -246,7 +246,7 @@ def memory_line() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """What a model answered. ``seconds`` of the answer, without loading; tokens are None where none were counted."""
+    """The answer of a model to a test. ``seconds`` of the answer, without loading; tokens are None where none were counted."""
 
     prompt: str
     answer: str

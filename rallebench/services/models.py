@@ -59,7 +59,7 @@ class ModelManager:
 
     @property
     def backends(self) -> Backends:
-        """What is loaded now; a snapshot, so that an unload never takes a model from a run."""
+        """The loaded backends; a snapshot, so that an unload never takes a model from a run."""
         return self._table.backends
 
     def status(self) -> list[LoadedBackend]:
@@ -99,7 +99,7 @@ class ModelManager:
             )
 
     def memory(self, names: Iterable[str]) -> Footprint:
-        """What loaded models and indexes took in memory; see ``LoadedTable.footprint``."""
+        """The memory of loaded models and indexes; see ``LoadedTable.footprint``."""
         return self._table.footprint(names)
 
     def prices(self) -> dict[str, dict[str, float] | None]:
@@ -109,7 +109,7 @@ class ModelManager:
     # memory that a load would take
 
     def room(self, name: str) -> MemoryFit | None:
-        """What a language model or an encoder needs beside what is free now; None if nothing here says so.
+        """The need of a language model or an encoder beside the free memory; None if the need is not known.
 
         Loads nothing and asks no network: of a hub id only what the local cache holds is known. Raises RalleError.
         """

@@ -98,7 +98,7 @@ class Tracking:
         )
 
     def start_mlflow(self, run: RunFolder | None = None) -> Iterator[str]:
-        """Start MLflow's own page on loopback, yielding what goes on, and last the address there of ``run``, else of all runs.
+        """Start MLflow's own page on loopback, yielding progress, and last the address there of ``run``, else of all runs.
 
         A run that was not logged yet is logged. Raises BackendError.
         """
@@ -126,7 +126,7 @@ class Tracking:
 
 
 def group_of(workspace: Workspace, document: Mapping[str, Any], kind: str) -> Group | None:
-    """What the parent run shows of an experiment's report: a row for each run, the verdict, the files. None without runs."""
+    """The content of the parent run of an experiment: a row for each run, the verdict, the files. None without runs."""
     if "variants" in document:
         return _of_variants(workspace, document, kind)
     if "lines" in document:

@@ -51,7 +51,7 @@ class Piece:
 
     @property
     def label(self) -> str:
-        """What a reader calls it, with its number."""
+        """Its label for a reader, with its number."""
         return f"{LABELS[self.kind]} {self.number}".strip()
 
 
@@ -170,7 +170,7 @@ def actions(steps: Sequence[Step], workflow: str = "") -> dict[int, str]:
 
 
 def edit_text(reply: Reply, workflow: str = "") -> str:
-    """A reply as it is edited: a call as ``Name({…})``, a program without what stands around it, anything else word for word."""
+    """A reply as it is edited: a call as ``Name({…})``, a program without the text around it, anything else word for word."""
     if workflow == "pal":
         return program_of(reply.text).strip("\n")
     if reply.tool_calls:

@@ -1,4 +1,4 @@
-"""How the printed tables are drawn: what runs along the plot, and what is a series of it."""
+"""The drawings of printed tables: the axis and the series of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rallebench.core.tables import Figure, FigureKind
 from rallebench.experiments.published import PublishedTable, published_table
 
 OURS = "ours: "
-"""How the name of a series, or of a row, of ours begins."""
+"""The beginning of the name of a series, or of a row, of ours."""
 
 
 @dataclass(frozen=True, slots=True)

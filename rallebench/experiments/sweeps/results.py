@@ -123,7 +123,7 @@ def _verdict_alone(labels: Mapping[str, str], metrics: Mapping[str, Mapping[str,
 
 
 def _verdict(compared: MultiRunComparison, labels: Mapping[str, str]) -> str:
-    """Who wins, in one sentence that claims no more than the numbers show."""
+    """The winner, in one sentence that claims no more than the numbers show."""
     means = compared.cells[compared.metric]
     runs = [side.name for side in compared.sides]
     top = _rank(means[0].value, True)

@@ -1,4 +1,4 @@
-"""What one server takes: learnt from what it refuses or ignores, and, for tools, from what it reports or counts."""
+"""The abilities of one server: learnt from its refusals and omissions, and, for tools, from its reports and counts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLAIN = "Plain completions take no response_format"
 
 
 class Abilities:
-    """What one server was found to take, and how it is asked instead.
+    """The abilities of one server, and the requests that replace refused ones.
 
     Threads may share it: each thing is learnt once, and learning it twice does no harm. ``takes_tools``: None until
     :meth:`ask_for_tools`. ``ignores_format``: whether it was found to ignore ``response_format``.

@@ -1,4 +1,4 @@
-"""What a server answers, whole or bit by bit, read without trust: JSON → pieces of text and a Reply, or a Failure."""
+"""The answer of a server, whole or bit by bit, read without trust: JSON → pieces of text and a Reply, or a Failure."""
 
 from __future__ import annotations
 

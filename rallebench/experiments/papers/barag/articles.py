@@ -42,7 +42,7 @@ class ArticleSet:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the numbers must know."""
+        """Notes for a reader of the numbers."""
         return tuple(
             f"{n} rows of {self.path.name} have no {part} and were left out."
             for part, n in self.without.items()

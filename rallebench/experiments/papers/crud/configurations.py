@@ -176,7 +176,7 @@ def _refused(request: ExperimentRequest, name: str, value: Any, base: Config) ->
 
 
 def _lacks(request: ExperimentRequest, retriever: str, asks: str) -> str:
-    """Which model a retriever lacks here, '' if none. Raises UsageError for one that the user named, also by ``asks``, the setting
+    """The model that a retriever lacks here, '' if none. Raises UsageError for one that the user named, also by ``asks``, the setting
     that names the retriever."""
     for name, what, default, ask in _MODELS[: 2 if retriever == "hybrid-rerank" else 1]:
         own = request.settings[name].strip()

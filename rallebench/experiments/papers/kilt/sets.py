@@ -317,7 +317,7 @@ def _problem(kilt_set: KiltSet, example: Example) -> str:
 
 
 def _differs(kilt_set: KiltSet, path: Path, split: str, rows: int) -> str:
-    """How a file is not KILT's own, in one sentence; '' if it may be KILT's own."""
+    """The difference of a file from KILT's own, in one sentence; '' if it may be KILT's own."""
     split = split if split in kilt_set.rows else "dev"
     official = f"KILT's {kilt_set.file_name(split)}"
     if rows != kilt_set.rows[split]:

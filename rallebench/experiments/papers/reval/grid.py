@@ -262,7 +262,7 @@ def _cell(
 
 
 def wording_in(request: ExperimentRequest, cells: Iterable[GridCell]) -> Wording:
-    """Whose prompts the cells that can be run send. Raises BadFileError for a folder that has none of them."""
+    """The wording of the prompts of all possible cells. Raises BadFileError for a folder that has none of them."""
     names = {
         (FOLDER, name): None
         for cell in cells

@@ -309,7 +309,7 @@ def _endings(
 
 
 def _pools(cells: Sequence[GridCell]) -> Table:
-    """How many questions each task has, beside the paper's."""
+    """The number of questions of each task, beside the paper's."""
     printed = {row.settings["id"]: row.values["pool"] for row in published_table(POOLS).rows}
     known = {task.name: task for task in TASKS}
     rows: list[tuple[Cell, ...]] = []
