@@ -146,7 +146,8 @@ def a_python() -> float:
 
 
 def at_once() -> list[str]:
-    """The endings of sixteen programs at once, each taking half of the memory it may have; every fourth takes three times as much."""
+    """The endings of sixteen programs at once, each taking half of the memory it may have; every fourth takes three times as
+    much."""
     tool = sandbox.PythonTool(sandbox.Limits(seconds=60, memory=MEMORY_MIB))
 
     def run(number: int) -> str:

@@ -58,7 +58,8 @@ JUDGES = ("truthfulness", "rgb-rejection", "rgb-errors")
 
 @dataclass(frozen=True)
 class Size:
-    """The sizes of the measurements. ``tokens``: of a timed reply; ``steps`` and ``reply``: of an episode, tokens of its replies."""
+    """The sizes of the measurements. ``tokens``: of a timed reply; ``steps`` and ``reply``: of an episode, tokens of its
+    replies."""
 
     rounds: int
     tokens: int

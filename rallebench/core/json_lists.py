@@ -67,7 +67,8 @@ def elements(handle: BinaryIO, inside: str = "") -> Iterator[Any]:
 
 
 class _Text:
-    """The text that was read and not yet used. ``at``: the next character; ``goes_on``: whether the last bad value has an end."""
+    """The text that was read and not yet used. ``at``: the next character; ``goes_on``: whether the last bad value has an
+    end."""
 
     def __init__(self, handle: BinaryIO) -> None:
         self._handle = handle
@@ -94,7 +95,8 @@ class _Text:
                 return ""
 
     def spoils(self, inside: str) -> bool:
-        """Whether the file goes on with more than blanks; ``inside`` an object, whether it goes on with bytes that are no UTF-8."""
+        """Whether the file goes on with more than blanks; ``inside`` an object, whether it goes on with bytes that are no
+        UTF-8."""
         if not inside:
             return bool(self.mark())
         while not _NO_UTF8.search(self._held, self.at):

@@ -30,8 +30,8 @@ REWORDED, ORIGINAL, OWN = "reworded", "original", "own"
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The wording of a request. ``sha256``: of the texts of the user's folder, '' without one. ``shipped``: the prompts that are ours
-    all the same, as the folder has none for them; ``unknown``: those whose text is not that of the known commit."""
+    """The wording of a request. ``sha256``: of the texts of the user's folder, '' without one. ``shipped``: the prompts that
+    are ours all the same, as the folder has none for them; ``unknown``: those whose text is not that of the known commit."""
 
     whose: str = REWORDED
     sha256: str = ""

@@ -160,7 +160,8 @@ def step_to_json(step: Step, prices: Prices) -> dict[str, Any]:
 
 
 def question_to_json(episode: Episode, prices: Prices) -> dict[str, Any]:
-    """One line of ``costs.jsonl``: a question's cost with cached replies at their original cost, the cost without them, its steps."""
+    """One line of ``costs.jsonl``: a question's cost with cached replies at their original cost, the cost without them, its
+    steps."""
     lost = episode.failed_seconds
     return {
         "qid": episode.qid,

@@ -60,8 +60,8 @@ class RunContext(Protocol):
         """Model or index, and what it is made of → bytes of ``ram`` and ``vram``; None where they are not known."""
 
     def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
-        """One sentence per retriever that lacks gold pages. Without ``backends``: of those whose pages can be read before the load; with
-        them: of the others."""
+        """One sentence per retriever that lacks gold pages. Without ``backends``: of those whose pages can be read before the
+        load; with them: of the others."""
 
     def track(self, run: RunFolder) -> str:
         """Log a run; '' or one sentence on why that did not work."""

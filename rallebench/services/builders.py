@@ -46,7 +46,8 @@ UNTRACKED = RunOptions(track=False)
 
 @dataclass(frozen=True, slots=True)
 class StoredBuilder:
-    """The rows that a builder has built so far. ``stages``: label → counts, of what the files hold now; ``report`` None: not ended yet."""
+    """The rows that a builder has built so far. ``stages``: label → counts, of what the files hold now; ``report`` None: not
+    ended yet."""
 
     request: ExperimentRequest
     stages: Mapping[str, Mapping[str, Any]]

@@ -77,7 +77,8 @@ class Turn:
 
     @property
     def is_rewriting_refused(self) -> bool:
-        """Whether the model's rewriting was refused as no question of this conversation; names are then joined to the question."""
+        """Whether the model's rewriting was refused as no question of this conversation; names are then joined to the
+        question."""
         step = self.rewriting
         return (
             step is not None

@@ -300,7 +300,8 @@ def base_chain(settings: Mapping[str, Any]) -> Chain:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """The fields and values that a stored sweep varied. ``values``: field → values, of prompts their names; ``prompts``: name → text."""
+    """The fields and values that a stored sweep varied. ``values``: field → values, of prompts their names; ``prompts``: name
+    → text."""
 
     chain: Chain
     values: Mapping[str, Sequence[str]]

@@ -101,7 +101,8 @@ class Experiments:
         lease: Lease | None = None,
     ) -> Operation[ExperimentResult]:
         """Perform an experiment. One of that name with the same content continues where it stopped. Raises RalleError for what
-        is wrong before the first run. ``lease``: that of a larger work, if the experiment is part of one. See ``engine.driver``."""
+        is wrong before the first run. ``lease``: that of a larger work, if the experiment is part of one. See
+        ``engine.driver``."""
         check_options(options.batch_size, options.max_errors)
         factory, rules = EXPERIMENTS[request.kind], rules_of(request.kind)
         with self._lease(request) as own:

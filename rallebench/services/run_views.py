@@ -198,8 +198,8 @@ def answered(example: Example, episode: Episode | None) -> str:
 
 
 def price_of(workbench: Workbench, dollars: float | None, llms: Sequence[str]) -> tuple[str, str]:
-    """The price of a run over these models, or the reason why it is no number. A model behind a server that has no price costs an
-    unknown amount, not nothing."""
+    """The price of a run over these models, or the reason why it is no number. A model behind a server that has no price costs
+    an unknown amount, not nothing."""
     if dollars:
         return usd(dollars), ""
     for name in llms:

@@ -98,6 +98,7 @@ def unlike(ours: str, theirs: str, n: int, printed: int | None) -> str:
 
 
 def differs_by(request: ExperimentRequest, wording: Wording, *more: str) -> tuple[str, ...]:
-    """The differences from the paper in every comparison of a request: the wording of the prompts, the way to count, and ``more``."""
+    """The differences from the paper in every comparison of a request: the wording of the prompts, the way to count, and
+    ``more``."""
     original = "Counted as the paper's own code does." if is_original(request) else ""
     return tuple(filter(None, (wording.note(), original, *more)))

@@ -1,5 +1,5 @@
-"""The common parts of the papers' experiments: runs with rates of their own, settings, lists that a user writes, figures, the sentences and files of a report, and
-the scorers of prediction files."""
+"""The common parts of the papers' experiments: runs with rates of their own, settings, lists that a user writes, figures, the
+sentences and files of a report, and the scorers of prediction files."""
 
 from __future__ import annotations
 

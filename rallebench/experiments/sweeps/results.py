@@ -162,7 +162,8 @@ def _rank(value: float | None, upward: bool) -> float:
 
 
 def _cost(run: RunFolder, report: Mapping[str, Any]) -> tuple[float, int, float]:
-    """The cost that ranks variants of equal score: tokens read and written, passages asked for, seconds; not counted is the most."""
+    """The cost that ranks variants of equal score: tokens read and written, passages asked for, seconds; not counted is the
+    most."""
     spent = (report.get("cost") or {}).get("total") or {}
     read, written = spent.get("prompt_tokens"), spent.get("completion_tokens")
     chain = run.spec()["spec"]["settings"].get("chain") or {}

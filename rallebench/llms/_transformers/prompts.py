@@ -170,7 +170,8 @@ class Prompter:
 
     @cached_property
     def forcing(self) -> Forcing | None:
-        """The tokenizer's ``Forcing`` for the form of an answer; None where the setting is off, or the tokenizer cannot be read."""
+        """The tokenizer's ``Forcing`` for the form of an answer; None where the setting is off, or the tokenizer cannot be
+        read."""
         if not self._settings.forced_formats:
             return None
         from rallebench.llms._transformers.forcing import Forcing, UnreadableTokenizer

@@ -39,7 +39,8 @@ class Filled:
 
 @dataclass
 class _Group:
-    """The rows that one question fits. ``text``: the values in it; ``things``: by the table's key, in order → its rows' (best, answers)."""
+    """The rows that one question fits. ``text``: the values in it; ``things``: by the table's key, in order → its rows' (best,
+    answers)."""
 
     text: str
     stratum: str = ""

@@ -145,7 +145,8 @@ def _row(row: Mapping[str, Any], where: str) -> AnswerRow:
 
 
 def _must_be(key: str, value: Any) -> str:
-    """The permitted values of a number or the flag in words, '' if its value is permitted. A text for the flag is refused: "no" would count as true."""
+    """The permitted values of a number or the flag in words, '' if its value is permitted. A text for the flag is refused:
+    "no" would count as true."""
     if value is None:
         return ""
     is_number = isinstance(value, (int, float))

@@ -105,7 +105,8 @@ class Cell:
 
 
 def wording_in(request: ExperimentRequest, tasks: Iterable[CrudTask]) -> Wording:
-    """The wording of the prompts of these tasks and of RAGQuestEval. Raises BadFileError for a folder that holds none of them."""
+    """The wording of the prompts of these tasks and of RAGQuestEval. Raises BadFileError for a folder that holds none of
+    them."""
     quest = PROMPTS if request.settings["quest"] else ()
     names = [*(task.prompt for task in tasks), *quest]
     return wording_of(request.settings["prompts"], [(FOLDER, name) for name in names])

@@ -176,8 +176,8 @@ def _refused(request: ExperimentRequest, name: str, value: Any, base: Config) ->
 
 
 def _lacks(request: ExperimentRequest, retriever: str, asks: str) -> str:
-    """The model that a retriever lacks here, '' if none. Raises UsageError for one that the user named, also by ``asks``, the setting
-    that names the retriever."""
+    """The model that a retriever lacks here, '' if none. Raises UsageError for one that the user named, also by ``asks``, the
+    setting that names the retriever."""
     for name, what, default, ask in _MODELS[: 2 if retriever == "hybrid-rerank" else 1]:
         own = request.settings[name].strip()
         setting = name if own else asks

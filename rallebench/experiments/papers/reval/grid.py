@@ -1,4 +1,5 @@
-"""The grid of workflows, models and tasks (R-Eval's by name or number, or datasets): the possible pairs, and the reasons against the others."""
+"""The grid of workflows, models and tasks (R-Eval's by name or number, or datasets): the possible pairs, and the reasons
+against the others."""
 
 from __future__ import annotations
 
