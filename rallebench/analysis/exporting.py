@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +9,7 @@ from typing import Any
 
 from rallebench.analysis.agents import logs
 from rallebench.analysis.ranking import answered, scores_of
+from rallebench.core.files import json_lines
 from rallebench.core.table_files import csv_lines
 from rallebench.core.types import Hit
 from rallebench.engine.ralle_files import reduced_row
@@ -54,9 +54,8 @@ def _token(text: str) -> str:
 
 def kilt(run: RunFolder) -> Iterator[str]:
     """KILT's predictions in JSON lines, without failed questions: KILT would score them as empty."""
-    for example, episode in answered(run):
-        if not episode.error:
-            yield json.dumps(reduced_row(example.record, episode), ensure_ascii=False) + "\n"
+    pairs = ((example.record, episode) for example, episode in answered(run) if not episode.error)
+    return json_lines(reduced_row(*pair) for pair in pairs)
 
 
 def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
@@ -86,12 +85,6 @@ def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
         }
 
 
-def jsonl(run: RunFolder) -> Iterator[str]:
-    """``rows`` as JSON lines."""
-    for row in rows(run):
-        yield json.dumps(row, ensure_ascii=False) + "\n"
-
-
 def table(run: RunFolder) -> Iterator[str]:
     """``rows`` as CSV; lists are joined by `` | ``, None is empty."""
     for number, row in enumerate(rows(run)):
@@ -103,7 +96,7 @@ FORMS: Mapping[str, tuple[Callable[[RunFolder], Iterator[str]], str]] = {
     "trec": (trec_run, "run"),
     "qrels": (trec_qrels, "qrels"),
     "kilt": (kilt, "jsonl"),
-    "jsonl": (jsonl, "jsonl"),
+    "jsonl": (lambda run: json_lines(rows(run)), "jsonl"),
     "csv": (table, "csv"),
     logs.FORM: (logs.lines, "jsonl"),
 }

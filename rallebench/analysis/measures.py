@@ -67,18 +67,14 @@ def own_of(run: RunFolder) -> dict[str, str]:
     }
 
 
-def measure(name: str, runs: Sequence[RunFolder]) -> Measure:
-    """The measure ``name`` for these runs.
+def measure(
+    name: str, runs: Sequence[RunFolder], definitions: Sequence[Mapping[str, str]] = ()
+) -> Measure:
+    """The measure ``name`` for these runs. ``definitions``: of each run's own suite, where they are known already.
 
     Raises NotFoundError for an unknown name, UsageError for a suite's own that a run does not have.
     """
-    return _measure(name.strip(), runs, [own_of(run) for run in runs])
-
-
-def _measure(
-    name: str, runs: Sequence[RunFolder], definitions: Sequence[Mapping[str, str]]
-) -> Measure:
-    """``definitions``: of each run's own suite."""
+    name, definitions = name.strip(), definitions or [own_of(run) for run in runs]
     without = [run.name for run, own in zip(runs, definitions) if name not in own]
     if len(without) == len(runs):
         try:
@@ -125,7 +121,7 @@ def shared_measures(runs: Sequence[RunFolder]) -> dict[str, Measure]:
     names += [name for name in lists[0] if all(name in other for other in lists)]
     if any(map(by_agent, runs)):
         names += [*OF_AGENTS, *(f"ended:{reason}" for reason in reasons(runs))]
-    return {name: _measure(name, runs, suite_metrics) for name in dict.fromkeys(names)}
+    return {name: measure(name, runs, suite_metrics) for name in dict.fromkeys(names)}
 
 
 def headline(measures: Mapping[str, Measure]) -> Measure:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from rallebench.core.tables import Mean
 from rallebench.engine.statistics import FEWEST_PAIRED, LEVEL, NOISE, Difference
 from rallebench.engine.statistics import difference as difference_of
 from rallebench.metrics import METRICS
@@ -57,8 +58,11 @@ class PairedComparison:
         return self.corrected is not None and self.corrected < LEVEL
 
     @property
+    def gap(self) -> Mean:
+        return Mean(self.difference, self.low, self.high, self.n)
+
+    @property
     def flipped(self) -> tuple[str, ...]:
-        """The questions on which the runs differ."""
         return self.gained + self.lost
 
 
@@ -170,7 +174,6 @@ def shared_scores(a: Scores, b: Scores) -> list[str]:
 
 
 def is_scored(value: float | None) -> bool:
-    """Whether a score is a number."""
     return value is not None and not math.isnan(value)
 
 

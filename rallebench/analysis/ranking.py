@@ -12,14 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rallebench.analysis.corpus_level import CorpusScore, corpus_level
-from rallebench.analysis.measures import (
-    Bounds,
-    Measure,
-    headline,
-    measure,
-    own_of,
-    shared_measures,
-)
+from rallebench.analysis.measures import Bounds, Measure, headline, measure, own_of, shared_measures
 from rallebench.analysis.paired import PairedComparison, Scores, compare, is_scored, with_holm
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import uncollected

@@ -7,7 +7,7 @@ from typing import Any
 
 from rallebench.analysis.paired import PairedComparison, Sides, compare_all
 from rallebench.analysis.ranking import scores_of
-from rallebench.core.tables import Column, Mean, Table
+from rallebench.core.tables import Column, Table
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.score import examples_of
@@ -72,34 +72,13 @@ def paired_table(
         f"and count {len(pairs)} comparison{'s' * (len(pairs) != 1)}: p by Holm, the intervals, which hold together at 95 %, by Bonferroni. "
         f"Below {LEVEL} a difference is shown."
     )
-    p = Column("p, corrected", "p")
-    columns = (
-        head,
-        "metric",
-        Column("difference", "delta"),
-        p,
-        "shown",
-        "higher",
-        "equal",
-        "lower",
-    )
+    numbers = (Column("difference", "delta"), Column("p, corrected", "p"))
+    columns = (head, "metric", *numbers, "shown", "higher", "equal", "lower")
     rows = tuple(_row(label, name, pair, unit) for (label, name), pair in pairs.items())
     return Table(title, columns, rows, note=note)
 
 
 def _row(label: str, name: str, pair: PairedComparison, unit: float) -> tuple[Any, ...]:
-    value, low, high = (
-        None if x is None else unit * x for x in (pair.difference, pair.low, pair.high)
-    )
     verdict = "" if pair.corrected is None else "yes" if pair.significant else "no"
     p = pair.note or pair.corrected
-    return (
-        label,
-        name,
-        Mean(value, low, high, pair.n),
-        p,
-        verdict,
-        pair.wins,
-        pair.ties,
-        pair.losses,
-    )
+    return label, name, pair.gap.times(unit), p, verdict, pair.wins, pair.ties, pair.losses

@@ -99,8 +99,7 @@ def _gaps(pair: PairedComparison | None) -> tuple[Mean | None, ...]:
     """The cell of a difference, none for no pair."""
     if pair is None:
         return ()
-    value, ends = pair.difference, (pair.low, pair.high, pair.n)
-    return (None if value is None else Mean(value, *ends),)
+    return (None if pair.difference is None else pair.gap,)
 
 
 def verdict(pair: PairedComparison, upward: bool | None) -> str:
@@ -117,6 +116,5 @@ def verdict(pair: PairedComparison, upward: bool | None) -> str:
 
 
 def changes(differences: Sequence[Change], first: str, other: str) -> Table:
-    """The different settings of two runs."""
     rows = tuple((change.where, change.a, change.b) for change in differences)
     return Table("", ("what", first, other), rows)

@@ -124,11 +124,9 @@ class Waterfall:
         return {stage: numbers[stage] for stage in STAGES}
 
     def questions(self, stage: str) -> list[str]:
-        """The ids of the questions in ``stage``, in order."""
         return [question.qid for question in self.placed if question.stage == stage]
 
     def within(self, qids: Collection[str]) -> Waterfall:
-        """The same for these questions only."""
         return replace(
             self, placed=tuple(question for question in self.placed if question.qid in qids)
         )

@@ -40,6 +40,11 @@ class Mean:
     high: float | None
     n: int
 
+    def times(self, by: float) -> Mean:
+        """The mean and its interval, multiplied."""
+        value, low, high = (x if x is None else by * x for x in (self.value, self.low, self.high))
+        return Mean(value, low, high, self.n)
+
 
 Cell = Union[str, int, float, Mean, Mapping[str, Any], None]
 """A mapping is a Mean as JSON; None: not measured."""

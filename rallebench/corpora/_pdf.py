@@ -83,7 +83,6 @@ class PDFReader:
         )
 
     def close(self) -> None:
-        """End the child."""
         child, self._child = self._child, None
         if child is None:
             return

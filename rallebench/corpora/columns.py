@@ -32,7 +32,6 @@ class NumberColumn:
         self._count = 0
 
     def append(self, *numbers: int) -> None:
-        """Append one row."""
         self._pending.extend(numbers)
         self._count += 1
         if len(self._pending) >= BLOCK:
@@ -43,7 +42,6 @@ class NumberColumn:
         self._pending = array("Q")
 
     def finish(self) -> None:
-        """Write ``path``."""
         self._flush()
         self._handle.close()
         shape = (self._count,) if self._width == 1 else (self._count, self._width)
@@ -53,7 +51,6 @@ class NumberColumn:
         self._raw.unlink()
 
     def close(self) -> None:
-        """Close the file, finished or not."""
         with suppress(OSError):  # a full disk, which was reported before
             self._handle.close()
 

@@ -30,8 +30,6 @@ CARD = "corpus.json"
 
 
 class BadRow(BaseModel):
-    """A skipped row."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     line: int

@@ -126,7 +126,6 @@ class PassageStore:
         return frozenset(passage.page_id for passage in self)
 
     def close(self) -> None:
-        """Unmap the file."""
         self._map.close()
 
 

@@ -1,8 +1,7 @@
-"""Questions with gold. A dataset format is a reader ``(source) -> Iterator[Example]``, one file each.
+"""Questions with gold. A dataset format is a reader ``(source) -> Iterator[(line, record)]``, one file each.
 
-A reader streams and hands every row that it cannot use to ``source.bad`` or ``source.problems``. The ``record`` of its
-examples is in KILT's form; ``kilt.examples`` makes checked examples of such records. A file of any format can be run
-and imported.
+A reader streams and hands every row that it cannot use to ``source.bad`` or ``source.problems``. Its records are in KILT's
+form, of which ``kilt.examples`` makes checked examples. A file of any format can be run and imported.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ from typing import Any
 
 from rallebench.core.registry import Registry
 from rallebench.core.sources import Source
-from rallebench.core.types import Example
 
-Read = Callable[[Source], Iterator[Example]]
+Record = dict[str, Any]
+"""One row of a file as JSON gives it."""
+Read = Callable[[Source], Iterator[tuple[int, Record]]]
 
 DATASETS: Registry[Read] = Registry(
     "dataset format",
@@ -24,6 +24,3 @@ DATASETS: Registry[Read] = Registry(
         "sample": "a small valid file, name → text; names with a common folder make a folder",
     },
 )
-
-Record = dict[str, Any]
-"""One row of a file as JSON gives it."""

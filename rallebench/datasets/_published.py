@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.letters import LATIN, letters_of
 from rallebench.core.sources import Source
-from rallebench.core.types import Example
-from rallebench.datasets import Record
-from rallebench.datasets.kilt import examples, first_rows
+from rallebench.datasets import DATASETS, Record
+from rallebench.datasets.kilt import first_rows
+
+RecordOf = Callable[[Record], "Record | None"]
+"""A row of a set → KILT's record, None for a row that is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +39,14 @@ class PublishedSet:
             row.keys() >= set(self.fields) and row.keys().isdisjoint(self.others) for row in rows
         )
 
-    def read(
-        self, source: Source, record_of: Callable[[Record], Record | None]
-    ) -> Iterator[Example]:
-        """The examples; ``record_of`` makes a row KILT's record, None for a row that is left out."""
-        yield from examples(source, self.records(source, record_of))
+    def register(
+        self, form: str, about: str, record_of: RecordOf, sample: Mapping[str, str]
+    ) -> None:
+        """File the set under its name as a format."""
+        read = partial(self.records, record_of=record_of)
+        DATASETS.register(form, about=about, recognises=self.recognises, sample=sample)(read)
 
-    def records(
-        self, source: Source, record_of: Callable[[Record], Record | None]
-    ) -> Iterator[tuple[int, Record]]:
+    def records(self, source: Source, record_of: RecordOf) -> Iterator[tuple[int, Record]]:
         """(line, record); a record without an id gets its number."""
         for number, (line, row) in enumerate(source.objects(self.inside), 1):
             missing = [name for name in self.fields if name not in row]
@@ -75,10 +77,7 @@ class PublishedSet:
 
 
 def record(
-    question: Any,
-    answers: Sequence[Any],
-    pages: Mapping[str, str] | None = None,
-    **more: Any,
+    question: Any, answers: Sequence[Any], pages: Mapping[str, str] | None = None, **more: Any
 ) -> Record:
     """A record in KILT's form. ``pages``: title → text of the gold pages, which are needed together; a page's id is its title."""
     provenance = [

@@ -14,20 +14,22 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source
-from rallebench.core.types import Example
-from rallebench.datasets import DATASETS
-from rallebench.datasets.kilt import examples
+from rallebench.datasets import DATASETS, Record
 
 SPLITS = ("test", "dev", "train")
+SAMPLE = {
+    "scifact/queries.jsonl": '{"_id": "q1", "text": "Which moon?"}\n{"_id": "q2", "text": "Which sea?"}\n',
+    "scifact/qrels/test.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td4\t1\n",
+}
 
 
 def recognises(path: Path) -> bool:
-    """Whether ``path`` is a folder in BEIR's form."""
     return (path / "queries.jsonl").is_file() and (path / "qrels").is_dir()
 
 
-def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line of queries.jsonl, KILT record). Of several splits test is taken, else dev, else train."""
+@DATASETS.register("beir", recognises=recognises, sample=SAMPLE)
+def read_beir(source: Source) -> Iterator[tuple[int, Record]]:
+    """A BEIR folder: queries.jsonl with qrels/test.tsv (or dev, or train)."""
     folder = source.path
     if not recognises(folder):
         raise BadFileError(
@@ -78,15 +80,3 @@ def relevant_in(source: Source) -> dict[str, dict[str, float]]:
         if score > 0:
             relevant.setdefault(query, {})[passage] = score
     return relevant
-
-
-SAMPLE = {
-    "scifact/queries.jsonl": '{"_id": "q1", "text": "Which moon?"}\n{"_id": "q2", "text": "Which sea?"}\n',
-    "scifact/qrels/test.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td4\t1\n",
-}
-
-
-@DATASETS.register("beir", recognises=recognises, sample=SAMPLE)
-def read_beir(source: Source) -> Iterator[Example]:
-    """A BEIR folder: queries.jsonl with qrels/test.tsv (or dev, or train)."""
-    yield from examples(source, records(source))

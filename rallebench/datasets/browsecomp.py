@@ -7,13 +7,11 @@ The evidence documents are the gold pages, an evidence set each; those that hold
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.sources import Source
-from rallebench.core.types import Example
-from rallebench.datasets import DATASETS, Record
+from rallebench.datasets import Record
 from rallebench.datasets._published import PublishedSet, record
 
 BROWSECOMP = PublishedSet(
@@ -52,11 +50,9 @@ def folder_file(path: Path) -> Path:
     return inside if inside.is_file() else path
 
 
-@DATASETS.register(
+BROWSECOMP.register(
     "browsecomp",
-    recognises=BROWSECOMP.recognises,
-    sample={"browsecomp_plus_decrypted.jsonl": SAMPLE},
+    "BrowseComp-Plus's decrypted JSON lines; the gold pages are the evidence documents.",
+    _record,
+    {"browsecomp_plus_decrypted.jsonl": SAMPLE},
 )
-def read_browsecomp(source: Source) -> Iterator[Example]:
-    """BrowseComp-Plus's decrypted JSON lines; the gold pages are the evidence documents."""
-    yield from BROWSECOMP.read(source, _record)

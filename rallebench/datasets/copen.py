@@ -8,11 +8,10 @@ shuffled by a question's own text, so that they stand in one order always. The l
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from rallebench.core.sources import Source
-from rallebench.core.types import Example, digest
-from rallebench.datasets import DATASETS, Record
+from rallebench.core.types import digest
+from rallebench.datasets import Record
 from rallebench.datasets._published import PublishedSet, record
 
 CSJ = PublishedSet("COPEN", ("query", "y", "n"), "task1/iid/dev.json of COPEN")
@@ -50,39 +49,29 @@ def _concept(row: Record) -> Record:
     return record(question, [answer and answer.split("_")[-1]], environment="wiki", dataset="cic")
 
 
-@DATASETS.register(
+CSJ.register(
     "copen-csj",
-    recognises=CSJ.recognises,
-    sample={
+    "COPEN's conceptual similarity judgment (task1): which candidate is most like an entity.",
+    _similarity,
+    {
         "dev.json": '[{"query": {"id": 1, "name": "Titan"}, "y": {"id": 2, "name": "Triton"}, "n": [{"id": 3, "name": "Ulm"}]},\n'
         ' {"query": {"id": 4, "name": "Rhine"}, "y": {"id": 5, "name": "Danube"}, "n": [{"id": 6, "name": "Linz"}]}]\n'
     },
 )
-def read_similarity(source: Source) -> Iterator[Example]:
-    """COPEN's conceptual similarity judgment (task1): which candidate is most like an entity."""
-    yield from CSJ.read(source, _similarity)
-
-
-@DATASETS.register(
+CPJ.register(
     "copen-cpj",
-    recognises=CPJ.recognises,
-    sample={
+    "COPEN's conceptual property judgment (task2): whether a statement about a concept is true.",
+    _property,
+    {
         "dev.json": '[{"concept": "river", "text": "Rivers have beds.", "label": 1},\n {"concept": "moon", "text": "Moons are tea.", "label": 0}]\n'
     },
 )
-def read_property(source: Source) -> Iterator[Example]:
-    """COPEN's conceptual property judgment (task2): whether a statement about a concept is true."""
-    yield from CPJ.read(source, _property)
-
-
-@DATASETS.register(
+CIC.register(
     "copen-cic",
-    recognises=CIC.recognises,
-    sample={
+    "COPEN's conceptualization in contexts (task3): the concept of an entity that fits its sentence.",
+    _concept,
+    {
         "dev.json": '[{"sentence": "He rowed on the Danube.", "entity": {"id": 1, "name": "Danube"}, "label": [["Place", "Place_River"]], "my_label": "Place_River"},\n'
         ' {"sentence": "He saw Titan.", "entity": {"id": 2, "name": "Titan"}, "label": [["Place", "Place_Moon"]], "my_label": "Place_Moon"}]\n'
     },
 )
-def read_concept(source: Source) -> Iterator[Example]:
-    """COPEN's conceptualization in contexts (task3): the concept of an entity that fits its sentence."""
-    yield from CIC.read(source, _concept)

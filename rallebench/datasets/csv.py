@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from rallebench.core.sources import Source, named, value_of
-from rallebench.core.types import Example
-from rallebench.datasets import DATASETS
-from rallebench.datasets.kilt import examples
+from rallebench.datasets import DATASETS, Record
 
 QUESTION = ("question", "input", "query")
 ANSWER = ("answer", "answers", "output")
@@ -20,13 +17,16 @@ ID = ("id", "qid", "_id")
 PAGE = ("page_id", "wikipedia_id")
 
 
-def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line, KILT record). Raises BadFileError if no column is the question."""
+@DATASETS.register(
+    "csv",
+    recognises=named(".csv"),
+    sample={"questions.csv": "id,question,answer\nq1,Which moon?,Titan\nq2,Which sea?,Black Sea\n"},
+)
+def read_csv(source: Source) -> Iterator[tuple[int, Record]]:
+    """CSV with a header row that names question, and optionally answer, id and page_id."""
     check = source.needs_column(QUESTION, "dataset", "id,question,answer")
     for line, number, row in source.named_rows(check):
-        output: list[dict[str, Any]] = [
-            {"answer": text} for text in _answers(value_of(row, ANSWER))
-        ]
+        output: list[Record] = [{"answer": text} for text in _answers(value_of(row, ANSWER))]
         if page := value_of(row, PAGE):
             provenance = {"provenance": [{"wikipedia_id": page}]}
             output = [{**element, **provenance} for element in output or [{}]]
@@ -48,13 +48,3 @@ def _answers(field: str) -> list[str]:
         if isinstance(value, list) and all(isinstance(text, (str, int, float)) for text in value):
             return [str(text) for text in value]
     return [field] if field else []
-
-
-@DATASETS.register(
-    "csv",
-    recognises=named(".csv"),
-    sample={"questions.csv": "id,question,answer\nq1,Which moon?,Titan\nq2,Which sea?,Black Sea\n"},
-)
-def read_csv(source: Source) -> Iterator[Example]:
-    """CSV with a header row that names question, and optionally answer, id and page_id."""
-    yield from examples(source, records(source))

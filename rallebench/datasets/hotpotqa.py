@@ -6,11 +6,7 @@ The gold pages are those of the supporting facts, by title: both are needed toge
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from rallebench.core.sources import Source
-from rallebench.core.types import Example
-from rallebench.datasets import DATASETS, Record
+from rallebench.datasets import Record
 from rallebench.datasets._published import PublishedSet, record
 
 HOTPOTQA = PublishedSet(
@@ -28,7 +24,6 @@ SAMPLE = """[{"_id": "h1", "question": "Which sea does the river of Ulm reach?",
 
 
 def two_hops(row: Record, dataset: str) -> Record:
-    """A record of HotpotQA, or of a set in its form."""
     texts = {title: "".join(sentences).strip() for title, sentences in row["context"]}
     titles = dict.fromkeys(title for title, _ in row.get("supporting_facts") or ())
     return record(
@@ -43,9 +38,9 @@ def two_hops(row: Record, dataset: str) -> Record:
     )
 
 
-@DATASETS.register(
-    "hotpotqa", recognises=HOTPOTQA.recognises, sample={"hotpot_dev_distractor_v1.json": SAMPLE}
+HOTPOTQA.register(
+    "hotpotqa",
+    "HotpotQA's own JSON list; the gold pages are the titles of the supporting facts.",
+    lambda row: two_hops(row, "hotpotqa"),
+    {"hotpot_dev_distractor_v1.json": SAMPLE},
 )
-def read_hotpotqa(source: Source) -> Iterator[Example]:
-    """HotpotQA's own JSON list; the gold pages are the titles of the supporting facts."""
-    yield from HOTPOTQA.read(source, lambda row: two_hops(row, "hotpotqa"))

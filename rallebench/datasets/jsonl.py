@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.sources import Source
-from rallebench.core.types import Example
-from rallebench.datasets import DATASETS
+from rallebench.datasets import DATASETS, Record
 from rallebench.datasets.csv import ANSWER, ID, PAGE
-from rallebench.datasets.kilt import examples, first_rows
+from rallebench.datasets.kilt import first_rows
 
 QUESTION = ("question", "query")
 SAMPLE = """{"id": "q1", "question": "Which moon?", "answers": ["Titan", "Saturn VI"]}
@@ -50,8 +49,9 @@ def first_of(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((row[name] for name in names if row.get(name) is not None), None)
 
 
-def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line, KILT record); a row without a question, or with answers that are no texts, is a bad row."""
+@DATASETS.register("jsonl", recognises=recognises, sample={"questions.jsonl": SAMPLE})
+def read_jsonl(source: Source) -> Iterator[tuple[int, Record]]:
+    """JSON lines with question, and optionally answer or answers, id and page_id."""
     for number, (line, row) in enumerate(source.objects(), start=1):
         question = first_of(row, QUESTION)
         answers, pages = texts(first_of(row, ANSWER)), texts(first_of(row, PAGE))
@@ -61,15 +61,9 @@ def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
         if answers is None or pages is None:
             source.bad(line, ": answers and pages should be a text or a list of texts.")
             continue
-        output: list[dict[str, Any]] = [{"answer": answer} for answer in answers]
+        output: list[Record] = [{"answer": answer} for answer in answers]
         if pages:
             provenance = {"provenance": [{"wikipedia_id": page} for page in pages]}
             output = [{**element, **provenance} for element in output or [{}]]
         qid = first_of(row, ID)
         yield line, {"id": number if qid is None else qid, "input": question, "output": output}
-
-
-@DATASETS.register("jsonl", recognises=recognises, sample={"questions.jsonl": SAMPLE})
-def read_jsonl(source: Source) -> Iterator[Example]:
-    """JSON lines with question, and optionally answer or answers, id and page_id."""
-    yield from examples(source, records(source))

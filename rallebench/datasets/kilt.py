@@ -49,14 +49,14 @@ def _recognises(path: Path) -> bool:
 
 
 @DATASETS.register("kilt", recognises=_recognises, sample={"questions.jsonl": SAMPLE})
-def read_kilt(source: Source) -> Iterator[Example]:
+def read_kilt(source: Source) -> Iterator[tuple[int, Record]]:
     """KILT records as JSON lines, plain or gzipped: id, input, and the output that holds the gold.
 
     Streams. ``output`` may be missing, null or empty (no gold), and so may answers and provenances;
     ids may be numbers and are kept as stripped text. Bad rows are bad JSON, a missing or blank id or
     input, a repeated id, and values of the wrong type.
     """
-    yield from examples(source, source.objects())
+    return source.objects()
 
 
 def examples(source: Source, records: Iterable[tuple[int, Record]]) -> Iterator[Example]:
@@ -161,7 +161,6 @@ def provenance_id(item: Mapping[str, Any], rank_keys: Sequence[str], where: str)
 
 
 def record_input(record: Mapping[str, Any], where: str) -> str:
-    """The record's question."""
     text = record.get("input")
     if not isinstance(text, str):
         problem = (

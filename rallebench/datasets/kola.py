@@ -4,11 +4,7 @@ whose ``request_states`` hold a question and its references each. A question's n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from rallebench.core.sources import Source
-from rallebench.core.types import Example
-from rallebench.datasets import DATASETS, Record
+from rallebench.datasets import Record
 from rallebench.datasets._published import PublishedSet, record
 
 KOLA = PublishedSet(
@@ -26,7 +22,9 @@ def _record(row: Record) -> Record:
     return record(instance["input"]["text"], answers, environment="wiki")
 
 
-@DATASETS.register("kola", recognises=KOLA.recognises, sample={"1-1_sample.json": SAMPLE})
-def read_kola(source: Source) -> Iterator[Example]:
-    """KoLA's JSON object with request_states, as of R-Eval's tasks from KoLA."""
-    yield from KOLA.read(source, _record)
+KOLA.register(
+    "kola",
+    "KoLA's JSON object with request_states, as of R-Eval's tasks from KoLA.",
+    _record,
+    {"1-1_sample.json": SAMPLE},
+)

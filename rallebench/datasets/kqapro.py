@@ -4,11 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from rallebench.core.sources import Source
-from rallebench.core.types import Example
-from rallebench.datasets import DATASETS
 from rallebench.datasets._published import PublishedSet, record
 
 KQAPRO = PublishedSet("KQA Pro", ("question", "choices"), "val.json of KQA Pro")
@@ -18,12 +13,9 @@ SAMPLE = """[{"question": "Which is longer, the Danube or the Rhine?", "choices"
 """
 
 
-@DATASETS.register("kqapro", recognises=KQAPRO.recognises, sample={"val.json": SAMPLE})
-def read_kqapro(source: Source) -> Iterator[Example]:
-    """KQA Pro's own JSON list; the choices are not shown."""
-    yield from KQAPRO.read(
-        source,
-        lambda row: record(
-            row["question"], [row.get("answer")], environment="wiki", dataset="kqapro"
-        ),
-    )
+KQAPRO.register(
+    "kqapro",
+    "KQA Pro's own JSON list; the choices are not shown.",
+    lambda row: record(row["question"], [row.get("answer")], environment="wiki", dataset="kqapro"),
+    {"val.json": SAMPLE},
+)

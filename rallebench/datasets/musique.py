@@ -6,11 +6,7 @@ Questions that are not answerable, of which MuSiQue-Full has one for each that i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from rallebench.core.sources import Source
-from rallebench.core.types import Example
-from rallebench.datasets import DATASETS, Record
+from rallebench.datasets import Record
 from rallebench.datasets._published import PublishedSet, record
 
 MUSIQUE = PublishedSet("MuSiQue", ("id", "question", "paragraphs"), "musique_ans_v1.0_dev.jsonl")
@@ -33,9 +29,9 @@ def _record(row: Record) -> Record | None:
     )
 
 
-@DATASETS.register(
-    "musique", recognises=MUSIQUE.recognises, sample={"musique_ans_v1.0_dev.jsonl": SAMPLE}
+MUSIQUE.register(
+    "musique",
+    "MuSiQue's own JSON lines; aliases are accepted, and questions that are not answerable left out.",
+    _record,
+    {"musique_ans_v1.0_dev.jsonl": SAMPLE},
 )
-def read_musique(source: Source) -> Iterator[Example]:
-    """MuSiQue's own JSON lines; aliases are accepted, and questions that are not answerable left out."""
-    yield from MUSIQUE.read(source, _record)

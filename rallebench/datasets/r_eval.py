@@ -18,10 +18,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.sources import Source
-from rallebench.core.types import Example
-from rallebench.datasets import DATASETS
-from rallebench.datasets.kilt import examples, first_rows
+from rallebench.core.sources import Problems, Source
+from rallebench.datasets import DATASETS, Record
+from rallebench.datasets.kilt import first_rows
 
 SALT = "Tsinghua KoLA2 "
 
@@ -36,7 +35,7 @@ def recognises(path: Path) -> bool:
     )
 
 
-def records(source: Source, *, first_only: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+def _records(source: Source, *, first_only: bool = False) -> Iterator[tuple[int, Record]]:
     """(line, KILT record); what else R-Eval's record holds goes along. A row without an ``_id`` gets its hash.
 
     An empty file, or one whose rows lack ``input``, gives bad rows with their line numbers.
@@ -86,8 +85,6 @@ def id_holds(record: Mapping[str, Any]) -> bool:
 
 def ids_that_hold(path: Path) -> tuple[int, int]:
     """(rows whose ``_id`` is their hash, rows) of a file; rows that cannot be read count as not holding."""
-    from rallebench.core.sources import Problems
-
     rows = [row for _, row in Source(path, Problems(skip=True)).objects()]
     return sum(map(id_holds, rows)), len(rows)
 
@@ -126,12 +123,12 @@ SAMPLE = {
 
 
 @DATASETS.register("r-eval", recognises=recognises, sample=SAMPLE)
-def read_r_eval(source: Source) -> Iterator[Example]:
+def read_r_eval(source: Source) -> Iterator[tuple[int, Record]]:
     """R-Eval's records as JSON lines (input, outputs, environment, dataset, _id); every output is accepted."""
-    yield from examples(source, records(source))
+    return _records(source)
 
 
 @DATASETS.register("r-eval-original", sample=SAMPLE)
-def read_r_eval_original(source: Source) -> Iterator[Example]:
+def read_r_eval_original(source: Source) -> Iterator[tuple[int, Record]]:
     """R-Eval's records as JSON lines; only the first of the outputs is accepted, as R-Eval's scores do."""
-    yield from examples(source, records(source, first_only=True))
+    return _records(source, first_only=True)

@@ -12,6 +12,7 @@ from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.sources import Source, stamps
 from rallebench.core.types import Example
 from rallebench.datasets import DATASETS, Record
+from rallebench.datasets.kilt import examples
 
 DEFAULT = "kilt"
 
@@ -32,7 +33,8 @@ def read_examples(path: Path, *, form: str = "", source: Source | None = None) -
     """
     if not Path(path).exists():
         raise BadFileError(f"{path} does not exist.")
-    return DATASETS[form or form_of(path)](source or Source(path))
+    source = source or Source(path)
+    return examples(source, DATASETS[form or form_of(path)](source))
 
 
 def read_questions(path: Path, limit: int | None = None, form: str = "") -> tuple[Example, ...]:
@@ -48,10 +50,10 @@ def _read(
     path: Path, _stamps: tuple[object, ...], limit: int | None, form: str
 ) -> tuple[Example, ...]:
     """The examples, read again once a file has changed."""
-    examples = read_examples(path, form=form)
+    rows = read_examples(path, form=form)
     try:
-        first = tuple(examples if limit is None else islice(examples, min(limit, sys.maxsize)))
-        for _ in examples:
+        first = tuple(rows if limit is None else islice(rows, min(limit, sys.maxsize)))
+        for _ in rows:
             pass
     except BadFileError as error:
         if form_of(path) != DEFAULT or form or f"{path}, line 1 is not" not in str(error):

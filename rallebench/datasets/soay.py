@@ -13,10 +13,8 @@ from functools import partial
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source
-from rallebench.core.types import Example
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets._published import PublishedSet, record
-from rallebench.datasets.kilt import examples
 
 SOAY = PublishedSet("SoAyBench", ("Query_en", "Answer"), "a file of soayBench/soayBench_v1-2")
 EASY, FIRST_HARD = 7, 8
@@ -54,12 +52,12 @@ def _records(
 
 
 @DATASETS.register("soay-easy", sample={"soay/1.jsonl": SAMPLE})
-def read_easy(source: Source) -> Iterator[Example]:
+def read_easy(source: Source) -> Iterator[tuple[int, Record]]:
     """SoAyBench's folder: the questions of templates 1 to 7, R-Eval's Soay-Easy; or one of its files."""
-    yield from examples(source, _records(source, "soay_easy", lambda number: number <= EASY))
+    return _records(source, "soay_easy", lambda number: number <= EASY)
 
 
 @DATASETS.register("soay-hard", sample={"soay/8.jsonl": SAMPLE})
-def read_hard(source: Source) -> Iterator[Example]:
+def read_hard(source: Source) -> Iterator[tuple[int, Record]]:
     """SoAyBench's folder: the questions of templates 8 to 44, R-Eval's Soay-Hard; or one of its files."""
-    yield from examples(source, _records(source, "soay_hard", lambda number: number > EASY))
+    return _records(source, "soay_hard", lambda number: number > EASY)

@@ -5,11 +5,6 @@ The versions with ``evidences_id`` and ``answer_id`` are read alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from rallebench.core.sources import Source
-from rallebench.core.types import Example
-from rallebench.datasets import DATASETS
 from rallebench.datasets._published import PublishedSet
 from rallebench.datasets.hotpotqa import two_hops
 
@@ -25,9 +20,9 @@ SAMPLE = """[{"_id": "w1", "type": "compositional", "question": "Where was the d
 """
 
 
-@DATASETS.register(
-    "2wikimultihopqa", recognises=WIKIMULTIHOP.recognises, sample={"dev.json": SAMPLE}
+WIKIMULTIHOP.register(
+    "2wikimultihopqa",
+    "2WikiMultihopQA's own JSON list; the gold pages are the titles of the supporting facts.",
+    lambda row: two_hops(row, "2wikimultihopqa"),
+    {"dev.json": SAMPLE},
 )
-def read_wikimultihop(source: Source) -> Iterator[Example]:
-    """2WikiMultihopQA's own JSON list; the gold pages are the titles of the supporting facts."""
-    yield from WIKIMULTIHOP.read(source, lambda row: two_hops(row, "2wikimultihopqa"))

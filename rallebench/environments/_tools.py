@@ -29,13 +29,6 @@ def tool(
     return ToolSpec(name, description, schema)
 
 
-def unknown_tool(tools: Sequence[ToolSpec], name: str) -> str:
-    """The observation for a call of an unknown tool."""
-    return (
-        f"There is no tool {name[:100]!r}. The tools are {', '.join(spec.name for spec in tools)}."
-    )
-
-
 def checked_call(
     tools: Sequence[ToolSpec], name: str, arguments: Mapping[str, Any]
 ) -> tuple[dict[str, str], str]:
@@ -45,7 +38,8 @@ def checked_call(
     """
     spec = next((spec for spec in tools if spec.name == name), None)
     if spec is None:
-        return {}, unknown_tool(tools, name)
+        names = ", ".join(spec.name for spec in tools)
+        return {}, f"There is no tool {name[:100]!r}. The tools are {names}."
     known, texts = spec.arguments, {}
     for key, value in arguments.items():
         if key not in known:

@@ -70,7 +70,6 @@ class CorpusTools:
         return FINISHED if name == "finish" else INVALID
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
-        """See Environment."""
         argument, wrong = argument_of(TOOLS, name, arguments)
         return wrong or (yield from self.act(name, argument))
 

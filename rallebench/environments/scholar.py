@@ -47,7 +47,6 @@ class Scholar:
         self._tool, self.tools = tool, tools
 
     def act(self, verb: str, argument: str) -> Observed:
-        """See Environment."""
         if verb == "Finish":
             return FINISHED
         spec = next((spec for spec in self.tools if spec.name == verb), None)
@@ -66,7 +65,6 @@ class Scholar:
         return (yield from self.call(verb, arguments))
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
-        """See Environment."""
         texts, wrong = checked_call(self.tools, name, arguments)
         if wrong:
             return wrong
@@ -77,7 +75,6 @@ class Scholar:
 
 
 def invalid(tools: tuple[ToolSpec, ...]) -> str:
-    """The observation for an unknown action."""
     actions = (
         f"{spec.name}({', '.join(f'<{name}>' for name in spec.arguments)})" for spec in tools
     )

@@ -77,7 +77,6 @@ class Wikipedia:
         self._keyword, self._count = "", 0
 
     def act(self, verb: str, argument: str) -> Observed:
-        """See Environment."""
         if verb == "Search":
             return (yield from self._search(argument))
         if verb == "Lookup":
@@ -85,7 +84,6 @@ class Wikipedia:
         return FINISHED if verb == "Finish" else INVALID
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
-        """See Environment."""
         argument, wrong = argument_of(TOOLS, name, arguments)
         return wrong or (yield from self.act(name, argument))
 

@@ -44,7 +44,6 @@ class ExperimentGroup:
     prefix: str = ""
 
     def names(self) -> tuple[str, ...]:
-        """All names, sorted."""
         return tuple(
             kind.removeprefix(self.prefix)
             for kind in EXPERIMENTS.names()

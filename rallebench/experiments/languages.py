@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
-from pathlib import Path
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.letters import CHINESE, LATIN, letters_of
 from rallebench.core.types import Example
 from rallebench.corpora.reading import read_corpus
+from rallebench.workspace.indexes.recipes import IndexRecipe
 
 LANGUAGES: Mapping[str, str] = {"English": LATIN, "Chinese": CHINESE}
 """Language of prompts → the letters of the questions that they fit."""
@@ -41,24 +41,21 @@ def unlike_english(examples: Iterable[Example]) -> str:
 
 
 def searchable(
-    where: str,
-    examples: Iterable[Example],
-    corpus: Path,
-    form: str,
-    kinds: Collection[str],
-    encoder: str,
+    where: str, examples: Iterable[Example], recipes: Iterable[IndexRecipe | None], encoder: str
 ) -> tuple[str, ...]:
-    """The notes on an encoder that may not read the questions or the documents. ``kinds``: those of the indexes that search.
+    """The notes on an encoder that may not read the questions or the documents. ``recipes``: of the indexes of one corpus that
+    search; of one that exists, None, nothing is known.
 
     Raises UsageError where an index of words would find next to nothing, as questions and documents are in different letters.
     """
+    built = list(filter(None, recipes))
+    passages = read_corpus(built[0].corpus, form=built[0].form) if built else ()
+    documents = letters_of(passage.text for passage in islice(passages, SAMPLE))
     questions = letters_of_questions(examples)
-    documents = letters_of(
-        passage.text for passage in islice(read_corpus(corpus, form=form), SAMPLE)
-    )
-    vectors = [kind for kind in kinds if kind != WORDS]
     if not questions or not documents:
         return ()
+    kinds = [recipe.kind for recipe in built]
+    vectors = [kind for kind in kinds if kind != WORDS]
     if questions != documents:
         differ = f"{where}: the questions are in {questions} and the documents in {documents}"
         if WORDS in kinds:

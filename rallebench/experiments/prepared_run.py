@@ -29,7 +29,6 @@ class PreparedRun:
 
     @property
     def name(self) -> str:
-        """The run's name."""
         return self.request.name
 
 

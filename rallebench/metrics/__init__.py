@@ -145,7 +145,6 @@ class Metrics(Registry[Callable[..., Any]]):
         return tuple(name for name in self.names() if not self.is_judge(name))
 
     def judge_names(self) -> tuple[str, ...]:
-        """The judges."""
         return tuple(name for name in self.names() if self.is_judge(name))
 
 
@@ -253,9 +252,7 @@ def read_card(name: str) -> Card:
         return card
     columns = "\n".join(f"{column.name}: {column.definition}" for column in judge.columns)
     return replace(
-        card,
-        details=f"{columns}\n{card.details}",
-        option="the language model that judges.",
+        card, details=f"{columns}\n{card.details}", option="the language model that judges."
     )
 
 

@@ -127,10 +127,7 @@ class Card:
         """The card as a person reads it in a terminal."""
         folded = [
             textwrap.fill(
-                f"{name + ':':<15}{fact}",
-                100,
-                initial_indent="  ",
-                subsequent_indent=" " * 17,
+                f"{name + ':':<15}{fact}", 100, initial_indent="  ", subsequent_indent=" " * 17
             )
             for name, fact in self.facts().items()
         ]

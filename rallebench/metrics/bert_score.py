@@ -94,7 +94,6 @@ class _Model:
     longest: int
 
     def scores(self, answers: Sequence[str], references: Sequence[str]) -> Iterator[float]:
-        """F of each pair."""
         texts = list(dict.fromkeys((*answers, *references)))
         vectors = dict(zip(texts, self._embedded(texts)))
         for answer, reference in zip(answers, references):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
@@ -56,11 +57,7 @@ def bleu_avg(episode: Episode, gold: Gold) -> float | None:
 
 def _register(order: int) -> None:
     def bleu_n(episode: Episode, gold: Gold) -> float | None:
-        return best(
-            lambda answer, reference: ngram_precision(answer, reference, order),
-            answer_of(episode),
-            gold,
-        )
+        return best(partial(ngram_precision, order=order), answer_of(episode), gold)
 
     bleu_n.__doc__ = f"""The share of the answer's {order}-grams that the best-fitting accepted answer has.
 

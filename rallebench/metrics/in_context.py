@@ -17,10 +17,7 @@ def answer_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Characters, not words: 'art' is in 'party'. Counts passages, not pages; titles are not read.
     """
-    if not gold.answers:
-        return None
-    aliases = [normalize_answer(alias) for alias in gold.answers]
-    return float(any(alias in text for text in _contexts(episode, k) for alias in aliases))
+    return _in_context(episode, k, list(map(normalize_answer, gold.answers)))
 
 
 @METRICS.register_at_k("answer_in_passage", label="Answer in passage")
@@ -49,10 +46,7 @@ def entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Characters, not words: 'art' is in 'party'. Counts passages, not pages; titles are not read.
     """
-    titles = _titles(gold)
-    if not titles:
-        return None
-    return float(any(title in text for text in _contexts(episode, k) for title in titles))
+    return _in_context(episode, k, _titles(gold))
 
 
 @METRICS.register_at_k(
@@ -68,19 +62,15 @@ def answer_and_entity_in_context(episode: Episode, gold: Gold, k: int) -> float 
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Characters, not words: 'art' is in 'party'. Counts passages, not pages; titles are not read.
     """
-    titles, aliases = _titles(gold), [normalize_answer(alias) for alias in gold.answers]
-    if not titles or not aliases:
+    return _in_context(episode, k, list(map(normalize_answer, gold.answers)), _titles(gold))
+
+
+def _in_context(episode: Episode, k: int, *groups: list[str]) -> float | None:
+    """1 if one of the first k passages holds a text of each group, else 0; None where a group is empty."""
+    if not all(groups):
         return None
-    return float(
-        any(
-            any(alias in text for alias in aliases) and any(title in text for title in titles)
-            for text in _contexts(episode, k)
-        )
-    )
-
-
-def _contexts(episode: Episode, k: int) -> list[str]:
-    return [normalize_answer(hit.passage.text) for hit in retrieved(episode)[:k]]
+    contexts = (normalize_answer(hit.passage.text) for hit in retrieved(episode)[:k])
+    return float(any(all(any(t in text for t in g) for g in groups) for text in contexts))
 
 
 def _titles(gold: Gold) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-import threading
 import unicodedata
 import warnings
 from collections import Counter
@@ -17,6 +16,7 @@ from typing import Any, Literal, cast
 
 from rallebench.core.answers import normalize_answer
 from rallebench.core.errors import MissingPackageError, UsageError
+from rallebench.metrics._single import single
 
 How = Literal["google", "words", "jieba", "char"]
 HOW = ("google", "words", "jieba", "char")
@@ -26,8 +26,6 @@ _IS_CJK = re.compile(f"[{_CJK}]")
 _GOOGLE = re.compile(r"[a-z0-9]+")
 _WORD = re.compile(r"\w+")
 _CHAR = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
-
-_lock = threading.Lock()
 
 
 def has_cjk(text: str) -> bool:
@@ -148,13 +146,8 @@ def _other_letter(character: str) -> bool:
     )
 
 
+@single
 def _jieba() -> Any:
-    with _lock:
-        return _loaded()
-
-
-@functools.lru_cache(maxsize=1)
-def _loaded() -> Any:
     """jieba with its own dictionary, read into memory: it says nothing and leaves no cache file behind."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on newer Pythons its source draws warnings

@@ -12,8 +12,13 @@ from rallebench.core.errors import NotFoundError, RalleError
 from rallebench.core.registry import unknown
 from rallebench.core.tables import Column, Figure, Mean, Table
 from rallebench.experiments.papers.beside import OwnRow, rows_of
-from rallebench.experiments.published import PublishedTable, published_names, published_table
-from rallebench.experiments.published.plots import OURS, DrawnRow, drawn_of, lines_of, plots_of
+from rallebench.experiments.published import (
+    PublishedRow,
+    PublishedTable,
+    published_names,
+    published_table,
+)
+from rallebench.experiments.published.plots import OURS, drawn_of, plots_of
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
@@ -214,13 +219,13 @@ def _notes(own: Sequence[Beside]) -> Iterator[str]:
 
 def figures(value: PublishedTable, own: Sequence[Beside] = ()) -> list[Figure]:
     """The table as the paper draws it, with our rows marked in it."""
-    lines = lines_of(value)
-    lines += [
-        DrawnRow(f"{b.row.system} ({b.experiment})", b.row.settings, b.row.cells, True)
+    ours = (
+        PublishedRow(f"{b.row.system} ({b.experiment})", b.row.settings, b.row.cells, own=True)
         for b in own
         if not b.row.why
-    ]
-    drawn = [*drawn_of(value), *(plot.figure(lines) for plot in plots_of(value))]
+    )
+    rows = (*value.rows, *ours)
+    drawn = [*drawn_of(value), *(plot.figure(rows) for plot in plots_of(value))]
     return [figure for figure in drawn if figure.series]
 
 

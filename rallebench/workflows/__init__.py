@@ -93,9 +93,7 @@ class Shot:
     program: str = ""
 
 
-def common(
-    *, steps: int = 10, shots: int = 2, max_tokens: int = 128, temperature: float = 0.0
-) -> dict[str, Setting]:
+def common(*, steps: int = 10, shots: int = 2, max_tokens: int = 128) -> dict[str, Setting]:
     """The settings of every workflow, with its own defaults."""
     limits = form_of(EpisodeLimits)
     return {
@@ -108,7 +106,7 @@ def common(
         ),
         "steps": replace(limits.pop("steps"), default=steps),
         "max_tokens": replace(limits.pop("max_tokens"), default=max_tokens),
-        "temperature": Setting(float, temperature, 0, 2, about="0 is greedy"),
+        "temperature": Setting(float, 0.0, 0, 2, about="0 is greedy"),
         **limits,
     }
 

@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.prompts import filled
-from rallebench.core.types import (
-    Message,
-    Note,
-    Outcome,
-    Reply,
-    SubFlow,
-    ToolCall,
-    ToolSpec,
-)
+from rallebench.core.types import Message, Note, Outcome, Reply, SubFlow, ToolCall, ToolSpec
 from rallebench.workflows import _forms
 from rallebench.workflows._conversation import LONGEST, Conversation, too_long, without_imitation
 from rallebench.workflows._scratchpad import finishes

@@ -59,7 +59,6 @@ def _balanced(text: str, left: str, right: str) -> tuple[str, str] | None:
 
 
 def rendered(conversation: Conversation, *, thought: bool, plan: bool = False) -> list[str]:
-    """The demonstrations in the form of a scratchpad."""
     return [
         episode(shot, conversation.env.brackets, thought=thought, plan=plan)
         for shot in conversation.shots

@@ -84,7 +84,6 @@ class BaragAgent:
 
     @property
     def original(self) -> bool:
-        """Whether it follows the published code."""
         return self.compat == "original"
 
 

@@ -99,7 +99,6 @@ def certainty(signal: str, drafted: Reply, samples: Sequence[Reply] = ()) -> flo
 
 
 def best_score(hits: Sequence[Hit]) -> float | None:
-    """The score of the best passage."""
     return max((hit.score for hit in hits), default=None)
 
 

@@ -38,8 +38,6 @@ class _Answered(Exception):
 
 @dataclass
 class _Search:
-    """One search; see the settings."""
-
     conversation: Conversation
     width: int
     depth: int

@@ -115,7 +115,6 @@ SQUAD = '''
 import json
 
 from rallebench.datasets import DATASETS
-from rallebench.datasets.kilt import examples
 
 SAMPLE = """{"data": [{"title": "Titan", "paragraphs": [{"context": "Titan is a moon.", "qas": [
     {"id": "s1", "question": "What is Titan?", "answers": [{"text": "a moon", "answer_start": 9}]},
@@ -126,7 +125,9 @@ def recognises(path):
     return path.suffix == ".json" and path.read_text()[:9] == '{"data": '
 
 
-def records(source):
+@DATASETS.register("squad", recognises=recognises, sample={"squad.json": SAMPLE})
+def read_squad(source):
+    """SQuAD's JSON document."""
     questions = [
         question
         for article in json.loads(source.path.read_text())["data"]
@@ -136,12 +137,6 @@ def records(source):
     for number, question in enumerate(questions, 1):
         output = [{"answer": answer["text"]} for answer in question["answers"]]
         yield number, {"id": question["id"], "input": question["question"], "output": output}
-
-
-@DATASETS.register("squad", recognises=recognises, sample={"squad.json": SAMPLE})
-def read_squad(source):
-    """SQuAD's JSON document."""
-    yield from examples(source, records(source))
 '''
 
 POEMS = '''

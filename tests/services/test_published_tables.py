@@ -15,7 +15,7 @@ from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.tables import Mean
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row
 from rallebench.experiments.published import FOLDER, published_names, published_table
-from rallebench.experiments.published.plots import lines_of, plots_of
+from rallebench.experiments.published.plots import plots_of
 from rallebench.render import svg
 from rallebench.services import published
 from rallebench.services.workbench import Workbench
@@ -106,7 +106,7 @@ def printed(name: str) -> list[dict[str, Any]]:
 def test_every_drawn_point_is_a_figure_of_the_tables_file(name: str) -> None:
     table, rows = published_table(name), printed(name)
     for plot in plots_of(table):
-        figure = plot.figure(lines_of(table))
+        figure = plot.figure(table.rows)
         fitting = [row for row in rows if plot.where.items() <= row["settings"].items()]
         cells = [(row, c) for row in fitting for c in plot.columns if row["values"][c] is not None]
         points = [(s, *point) for s, of_series in figure.series.items() for point in of_series]

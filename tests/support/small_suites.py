@@ -12,7 +12,7 @@ from small_workspace import QUESTIONS, record
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
 from rallebench.core.registry import Entry
-from rallebench.core.runs import RunRequest
+from rallebench.core.runs import DatasetRef, RunRequest
 from rallebench.core.settings import Setting
 from rallebench.core.types import (
     Episode,
@@ -26,7 +26,7 @@ from rallebench.core.types import (
     Retrieve,
 )
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import scored_run
+from rallebench.experiments.papers.common import flow_of, scored_run
 from rallebench.metrics.judges import Judgement, ended
 
 SETTINGS = {
@@ -60,18 +60,12 @@ def right(example: Example, episode: Episode) -> Mapping[str, float | None]:
 def part(asked: ExperimentRequest, number: int) -> RunRequest:
     settings = {**asked.settings, "times": number}
     retrievers = ("tiny",) if asked.settings["search"] else ()
-    return scored_run(
-        f"time {number}",
-        "small",
-        "tiny-qa",
-        examples(asked.limit),
-        lambda q: asking(q, asked, f"{number}"),
-        settings,
-        right,
-        {"right": "whether the answer stands in the reply"},
-        (asked.llm,),
-        retrievers,
+    flow = flow_of(
+        "small", lambda q: asking(q, asked, f"{number}"), settings, (asked.llm,), retrievers
     )
+    columns = {"right": "whether the answer stands in the reply"}
+    ref = DatasetRef("tiny-qa")
+    return scored_run(f"time {number}", flow, ref, examples(asked.limit), right, columns)
 
 
 def alone(asked: ExperimentRequest) -> Experiment:
@@ -120,14 +114,16 @@ def judged(asked: ExperimentRequest) -> Experiment:
     said = {qid: episode.answer for qid, episode in first.episodes.items()}
     again = yield scored_run(
         f"judged {len(str(said))}",
-        "small-judge",
-        "tiny-qa",
+        flow_of(
+            "small-judge",
+            lambda question: judging(question, asked, said[question.qid]),
+            {"said": said},
+            (asked.llm,),
+        ),
+        DatasetRef("tiny-qa"),
         tuple(e for e in first.request.examples if e.question.qid in said),
-        lambda question: judging(question, asked, said[question.qid]),
-        {"said": said},
         lambda example, episode: {"score": None},
         {"score": "the judge's number"},
-        (asked.llm,),
     )
     return Report({"judged": again.n})
 

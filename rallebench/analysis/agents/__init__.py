@@ -55,7 +55,6 @@ class System:
 
     @property
     def label(self) -> str:
-        """The display name."""
         return " · ".join(filter(None, (self.workflow, self.llm)))
 
 
@@ -71,7 +70,6 @@ class AgentTask:
 
     @property
     def group(self) -> TaskGroup:
-        """Its environment and level."""
         return TaskGroup(self.domain, self.level)
 
 
@@ -84,7 +82,6 @@ class TaskGroup:
 
     @property
     def label(self) -> str:
-        """The display name."""
         return f"{domain_name(self.domain)} {self.level or 'other'}"
 
 
@@ -114,7 +111,6 @@ def mean(values: Sequence[float | None]) -> float | None:
 
 
 def domain_name(domain: str) -> str:
-    """The display name of an environment."""
     return DOMAIN_NAMES.get(domain, domain)
 
 
@@ -140,7 +136,6 @@ def tasks_of(runs: Sequence[TaskRun]) -> tuple[AgentTask, ...]:
 
 
 def systems_of(runs: Sequence[TaskRun]) -> tuple[System, ...]:
-    """The systems in the order of their runs."""
     return tuple(dict.fromkeys(run.system for run in runs))
 
 
@@ -172,5 +167,4 @@ class Analysis:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The analysis as JSON."""
         return {"aspect": self.aspect, **self.value, "notes": list(self.notes)}

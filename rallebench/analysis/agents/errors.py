@@ -112,7 +112,6 @@ class ErrorBreakdown:
 
     @property
     def n(self) -> int:
-        """Questions counted."""
         return sum(map(len, self.rows.values()))
 
     @property
@@ -127,7 +126,6 @@ class ErrorBreakdown:
         return sum(_is_checkable(row) and not row.observed.strip() for row in every)
 
     def sum(self, classes: Iterable[str]) -> float:
-        """The percentages of several classes together."""
         return sum(self.shares[name] for name in classes)
 
     def as_json(self, names: Sequence[str]) -> dict[str, Any]:
@@ -254,7 +252,6 @@ def _example(row: EpisodeSummary) -> dict[str, Any]:
 
 
 def _rings(breakdown: ErrorBreakdown) -> Figure:
-    """One system: right and wrong inside, the classes outside, in percent."""
     classes = [(name, share) for name, share in breakdown.shares.items() if share]
     sides = [("ACC", breakdown.sum(RIGHT)), ("WA", breakdown.sum(WRONG))]
     rest = 100 - sum(share for _, share in classes)  # of R-Eval's hundred questions

@@ -21,16 +21,7 @@ from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import sha256_file
 from rallebench.core.runs import DatasetRef, RunRequest, imported_flow
 from rallebench.core.sources import Source
-from rallebench.core.types import (
-    Episode,
-    Example,
-    Note,
-    Outcome,
-    Question,
-    Reply,
-    Step,
-    digest,
-)
+from rallebench.core.types import Episode, Example, Note, Outcome, Question, Reply, Step, digest
 from rallebench.datasets.kilt import read_gold
 from rallebench.engine.execute import write_run
 from rallebench.engine.experiment_store import check_free
@@ -198,7 +189,6 @@ def _qid(row: Mapping[str, Any]) -> str:
 
 
 def episode_of(row: Mapping[str, Any], workflow: str = "") -> Episode:
-    """The episode that a row records."""
     pad = row["scratchpad"]
     return Episode(
         _qid(row),

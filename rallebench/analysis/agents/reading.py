@@ -108,47 +108,33 @@ def common_field(examples: Sequence[Example], field: str) -> str:
 
 
 def summarize(example: Example, episode: Episode, *, original: bool = False) -> EpisodeSummary:
-    """The result of one question."""
     outcome = episode.outcome or Outcome("", "error")
     answer, reason = outcome.answer.strip(), outcome.stop_reason
     gold = Gold(answers=example.gold.answers[:1] if original else example.gold.answers)
     alone = Episode("", "", (), Outcome(answer))
-    reward, correct, position = (METRICS[name](alone, gold) for name in SCORED.values())
-    common = (example.question.qid, example.question.text, gold.answers, answer)
+    scores = [METRICS[name](alone, gold) for name in SCORED.values()]
     logged = example.record.get("logged") if episode.workflow == IMPORTED else None
     if isinstance(logged, Mapping):
         if original:
-            reward, correct = float(logged["reward"]), float(logged["correct"])
+            scores[:2] = float(logged["reward"]), float(logged["correct"])
         notes = (step.reply.text for step in episode.steps if isinstance(step.request, Note))
-        scratchpad = "".join(notes)
-        return EpisodeSummary(
-            *common,
-            reward,
-            correct,
-            position,
-            "" if reason == "halted" else reason,
-            scratchpad,
-            observed_in(scratchpad),
-            halted=bool(logged["halted"]),
-            failed=bool(logged["error"]),
-            error=episode.error,
-            prompt=str(logged.get("prompt", "")),
-            seconds=logged.get("exe_time"),
+        scratchpad, tokens = "".join(notes), None
+        observed, prompt = observed_in(scratchpad), str(logged.get("prompt", ""))
+        reason, seconds = "" if reason == "halted" else reason, logged.get("exe_time")
+        halted, failed = bool(logged["halted"]), bool(logged["error"])
+    else:
+        scratchpad, observed, prompt = (
+            scratchpad_of(episode),
+            observed_by(episode),
+            prompt_of(episode),
         )
-    halts, error = episode.workflow not in NEVER_HALT, bool(episode.error)
-    replies = [step.reply for step in episode.steps]
-    return EpisodeSummary(
-        *common,
-        reward,
-        correct,
-        position,
-        reason,
-        scratchpad_of(episode),
-        observed_by(episode),
-        halted=halts and (reason in HALTING or error),
-        failed=halts and (reason == "model_error" or error),
-        error=episode.error,
-        prompt=prompt_of(episode),
-        seconds=sum(step.seconds for step in episode.steps),
-        tokens=sum(reply.prompt_tokens + reply.completion_tokens for reply in replies) or None,
-    )
+        replies = [step.reply for step in episode.steps]
+        tokens = sum(reply.prompt_tokens + reply.completion_tokens for reply in replies) or None
+        seconds = sum(step.seconds for step in episode.steps)
+        halts, error = episode.workflow not in NEVER_HALT, bool(episode.error)
+        halted = halts and (reason in HALTING or error)
+        failed = halts and (reason == "model_error" or error)
+    reward, correct, position = scores
+    known = (example.question.qid, example.question.text, gold.answers)
+    trace = (reason, scratchpad, observed, halted, failed, episode.error, prompt, seconds, tokens)
+    return EpisodeSummary(*(*known, answer, reward, correct, position, *trace))

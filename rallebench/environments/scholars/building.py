@@ -19,7 +19,7 @@ from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import disk_error
 from rallebench.core.parts import beside, move_in
 from rallebench.core.sources import Problem, Problems
-from rallebench.environments.scholars.reading import open_tables
+from rallebench.environments.scholars.reading import Tables, open_tables
 from rallebench.environments.scholars.table import FORMAT
 from rallebench.environments.scholars.words import cuts, words
 
@@ -93,7 +93,8 @@ def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> Import
     Raises BadFileError for a table without a scholar and, unless ``skip_bad``, for the first bad row; UsageError if
     the file exists with other rows; BackendError if the disk is full.
     """
-    tables = open_tables(Path(source), skip_bad=skip_bad)
+    problems = Problems(skip=skip_bad, offered=True)
+    tables = open_tables(Path(source), problems)
     try:
         with beside(target.parent, target.stem) as half:
             file = half / target.name
@@ -104,7 +105,7 @@ def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> Import
                         f"PRAGMA {schema}.journal_mode=OFF; PRAGMA {schema}.synchronous=OFF; "
                         f"PRAGMA {schema}.cache_size=-65536;"
                     )
-                sha, problems = _stage(db, tables)
+                sha = _stage(db, tables, problems)
                 counts = _write(db, sha)
             _move_in(file, target, sha)
     except OSError as error:
@@ -136,11 +137,10 @@ def _move_in(file: Path, target: Path, sha: str) -> None:
         )
 
 
-def _stage(db: sqlite3.Connection, tables: Any) -> tuple[str, Problems]:
-    """Put checked rows into the staging file; (sha256 over all rows in order, the problems)."""
+def _stage(db: sqlite3.Connection, tables: Tables, problems: Problems) -> str:
+    """Put checked rows into the staging file; the sha256 over all rows in order."""
     db.executescript(_STAGING)
     total = hashlib.sha256()
-    problems: Problems = tables.problems
 
     def put(kind: str, line: int, row: Any, table: str, *values: Any) -> bool:
         text = json.dumps([kind, row], sort_keys=True, ensure_ascii=False)
@@ -150,20 +150,20 @@ def _stage(db: sqlite3.Connection, tables: Any) -> tuple[str, Problems]:
         problems.add(line, f"The {kind}, row {line}, repeat {values[0]!r}; each may occur once.")
         return False
 
-    for line, row in tables.rows["scholars"]:
+    for line, row in tables["scholars"]:
         put("scholars", line, row, "s", row["id"], row["ncitation"], _dump(row))
     if not db.execute("SELECT 1 FROM s LIMIT 1").fetchone():
         raise BadFileError("The table holds no scholar.")
     rows = db.execute("SELECT id, record FROM s")
     names = {str(scholar): json.loads(record)["name"] for scholar, record in rows}
-    for line, row in tables.rows.get("publications", ()):
+    for line, row in tables.get("publications", ()):
         row = {**row, "ncitation": row["ncitation"] or 0}
         row["authors"] = authors = [_author(author, names) for author in row["authors"]]
         if put("publications", line, row, "p", row["id"], row["ncitation"], _dump(row)):
             ids = sorted({author["id"] for author in authors if author["id"]})
             values = [(scholar, row["id"], row["ncitation"], len(authors)) for scholar in ids]
             db.executemany("INSERT OR IGNORE INTO a VALUES (?, ?, ?, ?)", values)
-    for line, row in tables.rows.get("coauthors", ()):
+    for line, row in tables.get("coauthors", ()):
         person, other = row["person_id"], row["coauthor_id"]
         if person not in names or other not in names:
             problems.add(
@@ -171,11 +171,11 @@ def _stage(db: sqlite3.Connection, tables: Any) -> tuple[str, Problems]:
             )
         else:
             put("coauthors", line, row, "c", person, other, row["relation"] or COAUTHOR)
-    if "coauthors" not in tables.rows:
+    if "coauthors" not in tables:
         db.execute(_DERIVED, (COAUTHOR, MOST_AUTHORS))
     _count(db)
     db.commit()
-    return total.hexdigest(), problems
+    return total.hexdigest()
 
 
 def _author(author: dict[str, str], names: dict[str, str]) -> dict[str, str]:
@@ -250,7 +250,6 @@ def _index(
     columns: str,
     texts_of: Callable[[dict[str, Any]], Sequence[str]],
 ) -> None:
-    """Fill the words and the spellings of a table."""
     vocabulary: set[str] = set()
     marks = ", ".join("?" * (1 + len(columns.split(","))))
     for row, record in db.execute(f"SELECT row, record FROM {table} ORDER BY row"):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -63,17 +62,12 @@ NEEDED = {
 NUMBERS = frozenset({"hindex", "gindex", "ncitation", "npubs", "year"})
 
 
-@dataclass(frozen=True)
-class Tables:
-    """Kind → the iterator over its rows, with line numbers."""
-
-    rows: Mapping[str, Iterator[tuple[int, dict[str, Any]]]]
-    problems: Problems
+Tables = Mapping[str, Iterator[tuple[int, dict[str, Any]]]]
+"""Kind → the iterator over its rows, with line numbers."""
 
 
-def open_tables(source: Path, *, skip_bad: bool = False) -> Tables:
+def open_tables(source: Path, problems: Problems) -> Tables:
     """The tables of a file or folder, to be read in the order of TABLE_KINDS. Raises BadFileError, also during reading."""
-    problems = Problems(skip=skip_bad, offered=True)
     if not source.exists():
         raise BadFileError(f"{source} does not exist.")
     sources: dict[str, tuple[Source, Any]] = {}
@@ -96,8 +90,7 @@ def open_tables(source: Path, *, skip_bad: bool = False) -> Tables:
         )
     if "scholars" not in sources:
         raise BadFileError(f"{source} {needed}")
-    rows = {kind: _checked(origin, kind, value) for kind, (origin, value) in sources.items()}
-    return Tables(rows, problems)
+    return {kind: _checked(origin, kind, value) for kind, (origin, value) in sources.items()}
 
 
 def _rows(source: Source, kind: str, value: Any) -> Iterator[tuple[int, Row]]:
@@ -121,7 +114,6 @@ def _rows(source: Source, kind: str, value: Any) -> Iterator[tuple[int, Row]]:
 
 
 def _check_columns(names: Iterable[str], kind: str, source: Source, line: int) -> None:
-    """Raise BadFileError if a needed column is missing."""
     columns = {name.lower(): name for name in names}
     for field in NEEDED[kind]:
         if columns.keys().isdisjoint(NAMES[kind][field]):

@@ -51,7 +51,6 @@ class ScholarTable:
         self.scholars, self.publications = int(meta["scholars"]), int(meta["publications"])
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._db.close()
 
@@ -63,12 +62,10 @@ class ScholarTable:
     # exact
 
     def person(self, person_id: str) -> Record | None:
-        """The scholar with that id."""
         rows = self._rows("SELECT row, record FROM person WHERE id = ?", (person_id.strip(),))
         return {**json.loads(rows[0][1]), "row": rows[0][0]} if rows else None
 
     def publication(self, publication_id: str) -> Record | None:
-        """The publication with that id."""
         rows = self._rows("SELECT record FROM publication WHERE id = ?", (publication_id.strip(),))
         return json.loads(rows[0][0]) if rows else None
 
@@ -114,7 +111,10 @@ class ScholarTable:
         )
 
     def _search(self, table: str, queries: Mapping[str, Sequence[str]], most: int) -> list[Record]:
-        columns = {column: _without_stop_words(terms) for column, terms in queries.items()}
+        columns = {
+            column: [word for word in terms if word not in STOP_WORDS] or list(terms)
+            for column, terms in queries.items()
+        }
         if not all(columns.values()) or not columns:
             return []
         exact = {
@@ -174,7 +174,3 @@ class ScholarTable:
 def _term(word: str, column: str) -> str:
     """A word as a term of FTS5; a single letter of a name is an initial."""
     return f'"{word}"*' if column == "name" and len(word) == 1 and word.isascii() else f'"{word}"'
-
-
-def _without_stop_words(some: Sequence[str]) -> list[str]:
-    return [word for word in some if word not in STOP_WORDS] or list(some)

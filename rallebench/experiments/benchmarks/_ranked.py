@@ -6,19 +6,19 @@ A document is relevant by its grade; the document that is the question itself is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rallebench.chains.chain import as_flow
 from rallebench.chains.overrides import override
-from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.runs import RunRequest, RunResult, Values
+from rallebench.core.errors import Hint, UsageError
+from rallebench.core.experiments import ExperimentRequest, IndexRequest, IndexResult
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain, Episode, Example
-from rallebench.experiments.papers.common import scored_run
+from rallebench.experiments.papers.common import names_in, scored_run, several
 from rallebench.metrics.ranking import ndcg, recall
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
@@ -29,12 +29,12 @@ WORDS = {"nDCG": "Normalised discounted gain", "R": "Share of the relevant docum
 
 Relevant = Callable[[Example], Mapping[str, float]]
 """Document → its grade."""
-KINDS = Setting(
-    str,
-    "bm25",
-    about="kinds of index, built over each corpus: bm25, flat, hnsw …; several with commas",
-    sweep=("bm25", "flat", "hnsw"),
-    many=True,
+Systems = Mapping[str, "IndexRecipe | None"]
+"""Kind or index → its recipe, None for an index that exists."""
+KINDS = several(
+    "kinds of index, built over each corpus: bm25, flat, hnsw …; several with commas",
+    *("bm25", "flat", "hnsw"),
+    default="bm25",
 )
 ENCODER = Setting(str, "minilm", about="encoder of the kinds that need one", names="encoder")
 
@@ -65,7 +65,6 @@ def measured(
 
 
 def definitions(columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Column → its definition."""
     return {
         f"{name} {column}".strip(): f"{WORDS[column.partition('@')[0]]} among the first {column.partition('@')[2]}."
         for name in names
@@ -73,15 +72,14 @@ def definitions(columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     }
 
 
+def within(columns: Sequence[str], depth: int) -> tuple[str, ...]:
+    """The columns that so many documents tell something of."""
+    return tuple(column for column in columns if int(column.partition("@")[2]) <= depth)
+
+
 def prepared_chain(request: ExperimentRequest, name: str, retriever: str, k: int) -> Chain:
     """A shipped chain with its retriever and its model in place; the retriever may be an index that is not built yet."""
     return override(request.workspace.chain(name), request.llm, retriever, k)
-
-
-def check_retrievers(request: ExperimentRequest, retrievers: Sequence[str]) -> None:
-    """Raise NotFoundError, UsageError for a retriever that cannot be asked."""
-    for name in retrievers:
-        request.workspace.indexes_of(name)
 
 
 def ranked_run(
@@ -96,32 +94,30 @@ def ranked_run(
     file: Path | None = None,
 ) -> RunRequest:
     """A chain over the questions, scored by what it retrieved; ``metrics`` are registered ones besides."""
-    flow = chain_flow(chain)
-    scores = definitions(columns, tuple(judged))
-    run = scored_run(
-        label,
-        "chain",
-        dataset,
-        examples,
-        lambda question: as_flow(chain, question),
-        flow.settings,
-        measured(columns, judged),
-        scores,
-        flow.llms,
-        flow.retrievers,
-        chain=chain,
-        metrics=metrics,
-        file=str(file or ""),
-    )
+    scores, ref = definitions(columns, tuple(judged)), DatasetRef(dataset, str(file or ""))
+    score = measured(columns, judged)
+    run = scored_run(label, chain_flow(chain), ref, examples, score, scores, metrics=metrics)
     return replace(run, rates=replace(run.rates, ranges=dict.fromkeys(scores, (0.0, 1.0))))
 
 
-def recipes(
-    request: ExperimentRequest, corpus: Path, kinds: Sequence[str], form: str = ""
-) -> dict[str, IndexRecipe]:
-    """Kind → the index of a corpus. Raises UsageError, NotFoundError."""
-    encoder = request.settings["encoder"]
-    return {kind: index_recipe(corpus, kind, encoder=encoder, form=form) for kind in kinds}
+def systems_of(request: ExperimentRequest, corpus: Path, form: str = "") -> Systems:
+    """The indexes that the setting ``retriever`` names, or those of the ``kinds`` over a corpus. Raises UsageError, NotFoundError."""
+    s = request.settings
+    retrievers, kinds = names_in(s.get("retriever", "")), names_in(s["kinds"])
+    for name in retrievers:
+        request.workspace.indexes_of(name)
+    if retrievers:
+        return dict.fromkeys(retrievers)
+    if not kinds:
+        raise UsageError("No kind of index is named.", hint=Hint("set", "kinds=bm25"))
+    return {kind: index_recipe(corpus, kind, encoder=s["encoder"], form=form) for kind in kinds}
+
+
+def indexed(
+    label: str, system: str, recipe: IndexRecipe | None, transient: bool = False
+) -> Generator[IndexRequest, IndexResult, str]:
+    """The name of the index of a system, requested unless it exists."""
+    return system if recipe is None else (yield IndexRequest(label, recipe, transient)).name
 
 
 def average(results: Sequence[RunResult], metric: str) -> float | None:

@@ -12,13 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, UsageError
-from rallebench.core.experiments import (
-    Experiment,
-    ExperimentRequest,
-    IndexRequest,
-    Release,
-    Report,
-)
+from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.runs import RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Column, Table
@@ -31,19 +25,19 @@ from rallebench.experiments.benchmarks._ranked import (
     ENCODER,
     KINDS,
     RETRIEVE,
+    Systems,
     average,
     by_grade,
-    check_retrievers,
+    indexed,
     prepared_chain,
     ranked_run,
-    recipes,
+    systems_of,
 )
 from rallebench.experiments.languages import searchable, unlike_english
 from rallebench.experiments.papers.beside import KEY, own_row, unlike
 from rallebench.experiments.papers.common import bars, failed_note, names_in, string
 from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
-from rallebench.workspace.indexes.recipes import IndexRecipe
 
 PAPER = "arXiv:2104.08663"
 PRINTED = "beir_table2"
@@ -71,12 +65,12 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class BeirSet:
-    """``systems``: kind or index → its recipe, None for an index that exists; ``notes``: on its language."""
+    """``notes``: on its language."""
 
     name: str
     folder: Path
     examples: tuple[Example, ...]
-    systems: Mapping[str, IndexRecipe | None]
+    systems: Systems
     notes: tuple[str, ...] = ()
 
 
@@ -101,25 +95,18 @@ def read_sets(request: ExperimentRequest) -> list[BeirSet]:
     for name in names:
         if name not in known:
             raise NotFoundError(f"{folder} has no set {name!r}; it has {', '.join(known)}.")
-    retrievers, kinds = names_in(s["retriever"]), names_in(s["kinds"])
-    if retrievers and len(names) > 1:
+    if names_in(s["retriever"]) and len(names) > 1:
         raise UsageError(
             f"retriever={s['retriever']} searches one corpus, and {len(names)} sets are named.",
             hint=Hint("set", f"datasets={names[0]}"),
         )
-    check_retrievers(request, retrievers)
-    if not retrievers and not kinds:
-        raise UsageError("No kind of index is named.", hint=Hint("set", "kinds=bm25"))
     sets = []
     for name in names:
         path = known[name]
         corpus_file(path)
-        systems: dict[str, IndexRecipe | None] = dict.fromkeys(retrievers)
-        if not retrievers:
-            systems = {**recipes(request, path, kinds, "beir")}
+        systems = systems_of(request, path, "beir")
         examples = read_questions(path, request.limit, "beir")
-        built = [system for system, recipe in systems.items() if recipe is not None]
-        of_language = searchable(name, examples, path, "beir", built, s["encoder"])
+        of_language = searchable(name, examples, systems.values(), s["encoder"])
         sets.append(BeirSet(name, path, examples, systems, of_language))
     return sets
 
@@ -144,14 +131,11 @@ def beir(request: ExperimentRequest) -> Experiment:
     notes = [note for each in sets for note in each.notes]
     for each in sets:
         for system, recipe in each.systems.items():
-            index = system
-            if recipe is not None:
-                index = (yield IndexRequest(f"{each.name} {system}", recipe, True)).name
-            chain = prepared_chain(request, RETRIEVE, index, depth + 1)  # one may be the query
             label = f"{each.name} {system}"
+            index = yield from indexed(label, system, recipe, transient=True)
+            chain = prepared_chain(request, RETRIEVE, index, depth + 1)  # one may be the query
             run = ranked_run(
-                *(label, each.name, each.examples, chain, columns, {"": by_grade}),
-                file=each.folder,
+                *(label, each.name, each.examples, chain, columns, {"": by_grade}), file=each.folder
             )
             result = yield run
             results.setdefault(each.name, {})[system] = result
@@ -159,11 +143,10 @@ def beir(request: ExperimentRequest) -> Experiment:
             yield Release((index,))
     if any(result.simulated for by in results.values() for result in by.values()):
         return Report()
-    return _report(request, sets, results, columns, notes)
+    return _report(sets, results, columns, notes)
 
 
 def _report(
-    request: ExperimentRequest,
     sets: Sequence[BeirSet],
     results: Mapping[str, Mapping[str, RunResult]],
     columns: Sequence[str],
@@ -207,10 +190,9 @@ def _report(
             if WORDS in by and name in whys
         ],
     }
-    by_set = {name: {s: (result,) for s, result in by.items()} for name, by in results.items()}
     tables = (
         _sets_table(systems, results, columns, papers, printed.columns),
-        *tests_between(by_set, columns),
+        *tests_between(results, columns),
     )
     figures = (bars("nDCG@10 by set", "set", HEADLINE, series),)
     return Report(data, tuple(notes), tables=tables, figures=figures)

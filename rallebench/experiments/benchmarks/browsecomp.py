@@ -11,15 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
-from rallebench.core.experiments import (
-    Experiment,
-    ExperimentRequest,
-    IndexRequest,
-    Release,
-    Report,
-)
+from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.files import sha256_file
-from rallebench.core.runs import Backends, RunRequest, RunResult, Values
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Episode, Example, Retrieve
@@ -30,20 +24,28 @@ from rallebench.experiments.benchmarks._ranked import (
     ENCODER,
     KINDS,
     RETRIEVE,
+    Systems,
     by_grade,
-    check_retrievers,
+    indexed,
     prepared_chain,
     ranked_run,
-    recipes,
+    systems_of,
+    within,
 )
 from rallebench.experiments.languages import searchable
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
-from rallebench.experiments.papers.common import bars, failed_note, names_in, scored_run, string
+from rallebench.experiments.papers.common import (
+    bars,
+    failed_note,
+    names_in,
+    scored_run,
+    several,
+    string,
+)
 from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import prepare_agent
-from rallebench.workspace.indexes.recipes import IndexRecipe
 
 PAPER = "arXiv:2508.06600"
 RETRIEVERS, AGENTS = "browsecomp_table2", "browsecomp_table1"
@@ -72,13 +74,9 @@ SETTINGS = {
     "corpus": string(f"the fixed corpus, indexed by the kinds: `{CORPUS}`", names="corpus file"),
     "kinds": KINDS,
     "encoder": ENCODER,
-    "retriever": string("instead: indexes of the corpus that exist", names="retriever", many=True),
-    "workflows": Setting(
-        str,
-        "react",
-        about="agents that a model acts as: react, function-calling …",
-        names="workflow",
-        many=True,
+    "retriever": several("instead: indexes of the corpus that exist", names="retriever"),
+    "workflows": several(
+        "agents that a model acts as: react, function-calling …", default="react", names="workflow"
     ),
     "k": Setting(int, 5, 1, 50, about="passages that a search of an agent lists"),
     "steps": Setting(int, 30, 1, 1000, about="steps of an agent at most"),
@@ -105,13 +103,12 @@ def browsecomp(request: ExperimentRequest) -> Experiment:
     """BrowseComp-Plus: retrieval alone by evidence and by gold documents; with a model, agents over the fixed corpus."""
     file, questions = _questions(request)
     systems, workflows = _systems(request), _workflows(request) if request.llm else []
-    notes = [*_language_notes(request, questions, systems)]
+    encoder = request.settings["encoder"]
+    notes = [*searchable("BrowseComp-Plus", questions, systems.values(), encoder)]
     searched: dict[str, RunResult] = {}
     acted: dict[str, RunResult] = {}
     for system, recipe in systems.items():
-        index = system
-        if recipe is not None:
-            index = (yield IndexRequest(f"corpus {system}", recipe)).name
+        index = yield from indexed(f"corpus {system}", system, recipe)
         searched[system] = yield _retrieval(request, system, index, file, questions)
         for workflow in workflows:
             label = f"{workflow} {request.llm} {system}"
@@ -125,7 +122,7 @@ def browsecomp(request: ExperimentRequest) -> Experiment:
         for label, result in results.items()
         for note in failed_note(label, result, "counted here and in no mean")
     ]
-    return _report(request, searched, acted, notes)
+    return _report(searched, acted, notes)
 
 
 def _questions(request: ExperimentRequest) -> tuple[Path, tuple[Example, ...]]:
@@ -138,34 +135,14 @@ def _questions(request: ExperimentRequest) -> tuple[Path, tuple[Example, ...]]:
     return file, read_questions(file, request.limit, "browsecomp")
 
 
-def _systems(request: ExperimentRequest) -> dict[str, IndexRecipe | None]:
-    """Kind or index → its recipe, None for an index that exists. Raises UsageError, NotFoundError."""
-    s = request.settings
-    retrievers, kinds = names_in(s["retriever"]), names_in(s["kinds"])
-    if retrievers:
-        check_retrievers(request, retrievers)
-        return dict.fromkeys(retrievers)
-    if not s["corpus"]:
+def _systems(request: ExperimentRequest) -> Systems:
+    corpus = request.settings["corpus"]
+    if not corpus and not names_in(request.settings["retriever"]):
         raise UsageError(
             f"The corpus is not named; fetch it with `{CORPUS}`.",
             hint=Hint("set", "corpus=corpus.jsonl"),
         )
-    if not kinds:
-        raise UsageError("No kind of index is named.", hint=Hint("set", "kinds=bm25"))
-    return {**recipes(request, request.workspace.corpus(s["corpus"]), kinds)}
-
-
-def _language_notes(
-    request: ExperimentRequest,
-    questions: tuple[Example, ...],
-    systems: Mapping[str, IndexRecipe | None],
-) -> tuple[str, ...]:
-    """On the language of the corpus that the suite indexes."""
-    s, built = request.settings, [name for name, recipe in systems.items() if recipe is not None]
-    if not built:
-        return ()
-    corpus = request.workspace.corpus(s["corpus"])
-    return searchable("BrowseComp-Plus", questions, corpus, "", built, s["encoder"])
+    return systems_of(request, request.workspace.corpus(corpus) if corpus else Path())
 
 
 def _workflows(request: ExperimentRequest) -> list[str]:
@@ -185,7 +162,7 @@ def _retrieval(
     request: ExperimentRequest, system: str, index: str, file: Path, questions: tuple[Example, ...]
 ) -> RunRequest:
     depth = request.settings["depth"]
-    columns = [column for column in COLUMNS if int(column.partition("@")[2]) <= depth]
+    columns = within(COLUMNS, depth)
     judged = {"evidence": by_grade, "gold": _gold}
     chain = prepared_chain(request, RETRIEVE, index, depth)
     return ranked_run(system, "browsecomp", questions, chain, columns, judged, file=file)
@@ -217,19 +194,12 @@ def _agent(
     )
     return scored_run(
         label,
-        agent.workflow,
-        "browsecomp",
+        agent.flow,
+        DatasetRef("browsecomp", str(file), sha256_file(file)),
         questions,
-        agent.flows(Backends()),
-        {"agent": agent.as_json()},
         _seen,
         SEEN,
-        (agent.llm,),
-        agent.retrievers,
-        agent=agent,
         metrics=(ACCURACY, "em", "f1"),
-        file=str(file),
-        sha256=sha256_file(file),
     )
 
 
@@ -254,14 +224,11 @@ def _seen(example: Example, episode: Episode) -> Values:
 
 
 def _report(
-    request: ExperimentRequest,
-    searched: Mapping[str, RunResult],
-    acted: Mapping[str, RunResult],
-    notes: Sequence[str],
+    searched: Mapping[str, RunResult], acted: Mapping[str, RunResult], notes: Sequence[str]
 ) -> Report:
     columns = list(next(iter(searched.values())).means)
     printed = published_table(RETRIEVERS)
-    own = list(_own_rows(searched, acted, request.llm))
+    own = list(_own_rows(searched, acted))
     why = own[0].why
     ours = ((label, *(r.means.get(c) for c in columns)) for label, r in searched.items())
     theirs = (
@@ -275,10 +242,7 @@ def _report(
     tables = [Table("Retrieval alone", heads, (*ours, *theirs), True, note)]
     if acted:
         tables.append(_agents(acted, why))
-    groups = {
-        name: {label: (result,) for label, result in runs.items()}
-        for name, runs in (("retrieval", searched), ("agents", acted))
-    }
+    groups = {"retrieval": searched, "agents": acted}
     tables += tests_between(groups, TESTED, names={ACCURACY: "accuracy"})
     series = {
         name: [(label, result.means.get(name)) for label, result in {**searched, **acted}.items()]
@@ -303,7 +267,7 @@ JUDGED = "The paper's accuracy is a judge's, so ours is not beside it; the promp
 
 
 def _own_rows(
-    searched: Mapping[str, RunResult], acted: Mapping[str, RunResult], llm: str
+    searched: Mapping[str, RunResult], acted: Mapping[str, RunResult]
 ) -> Iterator[OwnRow]:
     """Every retriever, and every agent, as a row of BrowseComp-Plus's tables of all 830 questions."""
     n, name = published_table(RETRIEVERS).n, "BrowseComp-Plus"

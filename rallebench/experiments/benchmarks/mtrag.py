@@ -13,13 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, NotFoundError
-from rallebench.core.experiments import (
-    Experiment,
-    ExperimentRequest,
-    IndexRequest,
-    Release,
-    Report,
-)
+from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.runs import RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
@@ -33,18 +27,27 @@ from rallebench.experiments.benchmarks._ranked import (
     KINDS,
     READ,
     RETRIEVE,
+    Systems,
     by_grade,
+    indexed,
     pooled,
     prepared_chain,
     ranked_run,
-    recipes,
+    systems_of,
+    within,
 )
 from rallebench.experiments.languages import prompts_note, searchable, unlike_english
 from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
-from rallebench.experiments.papers.common import bars, failed_note, in_folder, string, values_in
+from rallebench.experiments.papers.common import (
+    bars,
+    failed_note,
+    in_folder,
+    several,
+    string,
+    values_in,
+)
 from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
-from rallebench.workspace.indexes.recipes import IndexRecipe
 
 PAPER = "arXiv:2501.03468"
 PRINTED = "mtrag_table1"
@@ -66,19 +69,11 @@ SETTINGS = {
     "data": string(
         f"folder of MTRAG's repository with its corpora unpacked: `{FETCH}`", names="folder"
     ),
-    "datasets": Setting(
-        str,
-        "",
-        about="clapnq, cloud, fiqa, govt; default: those that are there",
-        sweep=DOMAINS,
-        many=True,
-    ),
-    "forms": Setting(
-        str,
-        ",".join(FORMS),
-        about="lastturn, rewrite, questions (the full conversation); several with commas",
-        sweep=tuple(FORMS),
-        many=True,
+    "datasets": several("clapnq, cloud, fiqa, govt; default: those that are there", *DOMAINS),
+    "forms": several(
+        "lastturn, rewrite, questions (the full conversation); several with commas",
+        *FORMS,
+        default=",".join(FORMS),
     ),
     "kinds": KINDS,
     "encoder": ENCODER,
@@ -92,7 +87,7 @@ class Domain:
 
     name: str
     questions: Mapping[str, tuple[Example, ...]]
-    systems: Mapping[str, IndexRecipe]
+    systems: Systems
     notes: tuple[str, ...] = ()
 
 
@@ -105,7 +100,6 @@ def read_domains(request: ExperimentRequest) -> list[Domain]:
             f"{folder} is a file; name the folder of MTRAG's repository: `{FETCH}`."
         )
     forms = values_in("forms", s["forms"], Setting(str, "", choices=tuple(FORMS), required=True))
-    kinds = values_in("kinds", s["kinds"], Setting(str, "", required=True))
     tasks = next(
         (folder / b for b in TASKS if any((folder / b / d).is_dir() for d in DOMAINS)), None
     )
@@ -126,11 +120,11 @@ def read_domains(request: ExperimentRequest) -> list[Domain]:
                 f"{folder} has no corpora/passage_level/{name}.jsonl; unpack {name}.jsonl.zip.",
                 hint=Hint("set", "datasets=NAME"),
             )
-        systems = recipes(request, corpus, kinds, "jsonl")
+        systems = systems_of(request, corpus, "jsonl")
         questions = {form: _questions(tasks / name, name, form, answers) for form in forms}
         questions = {form: each[: request.limit] for form, each in questions.items()}
         every = tuple(example for of_form in questions.values() for example in of_form)
-        of_language = searchable(name, every, corpus, "jsonl", kinds, s["encoder"])
+        of_language = searchable(name, every, systems.values(), s["encoder"])
         domains.append(Domain(name, questions, systems, of_language))
     return domains
 
@@ -207,7 +201,7 @@ def mtrag(request: ExperimentRequest) -> Experiment:
     notes = [*_language_notes(request, domains)]
     for domain in domains:
         for kind, recipe in domain.systems.items():
-            index = (yield IndexRequest(f"{domain.name} {kind}", recipe, True)).name
+            index = yield from indexed(f"{domain.name} {kind}", kind, recipe, transient=True)
             k = request.settings["k"] if request.llm else DEPTH
             chain = prepared_chain(request, READ if request.llm else RETRIEVE, index, k)
             for form, questions in domain.questions.items():
@@ -215,7 +209,7 @@ def mtrag(request: ExperimentRequest) -> Experiment:
                 answered = any(example.gold.answers for example in questions)
                 run = ranked_run(
                     *(label, f"mtrag-{domain.name}-{form}", questions, chain),
-                    *(_columns(k), {"": by_grade}),
+                    *(within(COLUMNS, k), {"": by_grade}),
                     metrics=ANSWERS if request.llm and answered else (),
                 )
                 result = yield run
@@ -243,17 +237,12 @@ def _language_notes(request: ExperimentRequest, domains: Sequence[Domain]) -> It
             yield note
 
 
-def _columns(k: int) -> tuple[str, ...]:
-    """The columns that make sense for k passages."""
-    return tuple(column for column in COLUMNS if int(column.partition("@")[2]) <= k)
-
-
 def _report(
     request: ExperimentRequest,
     results: Mapping[tuple[str, str], Sequence[RunResult]],
     notes: list[str],
 ) -> Report:
-    columns = _columns(request.settings["k"] if request.llm else DEPTH)
+    columns = within(COLUMNS, request.settings["k"] if request.llm else DEPTH)
     answers = (
         ANSWERS
         if any(_mean(r, "f1") is not None for each in results.values() for r in each)

@@ -41,8 +41,11 @@ def read_dump(reading: SourceReading) -> Iterator[SourceArticle]:
                     reading.passed_over["of another namespace"] += 1
                 elif entry["redirect"]:
                     reading.passed_over["a redirect"] += 1
-                else:
-                    yield _dumped_article(entry)
+                else:  # the text is wikitext still: parsing costs more, and not every article is taken
+                    title = entry.get("title", "")
+                    date, text = entry.get("date", ""), entry.get("text", "")
+                    id = entry.get("id") or title
+                    yield SourceArticle(id, title, text, date=date, wikitext=True)
     except (ElementTree.ParseError, EOFError, OSError, zlib.error) as error:
         raise BadFileError(
             f"{path} cannot be read as a MediaWiki dump after {pages} pages ({error}); download it again."
@@ -88,18 +91,6 @@ def _pages(handle: Any) -> Iterator[tuple[dict[str, Any], int]]:
         elif name == "page":
             yield entry, revisions
             root.clear()
-
-
-def _dumped_article(entry: dict[str, Any]) -> SourceArticle:
-    """Its text is wikitext still: parsing costs more than reading, and not every article is taken."""
-    title = entry.get("title", "")
-    return SourceArticle(
-        entry.get("id") or title,
-        title,
-        entry.get("text", ""),
-        date=entry.get("date", ""),
-        wikitext=True,
-    )
 
 
 def plain(wikitext: str) -> str:

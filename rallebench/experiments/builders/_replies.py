@@ -21,7 +21,6 @@ def state_of(reason: str) -> Row:
 
 
 def used(rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows that are kept."""
     return (row for row in rows if row["keep"])
 
 
@@ -92,15 +91,15 @@ def _truth(value: Any) -> bool | None:
     return True if word in YES else False if word in NO else None
 
 
-def text_field(fields: Mapping[str, Any], name: str) -> str:
-    """A field as one line of text, '' if it is none."""
-    return line_of(fields.get(name))
-
-
 def line_of(value: Any) -> str:
     """A text or a number as one line; what is neither is ''."""
     plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
     return " ".join(str(value).split()) if plain else ""
+
+
+def lines_of(value: Any) -> tuple[str, ...]:
+    """The texts and numbers of a list, or the one that is no list, as lines; blank ones are left out."""
+    return tuple(filter(None, map(line_of, value if isinstance(value, list) else [value])))
 
 
 def read_questions(reply: Reply, most: int) -> list[tuple[str, tuple[str, ...]]]:
@@ -126,10 +125,8 @@ def _in_json(reply: Reply) -> Iterator[tuple[str, tuple[str, ...]]]:
             value = value.get("questions", [value])
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, Mapping):
-                answer = item.get("answer", item.get("answers"))
-                several = answer if isinstance(answer, list) else [answer]
-                answers = tuple(filter(None, map(line_of, several)))
-                yield cleaned(text_field(item, "question")), answers
+                answers = lines_of(item.get("answer", item.get("answers")))
+                yield cleaned(line_of(item.get("question"))), answers
             elif isinstance(item, str):
                 yield cleaned(item), ()
 

@@ -46,7 +46,6 @@ def opening(text: str) -> tuple[str, str] | None:
 
 
 def _ends(text: str) -> list[int]:
-    """The places behind each sentence."""
     return [match.end() for match in END.finditer(text)]
 
 

@@ -27,7 +27,7 @@ from rallebench.corpora.folder import READERS
 from rallebench.corpora.imported import is_imported
 from rallebench.corpora.reading import IMPORTED, form_of, read_corpus
 from rallebench.engine.rowfile import RowFile
-from rallebench.experiments.builders._replies import line_of, state_of
+from rallebench.experiments.builders._replies import line_of, lines_of, state_of
 from rallebench.experiments.builders._source import SourceArticle, SourceReading
 from rallebench.workspace.paths import Workspace
 
@@ -118,7 +118,6 @@ def drawn(
 
 
 def text_of(article: SourceArticle) -> str:
-    """The article's plain text."""
     if not article.wikitext:
         return article.text
     from rallebench.experiments.builders._mediawiki import plain
@@ -187,12 +186,7 @@ def notes_of(articles: RowFile) -> list[str]:
 
 
 def _sourced(
-    kind: str,
-    path: Path,
-    limit: int | None,
-    at_random: bool,
-    seed: int,
-    summary: dict[str, Any],
+    kind: str, path: Path, limit: int | None, at_random: bool, seed: int, summary: dict[str, Any]
 ) -> Iterator[SourceArticle]:
     """The drawn articles of a source; ``summary`` then says what was left out of it."""
     reading, articles = read_articles(kind, path)
@@ -256,8 +250,7 @@ def _listed(reading: SourceReading) -> Iterator[SourceArticle]:
             continue
         names = (ID, TITLE, URL, DATE, QUESTION)
         id, title, url, date, question = (line_of(_first(row, of)) for of in names)
-        several = map(line_of, answers if isinstance(answers, list) else [answers])
-        own = (url, date, question, tuple(filter(None, several)))
+        own = (url, date, question, lines_of(answers))
         yield SourceArticle(id or digest([title, text])[:12], title, text, *own)
 
 

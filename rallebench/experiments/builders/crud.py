@@ -23,17 +23,12 @@ from rallebench.experiments.builders import _texts as texts
 from rallebench.experiments.builders._replies import (
     declined,
     fields_of,
+    line_of,
     read_prompts,
     state_of,
-    text_field,
     used,
 )
-from rallebench.experiments.builders.articles import (
-    SOURCES,
-    articles_stage,
-    notes_of,
-    source_of,
-)
+from rallebench.experiments.builders.articles import SOURCES, articles_stage, notes_of, source_of
 from rallebench.experiments.papers.common import own_prompts, string
 from rallebench.experiments.papers.crud.records import TASKS_SETTING, CrudTask, tasks_of
 
@@ -216,14 +211,14 @@ def _read(row: Row, episode: Episode, record_of: Callable[[Row, Fields], Row | s
 
 
 def _summary(row: Row, fields: Fields) -> Row | str:
-    event, summary = text_field(fields, "event"), text_field(fields, "summary")
+    event, summary = line_of(fields.get("event")), line_of(fields.get("summary"))
     record = {"event": event, "summary": summary, "text": row["text"]}
     return record if event and summary else UNREAD
 
 
 def _correction(row: Row, fields: Fields) -> Row | str:
     first, true = texts.opening(row["text"]) or ("", "")
-    changed = text_field(fields, "changed")
+    changed = line_of(fields.get("changed"))
     if not changed:
         return UNREAD
     if not texts.is_changed(changed, true):
@@ -232,19 +227,19 @@ def _correction(row: Row, fields: Fields) -> Row | str:
         "newsBeginning": first,
         "hallucinatedContinuation": changed,
         "hallucinatedMod": true,
-        "error_made": text_field(fields, "error"),
+        "error_made": line_of(fields.get("error")),
     }
     return {"headLine": row["title"], **record, "newsRemainder": row["text"][len(first) :].strip()}
 
 
 def _question_answered(row: Row, fields: Fields) -> Row | str:
-    question, answer = text_field(fields, "question"), text_field(fields, "answer")
+    question, answer = line_of(fields.get("question")), line_of(fields.get("answer"))
     if not question:
         return UNREAD
     if declined(answer):
         return "no answer"
     news = {f"news{n}": text for n, text in enumerate(row.get("texts") or [row["text"]], 1)}
-    return {"event": text_field(fields, "event"), "questions": question, "answers": answer, **news}
+    return {"event": line_of(fields.get("event")), "questions": question, "answers": answer, **news}
 
 
 def _opening_values(row: Row) -> Mapping[str, str] | None:

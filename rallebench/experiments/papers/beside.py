@@ -33,7 +33,6 @@ class OwnRow:
     differs: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """As a report keeps it."""
         return asdict(self)
 
     @classmethod
@@ -61,7 +60,7 @@ def own_row(
     """The row of a printed table, of means as shares where the paper prints percentages; those without a value are left out."""
     printed = published_table(table)
     scored = {
-        column: _scaled(mean, 100 if "percent" in printed.unit(column) else 1)
+        column: mean.times(100 if "percent" in printed.unit(column) else 1)
         for column, mean in cells.items()
         if mean is not None and mean.value is not None
     }
@@ -69,11 +68,6 @@ def own_row(
     if not why and not comparable:
         why = "nothing that the paper prints was scored"
     return OwnRow(table, system, comparable, settings, why, tuple(filter(None, differs)))
-
-
-def _scaled(mean: Mean, by: float) -> Mean:
-    value, low, high = (None if x is None else by * x for x in (mean.value, mean.low, mean.high))
-    return Mean(value, low, high, mean.n)
 
 
 def rows_of(report: Mapping[str, Any], table: str = "") -> list[OwnRow]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,20 @@ from rallebench.core.runs import DatasetRef, FlowSpec, Judge, Rates, RunRequest,
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, FigureKind
 from rallebench.core.text import split_names
-from rallebench.core.types import Chain, Episode, Example, Flow, Note, Outcome, Question
+from rallebench.core.types import Episode, Example, Flow, Note, Outcome, Question
 from rallebench.engine.score import score_episode
 from rallebench.engine.statistics import means
-from rallebench.experiments import EXPERIMENTS
 from rallebench.metrics import METRICS, metric, read_card
 
 
 def string(about: str = "", *choices: str, **more: Any) -> Setting:
     """A setting of text: the first of its ``choices`` is the default, '' where there are none."""
     return Setting(str, choices[0] if choices else "", choices=choices, about=about, **more)
+
+
+def several(about: str, *values: str, default: str = "", names: str = "") -> Setting:
+    """A setting that is a list with commas, of these ``values`` where it may have no other."""
+    return Setting(str, default, about=about, sweep=values, names=names, many=True)
 
 
 def compat(about: str = "") -> Setting:
@@ -39,20 +43,18 @@ def own_prompts(folder: str, originals: str = "") -> Setting:
 
 
 def register_each(
+    suite: Callable[..., Any],
     factory: Callable[[ExperimentRequest, Any], Experiment],
     members: Mapping[str, tuple[str, Any]],
     **traits: Any,
 ) -> None:
     """A suite for each member: name → (what it is, the second argument of ``factory``)."""
+
+    def of_member(member: Any) -> Callable[[ExperimentRequest], Experiment]:
+        return lambda request: factory(request, member)
+
     for name, (about, member) in members.items():
-        register = EXPERIMENTS.register(name, place="suites", about=about, **traits)
-        register(_of_member(factory, member))
-
-
-def _of_member(
-    factory: Callable[[ExperimentRequest, Any], Experiment], member: Any
-) -> Callable[[ExperimentRequest], Experiment]:
-    return lambda request: factory(request, member)
+        suite(name, about=about, **traits)(of_member(member))
 
 
 def names_in(text: str) -> list[str]:
@@ -208,46 +210,36 @@ SHARES |= {"perfect", "QA_avg_F1", "QA_recall", "mrr", "gold_found", "bleu-avg",
 SHARES |= {"bleu-1", "bleu-2", "bleu-3", "bleu-4", "retrieved", "undecided", "declined", "grounded"}
 
 
-def scored_run(
-    label: str,
+def flow_of(
     workflow: str,
-    dataset: str,
-    examples: tuple[Example, ...],
     make_flow: Callable[[Question], Flow],
     settings: Mapping[str, Any],
-    score: Callable[[Example, Episode], Values],
-    columns: Mapping[str, str],
     llms: tuple[str, ...] = (),
     retrievers: tuple[str, ...] = (),
+) -> FlowSpec:
+    """An experiment's own flow. ``settings``: all that changes an answer beside the questions, the models and the indexes."""
+    return FlowSpec(workflow, settings, lambda _: make_flow, llms, retrievers)
+
+
+def scored_run(
+    label: str,
+    flow: FlowSpec,
+    dataset: DatasetRef,
+    examples: tuple[Example, ...],
+    score: Callable[[Example, Episode], Values],
+    columns: Mapping[str, str],
     *,
-    agent: Any = None,
-    chain: Chain | None = None,
     metrics: tuple[str, ...] = (),
-    file: str = "",
-    sha256: str = "",
     judges: tuple[Judge, ...] = (),
     on_result: Callable[[RunResult], None] | None = None,
 ) -> RunRequest:
-    """``examples`` answered by ``make_flow`` and scored by ``score``, which gives the ``columns`` (metric → definition).
+    """``examples`` answered by ``flow`` and scored by ``score``, which gives the ``columns`` (metric → definition).
 
-    ``settings``: all that changes an answer beside the questions, the models and the indexes. ``agent`` answers in place of
-    ``make_flow``. ``metrics``, ``judges``: registered metrics and judges, by which the run is scored besides. ``file``,
-    ``sha256``: the dataset's, where the questions are those of a file.
+    ``metrics``, ``judges``: registered metrics and judges, by which the run is scored besides.
     """
-    if agent is None:
-        flow = FlowSpec(workflow, settings, lambda _: make_flow, llms, retrievers, chain=chain)
-    else:
-        flow = replace(
-            agent.flow,
-            workflow=workflow,
-            settings=settings,
-            llms=llms,
-            retrievers=retrievers,
-            name="",
-        )
     return RunRequest(
         flow,
-        DatasetRef(dataset, file, sha256),
+        dataset,
         examples,
         tuple(dict.fromkeys((*metrics, *COSTS))),
         Rates(columns, score, bounds_of(columns)),

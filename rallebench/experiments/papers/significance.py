@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
+from typing import Union
 
 from rallebench.analysis.paired import Bounds, Scores, Sides, compare_all
 from rallebench.analysis.suites import TITLE, paired_table
@@ -15,8 +16,8 @@ from rallebench.engine.clusters import clusters_of
 from rallebench.engine.score import score_episode
 from rallebench.experiments.papers.common import bounds_of
 
-Group = Mapping[str, Sequence[RunResult]]
-"""Label → its runs, one a set of questions; questions of one set are the same for all labels."""
+Group = Mapping[str, Union[RunResult, Sequence[RunResult]]]
+"""Label → its run, or its runs, one a set of questions; questions of one set are the same for all labels."""
 SetOf = Callable[[RunResult], str]
 
 
@@ -39,7 +40,8 @@ def tests_between(
     stand for the same question. Failed questions and those that a metric does not score are in no test."""
     sides: dict[tuple[str, str], Sides] = {}
     bounds: dict[str, tuple[float | None, float | None]] = {}
-    for title, group in groups.items():
+    for title, labels in groups.items():
+        group = {n: (of,) if isinstance(of, RunResult) else of for n, of in labels.items()}
         for first, other in _best_first(group, metrics[0]) if best else combinations(group, 2):
             label = f"{title}: {other} less {first}" if title else f"{other} less {first}"
             runs = (*group[first], *group[other])
@@ -64,7 +66,7 @@ def tests_of(
     return (paired_table(TITLE, "runs", pairs, "The first less the second"),) if pairs else ()
 
 
-def _best_first(group: Group, metric: str) -> Iterator[tuple[str, str]]:
+def _best_first(group: Mapping[str, Sequence[RunResult]], metric: str) -> Iterator[tuple[str, str]]:
     means = {
         label: fmean(known)
         for label, runs in group.items()

@@ -8,7 +8,7 @@ BARAG (arXiv:2402.16874), CRUD-RAG (arXiv:2401.17043), R-Eval (arXiv:2406.11681)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -25,12 +25,14 @@ FREE = "free"
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """``values``: column → what is printed, None where nothing is; ``brackets``: column → the second value of that cell."""
+    """``values``: column → what is printed, None where nothing is; ``brackets``: column → the second value of that cell. ``own``: it
+    is a row of ours in the form of a printed one, whose values are means."""
 
     system: str
     settings: Mapping[str, Any]
     values: Mapping[str, Any]
-    brackets: Mapping[str, float]
+    brackets: Mapping[str, float] = field(default_factory=dict)
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,6 @@ class PublishedTable:
         }
 
     def unit(self, column: str) -> str:
-        """The unit of a column."""
         return str(_of(self.units, column, ""))
 
     def printed(self, row: PublishedRow, column: str) -> str:

@@ -2,49 +2,44 @@
 
 from __future__ import annotations
 
+import fnmatch
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
 from rallebench.analysis.agents.errors import CLASSES
 from rallebench.core.tables import Figure, FigureKind
-from rallebench.experiments.published import PublishedTable, published_table
+from rallebench.experiments.languages import CODES
+from rallebench.experiments.published import PublishedRow, PublishedTable, published_table
 
 OURS = "ours: "
 """The beginning of the name of a series, or of a row, of ours."""
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnRow:
-    """A row that is drawn: printed, or ours, whose ``values`` are means."""
-
-    name: str
-    settings: Mapping[str, Any]
-    values: Mapping[str, Any]
-    own: bool = False
+AVERAGE = "Avg"
+"""The column of a mean over all sets, which is in no drawing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A drawing of a table. ``columns`` run along it, a series for each row; or ``along``, a setting of the rows, of whose series
-    ``by`` is a setting, too, and the one column is drawn. ``where``: settings of the drawn rows; ``cut``: the beginning of columns that
-    their labels lack. ``bubble``: the columns are x, y and size. ``high``: the least end of a radar's axes."""
+    """A drawing of a table. ``columns``, names or patterns, run along it, a series for each row; or ``along``, a setting of the rows, of
+    whose series ``by`` is a setting, too, and the one column is drawn. ``where``: settings of the drawn rows; ``each``: a setting for
+    each of whose values, which the title's {} is, there is a drawing; ``cut``: the beginning of columns that their labels lack.
+    ``bubble``: the columns are x, y and size. ``high``: the least end of a radar's axes."""
 
     title: str
-    columns: tuple[str, ...]
+    columns: tuple[str, ...] = ("*",)
     y: str = "percent"
     x: str = ""
     kind: FigureKind = "bar"
     along: str = ""
     by: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
+    each: str = ""
     cut: str = ""
     high: float = 0.0
 
-    def figure(self, lines: Iterable[DrawnRow]) -> Figure:
-        """The drawing of these rows."""
+    def figure(self, lines: Iterable[PublishedRow]) -> Figure:
         fitting = [
             line
             for line in lines
@@ -58,20 +53,20 @@ class Plot:
         high = max(self.high, _rim(drawn)) if self.kind == "radar" else None
         return Figure(self.title, self.x, self.y, drawn, self.kind, high=high)
 
-    def _points(self, line: DrawnRow) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    def _points(self, line: PublishedRow) -> Iterator[tuple[str, tuple[Any, ...]]]:
         values = [line.values.get(column) for column in self.columns]
         if self.kind == "bubble":
             if None not in values[:2] and not line.own:
-                yield line.name, tuple(values)
+                yield line.system, tuple(values)
         elif self.along:
             if values[0] is not None and line.settings.get(self.along) is not None:
                 at = line.settings[self.along]
-                name = str(line.settings.get(self.by, line.name)) if self.by else self.columns[0]
+                name = str(line.settings.get(self.by, line.system)) if self.by else self.columns[0]
                 yield name, (at if self.kind == "line" else str(at), values[0])
         else:
             for column, value in zip(self.columns, values):
                 if value is not None:
-                    yield line.name, (self._label(column), value)
+                    yield line.system, (self._label(column), value)
 
     def _label(self, column: str) -> Any:
         label = column.removeprefix(self.cut)
@@ -86,104 +81,20 @@ def _rim(series: Mapping[str, Iterable[tuple[Any, ...]]]) -> float:
 
 def plots_of(table: PublishedTable) -> tuple[Plot, ...]:
     """The drawings of a table, () where it prints nothing to be drawn."""
-    return tuple(_PLOTS[table.name](table)) if table.name in _PLOTS else ()
+    return tuple(each for plot in PLOTS.get(table.name, ()) for each in _of_table(plot, table))
 
 
-def lines_of(table: PublishedTable) -> list[DrawnRow]:
-    """The printed rows."""
-    return [DrawnRow(row.system, row.settings, row.values) for row in table.rows]
-
-
-def _by_language(table: PublishedTable, kind: FigureKind) -> Iterator[Plot]:
-    for language, name in (("en", "English"), ("zh", "Chinese")):
-        columns = tuple(c for c in table.columns if c.startswith(f"{language}_"))
-        x = "share of noise" if kind == "line" else ""
-        yield Plot(name, columns, "percent", x, kind, cut=f"{language}_")
-
-
-def _noise(table: PublishedTable) -> Iterator[Plot]:
-    return _by_language(table, "line")
-
-
-def _rejection(table: PublishedTable) -> Iterator[Plot]:
-    return _by_language(table, "bar")
-
-
-def _counterfactual(table: PublishedTable) -> Iterator[Plot]:
-    for language, name in (("en", "English"), ("zh", "Chinese")):
-        yield Plot(name, table.columns, where={"language": language})
-
-
-def _errors(table: PublishedTable) -> Iterator[Plot]:
-    yield Plot("Errors of integration", table.columns, along="error_type")
-
-
-def _blocks(table: PublishedTable) -> Iterator[Plot]:
-    for block, title in (
-        ("downstream", "Downstream"),
-        ("KILT", "KILT: counted where R-precision is 1"),
-    ):
-        yield Plot(title, table.columns, x="set", where={"block": block})
-
-
-def _sets(table: PublishedTable) -> Iterator[Plot]:
-    columns = tuple(column for column in table.columns if column != "Avg")
-    yield Plot(table.about.partition(",")[0].capitalize(), columns, x="set")
-
-
-def _speed(table: PublishedTable) -> Iterator[Plot]:
-    columns = ("sec_per_Q", "Avg_R-Prec", "Memory")
-    where = {"block": "retrieval"}
-    yield Plot(
-        "R-precision against seconds", columns, "R-precision", "s a question", "bubble", where=where
-    )
-
-
-def _seconds(table: PublishedTable) -> Iterator[Plot]:
-    columns = tuple(column for column in table.columns if column != "Avg")
-    yield Plot("Retrieval", columns, "s a question", "set", where={"block": "retrieval"})
-
-
-def _models(table: PublishedTable) -> Iterator[Plot]:
-    yield Plot("Without documents, on NQ", table.columns[:3])
-
-
-def _scores(table: PublishedTable) -> Iterator[Plot]:
-    columns = tuple(c for c in table.columns if "score" in table.unit(c))
-    yield Plot("Scores of the judge", columns, "mean score, 1 to 5")
-    tokens = tuple(c for c in table.columns if "tokens" in table.unit(c))
-    if tokens:
-        yield Plot("Tokens", tokens, "tokens in all")
-
-
-def _articles(table: PublishedTable) -> Iterator[Plot]:
-    for metric in ("truthfulness", "relevance"):
-        yield Plot(
-            metric.capitalize(), table.columns, "mean score, 1 to 5", where={"metric": metric}
-        )
-
-
-def _factor(table: PublishedTable) -> Iterator[Plot]:
-    setting = next(name for name in table.rows[0].settings if name not in ("task", "base"))
-    ordered = all(isinstance(row.settings[setting], int) for row in table.rows)
-    kind: FigureKind = "line" if ordered else "bar"
-    for column in ("rouge-L", "recall"):
-        x = setting.replace("_", " ")
-        yield Plot(f"{column} by {x}", (column,), "percent", x, kind, setting, "task")
-
-
-def _forms(table: PublishedTable) -> Iterator[Plot]:
-    for form in dict.fromkeys(row.settings["form"] for row in table.rows):
-        yield Plot(f"Asked by: {form}", table.columns, where={"form": form})
-
-
-def _agents(table: PublishedTable) -> Iterator[Plot]:
-    for retriever in dict.fromkeys(row.settings["retriever"] for row in table.rows):
-        yield Plot(f"With {retriever}", table.columns[:2], where={"retriever": retriever})
-
-
-def _retrievers(table: PublishedTable) -> Iterator[Plot]:
-    yield Plot("Evidence and gold documents", table.columns)
+def _of_table(plot: Plot, table: PublishedTable) -> Iterator[Plot]:
+    """The plot with its columns by name, one for each value of ``each``; radars of one table have one rim."""
+    chosen = (name for pattern in plot.columns for name in fnmatch.filter(table.columns, pattern))
+    columns = tuple(name for name in chosen if name != AVERAGE)
+    high = 0.0
+    if plot.kind == "radar":
+        high = _rim({"": [("", row.values[name]) for row in table.rows for name in columns]})
+    for value in dict.fromkeys(row.settings.get(plot.each) for row in table.rows):
+        where = {**plot.where, plot.each: value} if plot.each else plot.where
+        title = plot.title.format(value)
+        yield replace(plot, title=title, columns=columns, where=where, high=high)
 
 
 AXES = {
@@ -251,35 +162,67 @@ def drawn_of(table: PublishedTable) -> Iterator[Figure]:
     yield from DRAWN[table.name](table) if table.name in DRAWN else ()
 
 
-def _workflows(table: PublishedTable) -> Iterator[Plot]:
-    tasks = tuple(column for column in table.columns if column[0].isdigit())
-    high = _rim({"": [("", row.values[task]) for row in table.rows for task in tasks]})
-    for workflow in dict.fromkeys(row.settings["workflow"] for row in table.rows):
-        yield Plot(workflow, tasks, "F1", "task", "radar", where={"workflow": workflow}, high=high)
+SET, SCORE, RETRIEVAL = "set", "mean score, 1 to 5", {"block": "retrieval"}
+BLOCKS = (
+    Plot("Downstream", x=SET, where={"block": "downstream"}),
+    Plot("KILT: counted where R-precision is 1", x=SET, where={"block": "KILT"}),
+)
+NOISE = tuple(
+    Plot(name, (f"{code}_*",), x="share of noise", kind="line", cut=f"{code}_")
+    for code, name in CODES.items()
+)
+JUDGED = (
+    Plot("Scores of the judge", ("truthfulness", "relevance"), SCORE),
+    Plot("Tokens", ("n_in", "n_out"), "tokens in all"),
+)
+WORKFLOWS = (Plot("{}", ("[0-9]*",), "F1", "task", "radar", each="workflow"),)
 
 
-_PLOTS = {
-    "ralle_table2": _blocks,
-    "ralle_table3": _sets,
-    "ralle_table4": _speed,
-    "ralle_table5": _blocks,
-    "ralle_table6": _sets,
-    "ralle_table7": _models,
-    "ralle_table8": _sets,
-    "ralle_table9": _seconds,
-    "rgb_table1": _noise,
-    "rgb_table3": _rejection,
-    "rgb_table5": _noise,
-    "rgb_table6": _errors,
-    "rgb_table7": _counterfactual,
-    "barag_table1": _articles,
-    "barag_table2": _scores,
-    "barag_table3": _scores,
-    **{f"crud_table{number}": _factor for number in range(3, 9)},
-    "reval_table3": _workflows,
-    "reval_table5": _workflows,
-    "mtrag_table1": _forms,
-    "browsecomp_table1": _agents,
-    "browsecomp_table2": _retrievers,
+def _by_factor(setting: str, kind: FigureKind) -> tuple[Plot, ...]:
+    x = setting.replace("_", " ")
+    return tuple(
+        Plot(f"{column} by {x}", (column,), x=x, kind=kind, along=setting, by="task")
+        for column in ("rouge-L", "recall")
+    )
+
+
+PLOTS: Mapping[str, tuple[Plot, ...]] = {
+    "ralle_table2": BLOCKS,
+    "ralle_table3": (Plot("Page-level R-precision of the retrievers", x=SET),),
+    "ralle_table4": (
+        Plot(
+            "R-precision against seconds",
+            ("sec_per_Q", "Avg_R-Prec", "Memory"),
+            *("R-precision", "s a question", "bubble"),
+            where=RETRIEVAL,
+        ),
+    ),
+    "ralle_table5": BLOCKS,
+    "ralle_table6": (Plot("Closed-book downstream scores (no retrieval)", x=SET),),
+    "ralle_table7": (Plot("Without documents, on NQ", ("EM", "has_answer", "f1")),),
+    "ralle_table8": (Plot("Recall@5 of the retrievers", x=SET),),
+    "ralle_table9": (Plot("Retrieval", y="s a question", x=SET, where=RETRIEVAL),),
+    "rgb_table1": NOISE,
+    "rgb_table3": tuple(replace(plot, x="", kind="bar") for plot in NOISE),
+    "rgb_table5": NOISE,
+    "rgb_table6": (Plot("Errors of integration", along="error_type"),),
+    "rgb_table7": tuple(Plot(name, where={"language": code}) for code, name in CODES.items()),
+    "barag_table1": tuple(
+        Plot(metric.capitalize(), y=SCORE, where={"metric": metric})
+        for metric in ("truthfulness", "relevance")
+    ),
+    "barag_table2": JUDGED,
+    "barag_table3": JUDGED,
+    "crud_table3": _by_factor("chunk_size", "line"),
+    "crud_table4": _by_factor("chunk_overlap_percent", "line"),
+    "crud_table5": _by_factor("retriever", "bar"),
+    "crud_table6": _by_factor("embedding", "bar"),
+    "crud_table7": _by_factor("top-k", "line"),
+    "crud_table8": _by_factor("llm", "bar"),
+    "reval_table3": WORKFLOWS,
+    "reval_table5": WORKFLOWS,
+    "mtrag_table1": (Plot("Asked by: {}", each="form"),),
+    "browsecomp_table1": (Plot("With {}", ("accuracy", "recall"), each="retriever"),),
+    "browsecomp_table2": (Plot("Evidence and gold documents"),),
 }
 """Table → its drawings. Of the others a table of words or sizes is all that there is to see."""

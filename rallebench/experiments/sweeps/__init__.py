@@ -20,24 +20,11 @@ STRATEGIES = ("one-factor", "grid")
 INDEX = "index."
 """The beginning of the names of fields of the index that a chain searches."""
 OF_AN_ACTION = ("k", "template", "dialect", "target")
-GENERATION = (
-    "max_tokens",
-    "temperature",
-    "seed",
-    "stop",
-    "system",
-    "top_p",
-    "top_k",
-    "min_p",
-    "repetition_penalty",
-    "frequency_penalty",
-    "presence_penalty",
-    "logit_bias",
-    "response_format",
-    "logprobs",
-    "top_logprobs",
-    "chat_template_kwargs",
-)
+_GENERATION = """
+max_tokens temperature seed stop system top_p top_k min_p repetition_penalty frequency_penalty
+presence_penalty logit_bias response_format logprobs top_logprobs chat_template_kwargs
+"""
+GENERATION = tuple(_GENERATION.split())
 """The known generation settings of language models; any other name would change nothing."""
 _FILE = re.compile(r"[^\s{}]*\.[a-z]{1,5}", re.IGNORECASE)
 """The form of a path, which no template has."""
@@ -66,7 +53,6 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """Its name: ``k=5, retriever=mine``."""
         return ", ".join(f"{name}={label}" for name, label in self.changes.items()) or "base"
 
 

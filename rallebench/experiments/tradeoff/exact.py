@@ -38,7 +38,6 @@ EXACT_KINDS = frozenset({"flat", "numpy-flat"})
 
 
 def neighbours(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The one line of the job."""
     import numpy as np
 
     workspace, texts = Workspace(job["workspace"]), job["texts"]

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.tables import Mean
 from rallebench.core.types import Chain, Example
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
@@ -173,7 +172,7 @@ def difference(pair: PairedComparison) -> str:
     """A paired difference with its interval and its counts."""
     if not pair.n:
         return "not asked yet"
-    gap = figures.gap(Mean(pair.difference, pair.low, pair.high, pair.n))
+    gap = figures.gap(pair.gap)
     return f"{gap} · {pair.wins} better, {pair.losses} worse"
 
 

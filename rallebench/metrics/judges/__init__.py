@@ -99,24 +99,14 @@ def judgement_of(episode: Episode) -> Judgement:
     return _judgement(json.loads(episode.answer))
 
 
-def _judgement(value: Mapping[str, object]) -> Judgement:
-    inside = value.get("each", ())
-    assert isinstance(inside, (list, tuple))
-    values = value.get("values", {})
-    assert isinstance(values, Mapping)
-    return Judgement(
-        dict(values),
-        str(value.get("reason", "")),
-        str(value.get("failure", "")),
-        tuple(_judgement(single) for single in inside),
-    )
+def _judgement(value: Mapping[str, Any]) -> Judgement:
+    own = {key: value[key] for key in ("values", "reason", "failure") if key in value}
+    return Judgement(**own, each=tuple(map(_judgement, value.get("each", ()))))
 
 
-def _bare(value: Mapping[str, object]) -> dict[str, object]:
+def _bare(value: Mapping[str, Any]) -> dict[str, Any]:
     bare = {key: content for key, content in value.items() if content}
-    if "each" in bare:
-        bare["each"] = [_bare(single) for single in value["each"]]  # type: ignore[attr-defined]
-    return bare
+    return bare | ({"each": list(map(_bare, bare["each"]))} if "each" in bare else {})
 
 
 MarkOf = Callable[[str], str]

@@ -16,12 +16,7 @@ from typing import Any
 from rallebench.core.prompts import filled
 from rallebench.core.types import Episode, Example, Flow, Generate, Message
 from rallebench.metrics import METRICS, ScoreColumn
-from rallebench.metrics.judges import (
-    Case,
-    Judgement,
-    ended,
-    judgement_of,
-)
+from rallebench.metrics.judges import Case, Judgement, ended, judgement_of
 from rallebench.metrics.words import jieba_words
 
 PRECISION, RECALL, QUESTIONS = "QA_avg_F1", "QA_recall", "questions"

@@ -75,11 +75,7 @@ def errors(case: Case, *, llm: str, prompt: str) -> Flow:
 
 
 def _flow(
-    case: Case,
-    llm: str,
-    prompt: str,
-    read: Callable[[str], bool | None],
-    verdicts: tuple[str, ...],
+    case: Case, llm: str, prompt: str, read: Callable[[str], bool | None], verdicts: tuple[str, ...]
 ) -> Flow:
     sent = (Message("user", filled(prompt, {"question": case.query, "answer": case.answer})),)
     form = {"response_format": {"type": "choice", "choices": verdicts}}

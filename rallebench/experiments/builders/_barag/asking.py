@@ -18,9 +18,9 @@ from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders._replies import (
     declined,
     fields_of,
+    line_of,
     read_boolean,
     read_questions,
-    text_field,
 )
 
 Verdict = dict[str, Any]
@@ -57,7 +57,7 @@ def _yes_or_no(prompt: str, name: str, reason: str = "reason") -> Form:
     """The field ``name`` is true or false, the field ``reason`` says why."""
 
     def read(reply: Reply) -> tuple[Any, str]:
-        return read_boolean(reply, name), text_field(fields_of(reply, name), reason)
+        return read_boolean(reply, name), line_of(fields_of(reply, name).get(reason))
 
     return Form(prompt, _object(**{name: "boolean", reason: "string"}), read)
 
@@ -68,7 +68,7 @@ def _read_known(reply: Reply) -> tuple[Any, str]:
     A reply in plain words is an answer, too.
     """
     if fields := fields_of(reply, "known"):
-        answer = text_field(fields, "answer")
+        answer = line_of(fields.get("answer"))
         return ("" if read_boolean(reply, "known") is False or declined(answer) else answer), ""
     words = reply.text.strip()
     return ("" if words and declined(words) else words or None), ""
@@ -106,12 +106,10 @@ class BaragPlan:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The builder's."""
         return self.request.settings
 
     @property
     def judge(self) -> str:
-        """The model that gives verdicts."""
         return str(self.settings["judge"] or self.request.llm)
 
     def text(self, store: RowFile, name: str) -> Text:

@@ -52,11 +52,7 @@ def described(table: SourceTable) -> str:
 
 
 def read_proposals(
-    reply: str,
-    tables: Mapping[str, SourceTable],
-    table: str,
-    most: int,
-    known: Iterable[str] = (),
+    reply: str, tables: Mapping[str, SourceTable], table: str, most: int, known: Iterable[str] = ()
 ) -> list[tuple[dict[str, Any], str]]:
     """(template as JSON, why it cannot be used or '') of each one that a reply holds, at most ``most``.
 

@@ -21,32 +21,11 @@ from rallebench.workspace.paths import STARTER, Workspace
 
 COLUMNS_OF_TRIPLES = ("head", "relation", "tail")
 HEADERS_OF_TRIPLES = (COLUMNS_OF_TRIPLES, ("subject", "predicate", "object"))
-NAMES_OF_COLUMNS = frozenset(
-    [
-        "id",
-        "_id",
-        "docid",
-        "doc_id",
-        "pageid",
-        "title",
-        "text",
-        "content",
-        "contents",
-        "passage",
-        "document",
-        "url",
-        "name",
-        "label",
-        "author",
-        "year",
-        "date",
-        "source",
-        "question",
-        "query",
-        "answer",
-        "answers",
-    ]
-)
+_NAMES = """
+id _id docid doc_id pageid title text content contents passage document
+url name label author year date source question query answer answers
+"""
+NAMES_OF_COLUMNS = frozenset(_NAMES.split())
 """Names by which the header of another kind of table is known: two of three fields are among them."""
 MAX_ROWS = 5_000_000
 ENDINGS = (".csv", ".json", ".jsonl", ".csv.gz", ".jsonl.gz", ".tsv", ".txt", ".tsv.gz", ".txt.gz")

@@ -86,12 +86,10 @@ class Template(Strict):
 
     @property
     def question_columns(self) -> tuple[str, ...]:
-        """The columns of the question."""
         return tuple(dict.fromkeys(PLACE.findall(self.question)))
 
     @property
     def answer_columns(self) -> tuple[str, ...]:
-        """The columns of the answer."""
         columns = PLACE.findall(self.answer) if "{" in self.answer else [self.answer]
         return tuple(dict.fromkeys(columns))
 

@@ -18,19 +18,20 @@ from numpy.typing import NDArray
 from rallebench.core.errors import BackendError, Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.prompts import wording_of
-from rallebench.core.runs import RunRequest, RunResult
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Mean, Table
 from rallebench.core.types import digest
 from rallebench.engine.statistics import means
-from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.barag import PAPER, READY
+from rallebench.experiments.papers.barag import suite
 from rallebench.experiments.papers.barag.articles import PREFIX, BaragArticle, by_title, example_of
 from rallebench.experiments.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import AnswerRow, Run, read_runs
-from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS, SCORES
+from rallebench.experiments.papers.barag.study import JUDGE_PROMPTS
 from rallebench.experiments.papers.common import (
+    SCORES,
     compat,
+    flow_of,
     own_prompts,
     replay,
     scored_run,
@@ -44,11 +45,8 @@ Pairs = list[tuple[float, "float | None", str]]
 """(given score, the judge's, the article's title) of each answer."""
 
 
-@EXPERIMENTS.register(
+@suite(
     "barag-agreement",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
     named_by=("runs", "only"),
     form={
         "runs": string(
@@ -159,13 +157,12 @@ def _run(request: ExperimentRequest, sample: ScoredAnswers) -> RunRequest:
         example_of(replace(article, id=qid, question=row.question))
         for qid, (row, article) in sample.answers.items()
     )
+    settings = {"answers": digest(answers)}
     return scored_run(
         run.name,
-        "barag-answers",
-        run.dataset or run.name,
+        flow_of("barag-answers", lambda question: replay(answers[question.qid]), settings),
+        DatasetRef(run.dataset or run.name),
         examples,
-        lambda question: replay(answers[question.qid]),
-        {"answers": digest(answers)},
         lambda example, episode: {},
         {},
         judges=(judge_of(request, request.llm, examples),),
@@ -239,7 +236,6 @@ class Agreement:
 
     @property
     def cells(self) -> tuple[Any, ...]:
-        """As a row of a table."""
         means = (getattr(self, name) for name in NAMES)
         return (
             self.n,
@@ -250,7 +246,6 @@ class Agreement:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """For a report."""
         return {name.removeprefix("mean_"): value for name, value in asdict(self).items()}
 
 

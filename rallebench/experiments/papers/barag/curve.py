@@ -18,8 +18,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Step
 from rallebench.engine.clusters import clusters_of
-from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.barag import PAPER, points
+from rallebench.experiments.papers.barag import points, suite
 from rallebench.experiments.papers.barag.articles import sets_in
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.points import BranchedCase, CurvePoint
@@ -66,10 +65,8 @@ READ_ALL = "Read all passages"
 COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coin")
 
 
-@EXPERIMENTS.register(
+@suite(
     "barag-curve",
-    place="suites",
-    paper=PAPER,
     ready="Without a download: BM25, MiniLM and the embedded reader in English; in Chinese BM25, with a model that you choose.",
     sets=sets_in,
     form={
@@ -90,8 +87,7 @@ COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coi
             bool, False, about="ask the model as barag-advanced does: a point beside the curve"
         ),
         "thresholds": string(
-            "as in 0.2,0.5; default: where every tenth of the questions begins to read",
-            many=True,
+            "as in 0.2,0.5; default: where every tenth of the questions begins to read", many=True
         ),
         "quality": string("auto: both with a judge, else f1, else grounded", "auto", *MEASURES),
         **JUDGE,

@@ -10,8 +10,8 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, digest
-from rallebench.experiments.papers.barag.study import SCORES, tokens_of
-from rallebench.experiments.papers.common import behind_api, is_original, sentences, string
+from rallebench.experiments.papers.barag.study import tokens_of
+from rallebench.experiments.papers.common import SCORES, behind_api, is_original, sentences, string
 from rallebench.metrics import ScoreColumn
 from rallebench.metrics.judges import judge_named, judgement_of
 from rallebench.metrics.judges.truthfulness import COLUMNS, scores_of
@@ -129,10 +129,7 @@ def notes_of(label: str, report: Mapping[str, Any], judge: Judge) -> tuple[str, 
     judged, replies, bad_replies, bad, failed = (report.get(key, 0) for key in keys)
     s = judge.settings
     return sentences(
-        (
-            bad,
-            f"{label}: {bad} of {judged} judgements could not be read and are not scored.",
-        ),
+        (bad, f"{label}: {bad} of {judged} judgements could not be read and are not scored."),
         (
             bad_replies > bad,
             f"{label}: {bad_replies} of {replies} single replies of the judge could not be read.",

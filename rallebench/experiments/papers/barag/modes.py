@@ -12,8 +12,7 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import Judge, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Mean, Table
-from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.barag import PAPER, READY
+from rallebench.experiments.papers.barag import suite
 from rallebench.experiments.papers.barag.articles import sets_in
 from rallebench.experiments.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
 from rallebench.experiments.papers.barag.runs import (
@@ -29,7 +28,6 @@ from rallebench.experiments.papers.barag.study import (
     COSTS,
     DATA,
     DEFINITIONS,
-    SCORES,
     Study,
     costs_of,
     rows_of,
@@ -38,7 +36,7 @@ from rallebench.experiments.papers.barag.study import (
     worth_of,
 )
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
-from rallebench.experiments.papers.common import failed_note, values_in
+from rallebench.experiments.papers.common import SCORES, failed_note, several, values_in
 from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workflows.barag import MODES
@@ -62,18 +60,13 @@ DECIDING = frozenset(("basic", "advanced"))
 """The modes that ask the model whether to search."""
 
 
-@EXPERIMENTS.register(
+@suite(
     "barag-modes",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
     named_by=("modes",),
     sets=sets_in,
     form={
         **DATA,
-        "modes": Setting(
-            str, "baseline,naive,basic,advanced", about=f"of {', '.join(ALL)}", sweep=ALL, many=True
-        ),
+        "modes": several(f"of {', '.join(ALL)}", *ALL, default="baseline,naive,basic,advanced"),
         **ASKING,
         **RULE_SETTINGS,
         **JUDGE,
@@ -134,7 +127,7 @@ def modes(request: ExperimentRequest) -> Experiment:
         tables=(
             _table(f"Ways of answering, {about}", summaries, results, study),
             *_other_tokens(f"Tokens that the paper does not count, {about}", tokens),
-            *tests_between({"": {m: (r,) for m, r in results.items()}}, tested, names=LABELS),
+            *tests_between({"": results}, tested, names=LABELS),
         ),
         figures=tuple(plot for plot in [histogram] if plot.series),
     )

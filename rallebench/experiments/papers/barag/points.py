@@ -44,7 +44,6 @@ class BranchedCase:
     wants: bool | None = None
 
     def value(self, signal: str) -> float | None:
-        """The signal's value."""
         return (self.signals or {}).get(signal)
 
 
@@ -68,7 +67,6 @@ class CurvePoint:
         return self.n_in + self.n_out
 
     def as_json(self) -> dict[str, Any]:
-        """For a report."""
         return {
             "threshold": self.threshold,
             "retrieved": self.share,

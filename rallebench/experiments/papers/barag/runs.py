@@ -48,7 +48,6 @@ class AnswerRow:
 
     @property
     def total(self) -> float | None:
-        """Truthfulness + relevance."""
         scores = (self.truthfulness, self.relevance)
         return None if None in scores else sum(score or 0 for score in scores)
 
@@ -202,7 +201,6 @@ class Summary:
         return (*scores, self.n_in, self.n_out, self.retrieved, perfect, self.n)
 
     def as_json(self) -> dict[str, Any]:
-        """For a report."""
         counts = {name: getattr(self, name) for name in ("n_in", "n_out", "retrieved", "flagged")}
         return {
             "n": self.n,
@@ -216,7 +214,6 @@ class Summary:
 
 
 def summary_of(rows: Sequence[AnswerRow]) -> Summary:
-    """The sums over a run's rows."""
     scores = means(
         {"t": [row.truthfulness for row in rows], "r": [row.relevance for row in rows]},
         ranges={"t": (1, 5), "r": (1, 5)},
@@ -255,10 +252,10 @@ def total_of(counts: Iterable[int | None]) -> int | None:
     return None if None in known else sum(count or 0 for count in known)
 
 
-def runs_table(title: str, rows: Mapping[str, Summary], note: str = "") -> Table:
+def runs_table(title: str, rows: Mapping[str, Summary]) -> Table:
     """Tables II and III: a row per way of answering."""
     cells = tuple((name, *summary.cells) for name, summary in rows.items())
-    return Table(title, ("Run", *COLUMNS), cells, note=note)
+    return Table(title, ("Run", *COLUMNS), cells)
 
 
 def histogram_plot(title: str, rows: Mapping[str, Summary]) -> Figure:

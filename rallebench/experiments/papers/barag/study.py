@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from rallebench.core.answers import answer_tokens
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import SHIPPED, Wording, prompt_text, wording_of
-from rallebench.core.runs import Backends, FlowFactory, Judge, RunRequest, RunResult, Values
+from rallebench.core.runs import (
+    Backends,
+    DatasetRef,
+    FlowFactory,
+    Judge,
+    RunRequest,
+    RunResult,
+    Values,
+)
 from rallebench.core.types import (
     Episode,
     Example,
@@ -26,7 +35,14 @@ from rallebench.core.types import (
 from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.papers.barag.articles import ArticleSet, find_file, read_set
 from rallebench.experiments.papers.barag.runs import PERFECT, AnswerRow, read_runs, total_of
-from rallebench.experiments.papers.common import behind_api, own_prompts, scored_run, string
+from rallebench.experiments.papers.common import (
+    SCORES,
+    behind_api,
+    flow_of,
+    own_prompts,
+    scored_run,
+    string,
+)
 from rallebench.metrics import METRICS
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.metrics.exact_match import exact_match
@@ -35,7 +51,6 @@ from rallebench.metrics.token_f1 import token_f1
 from rallebench.workflows.barag import READ, SETTINGS, UNDECIDED, BaragAgent, Prompts, context_of
 from rallebench.workflows.barag_uncertain import declines
 
-SCORES = ("truthfulness", "relevance")
 PROMPTS = ("naive-system.txt", "basic-system.txt", "basic-decide.txt", "advanced-decide.txt")
 JUDGE_PROMPTS = tuple(
     ("judges", name) for name in METRICS.entry("truthfulness").traits["judge"].prompts
@@ -86,7 +101,6 @@ class Study:
 
     @property
     def name(self) -> str:
-        """The set's name."""
         return self.set.name
 
     @property
@@ -128,19 +142,12 @@ class Study:
         ``searches``: whether the flow reads the index; ``decides``: whether it asks the model for decisions. With ``calls=auto``
         a decision is asked for in words where the model drops tools.
         """
-        run = scored_run(
-            label,
-            workflow,
-            self.name,
-            self.set.examples if examples is None else examples,
-            lambda question: flow(question, agent=self.agent),
-            {**self.settings, **settings, **self.wording.recorded},
-            score,
-            columns,
-            (self.request.llm,),
-            (self.agent.retriever,) if searches else (),
-            judges=judges,
-        )
+        settings = {**self.settings, **settings, **self.wording.recorded}
+        names = (self.request.llm,), (self.agent.retriever,) * searches
+        asking = flow_of(workflow, partial(flow, agent=self.agent), settings, *names)
+        every = self.set.examples if examples is None else examples
+        ref = DatasetRef(self.name)
+        run = scored_run(label, asking, ref, every, score, columns, judges=judges)
         if not decides or self.agent.calls != "tools":
             return run
         always = self.request.settings["calls"] == "tools"
@@ -223,7 +230,6 @@ def tokens_of(steps: Iterable[Step]) -> tuple[int | None, int | None]:
 
 
 def costs_of(episode: Episode) -> Values:
-    """The tokens of an answer, whether it read passages, and whether a decision could not be read."""
     sent, written = tokens_of(episode.steps)
     return {
         "n_input_tokens": sent,

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from rallebench.analysis.paired import Sides
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.tables import Figure, Table
-from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.barag import PAPER
+from rallebench.experiments.papers.barag import suite
 from rallebench.experiments.papers.barag.points import choice_table
 from rallebench.experiments.papers.barag.runs import (
     COLUMNS,
@@ -32,13 +31,7 @@ from rallebench.experiments.papers.common import SCORES, string
 from rallebench.experiments.papers.significance import tests_of
 from rallebench.experiments.published import published_table
 
-HEAD = {
-    "truthfulness": "Truthfulness",
-    "relevance": "Relevance",
-    "n_in": "Input tokens",
-    "n_out": "Output tokens",
-    "retrieved": "Retrieved",
-}
+HEAD = dict(zip((*SCORES, "n_in", "n_out", "retrieved"), COLUMNS))
 """Printed figure → its column."""
 ABOUT = {
     "Table I": "BARAG, Table I: answers without retrieval",
@@ -80,7 +73,6 @@ class Printed(NamedTuple):
 
 
 def printed_rows(name: str) -> tuple[Printed, ...]:
-    """The rows of Table I, II or III."""
     table, runs = published_table(f"barag_table{name.count('I')}"), RUNS[name]
     if name == "Table I":  # printed with a column for every set of articles
         cells = {
@@ -179,10 +171,8 @@ def rounded(cell: str, value: Any, how: str = ROUND_HALF_UP) -> str:
     return f"{number}{'k' if thousands else ''}"
 
 
-@EXPERIMENTS.register(
+@suite(
     "barag-tables",
-    place="suites",
-    paper=PAPER,
     ready="Without a download: all of it, for run files in English and in Chinese.",
     needs_llm=False,
     asks=False,

@@ -10,7 +10,7 @@ from typing import Any
 
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import SHIPPED, Wording, filled, prompt_text, wording_of
-from rallebench.core.runs import RunRequest, RunResult, Values
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
 from rallebench.core.types import (
     Episode,
     Evidence,
@@ -26,7 +26,14 @@ from rallebench.core.types import (
 )
 from rallebench.encoders.references import check_encoder
 from rallebench.engine.clusters import clusters_of
-from rallebench.experiments.papers.common import REUSED, behind_api, is_original, replay, scored_run
+from rallebench.experiments.papers.common import (
+    REUSED,
+    behind_api,
+    flow_of,
+    is_original,
+    replay,
+    scored_run,
+)
 from rallebench.experiments.papers.crud import files
 from rallebench.experiments.papers.crud.questing import (
     PROMPTS,
@@ -70,7 +77,6 @@ class CellPlan:
     earlier: Mapping[str, str] = field(default_factory=dict)
 
     def query(self, record: Record) -> str:
-        """The query of a record."""
         return self.task.query(record.values, self.original)
 
     @property
@@ -95,7 +101,6 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """The label of the run."""
         return self.answered.request.label
 
     @cached_property
@@ -191,24 +196,20 @@ def _run(plan: CellPlan, label: str) -> RunRequest:
     if llm:
         settings["reuse"] = digest(dict(plan.earlier)) if plan.earlier else ""
         settings |= plan.wording.recorded
+    workflow = "crud" if llm else "crud-retrieval"
     return scored_run(
         label,
-        "crud" if llm else "crud-retrieval",
-        plan.records.name,
+        flow_of(workflow, flow, settings, (llm,) * bool(llm), (plan.index,) * bool(plan.k)),
+        DatasetRef(plan.records.name),
         tuple(example_of(plan, record) for record in plan.chosen),
-        flow,
-        settings,
         lambda example, episode: values_of(plan, records[example.question.qid], episode),
         plan.metrics,
-        (llm,) if llm else (),
-        (plan.index,) if plan.k else (),
         judges=(judging.judge,) if judging else (),
         on_result=partial(store_questions, judging, plan.chosen) if judging else None,
     )
 
 
 def retrieving(plan: CellPlan, record: Record) -> Flow:
-    """Retrieve alone."""
     yield Retrieve(plan.index, plan.query(record), plan.k)
     return Outcome("", "retrieved")
 

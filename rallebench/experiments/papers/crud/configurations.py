@@ -57,29 +57,19 @@ class GridFactor:
         return self.high is not None
 
 
-_EMBEDDINGS = (
-    "m3e-base",
-    "bge-base-zh-v1.5-plain",
-    "stella-base-zh-v2",
-    "sentence_transformers:thenlper/gte-base-zh",
-)
-_LLMS = (
-    "gpt-3.5-turbo",
-    "gpt-4-0613",
-    "gpt-4o",
-    "chatglm2-6b",
-    "baichuan2-13b",
-    "qwen-7b",
-    "qwen-14b",
-    "qwen2-7b",
-)
+_EMBEDDINGS = """
+m3e-base bge-base-zh-v1.5-plain stella-base-zh-v2 sentence_transformers:thenlper/gte-base-zh
+"""
+_LLMS = """
+gpt-3.5-turbo gpt-4-0613 gpt-4o chatglm2-6b baichuan2-13b qwen-7b qwen-14b qwen2-7b
+"""
 FACTORS: Mapping[str, GridFactor] = {
     "chunk": GridFactor("chunk", "chunks", (64, 128, 256, 512), 1, 1_000_000),
     "overlap": GridFactor("overlap %", "overlaps", (0, 10, 30, 50, 70), 0, 95),
-    "embedding": GridFactor("embedding", "embeddings", _EMBEDDINGS),
+    "embedding": GridFactor("embedding", "embeddings", tuple(_EMBEDDINGS.split())),
     "retriever": GridFactor("retriever", "retrievers", RETRIEVERS),
     "topk": GridFactor("top-k", "ks", (2, 4, 6, 8, 10), 1, 1000),
-    "llm": GridFactor("LLM", "llms", _LLMS),
+    "llm": GridFactor("LLM", "llms", tuple(_LLMS.split())),
 }
 """Field of Config → how it is varied (CRUD-RAG's section 4)."""
 
@@ -234,7 +224,6 @@ def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, IndexRec
 
 
 def describe(index: IndexRecipe) -> str:
-    """An index in a few words."""
     assert index.chunking is not None
     share = round(100 * index.chunking.overlap / index.chunking.size)
     end = f", {share} % shared" if share else ""

@@ -35,11 +35,7 @@ NAMES = {"similarity": "bertScore"}
 SCORED_ANEW = tuple(name for name in METRICS if name != "similarity")
 NEAR = 1e-6
 """Two values of a metric that differ by less are equal."""
-SAVED = {
-    "questions_gt": "question",
-    "answers_gt4gt": "answers",
-    "answers_gm4gt": "text_answers",
-}
+SAVED = {"questions_gt": "question", "answers_gt4gt": "answers", "answers_gm4gt": "text_answers"}
 """CRUD-RAG's key of a value that RAGQuestEval saves → ours."""
 
 

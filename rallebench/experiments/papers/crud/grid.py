@@ -12,10 +12,9 @@ from dataclasses import replace
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
-from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.beside import KEY
-from rallebench.experiments.papers.common import string
-from rallebench.experiments.papers.crud import PAPER, grid_tables, recommending, suites
+from rallebench.experiments.papers.common import several, string
+from rallebench.experiments.papers.crud import grid_tables, recommending, suite, suites
 from rallebench.experiments.papers.crud.cells import wording_in
 from rallebench.experiments.papers.crud.configurations import (
     ENCODER,
@@ -45,10 +44,9 @@ METRICS = (
 
 
 def _papers(name: str, about: str = "", names: str = "") -> Setting:
-    """The values of a factor, by default the paper's."""
     values = tuple(map(str, FACTORS[name].papers))
     text = "; ".join(filter(None, [f"default {','.join(values)}", about]))
-    return string(text, sweep=values, names=names, many=True)
+    return several(text, *values, names=names)
 
 
 SETTINGS: Mapping[str, Setting] = {
@@ -58,13 +56,7 @@ SETTINGS: Mapping[str, Setting] = {
         about="the documents: a file or folder, an imported corpus, or an index of whole articles",
     ),
     "tasks": TASKS_SETTING,
-    "factors": Setting(
-        str,
-        ",".join(FACTORS),
-        about="which are varied, as in chunk,topk",
-        sweep=tuple(FACTORS),
-        many=True,
-    ),
+    "factors": several("which are varied, as in chunk,topk", *FACTORS, default=",".join(FACTORS)),
     "chunk": Setting(int, 128, 1, 1_000_000, about="the base's chunk size in tokens"),
     "overlap": Setting(int, 0, 0, 95, about="the base's overlap in %"),
     "embedding": string(
@@ -78,10 +70,9 @@ SETTINGS: Mapping[str, Setting] = {
     "embeddings": _papers("embedding", names="encoder"),
     "retrievers": _papers("retriever"),
     "ks": _papers("topk"),
-    "llms": string(
+    "llms": several(
         f"beside --llm; default: those the workspace has of {','.join(FACTORS['llm'].papers)}",
         names="llm",
-        many=True,
     ),
     "kind": Setting(str, "flat", about="how vectors are searched"),
     "reranker": string(
@@ -93,10 +84,8 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
-@EXPERIMENTS.register(
+@suite(
     "crud-grid",
-    place="suites",
-    paper=PAPER,
     ready="Without a download: BM25 in Chinese over chunks, overlaps and depths; dense and hybrid cells need an encoder, and answers a model, that reads Chinese.",
     form=SETTINGS,
     needs_llm=False,

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rallebench.analysis.paired import PairedComparison
 from rallebench.analysis.suites import paired_table
 from rallebench.core.experiments import IndexResult
-from rallebench.core.tables import Figure, FigureKind, Mean, Table
+from rallebench.core.tables import Figure, FigureKind, Table
 from rallebench.experiments.papers.beside import OwnRow
 from rallebench.experiments.papers.common import bars, listed
 from rallebench.experiments.papers.crud import suites
@@ -106,7 +105,7 @@ def at_a_glance(outcomes: Outcomes, compared: Compared) -> Table:
     """Rows: every value of every factor; columns: tasks; cells: the difference to the base of the deciding metric."""
     metric, names = outcomes.metric, [task.name for task in outcomes.tasks]
     cells = {
-        (task, factor, value): _gap(pair, 1)
+        (task, factor, value): pair.gap
         for (task, factor), row in compared.get(metric, {}).items()
         for value, pair in row.items()
     }
@@ -131,11 +130,6 @@ def differences(compared: Compared) -> Table:
     }
     title = "Differences to the base, question by question"
     return paired_table(title, "", pairs, "The value less the base", 100)
-
-
-def _gap(paired: PairedComparison, unit: float = 100) -> Mean:
-    """A difference as a mean: it has an interval and a number of questions."""
-    return suites.scaled(paired.difference, paired.low, paired.high, paired.n, unit)
 
 
 def notes_of(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str]:

@@ -11,9 +11,8 @@ from typing import Any
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.files import read_json
 from rallebench.core.registry import unknown
-from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
-from rallebench.experiments.papers.common import in_folder, names_in
+from rallebench.experiments.papers.common import in_folder, names_in, several
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +103,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     **{task.name: (task.name,) for task in _ALL},
 }
 """All names under which tasks are asked for: ours, those of CRUD's command line, its file and its results."""
-TASKS_SETTING = Setting(
-    str,
-    "all",
-    about="as in qa1,summary, or quest_answer, or all",
-    sweep=(*TASKS, "quest_answer", "all"),
-    many=True,
+TASKS_SETTING = several(
+    "as in qa1,summary, or quest_answer, or all", *TASKS, "quest_answer", "all", default="all"
 )
 
 

@@ -13,7 +13,7 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, IndexRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Mean, Table
-from rallebench.experiments import EXPERIMENTS
+from rallebench.engine.statistics import means
 from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import (
@@ -26,7 +26,7 @@ from rallebench.experiments.papers.common import (
     register_each,
     string,
 )
-from rallebench.experiments.papers.crud import PAPER, READY
+from rallebench.experiments.papers.crud import suite
 from rallebench.experiments.papers.crud.cells import (
     Cell,
     CellPlan,
@@ -36,7 +36,6 @@ from rallebench.experiments.papers.crud.cells import (
 )
 from rallebench.experiments.papers.crud.configurations import WORDS, Config, indexes_of
 from rallebench.experiments.papers.crud.files import results_of, results_path
-from rallebench.experiments.papers.crud.formulas import by_both
 from rallebench.experiments.papers.crud.records import (
     DATA_IS,
     TASKS,
@@ -47,6 +46,7 @@ from rallebench.experiments.papers.crud.records import (
 )
 from rallebench.experiments.papers.crud.retrieval import searches_words, separator
 from rallebench.experiments.published import published_table
+from rallebench.metrics.judges.ragquesteval import quest_scores
 from rallebench.workspace.paths import READER
 
 COLUMNS = {
@@ -66,8 +66,8 @@ def table_of(cells: Sequence[Cell]) -> Table:
     """A row per cell, and below those of a task the paper's base system."""
     rows: list[tuple[Any, ...]] = []
     for number, cell in enumerate(cells):
-        means = (percent(cell.answered.means.get(name), name) for name in COLUMNS.values())
-        rows.append((_describe(cell), *means, len(cell.answered.episodes)))
+        scores = (percent(cell.answered.means.get(name), name) for name in COLUMNS.values())
+        rows.append((_describe(cell), *scores, len(cell.answered.episodes)))
         task = cell.plan.task
         last = all(other.plan.task != task for other in cells[number + 1 :])
         if last and not own_of(cell, "llm", cell.plan.request.llm).why:
@@ -139,15 +139,7 @@ def percent(mean: Mean | None, metric: str) -> Mean | None:
     """In %, but for a length; None where nothing is scored."""
     if mean is None or mean.value is None:
         return None
-    return mean if metric == "length" else scaled(mean.value, mean.low, mean.high, mean.n)
-
-
-def scaled(
-    value: float | None, low: float | None, high: float | None, n: int, by: float = 100
-) -> Mean:
-    """A mean and its interval, times ``by``."""
-    value, low, high = (None if bound is None else by * bound for bound in (value, low, high))
-    return Mean(value, low, high, n)
+    return mean if metric == "length" else mean.times(100)
 
 
 def plot_of(cells: Sequence[Cell]) -> Figure:
@@ -160,8 +152,43 @@ def plot_of(cells: Sequence[Cell]) -> Figure:
     return bars("CRUD-RAG by task", "task", "%", series)
 
 
+FORMULAS = {"precision, code": False, "precision, paper": True}
+"""Column → whether the mean is over all questions that the reference answers."""
+FORMULA_NOTE = (
+    "In %. Code: mean word F1 over the questions that text and reference both answer. Paper, formula 2: over all that the "
+    "reference answers. The paper's text agrees with its code."
+)
+
+
+def by_both(cells: Sequence[Cell]) -> tuple[Table, ...]:
+    """RAGQuestEval's precision by CRUD-RAG's code and by its paper's formula 2, from the same judgements, and its recall: a row a
+    task; no table where nothing was judged."""
+    rows: tuple[tuple[Any, ...], ...] = tuple(
+        (cell.plan.task.name, *_quest_means(cell), len(cell.quests))
+        for cell in cells
+        if cell.quests
+    )
+    heads = ("task", *FORMULAS, "recall", "answers")
+    return (Table("RAGQuestEval by both formulas", heads, rows, note=FORMULA_NOTE),) if rows else ()
+
+
+def _quest_means(cell: Cell) -> tuple[Mean, ...]:
+    by_formula = {
+        name: [
+            100 * quest_scores(c["answers"], c["text_answers"], over_all=over_all).f1
+            for c in cell.quests.values()
+        ]
+        for name, over_all in FORMULAS.items()
+    }
+    recalls = [
+        100 * quest_scores(c["answers"], c["text_answers"]).recall for c in cell.quests.values()
+    ]
+    columns = {**by_formula, "recall": recalls}
+    ranges = dict.fromkeys(columns, (0.0, 100.0))
+    return tuple(means(columns, [cell.clusters[qid] for qid in cell.quests], ranges).values())
+
+
 def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """The notes of the report."""
     notes = [note for cell in cells for note in _notes_of_cell(cell)]
     first = cells[0].plan
     if first.request.workspace.llm(first.request.llm).backend == READER:
@@ -252,8 +279,7 @@ SETTINGS = {
     "compat": compat(),
     "prompts": own_prompts("suites/crud", "IAAR-Shanghai/CRUD_RAG"),
     "similarity": string(
-        "encoder for the similarity of answer and reference; default: not measured",
-        names="encoder",
+        "encoder for the similarity of answer and reference; default: not measured", names="encoder"
     ),
     "quest": string("a language model for RAGQuestEval; default: not measured", names="llm"),
     "quest_precision": string(
@@ -287,19 +313,14 @@ def _searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
     return index, k, separator(join, not index or searches_words(request.workspace, index))
 
 
-def _over_words(request: ExperimentRequest, k: int) -> IndexRequest:
-    """BM25 over the corpus, in the paper's chunks. Raises UsageError, NotFoundError."""
-    base = Config(CHUNK, 0, "", WORDS, k, request.llm)
-    return IndexRequest("BM25 over the documents", indexes_of(request, base)[WORDS])
-
-
 def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Experiment:
     """These tasks, one cell each."""
     records = read_tasks(request.workspace.data(request.settings["data"], DATA_IS), tasks)
     wording = wording_in(request, tasks)
     index, k, between = _searched_by(request)
     if k and not index:
-        words = _over_words(request, k)
+        base = Config(CHUNK, 0, "", WORDS, k, request.llm)
+        words = IndexRequest("BM25 over the documents", indexes_of(request, base)[WORDS])
         # An earlier result lies in a folder named after the index.
         unread = replace(request, settings={**request.settings, "reuse": ""})
         for task in tasks:
@@ -328,25 +349,18 @@ def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Exper
     )
 
 
-@EXPERIMENTS.register(
-    "crud",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
-    form={**SETTINGS, "tasks": TASKS_SETTING},
-)
+@suite("crud", form={**SETTINGS, "tasks": TASKS_SETTING})
 def crud(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG: several of its tasks, one after another."""
     return (yield from crud_tasks(request, tasks_of(request.settings["tasks"])))
 
 
 register_each(
+    suite,
     crud_tasks,
     {
         f"crud-{task.name}": (f"CRUD-RAG, {task.key}: {task.about}.", (task,))
         for task in TASKS.values()
     },
-    paper=PAPER,
-    ready=READY,
     form=SETTINGS,
 )

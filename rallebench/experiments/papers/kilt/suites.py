@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rallebench.chains.chain import as_flow
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.runs import RunRequest, RunResult
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.engine.score import DEFAULT_METRICS, has_gold
-from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.papers.beside import KEY, differs_by, unlike
 from rallebench.experiments.papers.common import (
     compat,
@@ -26,10 +24,11 @@ from rallebench.experiments.papers.common import (
     register_each,
     scored_by,
     scored_run,
+    several,
     string,
     values_in,
 )
-from rallebench.experiments.papers.kilt import PAPER, READY
+from rallebench.experiments.papers.kilt import suite
 from rallebench.experiments.papers.kilt.sets import (
     MODES,
     SETS,
@@ -60,12 +59,8 @@ OWN = {
     ),
     "file": string("a file in KILT's form, or a dataset, instead", names="dataset file"),
     "split": string("", "dev", "train"),
-    "mode": Setting(
-        str,
-        "read",
-        about="read, closed-book, retrieve, three-action; several with commas",
-        sweep=MODES,
-        many=True,
+    "mode": several(
+        "read, closed-book, retrieve, three-action; several with commas", *MODES, default="read"
     ),
     "retriever": string("the index that is asked", names="retriever"),
     "k": Setting(
@@ -80,9 +75,7 @@ OWN = {
     "prompts": string("your copy of yhoshi3/RaLLe, whose chains are run", names="folder"),
 }
 SEVERAL = {
-    "datasets": string(
-        f"of {', '.join(SETS)}; default: those whose files are there", sweep=tuple(SETS), many=True
-    ),
+    "datasets": several(f"of {', '.join(SETS)}; default: those whose files are there", *SETS),
     **OWN,
     "file": string("files in KILT's form instead: nq=FILE,hopo=FILE", names="file", many=True),
 }
@@ -90,15 +83,7 @@ NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 """Settings that tell the runs of a suite apart by name."""
 
 
-@EXPERIMENTS.register(
-    "kilt",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
-    needs_llm=False,
-    form=SEVERAL,
-    named_by=NAMED_BY,
-)
+@suite("kilt", form=SEVERAL, named_by=NAMED_BY)
 def kilt(request: ExperimentRequest) -> Experiment:
     """KILT, several sets with their macro-average, as in RaLLe's tables."""
     return (yield from _answered(request, sets_of(request.settings["datasets"])))
@@ -116,7 +101,7 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
         name: read(SETS[name], *file, s["split"], request.limit) for name, file in files.items()
     }
     runs = [
-        (questions[name], mode, _run(questions[name], mode, chain, request.llm, bracket))
+        (questions[name], mode, _run(questions[name], mode, chain, bracket))
         for (name, mode), chain in chains.items()
     ]
     differences = [each.differs for each in questions.values() if each.differs]
@@ -148,26 +133,19 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
             for name, each in questions.items()
         },
     }
-    note = " ".join([*differs, *_left_out(results)])
+    whys = {answered.kilt.label: answered.why for answered in results if answered.why}
+    left_out = (f"RaLLe's figures of {label} are left out: {why}." for label, why in whys.items())
+    note = " ".join([*differs, *left_out])
     tables = tables_of(results, request.llm, s["retriever"], bracket, note)
-    tables += tests_between(_by_set(results), _deciding(results), names=HEADS)
+    by_set: dict[str, dict[str, RunResult]] = {}  # ways to answer the same questions
+    for answered in results:
+        by_set.setdefault(answered.kilt.label, {})[answered.mode] = answered.result
+    headlines = dict.fromkeys(answered.kilt.headline for answered in results)
+    tables += tests_between(by_set, [*headlines, "Rprec"], names=HEADS)
     return Report(data, tuple(notes), tables=tables, figures=figures_of(results))
 
 
 HEADS = {"em": "EM", "f1": "F1", "rougel": "ROUGE-L", "Rprec": "R-precision"}
-
-
-def _by_set(results: Sequence[SetResult]) -> dict[str, dict[str, tuple[RunResult]]]:
-    """Set → way → its run: the ways to answer a set are compared on the same questions."""
-    grouped: dict[str, dict[str, tuple[RunResult]]] = {}
-    for answered in results:
-        grouped.setdefault(answered.kilt.label, {})[answered.mode] = (answered.result,)
-    return grouped
-
-
-def _deciding(results: Sequence[SetResult]) -> list[str]:
-    """The headline metrics of the sets, and R-precision."""
-    return [*dict.fromkeys(answered.kilt.headline for answered in results), "Rprec"]
 
 
 def _why(request: ExperimentRequest, questions: Questions, n: int) -> str:
@@ -180,12 +158,8 @@ def _why(request: ExperimentRequest, questions: Questions, n: int) -> str:
     return unlike(kilt_set.label, kilt_set.label, n, kilt_set.rows["dev"])
 
 
-def _left_out(results: Sequence[SetResult]) -> list[str]:
-    whys = {answered.kilt.label: answered.why for answered in results if answered.why}
-    return [f"RaLLe's figures of {label} are left out: {why}." for label, why in whys.items()]
-
-
 register_each(
+    suite,
     _answered,
     {
         f"kilt-{each.name}": (
@@ -194,9 +168,6 @@ register_each(
         )
         for each in SETS.values()
     },
-    paper=PAPER,
-    ready=READY,
-    needs_llm=False,
     form=OWN,
     named_by=NAMED_BY,
 )
@@ -220,7 +191,7 @@ def _chains(
     return {pair: chain for pair, chain in chains.items() if chain is not None}, without
 
 
-def _run(questions: Questions, mode: str, chain: Chain, llm: str, bracket: str) -> RunRequest:
+def _run(questions: Questions, mode: str, chain: Chain, bracket: str) -> RunRequest:
     kilt_set, have = questions.kilt, has_gold(questions.examples)
     flow = chain_flow(chain)
     answers = [kilt_set.headline, kilt_set.variant, *([bracket] if kilt_set.short else [])]
@@ -229,19 +200,12 @@ def _run(questions: Questions, mode: str, chain: Chain, llm: str, bracket: str) 
     others = _possible(DEFAULT_METRICS, have, mode == "retrieve")
     return scored_run(
         f"{kilt_set.name} {mode}",
-        "chain",
-        questions.name,
+        flow,
+        DatasetRef(questions.name, str(questions.path), questions.sha256),
         questions.examples,
-        lambda question: as_flow(chain, question),
-        flow.settings,
         scored_by(names),
         definitions_of(names),
-        flow.llms,
-        flow.retrievers,
-        chain=chain,
         metrics=tuple(dict.fromkeys([*names, *others])),
-        file=str(questions.path),
-        sha256=questions.sha256,
     )
 
 

@@ -77,8 +77,8 @@ def _pages(example: Example) -> list[tuple[str, str]]:
     outputs: Sequence[Any] = example.record.get("output") or ()
     items = [item for output in outputs for item in output.get("provenance") or ()]
     texts = {str(item["title"]): str(item["text"]) for item in items if item.get("text")}
-    return [(title, _beginning(" ".join(text.split()))) for title, text in texts.items()]
-
-
-def _beginning(text: str) -> str:
-    return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …"
+    plain = {title: " ".join(text.split()) for title, text in texts.items()}
+    return [
+        (title, text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …")
+        for title, text in plain.items()
+    ]

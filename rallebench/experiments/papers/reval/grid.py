@@ -155,7 +155,6 @@ class GridCell:
 
     @property
     def task(self) -> str:
-        """The name of its task."""
         return self.questions.task.name
 
     @property
@@ -165,7 +164,6 @@ class GridCell:
 
     @property
     def label(self) -> str:
-        """The label of its run."""
         return f"{self.system.workflow} {self.system.llm} {self.task}"
 
 

@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, classify
-from rallebench.analysis.agents.logs import (
-    NOT_FOUND,
-    episode_of,
-    example_of,
-    named_by,
-    rows_of,
-)
+from rallebench.analysis.agents.logs import NOT_FOUND, episode_of, example_of, named_by, rows_of
 from rallebench.analysis.agents.reading import SCORED, summarize
 from rallebench.core.types import Gold
 from rallebench.datasets.reading import read_questions

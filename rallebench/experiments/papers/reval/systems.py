@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rallebench.analysis.agents import System, groups_of, tasks_of
@@ -16,12 +17,11 @@ from rallebench.core.errors import BackendError, MismatchError, RalleError, Stop
 from rallebench.core.experiments import ExperimentRequest, Release, Report
 from rallebench.core.files import DiskError, sha256_file
 from rallebench.core.prompts import Wording
-from rallebench.core.runs import Backends, RunRequest, RunResult
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Cell, Column, Figure, Mean, Table
 from rallebench.datasets.tasks import DOMAINS, INSTANCES, LEVELS, TASKS, task_of
-from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import (
@@ -34,9 +34,10 @@ from rallebench.experiments.papers.common import (
     register_each,
     scored_by,
     scored_run,
+    several,
     string,
 )
-from rallebench.experiments.papers.reval import PAPER, READY
+from rallebench.experiments.papers.reval import suite
 from rallebench.experiments.papers.reval.grid import GridCell, grid, read_tasks, wording_in
 from rallebench.experiments.papers.reval.plots import plots_of
 from rallebench.experiments.papers.significance import tests_between
@@ -48,29 +49,24 @@ REWARD = "f1_yes_no"
 Grid = Generator["RunRequest | Release", Any, Report]
 NAMED_BY = ("workflows", "models", "tasks")
 SETTINGS = {
-    "workflows": Setting(
-        str,
-        "react",
-        about="react, pal, function-calling, dfsdt …, several with commas",
+    "workflows": several(
+        "react, pal, function-calling, dfsdt …, several with commas",
+        default="react",
         names="workflow",
-        many=True,
     ),
-    "models": string(
-        "models, several with commas; default: the one named for the suite", names="llm", many=True
+    "models": several(
+        "models, several with commas; default: the one named for the suite", names="llm"
     ),
-    "tasks": string(
+    "tasks": several(
         "of R-Eval's twelve by name or number, or datasets; default: those that are there",
-        sweep=tuple(task.name for task in TASKS),
+        *(task.name for task in TASKS),
         names="dataset",
-        many=True,
     ),
     "data": string(
         "folder with R-Eval's files (1-1_high_freq_ent.jsonl …), or with the public sets of its tasks",
         names="folder",
     ),
-    "env": string(
-        "environments to act in; default: each task's own", names="environment", many=True
-    ),
+    "env": several("environments to act in; default: each task's own", names="environment"),
     "retriever": string(
         "the index behind the environment; default: the starter's", names="retriever"
     ),
@@ -100,15 +96,7 @@ SETTINGS = {
 }
 
 
-@EXPERIMENTS.register(
-    "reval",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
-    needs_llm=False,
-    form=SETTINGS,
-    named_by=NAMED_BY,
-)
+@suite("reval", form=SETTINGS, named_by=NAMED_BY)
 def reval(request: ExperimentRequest) -> Grid:
     """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
     return (yield from _answered(request, ""))
@@ -140,6 +128,7 @@ def _answered(request: ExperimentRequest, domain: str) -> Grid:
 
 
 register_each(
+    suite,
     _answered,
     {
         f"reval-{environment}": (
@@ -148,9 +137,6 @@ register_each(
         )
         for word, environment in DOMAINS.items()
     },
-    paper=PAPER,
-    ready=READY,
-    needs_llm=False,
     form=SETTINGS,
     named_by=NAMED_BY,
 )
@@ -163,21 +149,15 @@ def _run(
     assert agent is not None
     all_of_file = not s["instances"] and questions.file.is_file()
     whole = all_of_file and not is_original(request)  # the file says which questions
+    sha256 = sha256_file(questions.file) if whole else ""
     return scored_run(
         cell.label,
-        agent.workflow,
-        questions.dataset,
+        replace(agent.flow, settings={**agent.flow.settings, **wording.recorded}),
+        DatasetRef(questions.dataset, str(questions.file), sha256),
         questions.examples,
-        agent.flows(Backends()),
-        {"agent": agent.as_json(), **wording.recorded},
         scored_by(names),
         definitions_of(names),
-        (agent.llm,),
-        agent.retrievers,
-        agent=agent,
         metrics=(*names, "f1"),
-        file=str(questions.file),
-        sha256=sha256_file(questions.file) if whole else "",
     )
 
 

@@ -1,5 +1,13 @@
 """RGB (Chen et al. 2023): its four tests, testbeds from an index, its own files of predictions."""
 
-PAPER = "arXiv:2309.01431"
-READY = "Without a download: the embedded reader in English; in Chinese a model that you choose. Nothing is retrieved."
-"""What works without a download."""
+from functools import partial
+
+from rallebench.experiments import EXPERIMENTS
+
+suite = partial(
+    EXPERIMENTS.register,
+    place="suites",
+    paper="arXiv:2309.01431",
+    ready="Without a download: the embedded reader in English; in Chinese a model that you choose. Nothing is retrieved.",
+)
+"""Registers a suite of this paper."""

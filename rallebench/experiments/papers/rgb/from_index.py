@@ -15,15 +15,15 @@ from rallebench.core.answers import find_answers
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.files import json_lines
-from rallebench.core.runs import RunRequest, Values
+from rallebench.core.runs import DatasetRef, RunRequest, Values
 from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Example, Flow, Outcome, Question, Retrieve
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import counted, scored_run, string
-from rallebench.experiments.papers.rgb import PAPER
+from rallebench.experiments.papers.common import counted, flow_of, scored_run, string
+from rallebench.experiments.papers.rgb import suite
 from rallebench.experiments.papers.rgb.records import (
     SEED,
     RgbRecord,
@@ -152,10 +152,8 @@ SENTENCES: Mapping[str, str] = {
 """A count of the report → the end of its sentence."""
 
 
-@EXPERIMENTS.register(
+@suite(
     "rgb-testbed",
-    place="suites",
-    paper=PAPER,
     ready="Without a download: questions of a dataset over BM25, in English and in Chinese; choose a model that writes questions.",
     needs_llm=False,
     named_by=("articles",),
@@ -226,17 +224,9 @@ def _documents_run(
             "negatives": float(len(record.negative)),
         }
 
-    return scored_run(
-        "documents",
-        WORKFLOW,
-        source.name,
-        tuple(map(bare_example, source.questions)),
-        flow,
-        {"k": k},
-        score,
-        METRICS,
-        retrievers=(index,),
-    )
+    searching = flow_of(WORKFLOW, flow, {"k": k}, retrievers=(index,))
+    examples = tuple(map(bare_example, source.questions))
+    return scored_run("documents", searching, DatasetRef(source.name), examples, score, METRICS)
 
 
 def _with_hits(question: RgbRecord, episode: Episode) -> RgbRecord:

@@ -195,7 +195,6 @@ def _texts(value: Any, key: str, where: str) -> tuple[str, ...]:
 
 
 def sets_in(folder: Path) -> set[str]:
-    """The names of the sets in a folder."""
     names = (file.name for file in folder.iterdir())
     return {name.split(".json")[0] for name in names if name.endswith(SUFFIXES)}
 
@@ -228,12 +227,10 @@ class Documents:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The documents as they are sent."""
         return tuple(text for _, text in self.items)
 
     @property
     def negatives(self) -> int:
-        """The number of noise documents."""
         return sum(kind == "negative" for kind, _ in self.items)
 
 

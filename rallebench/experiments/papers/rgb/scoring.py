@@ -43,7 +43,6 @@ class Assessment:
 
     @property
     def right(self) -> bool:
-        """Everything required is there."""
         return is_right(self.labels)
 
     def rates(self, noise: float, original: bool = False) -> dict[str, float | None]:

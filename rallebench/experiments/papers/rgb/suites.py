@@ -12,7 +12,6 @@ from rallebench.core.runs import Judge, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Flow
-from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.languages import CODES, prompts_note
 from rallebench.experiments.papers.beside import KEY
 from rallebench.experiments.papers.common import (
@@ -21,10 +20,11 @@ from rallebench.experiments.papers.common import (
     note_on,
     own_prompts,
     sentences,
+    several,
     string,
     values_in,
 )
-from rallebench.experiments.papers.rgb import PAPER, READY, tables
+from rallebench.experiments.papers.rgb import suite, tables
 from rallebench.experiments.papers.rgb.records import RgbRecord, sets_in
 from rallebench.experiments.papers.rgb.scoring import as_scored, assess, is_right, labels_of, named
 from rallebench.experiments.papers.rgb.tables import (
@@ -149,8 +149,7 @@ def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tupl
 
 SETTINGS = {
     "data": string(
-        "folder of RGB's files, one of them, or a dataset in that form",
-        names="dataset file folder",
+        "folder of RGB's files, one of them, or a dataset in that form", names="dataset file folder"
     ),
     "language": string("auto: as a file is named or reads; of a folder, en", "auto", "en", "zh"),
     "set": string(
@@ -168,13 +167,8 @@ SETTINGS = {
     ),
 }
 JUDGE = {"judge": string("a language model that judges the answers as well", names="llm")}
-NOISE = Setting(
-    str,
-    "0,0.2,0.4,0.6,0.8",
-    about="shares of noise",
-    sweep=("0", "0.2", "0.4", "0.6", "0.8"),
-    many=True,
-)
+RATIOS = ("0", "0.2", "0.4", "0.6", "0.8")
+NOISE = several("shares of noise", *RATIOS, default=",".join(RATIOS))
 LABELS = {
     "labels": string(
         "errors named by hand, CSV or JSON lines: qid, category, and part if they differ by part",
@@ -183,28 +177,14 @@ LABELS = {
 }
 
 
-@EXPERIMENTS.register(
-    "rgb-noise",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
-    sets=sets_in,
-    form={
-        **SETTINGS,
-        **LABELS,
-        "noise": NOISE,
-    },
-)
+@suite("rgb-noise", sets=sets_in, form={**SETTINGS, **LABELS, "noise": NOISE})
 def noise(request: ExperimentRequest) -> Experiment:
     """RGB, noise robustness: right answers while ever more documents are beside the point."""
     return (yield from _over_noise(_testbed(request, "noise")))
 
 
-@EXPERIMENTS.register(
+@suite(
     "rgb-integration",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
     sets=sets_in,
     form={**SETTINGS, **LABELS, "noise": replace(NOISE, default="0,0.2,0.4")},
 )
@@ -213,14 +193,7 @@ def integration(request: ExperimentRequest) -> Experiment:
     return (yield from _over_noise(_testbed(request, "integration")))
 
 
-@EXPERIMENTS.register(
-    "rgb-rejection",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
-    sets=sets_in,
-    form={**SETTINGS, **JUDGE},
-)
+@suite("rgb-rejection", sets=sets_in, form={**SETTINGS, **JUDGE})
 def rejection(request: ExperimentRequest) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
     testbed = _testbed(request, "rejection")
@@ -235,11 +208,8 @@ def rejection(request: ExperimentRequest) -> Experiment:
     return _report(answered, report, (table,), figure, notes)
 
 
-@EXPERIMENTS.register(
+@suite(
     "rgb-counterfactual",
-    place="suites",
-    paper=PAPER,
-    ready=READY,
     sets=sets_in,
     form={
         **SETTINGS,
@@ -277,8 +247,7 @@ def counterfactual(request: ExperimentRequest) -> Experiment:
 
 
 def _tests(answered: Answered) -> tuple[Table, ...]:
-    """Paired tests of RGB's accuracy between the runs of a test."""
-    return tests_between({"": {part: (run,) for part, (_, run) in answered.items()}}, ("all_rate",))
+    return tests_between({"": {part: run for part, (_, run) in answered.items()}}, ("all_rate",))
 
 
 def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:

@@ -13,7 +13,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import json_lines, sha256_file
 from rallebench.core.letters import letters_of
 from rallebench.core.prompts import SHIPPED, Wording, filled, prompt_text, wording_of
-from rallebench.core.runs import Judge, RunRequest, RunResult, Values
+from rallebench.core.runs import DatasetRef, Judge, RunRequest, RunResult, Values
 from rallebench.core.types import (
     Episode,
     Evidence,
@@ -28,6 +28,7 @@ from rallebench.core.types import (
 from rallebench.experiments.languages import CODES, LANGUAGES
 from rallebench.experiments.papers.common import (
     behind_api,
+    flow_of,
     is_original,
     plain_name,
     replay,
@@ -142,7 +143,6 @@ class Testbed:
 
     @property
     def kind(self) -> TestKind:
-        """Its documents and metrics."""
         return TEST_KINDS[self.name]
 
     @property
@@ -200,7 +200,6 @@ class Test:
         return f"result-{records.language}/{name}_{rates}{part}.json"
 
     def assess(self, example: Example, answer: str) -> Assessment:
-        """The assessment of an answer."""
         return assess(answer, example.gold.required, self.testbed.records.language)
 
     def assessments(self, result: RunResult) -> Iterator[tuple[Example, Assessment]]:
@@ -320,10 +319,9 @@ def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunReques
         **testbed.wording.recorded,
     }
     examples = tuple(example_of(record, test.documents[record.id]) for record in test.records)
-    name, columns = testbed.records.name, named(*testbed.kind.metrics)
-    return scored_run(
-        label, WORKFLOW, name, examples, flow, settings, score, columns, (llm,), judges=judges
-    )
+    asking, ref = flow_of(WORKFLOW, flow, settings, (llm,)), DatasetRef(testbed.records.name)
+    columns = named(*testbed.kind.metrics)
+    return scored_run(label, asking, ref, examples, score, columns, judges=judges)
 
 
 def example_of(record: RgbRecord, documents: Documents) -> Example:

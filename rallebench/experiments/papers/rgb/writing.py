@@ -18,7 +18,7 @@ from rallebench.core.errors import BackendError, Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import json_lines
 from rallebench.core.prompts import filled, prompt_text, wording_of
-from rallebench.core.runs import RunRequest, RunResult, Values
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
 from rallebench.core.structured import json_in
 from rallebench.core.types import (
     Episode,
@@ -33,7 +33,7 @@ from rallebench.core.types import (
     Reply,
 )
 from rallebench.corpora.reading import read_corpus
-from rallebench.experiments.papers.common import counted, scored_run
+from rallebench.experiments.papers.common import counted, flow_of, scored_run
 from rallebench.experiments.papers.rgb.records import RgbRecord, answer_of
 from rallebench.experiments.papers.rgb.testbed import FOLDER
 
@@ -65,9 +65,7 @@ class SourceQuestions:
     files: Mapping[str, Iterable[str]] = field(default_factory=dict)
 
 
-def questions_of(
-    request: ExperimentRequest,
-) -> Generator[RunRequest, RunResult, SourceQuestions]:
+def questions_of(request: ExperimentRequest) -> Generator[RunRequest, RunResult, SourceQuestions]:
     """Have a question written from each article. Raises UsageError before the run, BackendError if none came."""
     s = request.settings
     if not request.llm:
@@ -117,9 +115,8 @@ def _questions_run(
         title = article.title or article.text[:80] or article.doc_id
         record = {"id": article.doc_id, "input": title, "output": []}
         examples.append(Example(Question(article.doc_id, title), Gold(), record))
-    return scored_run(
-        "questions", WORKFLOW, name, tuple(examples), flow, settings, score, USABLE, (request.llm,)
-    )
+    asking = flow_of(WORKFLOW, flow, settings, (request.llm,))
+    return scored_run("questions", asking, DatasetRef(name), tuple(examples), score, USABLE)
 
 
 def _text(article: Passage) -> str:
