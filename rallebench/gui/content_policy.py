@@ -57,7 +57,7 @@ class WithoutBase:
 
 def is_html(start: Mapping[str, Any]) -> bool:
     """Whether an answer is HTML, by its first message."""
-    return dict(start["headers"]).get(b"content-type", b"").startswith(b"text/html")
+    return bool(dict(start["headers"]).get(b"content-type", b"").startswith(b"text/html"))
 
 
 def longer(headers: Iterable[tuple[bytes, bytes]], by: int) -> list[tuple[bytes, bytes]]:

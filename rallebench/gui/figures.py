@@ -10,6 +10,7 @@ from rallebench.core.memory import size
 from rallebench.core.numbers import mean_of
 from rallebench.core.tables import Figure, Table
 from rallebench.gui.html import e, heading, note, rows
+from rallebench.render import svg
 from rallebench.render.numbers import text
 from rallebench.services.variants import FEW
 
@@ -138,6 +139,16 @@ def plotted(value: Figure) -> Figure:
 
     series = {name: tuple(point(tuple(p)) for p in points) for name, points in value.series.items()}
     return replace(value, series=series)
+
+
+def plots(drawings: Iterable[Figure]) -> str:
+    """Drawings two in a row, each with its links; "" where none has points."""
+    drawn = "".join(
+        f'<figure class="x-plot"><figcaption>{e(value.title)}</figcaption>{svg.saveable(value, value.title or "plot")}</figure>'
+        for value in map(plotted, drawings)
+        if svg.figure(value)
+    )
+    return f'<div class="x-plots">{drawn}</div>' if drawn else ""
 
 
 def points(delta: float) -> str:

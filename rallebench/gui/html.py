@@ -29,15 +29,15 @@ def e(value: Any) -> str:
 
 
 def attributes(**values: Any) -> str:
-    """``data-`` attributes; ``run_id`` → ``data-run-id``; None is left out.
+    """``data-`` attributes; ``run_id`` → ``data-run-id``, ``with_`` → ``data-with``; None is left out.
 
-    >>> attributes(do="runs.delete", run_id='a"b', more=None)
-    ' data-do="runs.delete" data-run-id="a&quot;b"'
+    >>> attributes(do="runs.delete", run_id='a"b', with_="#form", more=None)
+    ' data-do="runs.delete" data-run-id="a&quot;b" data-with="#form"'
     """
     if "form" in values:
         raise ValueError("data-form marks a form; give the value another name")
     return "".join(
-        f' data-{name.replace("_", "-")}="{e(value)}"'
+        f' data-{name.rstrip("_").replace("_", "-")}="{e(value)}"'
         for name, value in values.items()
         if value is not None
     )
@@ -152,7 +152,7 @@ def ask(
     return {"dialog": dialog(title, body, yes, keep=keep)}
 
 
-def ask_delete(thing: str, sentence: str, do: str, **data: str) -> dict[str, str]:
+def ask_delete(thing: str, sentence: str, do: str, **data: Any) -> dict[str, str]:
     """The patch that asks before something is deleted; ``sentence``: what else breaks."""
     yes = button("Delete", do, kind="danger", **data)
     return {"dialog": dialog(f"Delete {thing}?", f"<p>{e(sentence)}</p>", yes, keep="Keep it")}

@@ -116,6 +116,13 @@ def stop_button(job: Job, do: str = "jobs.stop", id: str = "", kind: str = "quie
     return button("Stop", do, kind=kind, id=id or job.id)
 
 
+def running(job: Job, title: str, words: str, *more: str, name: str, stop: str = "") -> str:
+    """Work that goes on as a line of a list: its title (HTML), how far it is, ``more``, and its ``stop`` button."""
+    figures = f'<span class="num">{e(words)}</span>'
+    parts = title, progress(share_of(job), name), figures, *more, stop or stop_button(job)
+    return f'<div class="running">{"".join(parts)}</div>'
+
+
 def going(job: Job | None, words: str = "") -> str:
     """How far a job is, with its stop, or why it failed; "" for what is done. ``words``: in place of its newest message."""
     if job is None or job.done:

@@ -6,36 +6,28 @@ from collections.abc import Callable, Mapping
 
 from rallebench.core.errors import Hint, RalleError
 
-_LABELS: Mapping[str, str] = {"llm": "language model"}
-"""What is chosen → the field's label, where that is another word."""
-
-
-def _label(name: str) -> str:
-    return _LABELS.get(name, name.replace("-", " "))
-
 
 def _fields(pairs: str) -> str:
-    return ", ".join(map(_field, pairs.split()))
-
-
-def _choose(hint: Hint) -> str:
-    without = f", or do without: {_fields(hint.value)}" if hint.value else ""
-    return f"choose one{without}"
+    return " and ".join(map(_field, pairs.split()))
 
 
 _CLAUSES: Mapping[str, Callable[[Hint], str]] = {
     "allow-python": lambda hint: "allow it by opening this page with app.py --allow-python",
     "build-index": lambda hint: f"build one in Data with the chunking {hint.name}",
-    "choose": _choose,
+    "choose": lambda hint: (
+        f"choose one, or do without: {_fields(hint.value)}" if hint.value else "choose one"
+    ),
     "find-models": lambda hint: "press Find models",
     "free-space": lambda hint: "free space, or open the page with another workspace",
-    "leave-out": lambda hint: f"leave the field {_label(hint.name)} empty",
+    "leave-out": lambda hint: (
+        f"leave the field {hint.name.replace('llm', 'language model').replace('-', ' ')} empty"
+    ),
     "list": lambda hint: f"on a command line 'rallebench list {hint.name}' tells more",
     "load": lambda hint: "load it in Models",
     "raise-max-errors": lambda hint: "permit more failed questions",
     "rename": lambda hint: "choose another name",
     "resume": lambda hint: "choose another name, or open that run in Runs and resume it",
-    "set": lambda hint: f"fill in {_fields(hint.name)}",
+    "set": lambda hint: _fields(hint.name),
     "skip-bad": lambda hint: "tick the field that leaves bad rows out",
     "start-again": lambda hint: "start it again with the same name to continue",
     "track": lambda hint: "log it later: Export, Log the run",
@@ -47,15 +39,16 @@ def on_page(text: object) -> str:
     """An error or a sentence in the words of the page; the mend of an error comes last.
 
     >>> on_page(RalleError("It needs a language model.", hint=Hint("choose", "llm", "questions=0 answerable=false")))
-    'It needs a language model; choose one, or do without: Questions (0), Answerable not ticked.'
+    'It needs a language model; choose one, or do without: set Questions to 0 and untick Answerable.'
     """
     hint = text.hint if isinstance(text, RalleError) else None
     return hint.after(str(text), _CLAUSES) if hint else str(text)
 
 
 def _field(pair: str) -> str:
-    """``name=value`` as a field with its label; a box is ticked or not, and a value in capitals is the user's own."""
+    """What to do with the field of ``name=value``; a value in capitals is the user's own."""
     name, _, value = pair.partition("=")
     label = name.replace("_", " ").capitalize()
-    boxes = {"false": f"{label} not ticked", "true": f"{label} ticked"}
-    return boxes.get(value, label if value.isupper() else f"{label} ({value})")
+    boxes = {"false": f"untick {label}", "true": f"tick {label}"}
+    fill = f"fill in the field {label}" if value.isupper() else f"set {label} to {value}"
+    return boxes.get(value, fill)

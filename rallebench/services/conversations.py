@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rallebench.chains.conversation import reads_history, standalone
+from rallebench.chains.conversation import reads_history as reads_history
+from rallebench.chains.conversation import standalone
 from rallebench.core.errors import UsageError
 from rallebench.core.stopping import Stop
 from rallebench.core.types import Chain, Episode, Generate, Hit, Message, Question, Retrieve, Step

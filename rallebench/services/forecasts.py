@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.analysis.paired import Z_95, Z_POWER_80
 from rallebench.core.errors import RalleError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.runs import Backends
+from rallebench.core.runs import Backends, FlowSpec
 from rallebench.core.types import Chain, Example, Generate, Note, Retrieve
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.plan import Plan, PlannedRun
@@ -124,9 +124,7 @@ def _measured(done: CostEstimate) -> tuple[Any, float | None, str]:
 
 def _remembered(workbench: Workbench, planned: Plan) -> tuple[Any, float | None, str]:
     """Time and dollars carried over from the newest runs with the same models and indexes, or with the same models."""
-    reports = [_spent(folder) for folder in workbench.runs.list()[:RECENT]]
-    known = [report for report in reports if report]
-    seconds = usd = 0.0
+    known, seconds, usd = _known(workbench), 0.0, 0.0
     priced = True
     for run in planned.runs:
         if not run.left:
@@ -142,8 +140,18 @@ def _remembered(workbench: Workbench, planned: Plan) -> tuple[Any, float | None,
     return (seconds, None, None), usd if priced else None, "from earlier runs"
 
 
+def of_flow(workbench: Workbench, flow: FlowSpec) -> Mapping[str, Any] | None:
+    """The ``seconds`` and ``usd`` of a question in the newest run of the same workflow with the same models and indexes, or
+    with the same models; None if there is none."""
+    return _closest(flow, [run for run in _known(workbench) if run["workflow"] == flow.workflow])
+
+
+def _known(workbench: Workbench) -> list[dict[str, Any]]:
+    return list(filter(None, map(_spent, workbench.runs.list()[:RECENT])))
+
+
 def _spent(folder: Any) -> dict[str, Any] | None:
-    """The models, the indexes, and the seconds and dollars a question of a run, without replies from the cache."""
+    """The workflow, the models, the indexes, and the seconds and dollars a question of a run, without replies from the cache."""
     try:
         stored, report = folder.spec(), folder.report()
         total = ((report or {}).get("cost") or {}).get("asked") or {}
@@ -158,12 +166,15 @@ def _spent(folder: Any) -> dict[str, Any] | None:
             }
         count = total["questions"]
         usd = None if total.get("usd") is None else total["usd"] / count
-        return {"names": targets, "seconds": total["seconds"] / count, "usd": usd}
+        spent = {"seconds": total["seconds"] / count, "usd": usd}
+        return {"workflow": stored["spec"]["workflow"], "names": targets, **spent}
     except (RalleError, KeyError, TypeError):
         return None
 
 
-def _closest(run: PlannedRun, known: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def _closest(
+    run: PlannedRun | FlowSpec, known: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any] | None:
     names = {*run.llms, *run.retrievers}
     exact = next((report for report in known if report["names"] == names), None)
     return exact or next((report for report in known if {*run.llms} <= report["names"]), None)

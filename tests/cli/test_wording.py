@@ -26,7 +26,7 @@ WORDS = {
     Hint("choose", "llm"): ("name one with --llm", "choose one"),
     Hint("choose", "llm", "questions=0 answerable=false"): (
         "name one with --llm, or do without: --set questions=0 --set answerable=false",
-        "choose one, or do without: Questions (0), Answerable not ticked",
+        "choose one, or do without: set Questions to 0 and untick Answerable",
     ),
     Hint("choose", "environment"): ("name one with --env", "choose one"),
     Hint("find-models"): ("rallebench models find lists them", "press Find models"),
@@ -56,7 +56,7 @@ WORDS = {
     ),
     Hint("set", "data=FILE search=true"): (
         "give --set data=FILE --set search=true",
-        "fill in Data, Search ticked",
+        "fill in the field Data and tick Search",
     ),
     Hint("skip-bad"): (
         "leave bad rows out with --skip-bad",

@@ -37,6 +37,17 @@ def test_j_and_k_move_through_the_questions_and_the_address_follows(build: Any) 
     expect(build.locator(".asked-question h1")).to_have_text(first)
 
 
+def test_a_list_that_was_drawn_again_is_forgotten_by_the_browser(build: Any) -> None:
+    build.wait_for_selector("#list-build-questions .r em")
+    build.evaluate("window.left = new WeakRef(document.querySelector('#list-build-questions'))")
+    for place in ("models/list", "build/one"):  # the place is drawn anew when it is opened
+        go(build, f"#/{place}")
+        build.wait_for_function("rb.idle()")
+    assert build.evaluate("!window.left.deref()?.isConnected")
+    build.context.new_cdp_session(build).send("HeapProfiler.collectGarbage")
+    assert build.evaluate("window.left.deref() === undefined")
+
+
 def test_an_edit_marks_what_is_out_of_date_until_it_runs_again(build: Any) -> None:
     build.fill("#a1_template", "Only {question}")
     expect(build.locator("#build-result.stale .verdict")).to_have_css("opacity", "0.6")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from loopback import Loopback, hang
-from page_views import FIELDS, ended, refused, text_of, texts, view_of
+from page_views import FIELDS, ended, refused, run_of, text_of, texts, view_of
 
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError
@@ -393,9 +393,14 @@ def test_a_model_that_only_copies_is_no_agent_until_another_is_chosen(opened: Pa
 
 
 def test_an_agent_runs_on_a_dataset_as_a_job(opened: Page) -> None:
-    assert "Run the agent on a dataset" in opened.call("agent.ask_dataset", AGENT)["dialog"]
-    patch = opened.call("agent.benchmark", {"dataset": "tiny-qa", "limit": "2", "as": "agent"})
-    assert patch["go"] == "#/runs/run?id=agent"
+    run_of(opened.workbench, "of a chain")
+    dialog = texts(opened.call("agent.benchmark", AGENT)["dialog"])
+    assert dialog.startswith("Run the agent on a dataset Dataset") and "Chain" not in dialog
+    assert "time unknown: no run" in dialog and dialog.endswith("Run 8 questions")
+    fields = {"agent": "on", "dataset": "tiny-qa", "limit": "2", "name": "agent"}
+    assert opened.call("runs.start", fields)["go"] == "#/runs/run?id=agent"
     assert ended(opened, "run", "agent").error is None
+    plan = opened.call("runs.check", {"agent": "on", "dataset": "tiny-qa"})["#new-plan"]
+    assert "as the last run of this model" in plan
     metrics = view_of(opened, "runs/run?id=agent&part=metrics")
     assert "The agent" in metrics and "2 questions" in texts(metrics)

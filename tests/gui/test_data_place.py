@@ -12,6 +12,13 @@ import pytest
 from page_views import ended, opened_page, refused, text_of, texts, view_of
 from small_workspace import make_workspace, write_lines
 
+from rallebench.core.errors import (
+    BadFileError,
+    NotFoundError,
+    RalleError,
+    SettingError,
+    UsageError,
+)
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.places._data_build import marked
 from rallebench.gui.places._data_builders import ended as outcome
@@ -305,7 +312,9 @@ def test_the_settings_of_a_search_are_used_and_checked(page: Page) -> None:
     fields = {"id": "near", "query": "moon", "k": "2", "set": "tiny-qa", "q": ""}
     hits = page.call("index.search", {**fields, "knob-ef_search": "40"})["#index-hits"]
     assert "2 of k = 2" in hits
-    refused(page, "index.search", {**fields, "knob-ef_search": "0"}, "ef_search must be")
+    refused(
+        page, "index.search", {**fields, "knob-ef_search": "0"}, "ef_search must be", SettingError
+    )
 
 
 def test_an_address_that_names_nothing_goes_back_and_says_so(page: Page) -> None:
@@ -317,7 +326,8 @@ def test_an_address_that_names_nothing_goes_back_and_says_so(page: Page) -> None
 # reading
 
 
-def rows(page: Page, name: str, **key: str) -> list[tuple[str, str]]:
+def rows(page: Page, view: str, **key: str) -> list[tuple[str, str]]:
+    name, key = f"data-{view}", {"view": view, "find": "", **key}
     return page.list_rows({"list": name, "key": key, "start": 0, "count": 100})["rows"]  # type: ignore[no-any-return]
 
 
@@ -325,14 +335,16 @@ def test_a_corpus_is_read_filtered_and_cut(page: Page) -> None:
     list(page.workbench.data.import_corpus("moons", Path(place(page))))
     body = view_of(page, "data/corpus?id=moons&q=4")
     assert "The Danube flows through ten countries" in body and 'data-at="3"' in body
-    assert len(rows(page, "data-corpus", id="moons")) == 6
+    assert len(rows(page, "corpus", id="moons")) == 6
     patch = page.call("read.refilter", {"view": "corpus", "id": "moons", "find": "pluto"})
     assert patch["address"] == "#/data/corpus?id=moons&find=pluto"
     assert "1 passage" in patch["#corpus-list"]
-    assert [row[0] for row in rows(page, "data-corpus", id="moons", find="pluto")] == ["6"]
+    assert [row[0] for row in rows(page, "corpus", id="moons", find="pluto")] == ["6"]
     empty = page.call("read.refilter", {"view": "corpus", "id": "moons", "find": "zebra"})
     assert "No passage holds these words" in empty["#corpus-list"]
-    passage = page.call("read.corpus", {"id": "2", "index": 1}, id="moons")["#corpus-chosen"]
+    passage = page.call("read.pick", {"view": "corpus", "id": "2", "index": 1}, id="moons")[
+        "#corpus-chosen"
+    ]
     assert "Triton" in passage
     own = {"corpus": "moons", "doc": "2", "cut": "own", "size": "4"}
     assert "3 chunks" in page.call("read.cut", own)["#corpus-text"]
@@ -349,8 +361,10 @@ def test_a_dataset_is_read_with_its_gold_and_its_coverage(page: Page) -> None:
     body = view_of(page, "data/dataset?id=tiny-qa&q=q5")
     assert '<h2 dir="auto">' in body, "Arabic and Hebrew begin at the right"
     assert "Who discovered Titan in 1655?" in body and "p5" in body and 'data-at="4"' in body
-    assert [row[0] for row in rows(page, "data-dataset", id="tiny-qa", find="pluto")] == ["q6"]
-    record = page.call("read.dataset", {"id": "q3"}, id="tiny-qa")["#dataset-chosen"]
+    assert [row[0] for row in rows(page, "dataset", id="tiny-qa", find="pluto")] == ["q6"]
+    record = page.call("read.pick", {"view": "dataset", "id": "q3"}, id="tiny-qa")[
+        "#dataset-chosen"
+    ]
     assert "Texas" in record and "wikipedia_id" in record
     covered = texts(page.call("read.covered", {"id": "tiny-qa"})["#dataset-covered"])
     assert "tiny 100.0 % 6 of 6" in covered and "starter-bm25 0.0 % 0 of 6" in covered
@@ -434,28 +448,38 @@ BASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("action", "fields", "sentence"),
+    ("action", "fields", "sentence", "kind"),
     [
-        ("import.preview", {}, "No file is given"),
-        ("import.preview", {"path": "/nowhere/x.tsv"}, "does not exist"),
-        ("import.preview", {"files": []}, "No file is given"),
-        ("data.build", {"path": "/nowhere.tsv"}, "does not exist|nowhere"),
-        ("data.build", {"name": "titan"}, "is a language model"),
-        ("data.build", {"set-k1": "-1"}, "k1 must be"),
-        ("data.build", {"source": "/a.npy", "kind": "flat", "encoder": "hashing"}, "a.npy"),
-        ("index.search", {"query": ""}, "query is empty"),
-        ("index.search", {"k": "0"}, "k is 0"),
-        ("index.search", {"k": "two"}, "must be a number"),
-        ("builder.start", {"name": ""}, "needs a name"),
-        ("builder.start", {"limit": "some"}, "must be a number"),
-        ("builder.start", {"path": ""}, "[Aa]rticles"),
-        ("builder.start", {"name": "tiny-qa"}, "exists already"),
+        ("import.preview", {}, "No file is given", UsageError),
+        ("import.preview", {"path": "/nowhere/x.tsv"}, "does not exist", NotFoundError),
+        ("import.preview", {"files": []}, "No file is given", UsageError),
+        ("data.build", {"path": "/nowhere.tsv"}, "does not exist|nowhere", NotFoundError),
+        ("data.build", {"name": "titan"}, "is a language model", UsageError),
+        ("data.build", {"set-k1": "-1"}, "k1 must be", SettingError),
+        (
+            "data.build",
+            {"source": "/a.npy", "kind": "flat", "encoder": "hashing"},
+            "a.npy",
+            BadFileError,
+        ),
+        ("index.search", {"query": ""}, "query is empty", UsageError),
+        ("index.search", {"k": "0"}, "k is 0", UsageError),
+        ("index.search", {"k": "two"}, "must be a number", UsageError),
+        ("builder.start", {"name": ""}, "needs a name", UsageError),
+        ("builder.start", {"limit": "some"}, "must be a number", UsageError),
+        ("builder.start", {"path": ""}, "[Aa]rticles", UsageError),
+        ("builder.start", {"name": "tiny-qa"}, "exists already", UsageError),
     ],
 )
 def test_what_cannot_be_says_why(
-    page: Page, monkeypatch: pytest.MonkeyPatch, action: str, fields: Any, sentence: str
+    page: Page,
+    monkeypatch: pytest.MonkeyPatch,
+    action: str,
+    fields: Any,
+    sentence: str,
+    kind: type[RalleError],
 ) -> None:
     monkeypatch.chdir(page.workbench.workspace.path)
     write_lines(Path(place(page, "a.jsonl")), [{"title": "One", "content": TEXT}])
-    refused(page, action, {**BASES[action], **fields}, sentence)
+    refused(page, action, {**BASES[action], **fields}, sentence, kind)
     assert page.workbench.jobs.list("build") == ()

@@ -484,6 +484,8 @@ def test_baselines_of_a_run_stand_around_it(page: Page) -> None:
     one = text_of(page, "experiments/one?id=ks%20k%3D2%20baselines")
     assert "closed book" in one and "oracle passage" in one
     assert "the run less oracle passage" in one and "p, corrected" in one
+    file = page.call("experiments.export", {"id": "ks k=2 baselines", "suffix": "csv"})
+    assert "the run less oracle passage" in file["download"]["text"]
 
 
 def test_a_folder_of_chains_is_run_and_ranked(page: Page) -> None:

@@ -13,7 +13,7 @@ from loopback import Loopback, fail, hang, models, serving
 from page_views import ended, refused, text_of, texts, view_of
 from tiny_gguf import save_gguf, write_converted
 
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.errors import BackendError, BadFileError, NotFoundError, UsageError
 from rallebench.gui.frame import Page
 from rallebench.gui.places import _models_add
 from rallebench.gui.places.models import progress
@@ -53,8 +53,8 @@ def test_a_model_is_loaded_and_unloaded_from_its_card(page: Page) -> None:
     ):
         page.call("models.unload", {"id": "titan"})
     assert "Unloaded titan" in page.call("models.unload", {"id": "titan"})["say"]
-    refused(page, "models.unload", {"id": "titan"}, "is not loaded")
-    refused(page, "models.cancel", {"id": "titan"}, "not being loaded")
+    refused(page, "models.unload", {"id": "titan"}, "is not loaded", NotFoundError)
+    refused(page, "models.cancel", {"id": "titan"}, "not being loaded", NotFoundError)
 
 
 def test_the_bar_of_a_load_moves_where_the_load_counts() -> None:
@@ -101,7 +101,7 @@ def test_the_models_of_a_server_are_offered_added_with_prices_and_tested(page: P
 
 
 def test_a_server_that_is_down_or_empty_is_a_sentence(page: Page) -> None:
-    with pytest.raises(RalleError, match=r"could not be reached|refused|does not answer"):
+    with pytest.raises(BackendError, match=r"could not be reached|refused|does not answer"):
         page.call("models.find", {"base_url": "http://127.0.0.1:9/v1"})
     nowhere = page.act({"action": "models.find", "data": {"base_url": "nowhere"}})
     assert "the address (base_url) is not that of a server" in nowhere["problem"]
@@ -198,7 +198,7 @@ def test_a_gguf_file_is_added_and_a_damaged_one_names_the_mend(page: Page, tmp_p
     assert "converts the file again" in patch["say"] and not copy.exists()
     assert "converted copy" not in patch["#models-cards"]
     path.write_text("no model")
-    refused(page, "models.add_folder", {"path": str(path)}, "is no GGUF file")
+    refused(page, "models.add_folder", {"path": str(path)}, "is no GGUF file", BadFileError)
 
 
 @pytest.mark.parametrize(

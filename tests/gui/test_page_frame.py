@@ -242,10 +242,11 @@ def test_a_job_that_failed_is_marked_by_word_and_colour(page: Page) -> None:
 @pytest.mark.parametrize(
     ("hint", "mend"),
     [
-        (Hint("set", "data=PATH"), "fill in Data"),
-        (Hint("set", "answerable=false"), "fill in Answerable not ticked"),
+        (Hint("set", "data=PATH"), "fill in the field Data"),
+        (Hint("set", "answerable=false"), "untick Answerable"),
+        (Hint("set", "kinds=flat data=FILE"), "set Kinds to flat and fill in the field Data"),
         (Hint("choose", "llm"), "choose one"),
-        (Hint("choose", "llm", "questions=0"), "choose one, or do without: Questions (0)"),
+        (Hint("choose", "llm", "questions=0"), "choose one, or do without: set Questions to 0"),
         (Hint("leave-out", "page-map"), "leave the field page map empty"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from small_workspace import READ, make_workspace
 
-from rallebench.core.errors import RalleError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import complete
 from rallebench.gui.frame import Page
 from rallebench.services.runs import BenchmarkOptions, of_chain
@@ -60,10 +60,17 @@ def ended(page: Page, kind: str, name: str) -> Any:
     return job
 
 
-def refused(page: Page, action: str, data: dict[str, Any], words: str) -> None:
-    """An action is refused with a sentence that has these words."""
-    with pytest.raises(RalleError, match=words):
+def refused(
+    page: Page,
+    action: str,
+    data: dict[str, Any],
+    words: str,
+    kind: type[RalleError] = UsageError,
+) -> None:
+    """An action is refused with an error of this very kind, whose sentence has these words."""
+    with pytest.raises(kind, match=words) as caught:
         page.call(action, data)
+    assert caught.type is kind
 
 
 def run_of(workbench: Workbench, name: str, **options: Any) -> str:

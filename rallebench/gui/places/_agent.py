@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.errors import UsageError
+from rallebench.core.runs import FlowSpec
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
@@ -17,7 +18,6 @@ from rallebench.gui.places._steps import TITLES, asked, folds, numbers_box, pric
 from rallebench.render.numbers import plural
 from rallebench.services import agents, catalog, episodes
 from rallebench.services.episodes import EpisodeRequest, EpisodeState
-from rallebench.services.runs import BenchmarkOptions, of_flow
 from rallebench.services.transcript import Piece, actions, before, beginning, edit_text, pieces
 
 CANNOT_ACT = (
@@ -29,7 +29,7 @@ CANNOT_ACT = (
 def register(page: Page) -> None:
     """Add this mode."""
     page.view("build/agent", open_agent)
-    page.actions("agent", choose, run, stop, edit, continue_, keep, ask_dataset, benchmark)
+    page.actions("agent", choose, run, stop, edit, continue_, keep, benchmark)
 
 
 def state_of(page: Page, event: Event) -> EpisodeState | None:
@@ -90,9 +90,9 @@ def buttons(going: bool, acts: bool) -> str:
     """Run, or Stop while an episode is running."""
     if going:
         return html.button("Stop", "agent.stop")
-    fields = {"with": "#agent-form", "disabled": not acts}
-    dataset = html.button("Run on a dataset", "agent.ask_dataset", **fields)
-    return dataset + html.button("Run", "agent.run", kind="primary", **fields)
+    sent = "#agent-form"
+    dataset = html.button("Run on a dataset", "agent.benchmark", disabled=not acts, with_=sent)
+    return dataset + html.button("Run", "agent.run", kind="primary", disabled=not acts, with_=sent)
 
 
 def draw(page: Page, event: Event) -> str:
@@ -313,24 +313,12 @@ def keep(page: Page, event: Event) -> Patch:
     return {"say": f"Kept as the run {name}.", "go": html.address("runs/run", id=name)}
 
 
-def ask_dataset(page: Page, event: Event) -> Patch:
-    """On which dataset the agent is run."""
-    remember(page, event)
-    bench, names = bench_of(page, event), list(page.workbench.workspace.dataset_paths())
-    fields = form.fields(
-        form.chooser("Dataset", "dataset", names, bench.dataset),
-        form.number("limit", "Questions at most", low=1, hint="all"),
-        form.text("as", "Name", hint="made from workflow, model and time"),
-    )
-    return html.ask("Run the agent on a dataset", fields, "Run", "agent.benchmark")
-
-
 def benchmark(page: Page, event: Event) -> Patch:
-    """Start a run of the agent as a job."""
-    workbench = page.workbench
-    flow = workbench.asking.agent(*agent_of(choices_of(page, event))).flow
-    limit = event.whole("limit", "Questions at most")
-    options = BenchmarkOptions(dataset=event.text("dataset"), limit=limit)
-    run_of_agent = of_flow(workbench, flow, options, run=event.text("as"))
-    workbench.runs.start(run_of_agent)
-    return {"dialog": "", "go": html.address("runs/run", id=run_of_agent.name)}
+    """Run the agent on a dataset: the dialog of a new run, over Agent."""
+    remember(page, event)
+    return page.call("runs.new", {"agent": "on"}, window=event.session["window"])
+
+
+def flow_of(page: Page, event: Event) -> FlowSpec:
+    """The flow of the agent that the form of this window describes. Raises UsageError."""
+    return page.workbench.asking.agent(*agent_of(choices_of(page, event))).flow

@@ -180,9 +180,10 @@ def draw(
         )
         opens = " open" if index == opened else ""
         rows += f'<details class="act" id="act-{index}"{opens}><summary>{head}</summary><div class="body">{body}</div></details>'
-    full = {"kind": "dashed", "disabled": count >= MAX_ACTIONS}
+    full = count >= MAX_ACTIONS
     more = "".join(
-        html.button(f"+ {label}", "build.add", add=kind, **full) for kind, label in KINDS.items()
+        html.button(f"+ {label}", "build.add", kind="dashed", disabled=full, add=kind)
+        for kind, label in KINDS.items()
     )
     return f'{hidden_fields(chain)}{rows}<div class="row add">{more}</div>'
 

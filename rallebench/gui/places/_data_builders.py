@@ -255,7 +255,7 @@ def rows_view(page: Page, name: str, stage: str, which: str) -> str:
     if not stage:
         return html.note("Choose a stage to see its rows.")
     space = page.workbench.workspace
-    data = {"id": name, "stage": stage}
+    data: dict[str, Any] = {"id": name, "stage": stage}
     chips = html.chips(WHICH, which, "builder.rows", "which", **data)
     note = f'<p class="note">{e(stage_name(stage))}, the first {MOST_ROWS}. Rows that you edit here, or in <code>{e(service.stage_file(space, name, stage))}</code>, stay as they are when the builder continues.</p>'
     lines = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from rallebench.core.types import Example, Passage
@@ -24,8 +23,8 @@ def register(page: Page) -> None:
     page.view("data/corpus", open_corpus, back="data/list")
     page.view("data/dataset", open_dataset, back="data/list")
     for view in NOUNS:
-        page.rows(f"data-{view}", partial(list_rows, view))
-    page.actions("read", corpus, dataset, refilter, cut, covered)
+        page.rows(f"data-{view}", list_rows)
+    page.actions("read", pick, refilter, cut, covered)
 
 
 def reader(
@@ -48,8 +47,8 @@ def listing(view: str, name: str, find: str, total: int, at: int = -1) -> str:
     noun = NOUNS[view]
     if not total:
         return html.empty(f"No {noun} holds these words. Type others, or empty the filter.")
-    key, label = {"id": name, "find": find}, f"{noun.capitalize()}s"
-    window = html.window(f"data-{view}", key, total, f"read.{view}", at=at, row=ROW, label=label)
+    key, label = {"view": view, "id": name, "find": find}, f"{noun.capitalize()}s"
+    window = html.window(f"data-{view}", key, total, "read.pick", at=at, row=ROW, label=label)
     return html.note(plural(total, noun)) + window
 
 
@@ -59,12 +58,10 @@ def fitting(page: Page, view: str, name: str, find: str) -> Sequence[Any]:
     return rows(page.workbench, name, find)
 
 
-def list_rows(
-    view: str, page: Page, key: dict[str, Any], start: int, count: int
-) -> list[tuple[str, str]]:
+def list_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
     """The rows of either list."""
-    part = fitting(page, view, key["id"], key.get("find", ""))[start : start + count]
-    if view == "corpus":
+    part = fitting(page, key["view"], key["id"], key["find"])[start : start + count]
+    if key["view"] == "corpus":
         shown = passages.passages_at(page.workbench, key["id"], list(part))
         lines = [(p.doc_id, p.title or p.doc_id, p.text[:120]) for p in shown]
     else:
@@ -72,6 +69,16 @@ def list_rows(
         lines = [(x.question.qid, x.question.text, below) for x, below in zip(part, answers)]
     row = '<span><b class="cut" dir="auto">{}</b><small dir="auto">{}</small></span>'
     return [(id, row.format(e(title), e(below))) for id, title, below in lines]
+
+
+def pick(page: Page, event: Event) -> Patch:
+    """Show a row of either list whole."""
+    view, name, id = event.text("view"), event.query.get("id", ""), event.text("id")
+    if view == "corpus":
+        chosen = passage_view(passages.passage_of(page.workbench, name, id), name)
+    else:
+        chosen = record_view(name, page.workbench.asking.example(name, id))
+    return {f"#{view}-chosen": chosen}
 
 
 def refilter(page: Page, event: Event) -> Patch:
@@ -99,13 +106,6 @@ def open_corpus(page: Page, event: Event) -> Patch:
         buttons = delete_button("corpus", name, line.own)
     buttons += html.button("Build an index…", "data.build_form", id=name)
     return reader(event, "corpus", len(rows), at, about, buttons, chosen)
-
-
-def corpus(page: Page, event: Event) -> Patch:
-    """Show a passage of a corpus whole."""
-    name = event.query.get("id", "")
-    passage = passages.passage_of(page.workbench, name, event.text("id"))
-    return {"#corpus-chosen": passage_view(passage, name)}
 
 
 def passage_view(passage: Passage, corpus: str) -> str:
@@ -150,13 +150,6 @@ def open_dataset(page: Page, event: Event) -> Patch:
     buttons += html.link("Use in Build", html.address("build/one", set=name), "button")
     about = html.dotted(total, line.kind if line else "")
     return reader(event, "dataset", len(examples), at, about, buttons, chosen)
-
-
-def dataset(page: Page, event: Event) -> Patch:
-    """Show a record of a dataset whole."""
-    name = event.query.get("id", "")
-    example = page.workbench.asking.example(name, event.text("id"))
-    return {"#dataset-chosen": record_view(name, example)}
 
 
 def record_view(dataset: str, example: Example) -> str:

@@ -65,15 +65,22 @@ def badge(share: Coverage | None, *, loading: bool = False) -> str:
     return f'<span class="cov {level}" title="{words}">{100 * share.share:.1f} %</span>'
 
 
-def delete_button(what: str, name: str, able: bool, kind: str = "") -> str:
+def delete_button(what: str, name: str, able: bool) -> str:
     """The button that asks before it deletes, "" for what is not deletable."""
-    return html.button("Delete…", "data.ask_delete", kind=kind, what=what, id=name) if able else ""
+    return html.button("Delete…", "data.ask_delete", what=what, id=name) if able else ""
 
 
-def delete_index(line: RetrieverLine, kind: str = "") -> str:
-    """The button that asks before an index or a combination is deleted."""
-    able = line.own and bool(line.parts or line.bytes is not None or line.state == "damaged")
-    return delete_button("combination" if line.parts else "index", line.name, able, kind)
+def index_buttons(line: RetrieverLine) -> str:
+    """What can be done with an index or a combination."""
+    built = line.bytes is not None or line.state == "damaged"
+    able, what = line.own and bool(line.parts or built), "combination" if line.parts else "index"
+    return (
+        html.button("Use in Build", "data.use", id=line.name)
+        + (switch_button(line) if line.state != "damaged" else "")
+        + (html.button("Verify", "data.verify", id=line.name) if built and not line.parts else "")
+        + html.button("Combine or rerank…", "data.combine_form", parts=line.name)
+        + delete_button(what, line.name, able)
+    )
 
 
 def line_of(page: Page, name: str) -> RetrieverLine:
@@ -105,10 +112,7 @@ def switch(page: Page, event: Event) -> Patch:
 
 
 def head(line: RetrieverLine) -> str:
-    buttons = state(line) + switch_button(line)
-    if line.bytes is not None and not line.parts:
-        buttons += html.button("Verify", "data.verify", id=line.name)
-    buttons += html.button("Use in Build", "data.use", id=line.name)
+    buttons = state(line) + index_buttons(line)
     about = html.dotted(KINDS.get(line.kind, line.kind), line.corpus)
     return html.crumb("Data", "#/data/list", line.name, about, buttons=buttons)
 
@@ -188,8 +192,8 @@ def search(page: Page, event: Event) -> Iterator[Patch]:
     values = form.read(known, event, prefix="knob-", owner=f"index {name!r}")
     knobs = {key: value for key, value in values.items() if event.text(f"knob-{key}")}
     for piece in page.workbench.data.search(name, query, k, knobs=knobs, gold_pages=gold.pages):
-        is_end = isinstance(piece, Search)
-        yield {"#index-hits": hits(piece, gold, k) if is_end else html.note(f"{piece} …")}
+        news = hits(piece, gold, k) if isinstance(piece, Search) else html.note(f"{piece} …")
+        yield {"#index-hits": news}
 
 
 def hits(result: Search, gold: Gold, k: int) -> str:
@@ -223,5 +227,4 @@ def about(page: Page, line: RetrieverLine) -> str:
     users = library.users(page.workbench.workspace, line.name, "retriever")
     facts.append(("Used by", ", ".join(users)))
     fold = html.fold(title, html.as_json(whole), id="index-manifest") if whole else ""
-    head, delete = html.heading("About", first=True), delete_index(line, "danger")
-    return f'{head}{html.defs(facts)}{fold}<div class="row">{delete}</div>'
+    return f"{html.heading('About', first=True)}{html.defs(facts)}{fold}"

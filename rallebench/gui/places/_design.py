@@ -119,7 +119,7 @@ def cards(chosen: str) -> str:
 
 
 def steps(page: Page, event: Event, design: Design) -> str:
-    drawn, searched = "", design.indexes if design.kind == "tradeoff" else ()
+    drawn, searched = "", tuple(design.indexes) if design.kind == "tradeoff" else ()
     if design.kind == "sweep":
         searched = chain_of(page, event, design).retrievers
     experiment_design.fit_dataset(page.workbench, design, searched)

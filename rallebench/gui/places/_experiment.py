@@ -138,7 +138,7 @@ def _ranked(page: Page, event: Event, stored: StoredExperiment) -> str:
     short, gist = Table("", (*whole.columns[:-3],), rows), f"{len(value.metrics)} metrics"
     return (
         f"{judgement(*map(e, experiment_results.verdict(value)))}{warned}{warnings_of(document['failed'])}{chooser}{ranking(value)}"
-        f"{_published.plots(experiment_results.figures(value))}{html.fold('Every metric', figures.table(short), gist=gist, id='x-metrics')}"
+        f"{figures.plots(experiment_results.figures(value))}{html.fold('Every metric', figures.table(short), gist=gist, id='x-metrics')}"
     )
 
 
@@ -205,16 +205,15 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> str:
         best = f"{group.winner} has {score}{more}."
     return (
         f'{say(best)}{warnings_of(failed)}<div class="wide">{table}</div>{html.note(note)}'
-        f'<div class="row">{choosers}</div>{_published.plots([figure])}'
+        f'<div class="row">{choosers}</div>{figures.plots([figure])}'
     )
 
 
 def _baselines(page: Page, event: Event, stored: StoredExperiment) -> str:
     document = stored.report or {}
     run = html.link(document["run"], _runs_list.address(document["run"]))
-    table = figures.table(experiment_results.baseline_table(document))
-    table += figures.table(experiment_results.baseline_tests(document))
-    return f'<p class="say">The run {run} between its baselines.</p>{warnings_of(document["failed"])}{table}{_runs(stored)}'
+    tables = "".join(map(figures.table, _tables(page, stored)[0]))
+    return f'<p class="say">The run {run} between its baselines.</p>{warnings_of(document["failed"])}{tables}{_runs(stored)}'
 
 
 def _suite(page: Page, event: Event, stored: StoredExperiment) -> str:
@@ -224,7 +223,7 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> str:
     if printed := _published.FIRST_TABLES.get(stored.kind.partition("-")[0]):
         own = html.link("The paper's own tables", _published.address(printed))
         drawn += f'<p class="note">{own}</p>'
-    drawn += _published.plots([Figure(**value) for value in document.get("plots", ())])
+    drawn += figures.plots([Figure(**value) for value in document.get("plots", ())])
     if notes:
         inside = "".join(map(warning, notes))
         gist = plural(len(notes), "sentence")
@@ -283,7 +282,7 @@ def files(page: Page, stored: StoredExperiment) -> str:
     """The files with labels to fill in, then all files."""
     names, drawn, lines = experiment_results.files(page.workbench, stored.name), "", []
     for number, name in enumerate(names):
-        data = {"id": stored.name, "file": name}
+        data: dict[str, Any] = {"id": stored.name, "file": name}
         if "label" in name:
             button = html.button("Label the errors", "experiments.edit_file", **data)
             drawn += f'<div class="row"><span>{e(name)}</span>{button}</div>'
@@ -314,7 +313,7 @@ def edit_file(page: Page, event: Event) -> Patch:
     for i, row in enumerate(lines):
         field = form.text(f"c:{i}", "Category", row["category"], more=' list="x-categories"')
         fields += f'<div class="x-label" tabindex="0" data-keys="x-categories"><b>{e(row["question"])}</b><small>needed {e(row["required"])}</small><p>{e(row["prediction"][:600])}</p>{field}</div>'
-    data = {"id": name, "file": file}
+    data: dict[str, Any] = {"id": name, "file": file}
     save = html.button("Save the labels", "experiments.save_labels", kind="primary", **data)
     offered = experiment_results.categories(page.workbench, name)
     keys = "".join(f" <kbd>{n}</kbd> {e(word)}" for n, word in enumerate(offered, 1))
@@ -354,7 +353,7 @@ def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Fig
         figure = results.tradeoff_figure(points, "single_ms", "recall")
         return [results.tradeoff_table(points)], [figure], ""
     if stored.kind == "baselines":
-        return [results.baseline_table(document)], [], ""
+        return [results.baseline_table(document), results.baseline_tests(document)], [], ""
     tables = tables_of(document)
     tables += experiments.parts(document) if document.get("parts") else []
     drawings = [Figure(**value) for value in document.get("plots", ())]

@@ -52,8 +52,8 @@ def bar(page: Page, bench: Bench) -> str:
     names = list(page.workbench.workspace.chain_paths())
     if bench.chain.name not in names:
         names.insert(0, bench.chain.name)
-    fields = {"with": "#chain-form"}
-    more = f' aria-label="Chain" class="chains"{form.on_change("build.load_chain", **fields)}'
+    fields = "#chain-form"
+    more = f' aria-label="Chain" class="chains"{form.on_change("build.load_chain", with_=fields)}'
     return "".join(
         (
             status("one", page.workbench.asking.reply_cache_warning),
@@ -61,11 +61,11 @@ def bar(page: Page, bench: Bench) -> str:
             html.button(
                 "Undo", "build.undo", kind="quiet", title="Undo the last change of the chain"
             ),
-            html.button("Versions", "versions.show", kind="quiet", **fields),
-            html.button("Code", "code.show", kind="quiet", **fields),
-            html.button("Save", "versions.save", save="", **fields),
-            html.button("Run on a dataset", "build.benchmark", **fields),
-            html.button("Run", "build.run", kind="primary", **fields),
+            html.button("Versions", "versions.show", kind="quiet", with_=fields),
+            html.button("Code", "code.show", kind="quiet", with_=fields),
+            html.button("Save", "versions.save", save="", with_=fields),
+            html.button("Run on a dataset", "build.benchmark", with_=fields),
+            html.button("Run", "build.run", kind="primary", with_=fields),
         )
     )
 

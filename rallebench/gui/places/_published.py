@@ -6,11 +6,9 @@ import json
 from collections.abc import Sequence
 
 from rallebench.core.table_files import csv_table, latex
-from rallebench.core.tables import Figure
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.render import svg
 from rallebench.render.numbers import plural
 from rallebench.services import published
 
@@ -111,19 +109,9 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
         f'{crumb}<div class="x-published"><nav aria-label="Published tables">{_list(chosen)}</nav>'
         f"<div><p>{e(about)} <small>{e(units)}</small> {html.link('Run this benchmark', benchmark)}</p>"
         f'<div class="wide">{html.rows(heads, lines, kind="x-paper", marked=ours)}</div>{html.note(published.comparison(own) or NONE_YET)}'
-        f"{plots(published.figures(value, own))}{doubts}</div></div>"
+        f"{figures.plots(published.figures(value, own))}{doubts}</div></div>"
     )
     return html.view("experiments/published", title, body, kind="wide")
-
-
-def plots(drawings: Sequence[Figure]) -> str:
-    """Drawings two in a row, each with its links."""
-    drawn = "".join(
-        f'<figure class="x-plot"><figcaption>{e(figure.title)}</figcaption>{svg.saveable(figure, figure.title or "plot")}</figure>'
-        for figure in map(figures.plotted, drawings)
-        if svg.figure(figure)
-    )
-    return f'<div class="x-plots">{drawn}</div>' if drawn else ""
 
 
 def _tells(column: int, rows: Sequence[Sequence[object]]) -> bool:

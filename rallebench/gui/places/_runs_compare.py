@@ -10,7 +10,7 @@ from rallebench.gui import figures, form, html
 from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import VERDICTS, e
-from rallebench.gui.places._runs_figures import agents, drawn
+from rallebench.gui.places._runs_figures import agents
 from rallebench.gui.places._runs_list import address, lost_of, pair_address, unread
 from rallebench.gui.places._steps import marked
 from rallebench.gui.places._versions import difference, words_changed
@@ -36,7 +36,7 @@ def register(page: Page) -> None:
 
 def open_compare(page: Page, event: Event) -> Patch:
     """Two runs ``a`` and ``b`` of the address, or several ``r0``, ``r1`` …"""
-    query, several = event.query, []
+    query, several = event.query, list[str]()
     while f"r{len(several)}" in query:
         several.append(query[f"r{len(several)}"])
     metric = query.get("metric", "")
@@ -234,14 +234,14 @@ def plots(
         every = figures.table(run_views.comparison(under_titles(compared, titles)))
         gist = f"{len(compared.cells)} metrics"
         yield html.fold("Every metric", every, gist=gist, id="compare-metrics")
-    for axes, figure, value in run_views.kinds_of(page.workbench, titles, metric):
-        gist = numbers.plural(len(value.rows), figure.x)
-        inside = drawn(figure) + figures.table(value)
-        yield html.fold(f"By {figure.x}", inside, gist=gist, id=f"compare-by-{axes}")
+    for axes, drawing, value in run_views.kinds_of(page.workbench, titles, metric):
+        gist = numbers.plural(len(value.rows), drawing.x)
+        inside = figures.plots([drawing]) + figures.table(value)
+        yield html.fold(f"By {drawing.x}", inside, gist=gist, id=f"compare-by-{axes}")
     for label, key in run_views.COSTS.items():
         points, notes = run_views.quality_and_cost(page.workbench, titles, metric, key, compared)
         if points is not None:
-            inside = drawn(points) + "".join(map(html.warning, notes))
+            inside = figures.plots([points]) + "".join(map(html.warning, notes))
             yield html.fold(f"Quality against {label}", inside, id=f"compare-{key}")
     yield agents(page, list(titles))
 

@@ -7,11 +7,10 @@ from typing import Any
 
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import independence
-from rallebench.core.tables import Figure
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Page
 from rallebench.gui.html import e
-from rallebench.render import costs, numbers, svg
+from rallebench.render import costs, numbers
 from rallebench.services import run_views
 from rallebench.services.comparing import analyse_agents
 from rallebench.services.run_views import RunFolder
@@ -72,8 +71,8 @@ def metrics(page: Page, run: RunFolder) -> str:
         title = f'<b class="nm" title="{e(name)}">{e(run_views.label(name))}</b>{about}'
         figure = figures.quantity(mean, unit)
         lines.append([title, figure, interval, f"{mean.get('n', 0):,}"])
-    about = run_views.cards(report).items()
-    cards = "".join(f"<h4>{e(name)}</h4>{html.defs(facts.items())}" for name, facts in about)
+    known = run_views.cards(report).items()
+    cards = "".join(f"<h4>{e(name)}</h4>{html.defs(facts.items())}" for name, facts in known)
     scorer = html.button("Score by more metrics", "runs.ask_metrics", run=run.name)
     clusters = independence(report.get("clusters"), report.get("n", 0))
     table = html.rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)
@@ -122,13 +121,6 @@ def _action_cost(part: Mapping[str, Any]) -> list[str]:
     return [name, *times, tokens, f"{part.get('cached', 0):,}"]
 
 
-def drawn(figure: Figure) -> str:
-    """A figure in the colours of the page, "" without points."""
-    return (
-        f'<div class="x-plot">{svg.figure(figures.plotted(figure))}</div>' if figure.series else ""
-    )
-
-
 def agents(page: Page, names: Sequence[str]) -> str:
     """The analysis of agents' runs as folds, "" for other runs."""
     if not all(run_views.is_agents(page.workbench.runs.open(name)) for name in names):
@@ -138,7 +130,7 @@ def agents(page: Page, names: Sequence[str]) -> str:
         try:
             result = analyse_agents(page.workbench, names, aspect)
             inside = "".join(map(figures.table, result.tables))
-            inside += "".join(map(drawn, result.figures.values()))
+            inside += figures.plots(result.figures.values())
             inside += "".join(map(html.warning, result.notes))
         except RalleError as error:
             inside = html.note(error)

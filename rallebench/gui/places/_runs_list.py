@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.gui import figures, form, html
+from rallebench.gui import figures, form, html, jobs
 from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import attributes, e
-from rallebench.gui.jobs import counted, share_of, stop_button
+from rallebench.gui.jobs import counted, stop_button
 from rallebench.render import numbers
 from rallebench.services import run_list, run_questions, run_views
 from rallebench.services.jobs import Job
@@ -91,8 +91,8 @@ def chosen(event: Event) -> dict[str, str]:
 
 
 def now(page: Page) -> str:
-    jobs = page.workbench.jobs.list("run", active=True)
-    return "".join(running(page, job, html.link("Open", address(job.name))) for job in jobs)
+    active = page.workbench.jobs.list("run", active=True)
+    return "".join(running(page, job, html.link("Open", address(job.name))) for job in active)
 
 
 def running(page: Page, job: Job, more: str = "") -> str:
@@ -102,7 +102,7 @@ def running(page: Page, job: Job, more: str = "") -> str:
     trouble = page.workbench.models.trouble(row.chain.llms) if row and row.chain else ""
     words = html.dotted(counted(job) or job.message, so_far(page, job), trouble)
     stop = stop_button(job, "runs.stop", job.name)
-    return f'<div class="running"><b>{e(title)}</b>{html.progress(share_of(job), title)}<span class="num">{e(words)}</span>{more}{stop}</div>'
+    return jobs.running(job, f"<b>{e(title)}</b>", words, more, name=title, stop=stop)
 
 
 def so_far(page: Page, job: Job) -> str:
@@ -162,9 +162,9 @@ def run_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tu
 
 
 def run_row(page: Page, row: RunRow) -> str:
-    place, label = address(row.name), f"More for {row.title}"
+    place = address(row.name)
     if row.problem:
-        gone = html.menu(delete_button(row), label=label)
+        gone = html.menu(delete_button(row), label=f"More for {row.title}")
         return f'<div class="runrow broken"><span></span><span><b class="nm">{e(row.name)}</b><small class="bad" title="{e(row.problem)}">{e(row.problem)}</small></span><span>{gone}</span></div>'
     chain = row.chain
     depths = [f"k {a.k}" for a in chain.actions if a.kind == "retrieve"][-1:] if chain else []
@@ -180,12 +180,7 @@ def run_row(page: Page, row: RunRow) -> str:
     if not run_list.is_imported(row):
         price, _ = run_views.price_of(page.workbench, row.usd, chain.llms if chain else ())
     tick = f'<input type="checkbox" value="{e(row.name)}" aria-label="Choose {e(row.title)} to compare">'
-    more = html.menu(
-        html.link("Open", place, ""),
-        html.button("Rename", "runs.ask_title", id=row.name),
-        delete_button(row),
-        label=label,
-    )
+    more = run_menu(row, html.link("Open", place, ""))
     cells = (
         f'<span><a class="nm" href="{e(place)}" title="{e(row.name)}">{e(row.title)}</a><small>{e(about)}</small></span>',
         f"<span>{e(row.dataset)}<small>{questions_of(row)}</small></span>",
@@ -198,6 +193,18 @@ def run_row(page: Page, row: RunRow) -> str:
         f"<span>{more}</span>",
     )
     return f'<div class="runrow" data-href="{e(place)}">{tick}{"".join(cells)}</div>'
+
+
+def run_menu(row: RunRow, first: str = "") -> str:
+    """What can be done with a run; ``first``: what comes before it."""
+    return html.menu(
+        first,
+        html.button("Rename", "runs.ask_title", id=row.name),
+        html.button("Export", "runs.ask_form", run=row.name),
+        html.button("Open in MLflow", "runs.mlflow", run=row.name) if row.state == "done" else "",
+        delete_button(row),
+        label=f"More for {row.title}",
+    )
 
 
 def questions_of(row: RunRow) -> str:

@@ -78,13 +78,7 @@ def heading(page: Page, row: run_list.RunRow, part: str) -> str:
     buttons += compare_menu(page, row)
     if row.chain:
         buttons += html.button("Open in Build", "runs.use", kind="primary", run=row.name)
-    buttons += html.menu(
-        html.button("Rename", "runs.ask_title", id=row.name),
-        html.button("Export", "runs.ask_form", run=row.name),
-        html.button("Open in MLflow", "runs.mlflow", run=row.name) if done else "",
-        _runs_list.delete_button(row),
-        label=f"More for {row.title}",
-    )
+    buttons += _runs_list.run_menu(row)
     places = {key: address(row.name, part="" if key == "questions" else key) for key, _ in PARTS}
     tabs = [(places[key], label) for key, label in PARTS]
     switch = html.segments(tabs, places.get(part, ""), "Parts of the run")
@@ -153,8 +147,9 @@ def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
     shown, count = fitting(page, run, query), len(run_questions.questions(page.workbench, run))
     if not shown:
         return html.note("No question fits the filter.")
-    key = {"run": run.name, "only": query.get("only", ""), "words": query.get("words", "")}
-    key |= {"n": count, "known": run_questions.stages_known(page.workbench, run)}
+    key: dict[str, Any] = {name: query.get(name, "") for name in ("only", "words")}
+    known = run_questions.stages_known(page.workbench, run)
+    key |= {"run": run.name, "n": count, "known": known}
     at = position(shown, opened_first(page, run, query))
     return html.window("run-questions", key, len(shown), "runs.question", at=at, row=48)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import figures, html
@@ -116,22 +116,11 @@ def index_table(lines: list[RetrieverLine]) -> str:
         size = "–" if line.bytes is None else figures.amount(line.bytes)
         cells = [f'<span title="{e(about)}">{e(kind)}</span>']
         cells += [f'<span class="nowrap">{e(line.corpus or "–")}</span>', size, search.state(line)]
-        rows.append([named(line.name, "index"), *cells, index_menu(line)])
+        search_link = html.link("Search", html.address("data/index", id=line.name), "")
+        label = f"Actions for {line.name}"
+        menu = html.menu(search_link, search.index_buttons(line), label=label)
+        rows.append([named(line.name, "index"), *cells, menu])
     return table("Indexes", ["Name", "Kind", "Corpus", ">Size", "State", ""], rows)
-
-
-def index_menu(line: RetrieverLine) -> str:
-    """What can be done with an index or a combination."""
-    built = line.bytes is not None or line.state == "damaged"
-    return html.menu(
-        html.link("Search", html.address("data/index", id=line.name), ""),
-        html.button("Use in Build", "data.use", id=line.name),
-        search.switch_button(line) if line.state != "damaged" else "",
-        html.button("Verify", "data.verify", id=line.name) if built and not line.parts else "",
-        html.button("Combine or rerank…", "data.combine_form", parts=line.name),
-        search.delete_index(line),
-        label=f"Actions for {line.name}",
-    )
 
 
 def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> str:
@@ -219,7 +208,7 @@ def ask_delete(page: Page, event: Event) -> Patch:
 
 def delete(page: Page, event: Event) -> Patch:
     workbench, name = page.workbench, event.text("id")
-    verbs = {
+    verbs: dict[str, Callable[[str], str]] = {
         "corpus": workbench.data.delete_corpus,
         "dataset": workbench.data.delete_dataset,
         "index": workbench.data.delete_index,

@@ -8,10 +8,10 @@ from datetime import datetime
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
-from rallebench.gui import figures, form, html
+from rallebench.gui import figures, form, html, jobs
 from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import attributes, e, warning
-from rallebench.gui.jobs import counted, doing_now, share_of, stop_button
+from rallebench.gui.jobs import counted, doing_now
 from rallebench.gui.places import _experiment, _published
 from rallebench.gui.places._design import KINDS, cards, chain_of, design_of, read, request_of, steps
 from rallebench.gui.places._experiment import address
@@ -178,11 +178,8 @@ def running(page: Page) -> str:
     drawn = ""
     for job in experiment_jobs.active(page.workbench):
         title = titles.get(job.name, job.name)
-        parts = _experiment.parts_of(job)
-        drawn += (
-            f'<div class="x-run"><div class="row">{html.link(title, address(job.name), "nm")}<span class="num">{e(counted(job) or job.message)}</span>'
-            f'<span class="gap"></span>{stop_button(job)}</div>{html.progress(share_of(job), title)}{parts}</div>'
-        )
+        link, words = html.link(title, address(job.name), "nm"), counted(job) or job.message
+        drawn += jobs.running(job, link, words, name=title) + _experiment.parts_of(job)
     return html.heading("Running") + drawn if drawn else ""
 
 
@@ -234,7 +231,7 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
         return [name, html.state("running"), "", "", "", when]
     why, more = "not ended", html.button("Continue", "experiments.resume", id=group.name)
     if job is not None and job.status == "failed":
-        why = f'<span class="x-failed">{e(job.error)}</span>'
+        why = f'<span class="bad">{e(job.error)}</span>'
     return [name, more, "", "", why, when]
 
 
@@ -255,8 +252,8 @@ def beside(group: ExperimentRow) -> str:
 
 NOUNS = {"sweep": "variant", "tradeoff": "measurement", "batch": "chain", "baselines": "baseline"}
 MOST_NOTES = 4
-FORM = {"with": "#x-form"}
-"""Buttons of the plan send the steps."""
+FORM = "#x-form"
+"""The steps, which the buttons of the plan send."""
 
 
 def plan(page: Page, event: Event, design: Design) -> str:
@@ -291,7 +288,7 @@ def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str
         listing = f'<ul class="x-list">{listing}</ul>'
         listing = html.fold(plural(len(runs), "run"), listing, id="x-runs")
     label = f"{verb} {plural(value.runs, noun)}" if value.runs else "Run"
-    run_button = html.button(label, "experiments.run", kind="primary", **FORM)
+    run_button = html.button(label, "experiments.run", kind="primary", with_=FORM)
     measured = value.basis.endswith("asked")
     measure = estimating(pilot, measured=measured) if value.left and runs else ""
     follow = attributes(follow=f"{PILOT} {name}", do="experiments.show_plan", name=name)
@@ -352,11 +349,8 @@ def facts(value: Forecast) -> list[str]:
 def estimating(pilot: Job | None, *, measured: bool = False) -> str:
     """The button that measures, or how far that is."""
     if pilot is not None and not pilot.done:
-        words = f"Asking 3 questions of each run · {doing_now(pilot) or 'beginning'}"
-        return f'<p class="note" role="status">{e(words)} {stop_button(pilot)}</p>'
-    failed = ""
-    if pilot is not None and pilot.error is not None:
-        failed = f'<p class="x-failed">{e(pilot.error)}</p>'
+        news = doing_now(pilot) or "beginning"
+        return jobs.going(pilot, f"Asking 3 questions of each run · {news}")
     label = "Estimate again" if measured else "Estimate the cost"
     title = "Asks 3 questions of each run; their answers are kept"
-    return failed + html.button(label, "experiments.estimate", title=title, **FORM)
+    return jobs.going(pilot) + html.button(label, "experiments.estimate", title=title, with_=FORM)

@@ -34,7 +34,9 @@ def models(page: Page) -> None:
     for verb in ("cancel", "unload", "delete_copy"):
         page.action(f"models.{verb}", let_go)
     page.view("models/one", open_one, back="models/list")
-    page.actions("models", try_, follow, change, price_form, price, key_form, key, forget_key)
+    page.actions("models", try_, follow, change, price_form, price, key_form)
+    for verb in ("key", "forget_key"):
+        page.action(f"models.{verb}", hold)
     _models_add.register(page)
 
 
@@ -354,18 +356,10 @@ def key_form(page: Page, event: Event) -> Patch:
     return {"dialog": html.dialog(f"Key of {name}", key_field(), forget, save)}
 
 
-def key(page: Page, event: Event) -> Patch:
-    """Hold the typed key."""
-    if not event.text("key"):
+def hold(page: Page, event: Event) -> Patch:
+    """Hold the typed key of a model, or forget the one that is held."""
+    words = event.text("key") if event.action == "models.key" else ""
+    if event.action == "models.key" and not words:
         raise UsageError("The key is empty; type it, or forget the one that is held.")
-    return hold(page, event, event.text("key"))
-
-
-def forget_key(page: Page, event: Event) -> Patch:
-    return hold(page, event, "")
-
-
-def hold(page: Page, event: Event, words: str) -> Patch:
-    """Hold these words as the key of a model; "" forgets it."""
     sentence = model_entries.set_key(page.workbench, event.text("id"), words)
     return {"say": sentence, "dialog": "", **page.call("models.refresh")}

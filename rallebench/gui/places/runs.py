@@ -10,15 +10,15 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import form, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
 from rallebench.gui.html import e
-from rallebench.gui.places import _runs_compare, _runs_list, _runs_one
-from rallebench.gui.places._bench import bench_of
+from rallebench.gui.places import _agent, _runs_compare, _runs_list, _runs_one
+from rallebench.gui.places._bench import Bench, bench_of
 from rallebench.gui.places._runs_list import address, view
 from rallebench.render import numbers
 from rallebench.render import report as reports
-from rallebench.services import catalog, exchange, forecasts, run_list, run_views
+from rallebench.services import catalog, exchange, forecasts, run_views
 from rallebench.services.chain_versions import is_saved
 from rallebench.services.reports import report_of
-from rallebench.services.runs import BenchmarkOptions, PreparedRun, of_chain
+from rallebench.services.runs import BenchmarkOptions, PreparedRun, of_chain, of_flow
 
 PATIENCE = 0.7
 """Seconds that the reply cache is looked through before a new run is offered."""
@@ -54,38 +54,52 @@ def open_list(page: Page, event: Event) -> Patch:
 
 
 def new(page: Page, event: Event) -> Patch:
+    """The dialog of a new run of a chain, or of the ``agent`` that this window has chosen."""
     bench, space = bench_of(page, event), page.workbench.workspace
-    change, as_is = form.on_change("runs.check"), "as in the chain"
-    name, chains = bench.chain.name, [(name, name) for name in space.chain_paths()]
-    if not is_saved(page.workbench, bench.chain):
-        chains.insert(0, ("", f"{name}, as edited in Build"))
-        name = ""
+    change = form.on_change("runs.check")
+    title, gist = "Run the agent on a dataset", "metrics, name"
+    what, *others = [form.hidden(agent="on")]
+    if not event.flag("agent"):
+        title, gist = "New run", "model, metrics, name"
+        what, *others = chain_fields(page, bench, change)
     fields = form.fields(
-        form.chooser("Chain", "chain", chains, name, more=change),
+        what,
         form.chooser("Dataset", "dataset", list(space.dataset_paths()), bench.dataset, more=change),
         form.number("limit", "Questions, the first", low=1, hint="all", more=change),
     )
     more = form.fields(
-        form.chooser("Model", "llm", list(space.llms()), "", blank=as_is, more=change),
-        form.chooser("Index", "retriever", list(space.retrievers()), "", blank=as_is, more=change),
-        form.text("name", "Name", hint="made from chain, dataset and time"),
+        *others,
+        form.text("name", "Name", hint="made from what runs, dataset and time"),
         form.number("batch_size", "Questions at once", 20, 1),
         form.number("max_errors", "Stop after failures", low=0, hint="never"),
         form.number("seed", "Seed", 0),
         form.check("track", "Log to MLflow", True),
     )
     more = f'<div class="stack">{more}{metric_fields(page, "the usual ones of the dataset")}</div>'
-    settings = html.fold("More settings", more, gist="model, metrics, name", id="new-more")
+    settings = html.fold("More settings", more, gist=gist, id="new-more")
     drawn = check(page, event)
     box = f'<div class="box" id="new-plan" data-problems>{drawn["#new-plan"]}</div>'
     button = f'<span id="new-start">{drawn["#new-start"]}</span>'
-    return {"dialog": html.dialog("New run", fields + settings + box, button)}
+    return {"dialog": html.dialog(title, fields + settings + box, button)}
+
+
+def chain_fields(page: Page, bench: Bench, change: str) -> list[str]:
+    """Which chain is run, and what takes the place of its model and its index."""
+    space, as_is = page.workbench.workspace, "as in the chain"
+    name, chains = bench.chain.name, [(name, name) for name in space.chain_paths()]
+    if not is_saved(page.workbench, bench.chain):
+        chains.insert(0, ("", f"{name}, as edited in Build"))
+        name = ""
+    return [
+        form.chooser("Chain", "chain", chains, name, more=change),
+        form.chooser("Model", "llm", list(space.llms()), "", blank=as_is, more=change),
+        form.chooser("Index", "retriever", list(space.retrievers()), "", blank=as_is, more=change),
+    ]
 
 
 def benchmark(page: Page, event: Event) -> PreparedRun:
     """The benchmark that the fields describe; nothing is loaded. Raises UsageError."""
-    bench, name = bench_of(page, event), event.text("chain")
-    chain = page.workbench.workspace.chain(name) if name else bench.chain
+    bench, name, run = bench_of(page, event), event.text("chain"), event.text("name")
     options = BenchmarkOptions(
         dataset=event.text("dataset") or bench.dataset,
         limit=event.whole("limit", "Questions"),
@@ -97,7 +111,10 @@ def benchmark(page: Page, event: Event) -> PreparedRun:
         llm=event.text("llm"),
         retriever=event.text("retriever"),
     )
-    return of_chain(page.workbench, chain, options, run=event.text("name"))
+    if event.flag("agent"):
+        return of_flow(page.workbench, _agent.flow_of(page, event), options, run=run)
+    chain = page.workbench.workspace.chain(name) if name else bench.chain
+    return of_chain(page.workbench, chain, options, run=run)
 
 
 def check(page: Page, event: Event) -> Patch:
@@ -110,8 +127,9 @@ def check(page: Page, event: Event) -> Patch:
     request, count = value.request, len(value.request.examples)
     names = " → ".join([*request.flow.retrievers, *request.flow.llms])
     notes = "".join(map(html.warning, value.warnings))
-    notes = notes or html.note("All gold pages are in the index.")
-    about = html.dotted(request.dataset.name, names, minutes(page, value))
+    if not notes and request.flow.retrievers:
+        notes = html.note("All gold pages are in the index.")
+    about = html.dotted(request.dataset.name, names, estimate(page, value))
     label = f"Run {numbers.plural(count, 'question')}"
     return {
         "#new-plan": f"<b>{numbers.plural(count, 'question')}</b> of {e(about)}{notes}",
@@ -119,8 +137,8 @@ def check(page: Page, event: Event) -> Patch:
     }
 
 
-def minutes(page: Page, value: PreparedRun) -> str:
-    """The time of a new run: what the cache holds takes none, the rest as the last run of the same models."""
+def estimate(page: Page, value: PreparedRun) -> str:
+    """Time and price of a new run: what the cache holds takes none, the rest as in the last run of the same models."""
     flow, examples = value.request.flow, value.request.examples
     chains = [flow.chain] if flow.chain else []
     known = forecasts.in_cache(page.workbench, chains, examples, PATIENCE)
@@ -128,12 +146,13 @@ def minutes(page: Page, value: PreparedRun) -> str:
     held = f"{cached:,} of {len(examples):,} answers are in the cache" if cached else ""
     if cached == len(examples):
         return f"{held}, so it takes a few seconds"
-    rows = run_list.rows(page.workbench)
-    of_models = (row for row in rows if row.chain and row.chain.llms == flow.llms)
-    if seconds := next((row.seconds for row in of_models if row.seconds), None):
-        took = numbers.text(seconds * (len(examples) - cached), "duration")
-        return html.dotted(held, f"about {took}, as the last run of this model")
-    return html.dotted(held, "time unknown: no run of this model yet")
+    same = forecasts.of_flow(page.workbench, flow)
+    if same is None:
+        return html.dotted(held, "time unknown: no run of this model yet")
+    left = len(examples) - cached
+    took = f"about {numbers.text(left * same['seconds'], 'duration')}"
+    price = numbers.text(left * same["usd"], "usd") if same["usd"] else ""
+    return html.dotted(held, f"{took}, as the last run of this model", price)
 
 
 def start(page: Page, event: Event) -> Patch:

@@ -1,5 +1,9 @@
 /* A windowed list: rows of one height, fetched as they come into sight. */
 const CHUNK = 60;
+/* One observer for all lists: one of each list would keep the list, which its callback names, after it has left the page. */
+const sized = new ResizeObserver(entries =>
+  entries.forEach(({target}) => (target.isConnected ? target.draw() : sized.unobserve(target))),
+);
 const windowed = list => {
   const height = +list.dataset.row;
   const total = +list.dataset.total;
@@ -97,7 +101,8 @@ const windowed = list => {
       $('input[type=checkbox]', row).click();
     }
   };
-  new ResizeObserver(draw).observe(list);
+  list.draw = draw;
+  sized.observe(list);
   if (at > 0)
     frame(() => {
       list.scrollTop = Math.max(0, at * height - list.clientHeight / 2);

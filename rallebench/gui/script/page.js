@@ -133,6 +133,7 @@ const tick = async () => {
     document.body.classList.add('away');
     wait = 4000;
   }
+  clearTimeout(ticking); // another question may have been asked meanwhile: one timer is enough
   ticking = setTimeout(tick, wait);
 };
 document.addEventListener('visibilitychange', () => {
