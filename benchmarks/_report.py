@@ -1,4 +1,4 @@
-"""What the benchmarks share: rounds and their spread, the questions, the lines that are printed.
+"""The common parts of the benchmarks: rounds and their spread, the questions, the lines that are printed.
 
 A benchmark imports this module before anything that imports numpy: it then sets the thread counts,
 on purpose, to one, so that a figure says what the code costs and not how many cores were free.
@@ -138,7 +138,7 @@ class Fact:
 
 @dataclass
 class Report:
-    """What one benchmark found."""
+    """The results of one benchmark."""
 
     benchmark: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -205,7 +205,7 @@ def parser(about: str | None, *, rounds: int) -> argparse.ArgumentParser:
 
 @dataclass(frozen=True)
 class Took:
-    """What a call took, in seconds: by the clock, and of the processor in all threads of this process.
+    """The seconds of a call: by the clock, and of the processor in all threads of this process.
 
     On a machine that others use too, the second says more about the code.
     """
@@ -215,7 +215,7 @@ class Took:
 
 
 def timed(call: Callable[[], T]) -> tuple[Took, T]:
-    """What a call took, and what it returned; garbage of earlier rounds is collected before."""
+    """(the seconds of a call, its value); garbage of earlier rounds is collected before."""
     gc.collect()
     started, used = time.perf_counter(), time.process_time()
     value = call()
@@ -239,7 +239,7 @@ def starter_records(count: int, seed: int = SEED) -> list[dict[str, Any]]:
     rows = [
         json.loads(line)
         for path in sorted((starter / "questions").glob("*.jsonl"))
-        if not path.name.startswith("starter-scholar-")  # they ask for no page
+        if not path.name.startswith("starter-scholar-")  # no page answers them
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
     words = sorted({word for word in starter_words() if word.isalpha() and len(word) > 3})

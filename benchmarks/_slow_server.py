@@ -1,8 +1,8 @@
 """A chat-completions server with log-normal latency and a share of errors, in a process of its own.
 
 ``python _slow_server.py SEED MEDIAN_SECONDS SIGMA ERROR_SHARE BEARABLE`` prints its port. ``GET /stats`` tells
-what it served: prompts are told apart by their last line. What fails, and how, follows from the seed. Whoever
-comes while BEARABLE requests are in flight is turned away at once (429).
+what it served: prompts are told apart by their last line. What fails, and how, follows from the seed. A
+request while BEARABLE others are in flight is turned away at once (429).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAILURES = ("500", "429", "dropped")
 
 
 class Served:
-    """What was served so far."""
+    """Counts of the requests and connections so far."""
 
     def __init__(
         self, seed: int, median: float, sigma: float, errors: float, bearable: float
@@ -27,7 +27,7 @@ class Served:
         self.drawn = random.Random(seed)
         self.mu, self.sigma, self.errors = math.log(median), sigma, errors
         self.bearable = bearable
-        self.asked: Counter[str] = Counter()
+        self.prompts: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
         self.how: Counter[str] = Counter()
@@ -66,7 +66,7 @@ class Connection(asyncio.Protocol):
             return
         if head.startswith(b"GET"):
             self.read = b""
-            self.served.open -= 1  # whoever asks for this does not count
+            self.served.open -= 1  # a request for the counts does not count
             self.served.connections -= 1
             self.send(200, self.served.as_json())
             self.served.open += 1
@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
     def meet(self, prompt: str) -> None:
         """Answer, or fail, after a while."""
         served = self.served
-        served.asked[prompt] += 1
+        served.prompts[prompt] += 1
         if served.in_flight >= served.bearable:
             self.fail(prompt, "429")
             return

@@ -1,4 +1,4 @@
-"""What agents cost of our own time: ReAct episodes over instant replies, and the start of a PAL program.
+"""Our own time in the work of agents: ReAct episodes over instant replies, and the start of a PAL program.
 
 ReAct episodes of six steps (five searches and a Finish, two requests to the model each) are run by the loop with tracing
 on. The bare figure is the same environment and model asked in plain Python, in the same batches. A PAL program is
@@ -57,17 +57,17 @@ class World:
     )
 
     def act(self, verb: str, argument: str) -> Observed:
-        """Search whatever was asked for."""
+        """Search the argument."""
         reply = yield Retrieve("pages", argument, 1)
         return reply.text
 
     def call(self, name: str, arguments: Any) -> Observed:
-        """The same."""
+        """Search the arguments of a call."""
         return (yield from self.act(name, str(arguments)))
 
 
 class Pages:
-    """Finds a passage of two hundred characters at once, which says what was asked."""
+    """A retriever that returns at once: a passage of two hundred characters with the query in it."""
 
     fingerprint, titled, prefix_stable = "pages/1", False, True
 
@@ -105,10 +105,10 @@ def by_the_loop(questions: Sequence[Question]) -> tuple[float, list[Episode], Sc
     """Seconds for all episodes, the episodes, and the model."""
     llm = Scripted(reply)
     backends = Backends({"pages": Pages()}, {"m": llm})
-    took, found = _report.timed(
+    took, episodes = _report.timed(
         lambda: list(loop.run(flow, questions, backends, workflow="react", batch_size=BATCH))
     )
-    return took.wall, found, llm
+    return took.wall, episodes, llm
 
 
 def directly(questions: Sequence[Question], prompts: Sequence[str]) -> float:
@@ -130,11 +130,11 @@ def a_program() -> float:
     """Seconds from asking for a program until its end is known, with one call answered in between."""
     tool, name = sandbox.PythonTool(), sandbox.new_name()
     started = time.perf_counter()
-    asked = tool.use(sandbox.begin(name, PROGRAM, {"Search": ["entity"]}))
-    ended = tool.use(sandbox.answer(name, "a moon"))
+    call = tool.use(sandbox.begin(name, PROGRAM, {"Search": ["entity"]}))
+    ending = tool.use(sandbox.answer(name, "a moon"))
     took = time.perf_counter() - started
-    if not asked.tool_calls or ended.text != "A MOON\n":
-        raise SystemExit(f"The program did not run: {ended}")
+    if not call.tool_calls or ending.text != "A MOON\n":
+        raise SystemExit(f"The program did not run: {ending}")
     return took
 
 
@@ -146,7 +146,8 @@ def a_python() -> float:
 
 
 def at_once() -> list[str]:
-    """How sixteen programs at once end, each taking half of the memory it may have; every fourth takes three times as much."""
+    """The endings of sixteen programs at once, each taking half of the memory it may have; every fourth takes three times as
+    much."""
     tool = sandbox.PythonTool(sandbox.Limits(seconds=60, memory=MEMORY_MIB))
 
     def run(number: int) -> str:
@@ -164,76 +165,89 @@ def batches(llms: Iterable[Scripted]) -> list[float]:
     return [len(llm.requests) / len(llm.batches) for llm in llms]
 
 
-def measure(episodes: int, rounds: int, programs: int) -> Report:
-    """Episodes, direct calls, programs and bare Pythons, turn by turn."""
-    questions = [
-        Question(f"q{n}", f"Which planet does moon {n} go round?") for n in range(episodes)
-    ]
+def measure_steps(questions: Sequence[Question], rounds: int) -> tuple[list[Measure], list[Fact]]:
+    """Episodes by the loop and by direct calls, turn by turn."""
     ours: list[float] = []
     bare: list[float] = []
     models: list[Scripted] = []
     wrong = 0
     by_the_loop(questions[:BATCH])
     for _ in range(rounds):
-        took, found, llm = by_the_loop(questions)
+        seconds, episodes, llm = by_the_loop(questions)
         prompts = [
-            s.request.messages[-1].content
-            for s in found[0].steps
-            if isinstance(s.request, Generate)
+            step.request.messages[-1].content
+            for step in episodes[0].steps
+            if isinstance(step.request, Generate)
         ]
-        ours.append(took)
+        ours.append(seconds)
         bare.append(directly(questions, prompts))
         models.append(llm)
-        wrong += sum(episode.answer != str(STEPS) for episode in found)
-        turns = ending_summary(found)["turns"]
-    each = 1000 / (episodes * STEPS)
+        wrong += sum(episode.answer != str(STEPS) for episode in episodes)
+        turns = ending_summary(episodes)["turns"]
+    each = 1000 / (len(questions) * STEPS)
+    return [
+        Measure(
+            "own time per ReAct step",
+            "ms",
+            [(a - b) * each for a, b in zip(ours, bare)],
+            most=TARGET_MS,
+        ),
+        Measure(
+            "a ReAct step",
+            "ms",
+            [a * each for a in ours],
+            [b * each for b in bare],
+            "direct calls",
+        ),
+        Measure(
+            "mean batch of the model's requests", "requests", batches(models), least=0.9 * BATCH
+        ),
+    ], [
+        Fact("wrong answers", wrong, 0),
+        Fact("requests to the model in an episode", turns, 2.0 * STEPS),
+    ]
+
+
+def measure_programs(programs: int) -> tuple[list[Measure], Fact, list[str]]:
+    """PAL programs and bare Pythons by turns, then many programs at once; what confines them, in sentences."""
     sandbox.protection()
     starts = [(a_program(), a_python()) for _ in range(programs)]
-    held = sandbox.protection()
+    protection = sandbox.protection()
+    endings = [
+        "memory_limit" if n % 4 == 0 and protection.memory else "stop" for n in range(AT_ONCE)
+    ]
+    measures = [
+        Measure(
+            "a PAL program beyond Python's own start",
+            "ms",
+            [(a - b) * 1000 for a, b in starts],
+            most=PAL_TARGET_MS,
+        ),
+        Measure(
+            "a PAL program, started, answered and judged",
+            "ms",
+            [a * 1000 for a, _ in starts],
+            [b * 1000 for _, b in starts],
+            "a Python that starts and ends",
+        ),
+    ]
+    fact = Fact("16 programs at once, each within its memory", at_once(), endings)
+    return measures, fact, list(protection.sentences())
+
+
+def measure(episodes: int, rounds: int, programs: int) -> Report:
+    """ReAct steps, then PAL programs."""
+    questions = [
+        Question(f"q{n}", f"Which planet does moon {n} go round?") for n in range(episodes)
+    ]
+    steps, facts = measure_steps(questions, rounds)
+    starts, fact, sentences = measure_programs(programs)
     return Report(
         "agents",
         {"episodes": episodes, "steps": STEPS, "batch": BATCH, "window": 256, "programs": programs},
-        [
-            Measure(
-                "own time per ReAct step",
-                "ms",
-                [(a - b) * each for a, b in zip(ours, bare)],
-                most=TARGET_MS,
-            ),
-            Measure(
-                "a ReAct step",
-                "ms",
-                [a * each for a in ours],
-                [b * each for b in bare],
-                "direct calls",
-            ),
-            Measure(
-                "mean batch of the model's requests", "requests", batches(models), least=0.9 * BATCH
-            ),
-            Measure(
-                "a PAL program beyond Python's own start",
-                "ms",
-                [(a - b) * 1000 for a, b in starts],
-                most=PAL_TARGET_MS,
-            ),
-            Measure(
-                "a PAL program, started, answered and judged",
-                "ms",
-                [a * 1000 for a, _ in starts],
-                [b * 1000 for _, b in starts],
-                "a Python that starts and ends",
-            ),
-        ],
-        [
-            Fact("wrong answers", wrong, 0),
-            Fact("requests to the model in an episode", turns, 2.0 * STEPS),
-            Fact(
-                "16 programs at once, each within its memory",
-                at_once(),
-                ["memory_limit" if n % 4 == 0 and held.memory else "stop" for n in range(AT_ONCE)],
-            ),
-        ],
-        list(held.sentences()),
+        [*steps, *starts],
+        [*facts, fact],
+        sentences,
     )
 
 

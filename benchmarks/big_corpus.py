@@ -26,7 +26,7 @@ from _report import Fact, Measure, Report
 
 TARGET_MB, TARGET_US = 300.0, 50.0
 WORDS = 60
-ASKED = 20_000
+LOOK_UPS = 20_000
 PIECES = 4096
 """Pieces of text that passages are put together from: drawing every word would take an hour."""
 
@@ -90,10 +90,10 @@ def ours(corpus: Path, folder: Path) -> dict[str, Any]:
 
     started = time.perf_counter()
     with Watched() as watched:
-        made = complete(import_corpus(folder, "big", corpus))
+        imported = complete(import_corpus(folder, "big", corpus))
     seconds, processor = time.perf_counter() - started, time.process_time()
     store = PassageStore(folder / "big")
-    rows = random.Random(1).choices(range(len(store)), k=ASKED)
+    rows = random.Random(1).choices(range(len(store)), k=LOOK_UPS)
     ids = [f"p{row}" for row in rows]
     by_row = _each(lambda at: store[rows[at]])
     by_id = _each(lambda at: store.row_of(ids[at]))
@@ -103,7 +103,7 @@ def ours(corpus: Path, folder: Path) -> dict[str, Any]:
         == tuple(record(row, texts)[key] for key in ("id", "title", "text"))
         for row, p in ((row, store[row]) for row in rows)
     )
-    found = all(store.row_of(ids[at]) == rows[at] for at in range(0, ASKED, 20))
+    rows_match = all(store.row_of(ids[at]) == rows[at] for at in range(0, LOOK_UPS, 20))
     return {
         "seconds": seconds,
         "processor": processor,
@@ -113,8 +113,8 @@ def ours(corpus: Path, folder: Path) -> dict[str, Any]:
         "id": by_id,
         "passages": len(store),
         "same": same,
-        "found": found,
-        "disk": made.bytes,
+        "found": rows_match,
+        "disk": imported.bytes,
     }
 
 
@@ -124,7 +124,7 @@ def bare(corpus: Path) -> dict[str, Any]:
     with Watched() as watched, open(corpus, encoding="utf-8") as lines:
         passages = [json.loads(line) for line in lines]
     seconds, processor = time.perf_counter() - started, time.process_time()
-    rows = random.Random(1).choices(range(len(passages)), k=ASKED)
+    rows = random.Random(1).choices(range(len(passages)), k=LOOK_UPS)
     known = {passage["id"]: number for number, passage in enumerate(passages)}
     ids = [f"p{row}" for row in rows]
     by_row, by_id = _each(lambda at: passages[rows[at]]), _each(lambda at: known[ids[at]])
@@ -138,19 +138,19 @@ def bare(corpus: Path) -> dict[str, Any]:
 
 
 def _each(ask: Callable[[int], Any]) -> float:
-    """Microseconds of processor time of one of ``ASKED`` calls, the best of three passes after one that reads the disk."""
+    """Microseconds of processor time of one of ``LOOK_UPS`` calls, the best of three passes after one that reads the disk."""
     best = float("inf")
     for number in range(4):
         started = time.process_time()
-        for at in range(ASKED):
+        for at in range(LOOK_UPS):
             ask(at)
         if number:
             best = min(best, time.process_time() - started)
-    return best / ASKED * 1e6
+    return best / LOOK_UPS * 1e6
 
 
 def in_a_fresh_process(*arguments: str) -> dict[str, Any]:
-    """One of the two as another Python does it."""
+    """The figures of ``ours`` or ``bare``, run by a fresh Python."""
     done = subprocess.run(
         [sys.executable, __file__, "--child", *arguments],
         capture_output=True,
@@ -158,8 +158,8 @@ def in_a_fresh_process(*arguments: str) -> dict[str, Any]:
         check=True,
         env=_report.child_environment(),
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
 
 
 def measure(folder: Path, passages: int, rounds: int) -> Report:
@@ -173,7 +173,7 @@ def measure(folder: Path, passages: int, rounds: int) -> Report:
         shutil.rmtree(folder / "corpora")
 
     def both(name: str) -> tuple[list[float], list[float]]:
-        return [found[name] for found in own], [found[name] for found in alone]
+        return [figures[name] for figures in own], [figures[name] for figures in alone]
 
     loop = "a list of json.loads"
     return Report(
@@ -190,21 +190,21 @@ def measure(folder: Path, passages: int, rounds: int) -> Report:
             Measure(
                 "anonymous memory while serving",
                 "MB",
-                [found["serving"] for found in own],
+                [figures["serving"] for figures in own],
                 most=TARGET_MB,
             ),
             Measure("a passage by its row", "µs", *both("row"), loop, most=TARGET_US),
             Measure("a row by its id", "µs", *both("id"), "a dict", most=TARGET_US),
-            Measure("disk", "MB", [found["disk"] / 2**20 for found in own]),
+            Measure("disk", "MB", [figures["disk"] / 2**20 for figures in own]),
         ],
         [
             Fact("passages served", own[0]["passages"], passages),
             Fact(
                 "random passages are those that were written",
-                all(found["same"] for found in own),
+                all(figures["same"] for figures in own),
                 True,
             ),
-            Fact("ids lead to their rows", all(found["found"] for found in own), True),
+            Fact("ids lead to their rows", all(figures["found"] for figures in own), True),
         ],
     )
 

@@ -135,13 +135,13 @@ def answer(indexes: Path, name: str, count: int) -> dict[str, Any]:
 
 
 def in_a_fresh_process(indexes: Path, name: str, count: int) -> dict[str, Any]:
-    """``answer`` as another Python finds it."""
+    """The figures of ``answer``, run by a fresh Python."""
     command = [sys.executable, __file__, "--answer", str(indexes), name, str(count)]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env=_report.child_environment()
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
 
 
 def bare_queries(model: Any, texts: Sequence[str]) -> list[float]:
@@ -163,7 +163,7 @@ def scores_by_bm25s(folder: Path, texts: Sequence[str]) -> list[list[float]]:
     import bm25s
 
     model = bm25s.BM25.load(str(folder / "bm25"), show_progress=False)
-    found = []
+    best = []
     for text in texts:
         known = [token for token in tokenize(text) if token in model.vocab_dict]
         scores = (
@@ -171,21 +171,21 @@ def scores_by_bm25s(folder: Path, texts: Sequence[str]) -> list[list[float]]:
             if known
             else []
         )
-        found.append([score for score in scores[:K] if score > 0])
-    return found
+        best.append([score for score in scores[:K] if score > 0])
+    return best
 
 
 def measure(
-    folder: Path, passages: int, rounds: int, sources: Sequence[Path], asked: int
+    folder: Path, passages: int, rounds: int, sources: Sequence[Path], query_count: int
 ) -> Report:
     """Build both ways, turn by turn; open and ask in fresh processes."""
     corpus = folder / "corpus.tsv"
     count = write_corpus(corpus, passages, sources)
-    texts = queries(asked)
+    texts = queries(query_count)
     built: list[float] = []
     used: list[float] = []
     alone: list[float] = []
-    found: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
     asked_alone: list[float] = []
     ours(_small(folder), folder / "indexes", "warm-up")
     for number in range(rounds):
@@ -194,9 +194,9 @@ def measure(
         took, manifest = _report.timed(partial(ours, corpus, folder / "indexes", f"index-{number}"))
         built.append(took.wall)
         used.append(took.processor)
-        found.append(in_a_fresh_process(folder / "indexes", manifest.name, asked))
+        answers.append(in_a_fresh_process(folder / "indexes", manifest.name, query_count))
         asked_alone.append(statistics.median(bare_queries(model, texts)) * 1000)
-    same = found[0]["top"] == scores_by_bm25s(folder / "indexes" / "index-0", texts)
+    same = answers[0]["top"] == scores_by_bm25s(folder / "indexes" / "index-0", texts)
     size = corpus.stat().st_size / 2**20
     return Report(
         "bm25_build",
@@ -218,13 +218,15 @@ def measure(
             Measure(
                 "opening in a fresh process, import of bm25s included",
                 "s",
-                [f["opened"] for f in found],
+                [f["opened"] for f in answers],
             ),
-            Measure("first query", "ms", [f["first"] * 1000 for f in found], most=TARGET_FIRST_MS),
+            Measure(
+                "first query", "ms", [f["first"] * 1000 for f in answers], most=TARGET_FIRST_MS
+            ),
             Measure(
                 "later queries (their median)",
                 "ms",
-                [statistics.median(f["later"]) * 1000 for f in found],
+                [statistics.median(f["later"]) * 1000 for f in answers],
                 asked_alone,
                 "bare bm25s",
             ),
@@ -234,7 +236,7 @@ def measure(
             Fact("scores equal bm25s's over the same tokens", same, True),
             Fact(
                 "compilers imported for a query",
-                sorted({c for f in found for c in f["compilers"]}),
+                sorted({c for f in answers for c in f["compilers"]}),
                 [],
             ),
         ],
@@ -261,11 +263,13 @@ def main() -> int:
         indexes, name, count = arguments.answer
         print(json.dumps(answer(Path(indexes), name, int(count))))
         return 0
-    passages, rounds, asked = arguments.passages, arguments.rounds, 200
+    passages, rounds, query_count = arguments.passages, arguments.rounds, 200
     if arguments.quick:
-        passages, rounds, asked = 600, 1, 20
+        passages, rounds, query_count = 600, 1, 20
     with tempfile.TemporaryDirectory() as folder:
-        return measure(Path(folder), passages, rounds, arguments.corpus, asked).tell(arguments)
+        return measure(Path(folder), passages, rounds, arguments.corpus, query_count).tell(
+            arguments
+        )
 
 
 if __name__ == "__main__":

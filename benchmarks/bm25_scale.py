@@ -28,7 +28,7 @@ TIMES_BUILD, TIMES_QPS = 2.0, 3.5
 K = 5
 
 
-def answer(indexes: Path, name: str, asked: int, rounds: int) -> dict[str, Any]:
+def answer(indexes: Path, name: str, query_count: int, rounds: int) -> dict[str, Any]:
     """Seconds and memory of batches in this process, ours and bm25s's own."""
     import psutil
 
@@ -37,7 +37,7 @@ def answer(indexes: Path, name: str, asked: int, rounds: int) -> dict[str, Any]:
     from rallebench.workspace.paths import Workspace
 
     process = psutil.Process()
-    queries = bm25_build.queries(asked)
+    queries = bm25_build.queries(query_count)
     retriever: Any = [*open_retriever(Workspace(indexes.parent), name, Encoders())][-1]
     before = process.memory_info()
     took, hits = _report.timed(lambda: retriever.search(queries, K))
@@ -52,7 +52,7 @@ def answer(indexes: Path, name: str, asked: int, rounds: int) -> dict[str, Any]:
     ours, bare = [], []
     for _ in range(rounds):
         ours.append(_report.timed(lambda: retriever.search(queries, K))[0].processor)
-        took, found = _report.timed(
+        took, retrieved = _report.timed(
             lambda: model.retrieve(known, k=K, show_progress=False, n_threads=0)
         )
         bare.append(took.processor)
@@ -60,14 +60,14 @@ def answer(indexes: Path, name: str, asked: int, rounds: int) -> dict[str, Any]:
     same = all(
         [round(hit.score, 4) for hit in mine]
         == [round(float(score), 4) for score in theirs][: len(mine)]
-        for mine, theirs in zip(hits, found.scores)
+        for mine, theirs in zip(hits, retrieved.scores)
         if mine
     )
     first = {"first": took.wall, "first_processor": took.processor}
     return {**first, "ours": ours, "bare": bare, "held": held, "same": same, "compilers": compilers}
 
 
-def measure(folder: Path, passages: int, rounds: int, asked: int) -> Report:
+def measure(folder: Path, passages: int, rounds: int, query_count: int) -> Report:
     """Build once; ask in a fresh process."""
     corpus = folder / "corpus.tsv"
     count = bm25_build.write_corpus(corpus, passages, [])
@@ -79,18 +79,18 @@ def measure(folder: Path, passages: int, rounds: int, asked: int) -> Report:
         "--answer",
         str(folder / "indexes"),
         "scale",
-        str(asked),
+        str(query_count),
         str(rounds),
     ]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env=_report.child_environment()
     )
-    found: dict[str, Any] = json.loads(done.stdout)
+    figures: dict[str, Any] = json.loads(done.stdout)
     most = TARGET_SECONDS * max(1.0, count / 200_000)
-    bare_qps = [asked / seconds for seconds in found["bare"]]
+    bare_qps = [query_count / seconds for seconds in figures["bare"]]
     return Report(
         "bm25_scale",
-        {"passages": count, "queries": asked, "index": f"{manifest.bytes / 2**20:.0f} MB"},
+        {"passages": count, "queries": query_count, "index": f"{manifest.bytes / 2**20:.0f} MB"},
         [
             Measure("build", "s", [took.wall], most=most),
             Measure(
@@ -104,25 +104,27 @@ def measure(folder: Path, passages: int, rounds: int, asked: int) -> Report:
             Measure(
                 "queries a second of processor time, in a batch",
                 "/s",
-                [asked / seconds for seconds in found["ours"]],
+                [query_count / seconds for seconds in figures["ours"]],
                 bare_qps,
                 "bare bm25s",
                 least=max(TARGET_QPS, TIMES_QPS * statistics.median(bare_qps)),
             ),
-            Measure("first batch, by the clock", "s", [found["first"]]),
+            Measure("first batch, by the clock", "s", [figures["first"]]),
             Measure(
                 "first batch, processor time",
                 "s",
-                [found["first_processor"]],
-                found["ours"],
+                [figures["first_processor"]],
+                figures["ours"],
                 "later ones",
             ),
-            Measure("memory of the first batch, mapped files apart", "MB", [found["held"] / 2**20]),
+            Measure(
+                "memory of the first batch, mapped files apart", "MB", [figures["held"] / 2**20]
+            ),
         ],
         [
             Fact("passages indexed", manifest.passages, count),
-            Fact("scores equal bm25s's over the same tokens", found["same"], True),
-            Fact("compilers imported for a batch", found["compilers"], []),
+            Fact("scores equal bm25s's over the same tokens", figures["same"], True),
+            Fact("compilers imported for a batch", figures["compilers"], []),
         ],
     )
 
@@ -134,14 +136,14 @@ def main() -> int:
     flags.add_argument("--answer", nargs=4, help=argparse.SUPPRESS)
     arguments = flags.parse_args()
     if arguments.answer:
-        indexes, name, asked, rounds = arguments.answer
-        print(json.dumps(answer(Path(indexes), name, int(asked), int(rounds))))
+        indexes, name, query_count, rounds = arguments.answer
+        print(json.dumps(answer(Path(indexes), name, int(query_count), int(rounds))))
         return 0
-    passages, rounds, asked = arguments.passages, arguments.rounds, 1000
+    passages, rounds, query_count = arguments.passages, arguments.rounds, 1000
     if arguments.quick:
-        passages, rounds, asked = 600, 1, 50
+        passages, rounds, query_count = 600, 1, 50
     with tempfile.TemporaryDirectory() as folder:
-        return measure(Path(folder), passages, rounds, asked).tell(arguments)
+        return measure(Path(folder), passages, rounds, query_count).tell(arguments)
 
 
 if __name__ == "__main__":

@@ -97,12 +97,12 @@ def _episode(rng: random.Random, number: int, answer: str) -> Episode:
         Passage(f"{number}-{i}", text(rng, 600), f"Title {i}", page) for i, page in enumerate(pages)
     ]
     context = "; ".join(passage.text for passage in passages)
-    found = Step(
+    retrieval = Step(
         Retrieve("wiki-bm25", f"question {number}", 5),
         Reply(context, tuple(Hit(p, 9.0 - i) for i, p in enumerate(passages))),
         0.02,
     )
-    asked = Generate(
+    request = Generate(
         "reader",
         (Message("user", f"{context}\n\nQuestion: question {number}\nAnswer:"),),
         max_tokens=50,
@@ -110,7 +110,7 @@ def _episode(rng: random.Random, number: int, answer: str) -> Episode:
     return Episode(
         f"q{number}",
         "chain",
-        (found, Step(asked, Reply(answer, prompt_tokens=900, completion_tokens=6), 0.8)),
+        (retrieval, Step(request, Reply(answer, prompt_tokens=900, completion_tokens=6), 0.8)),
         Outcome(answer),
     )
 
@@ -120,7 +120,7 @@ def by_scipy(a: Any, b: Any) -> float:
     import numpy as np
     from scipy import stats
 
-    found = stats.permutation_test(
+    test = stats.permutation_test(
         (b - a,),
         np.mean,
         permutation_type="samples",
@@ -128,7 +128,7 @@ def by_scipy(a: Any, b: Any) -> float:
         batch=200,
         random_state=np.random.default_rng(0),
     )
-    return float(found.pvalue)
+    return float(test.pvalue)
 
 
 def null_rate(simulations: int) -> float:
@@ -136,7 +136,7 @@ def null_rate(simulations: int) -> float:
     import numpy as np
 
     rng = np.random.default_rng(_report.SEED)
-    found = 0
+    significant = 0
     for _ in range(simulations):
         hard = rng.random(SIMULATED_QUESTIONS)
         a, b = (
@@ -144,16 +144,16 @@ def null_rate(simulations: int) -> float:
             for _ in range(2)
         )
         pair = compare("f1", *({f"q{i}": float(v) for i, v in enumerate(side)} for side in (a, b)))
-        found += pair.p is not None and pair.p < 0.05
-    return found / simulations
+        significant += pair.p is not None and pair.p < 0.05
+    return significant / simulations
 
 
 def measure(questions: int, rounds: int, simulations: int) -> Report:
     """Make the runs, compare them, list their questions, write a report."""
     import numpy as np
 
-    with tempfile.TemporaryDirectory(prefix="rallebench-bench-") as made:
-        workspace = Workspace(Path(made))
+    with tempfile.TemporaryDirectory(prefix="rallebench-bench-") as place:
+        workspace = Workspace(Path(place))
         a = make_run(workspace.runs, "a", questions, 0.5, 1)
         b = make_run(workspace.runs, "b", questions, 0.53, 2)
         small = make_run(workspace.runs, "small", min(1000, questions), 0.5, 3)

@@ -13,13 +13,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import _report  # sets the environment: before numpy
 import numpy as np
+from numpy.typing import NDArray
 
 from rallebench.engine import statistics
 from rallebench.engine.statistics import difference, means
 
+Array = NDArray[Any]
 SIMULATIONS, FLIPS = 10_000, 2_000
 MEANS, CORRELATIONS = (0.1, 0.3, 0.5, 0.7, 0.9), (0.0, 0.2, 0.5)
 WINS = ((0.1, 0.1, 0.0), (0.1, 0.1, 0.3), (0.25, 0.25, 0.5), (0.2, 0.1, 0.2), (0.3, 0.05, 0.3))
@@ -37,7 +40,7 @@ HEADS_DIFFERENCE = (
 )
 
 
-def sizes_of(kind: str, articles: int) -> np.ndarray:
+def sizes_of(kind: str, articles: int) -> Array:
     """Questions in each article, (articles,) whole numbers."""
     sizes = np.full(articles, 4)
     if kind == "unequal":
@@ -50,9 +53,7 @@ def sizes_of(kind: str, articles: int) -> np.ndarray:
     return sizes
 
 
-def scores(
-    rng: np.random.Generator, sizes: np.ndarray, mean: float, icc: float, graded: bool
-) -> np.ndarray:
+def scores(rng: np.random.Generator, sizes: Array, mean: float, icc: float, graded: bool) -> Array:
     """One score per question, right or wrong, or between 0 and 1 as F1 is."""
     spread = (1 - icc) / icc if icc else 0.0
     share = (
@@ -68,9 +69,7 @@ def scores(
     return np.where(rng.random(len(each)) < 0.5, rng.random(len(each)) < each, partly)
 
 
-def gaps(
-    rng: np.random.Generator, sizes: np.ndarray, wins: float, losses: float, icc: float
-) -> np.ndarray:
+def gaps(rng: np.random.Generator, sizes: Array, wins: float, losses: float, icc: float) -> Array:
     """One difference per question: 1, 0 or -1."""
     shares = np.array([wins, losses, 1 - wins - losses])
     each = (
@@ -88,11 +87,12 @@ def mean_row(
 ) -> tuple[float, float]:
     """(share of intervals that hold the mean, their mean width)."""
     sizes = sizes_of(kind, articles)
-    labels = np.repeat(np.arange(articles), sizes)
+    labels = np.repeat(np.arange(articles), sizes).tolist()
     rng = np.random.default_rng([_report.SEED, articles, round(100 * icc), round(100 * mean)])
     held, width = 0, 0.0
     for _ in range(simulations):
-        interval = means({"m": scores(rng, sizes, mean, icc, graded)}, labels, {"m": (0, 1)})["m"]  # type: ignore[dict-item]
+        column = scores(rng, sizes, mean, icc, graded).tolist()
+        interval = means({"m": column}, labels, {"m": (0, 1)})["m"]
         assert interval.low is not None and interval.high is not None
         held += interval.low <= mean <= interval.high
         width += interval.high - interval.low
@@ -104,13 +104,13 @@ def difference_row(
 ) -> tuple[float, float, float]:
     """(share of intervals that hold the difference, share of p < .05, share without an interval: all differences equal)."""
     sizes = sizes_of(kind, articles)
-    labels = np.repeat(np.arange(articles), sizes)
+    labels = np.repeat(np.arange(articles), sizes).tolist()
     rng = np.random.default_rng(
         [_report.SEED, articles, round(100 * wins), round(100 * losses), round(100 * icc)]
     )
     held = low = none = 0
     for _ in range(simulations):
-        pair = difference(gaps(rng, sizes, wins, losses, icc), labels)  # type: ignore[arg-type]
+        pair = difference(gaps(rng, sizes, wins, losses, icc), labels)
         if pair.low is None or pair.high is None:
             none += 1
         else:

@@ -1,4 +1,4 @@
-"""What a graphics card gives: a large model in bfloat16, 8 and 4 bit, the embedded encoder, and the reader's network.
+"""The speed of a graphics card: a large model in bfloat16, 8 and 4 bit, the embedded encoder, and the reader's network.
 
 The large model is a random Llama of the shape of Llama 3 8B, except for its vocabulary, which is that of the starter;
 it is made on the device and written into a temporary folder of 14 GB (``TMPDIR`` says where; ``--layers`` makes it
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,15 +59,16 @@ def measure_model(
             "large", words + tokens, BATCHES[-1], **settings
         )
         before = _allocated(device)
-        took, llm = _report.timed(partial(LLMS["transformers"], "large", **settings))
+        load: Callable[..., Any] = LLMS["transformers"]
+        took, llm = _report.timed(partial(load, "large", **settings))
         held = llm.memory.vram if device == "cuda" else llm.memory.ram
         report.measures += [
             Measure(f"{name}: load", "s", [took.wall]),
             Measure(f"{name}: memory", "MB", [held / 1e6], [need.loaded / 1e6], "the estimate"),
         ]
         for rows in BATCHES:
-            requests = transformers_batch.asked([text] * rows, tokens)
-            llm.generate(transformers_batch.asked([text] * rows, 2))
+            requests = transformers_batch.requests([text] * rows, tokens)
+            llm.generate(transformers_batch.requests([text] * rows, 2))
             speeds = []
             for _ in range(rounds):
                 took, replies = _report.timed(partial(llm.generate, requests))
@@ -136,7 +137,7 @@ def measure_reader(device: str, count: int, rounds: int, report: Report) -> None
     on_device = lambda array: torch.from_numpy(array).to(device)  # noqa: E731
 
     def scores(windows: Sequence[Any], tokens: int) -> dict[int, Any]:
-        read = {}
+        read: dict[int, Any] = {}
         with torch.inference_mode():
             for batch in batches_of(windows, tokens):
                 output = network(*map(on_device, (batch.ids, batch.types, batch.mask)))

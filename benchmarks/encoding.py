@@ -11,6 +11,7 @@ import argparse
 import os
 import random
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,14 @@ def passages(count: int, files: list[Path], seed: int = _report.SEED) -> list[st
         for line in file.read_text(encoding="utf-8").splitlines()[1:]
     ]
     rows = [line.split("\t") for line in lines if line.count("\t") >= 2]
-    found = []
-    while len(found) < count:
+    pieces: list[str] = []
+    while len(pieces) < count:
         _, text, title, *_ = drawn.choice(rows)
         words = text.split()
         length = min(len(words), MOST_WORDS, LEAST_WORDS + int(drawn.lognormvariate(4.0, 0.7)))
         start = drawn.randint(0, len(words) - length)
-        found.append(f"{title}, {' '.join(words[start : start + length])}")
-    return found
+        pieces.append(f"{title}, {' '.join(words[start : start + length])}")
+    return pieces
 
 
 def encoded(encoder: Any, dtype: str, texts: list[str]) -> Any:
@@ -48,8 +49,8 @@ def encoded(encoder: Any, dtype: str, texts: list[str]) -> Any:
 
     vectors = np.zeros((len(texts), encoder.dim), dtype=np.float32)
     encode = encoder.bulk(dtype)
-    for rows, found in encode(texts):
-        vectors[rows] = found
+    for rows, part in encode(texts):
+        vectors[rows] = part
     return vectors
 
 
@@ -72,11 +73,11 @@ def measure(texts: list[str], rounds: int, threads: int) -> Report:
     for dtype in types:
         encoded(ours, dtype, texts[:64])
     for _ in range(rounds):
-        one, vectors["library"] = _report.timed(lambda: library.encode(texts))
-        took["library"].append(one)
+        seconds, vectors["library"] = _report.timed(lambda: library.encode(texts))
+        took["library"].append(seconds)
         for dtype in types:
-            one, vectors[dtype] = _report.timed(lambda dtype=dtype: encoded(ours, dtype, texts))
-            took[dtype].append(one)
+            seconds, vectors[dtype] = _report.timed(partial(encoded, ours, dtype, texts))
+            took[dtype].append(seconds)
     questions = ours.encode([r["input"] for r in _report.starter_records(QUESTIONS)], role="query")
     bare = took["library"]
     measures = []

@@ -58,7 +58,8 @@ JUDGES = ("truthfulness", "rgb-rejection", "rgb-errors")
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured. ``tokens``: of a timed reply; ``steps`` and ``reply``: of an episode, tokens of its replies."""
+    """The sizes of the measurements. ``tokens``: of a timed reply; ``steps`` and ``reply``: of an episode, tokens of its
+    replies."""
 
     rounds: int
     tokens: int
@@ -97,7 +98,7 @@ def write_model(folder: Path) -> Path:
     return folder
 
 
-# ── what it costs ────────────────────────────────────────────────────────────
+# ── costs ────────────────────────────────────────────────────────────
 
 
 def stories(count: int, tokens: int, forced: bool) -> list[Generate]:
@@ -140,7 +141,7 @@ def costs(llm: Any, size: Size) -> tuple[list[Measure], list[Fact]]:
     return measures, [Fact("forced replies that are shorter than their limit", unequal, 0)]
 
 
-# ── what can be read ─────────────────────────────────────────────────────────
+# ── readable replies ─────────────────────────────────────────────────────────
 
 
 def readable(workflow: str, episode: Episode, tools: Sequence[ToolSpec]) -> list[bool]:
@@ -166,8 +167,8 @@ def readable(workflow: str, episode: Episode, tools: Sequence[ToolSpec]) -> list
 def acted(bench: Workbench, workflow: str, size: Size, llm: Any) -> list[list[bool]]:
     """The actions of each of so many episodes."""
     limits = {"steps": size.steps, "max_tokens": size.reply}
-    given = {**AGENTS[workflow], **limits}
-    agent = prepare_agent(bench.workspace, workflow, "wikipedia", MODEL, given)
+    settings = {**AGENTS[workflow], **limits}
+    agent = prepare_agent(bench.workspace, workflow, "wikipedia", MODEL, settings)
     backends = Backends(dict(bench.models.backends.retrievers), {MODEL: llm}, agent.tools)
     questions = [
         Question(record["id"], record["input"]) for record in _report.starter_records(size.episodes)
@@ -238,16 +239,16 @@ def shares(
 def measure(folder: Path, model: str, size: Size, parts: str, names: Sequence[str]) -> Report:
     """Costs, then shares."""
     bench = Workbench(folder / "workspace")
-    made = {"model": model, "device_map": "cpu", "dtype": "float32", "batch_size": max(BATCHES)}
+    common = {"model": model, "device_map": "cpu", "dtype": "float32", "batch_size": max(BATCHES)}
     for name, forces in ((MODEL, True), (FREE, False)):
-        settings = {**made, "forced_formats": forces}
+        settings = {**common, "forced_formats": forces}
         bench.models.add(name, LLMEntry(backend="transformers", settings=settings))
     kinds = {MODEL: "language model", FREE: "language model", RETRIEVER: "retriever"}
     for name, kind in kinds.items():
         for _ in bench.models.load(name, kind):
             pass
     forced, free = (bench.models.backends.llms[name] for name in (MODEL, FREE))
-    took, able = _report.timed(lambda: forced.forces_formats)  # type: ignore[attr-defined]
+    took, able = _report.timed(lambda: forced.forces_formats)
     report = Report(
         "forced_formats",
         vars(size),

@@ -4,7 +4,7 @@ The model is a chat server in this process that writes down every prompt it is a
 asked twice is seen from outside. It kills the command itself while it is asked a certain prompt,
 in full flow and by construction before the end. It refuses some questions (HTTP 400), so that
 failures are part of the report. The report of the killed and resumed run has to equal that of a
-run that nobody disturbed, in a workspace of its own.
+undisturbed run, in a workspace of its own.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ChatServer(ThreadingHTTPServer):
     def __init__(self, refused: Sequence[str] = ()) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.refused = frozenset(refused)
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.victim: subprocess.Popen[str] | None = None
         self.kill_at = 0
         self.lock = threading.Lock()
@@ -66,8 +66,8 @@ class ChatServer(ThreadingHTTPServer):
         """Status and body for a prompt; the prompt with number ``kill_at`` is the victim's last."""
         question = question_of(prompt)
         with self.lock:
-            self.asked.append(question)
-            if self.victim is not None and len(self.asked) >= self.kill_at:
+            self.requests.append(question)
+            if self.victim is not None and len(self.requests) >= self.kill_at:
                 self.victim.kill()
                 self.victim.wait()
         time.sleep(THINKING)
@@ -81,7 +81,7 @@ class ChatServer(ThreadingHTTPServer):
         }
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a victim that hung up; anything else is shown."""
+        """Print nothing about a victim that hung up; print any other error."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
@@ -188,13 +188,13 @@ def whole_lines(path: Path) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run left behind."""
+    """The results of a run."""
 
     printed: dict[str, Any]
     report: dict[str, Any]
     outputs: dict[str, str]
     episodes: list[dict[str, Any]]
-    asked: list[str]
+    requests: list[str]
 
     @property
     def answered(self) -> Counter[str]:
@@ -202,7 +202,7 @@ class Run:
         return Counter(line["qid"] for line in self.episodes if not line.get("error"))
 
     def result(self) -> dict[str, Any]:
-        """The report without what no two runs share: times, and what came from memory."""
+        """The report without the times and the counts of cached replies, which differ between runs."""
         same = (
             "dataset",
             "workflow",
@@ -221,13 +221,13 @@ class Run:
         return {**{name: self.report[name] for name in same}, **tokens, "metrics": metrics}
 
 
-def read_run(workspace: Path, printed: dict[str, Any], asked: list[str]) -> Run:
+def read_run(workspace: Path, printed: dict[str, Any], requests: list[str]) -> Run:
     """The run folder, read back."""
     folder = workspace / "runs" / RUN
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     names = ("output.jsonl", "output_reduced.jsonl", "prompt.txt")
     outputs = {name: (folder / name).read_text(encoding="utf-8") for name in names}
-    return Run(printed, report, outputs, whole_lines(folder / "episodes.jsonl"), asked)
+    return Run(printed, report, outputs, whole_lines(folder / "episodes.jsonl"), requests)
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ class Outcome:
 
     def asked_again(self) -> set[str]:
         """Ids of questions that were finished before the kill and asked after it."""
-        after = set(self.resumed.asked[self.asked_before :])
+        after = set(self.resumed.requests[self.asked_before :])
         return {
             r["id"] for r in self.records if r["id"] in self.finished_before and r["input"] in after
         }
@@ -253,7 +253,9 @@ class Outcome:
     def asked_twice(self) -> int:
         """Prompts asked beyond one per question, failed questions (tried again on purpose) left out."""
         refused = set(refused_of(self.records))
-        return sum(n - 1 for text, n in Counter(self.resumed.asked).items() if text not in refused)
+        return sum(
+            n - 1 for text, n in Counter(self.resumed.requests).items() if text not in refused
+        )
 
 
 def kill_and_resume(folder: Path, questions: int) -> Outcome:
@@ -261,8 +263,8 @@ def kill_and_resume(folder: Path, questions: int) -> Outcome:
     records = _report.starter_records(questions)
     with ChatServer(refused_of(records)) as server:
         calm = make_workspace(folder / "calm", records, server.url)
-        undisturbed = read_run(calm, finish(start(calm)), list(server.asked))
-        server.asked.clear()
+        undisturbed = read_run(calm, finish(start(calm)), list(server.requests))
+        server.requests.clear()
         harried = make_workspace(folder / "harried", records, server.url)
         with server.lock:
             server.kill_at = questions * 2 // 5
@@ -271,17 +273,17 @@ def kill_and_resume(folder: Path, questions: int) -> Outcome:
         victim.communicate(timeout=PATIENCE)
         with server.lock:
             server.victim = None
-            asked_before = len(server.asked)
+            asked_before = len(server.requests)
         lines = whole_lines(harried / "runs" / RUN / "episodes.jsonl")
         finished = frozenset(line["qid"] for line in lines if not line.get("error"))
-        resumed = read_run(harried, finish(start(harried, "--resume")), server.asked)
+        resumed = read_run(harried, finish(start(harried, "--resume")), server.requests)
     return Outcome(records, undisturbed, resumed, finished, asked_before, victim.returncode)
 
 
 def measure(folder: Path, questions: int, rounds: int) -> Report:
-    """How much more a killed and resumed run asks and takes than an undisturbed one."""
+    """The requests and the time of a killed and resumed run, over those of an undisturbed one."""
     outcomes = [kill_and_resume(folder / str(number), questions) for number in range(rounds)]
-    bare = [float(len(o.undisturbed.asked)) for o in outcomes]
+    bare = [float(len(o.undisturbed.requests)) for o in outcomes]
     times = [o.resumed.report["seconds"] for o in outcomes]
     finished = [len(o.finished_before) for o in outcomes]
     twice = sum(n > 1 for o in outcomes for n in o.resumed.answered.values())
@@ -297,7 +299,7 @@ def measure(folder: Path, questions: int, rounds: int) -> Report:
             Measure(
                 "prompts asked",
                 "prompts",
-                [float(len(o.resumed.asked)) for o in outcomes],
+                [float(len(o.resumed.requests)) for o in outcomes],
                 bare,
                 "an undisturbed run",
             ),

@@ -52,7 +52,7 @@ def child(folder: Path, encoder: str) -> int:
 class Session:
     """One process: passages that were encoded already when it began, and when it ended; its seconds."""
 
-    kept: int
+    encoded_before: int
     done: int
     seconds: float
     exit_code: int
@@ -60,7 +60,7 @@ class Session:
 
 def run(folder: Path, encoder: str, kill_at: int = 0) -> Session:
     """Run one process to its end, or kill it as soon as it has encoded ``kill_at`` passages."""
-    kept = finished(folder)
+    encoded = finished(folder)
     command = [
         sys.executable,
         str(Path(__file__).resolve()),
@@ -69,7 +69,7 @@ def run(folder: Path, encoder: str, kill_at: int = 0) -> Session:
         "--encoder",
         encoder,
     ]
-    started, done = time.perf_counter(), kept
+    started, done = time.perf_counter(), encoded
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env=_report.child_environment()
     ) as process:
@@ -79,14 +79,14 @@ def run(folder: Path, encoder: str, kill_at: int = 0) -> Session:
             if kill_at and done >= kill_at:
                 process.kill()
         code = process.wait(PATIENCE)
-    return Session(kept, done, time.perf_counter() - started, code)
+    return Session(encoded, done, time.perf_counter() - started, code)
 
 
 def finished(folder: Path) -> int:
     """Passages in finished shards."""
     from rallebench.workspace.indexes.vectors import kept_vectors
 
-    return sum(kept.done for kept in kept_vectors(folder / "cache" / "vectors"))
+    return sum(shard.done for shard in kept_vectors(folder / "cache" / "vectors"))
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -112,7 +112,7 @@ def measure(folder: Path, count: int, encoder: str, rounds: int) -> Report:
         calm.append(run(undisturbed, encoder))
         killed.append((run(harried, encoder, kill_at=count // 2), run(harried, encoder)))
         same.append(contents(undisturbed) == contents(harried))
-    twice = [first.done - second.kept for first, second in killed]
+    twice = [first.done - second.encoded_before for first, second in killed]
     return Report(
         "kill_encoding",
         {
@@ -140,12 +140,14 @@ def measure(folder: Path, count: int, encoder: str, rounds: int) -> Report:
                 all(0 < f.done < count and f.exit_code != 0 for f, _ in killed),
                 True,
             ),
-            Fact("something was kept", all(second.kept > 0 for _, second in killed), True),
+            Fact(
+                "something was kept", all(second.encoded_before > 0 for _, second in killed), True
+            ),
             Fact("at most one shard was encoded twice", all(n <= SHARD for n in twice), True),
             Fact("vectors and index equal those built in one go", all(same), True),
         ],
         [
-            f"encoded when killed: {[f.done for f, _ in killed]}; kept: {[s.kept for _, s in killed]}"
+            f"encoded when killed: {[f.done for f, _ in killed]}; kept: {[s.encoded_before for _, s in killed]}"
         ],
     )
 

@@ -65,18 +65,18 @@ def bare(model: Path) -> float:
 
 def rounds_of(model: Path, form: str, rounds: int) -> dict[str, Any]:
     """Load, ask, and unload: per round MB after it, MB that the model took, % of that left, seconds."""
+    from rallebench.core.entries import LLMEntry
     from rallebench.core.memory import release, rss_bytes
     from rallebench.core.types import Generate, Message
     from rallebench.services.jobs import JobManager
     from rallebench.services.models import ModelManager
-    from rallebench.workspace.entries import LLMEntry
     from rallebench.workspace.paths import Workspace
 
     workspace = Workspace(model.parent)
     settings = {"model": str(model), "quantization": form, "device_map": "cpu", "max_tokens": 4}
     workspace.save_llm("random", LLMEntry(backend="transformers", settings=settings))
     table = ModelManager(workspace, JobManager())
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "after": [],
         "took": [],
         "left": [],
@@ -93,17 +93,17 @@ def rounds_of(model: Path, form: str, rounds: int) -> dict[str, Any]:
         (reply,) = table.backends.llms["random"].generate(
             [Generate("random", (Message("user", "the city"),))]
         )
-        found["asked"] += getattr(reply, "completion_tokens", 0) == 4
+        figures["asked"] += getattr(reply, "completion_tokens", 0) == 4
         del reply
         table.unload("random")
-        found["after"].append(rss_bytes() / 1e6)
-        found["estimate"] = loaded.expected / 1e6
+        figures["after"].append(rss_bytes() / 1e6)
+        figures["estimate"] = loaded.expected / 1e6
         if number >= SETTLED:
-            found["took"].append(loaded.ram / 1e6)
-            found["left"].append(100 * max(0, rss_bytes() - before) / max(1, loaded.expected))
-            found["seconds"].append(seconds)
+            figures["took"].append(loaded.ram / 1e6)
+            figures["left"].append(100 * max(0, rss_bytes() - before) / max(1, loaded.expected))
+            figures["seconds"].append(seconds)
     table.close()
-    return found
+    return figures
 
 
 def measure(folder: Path, rounds: int, hidden: int, layers: int) -> Report:
@@ -114,10 +114,10 @@ def measure(folder: Path, rounds: int, hidden: int, layers: int) -> Report:
     seconds = [bare(model) for _ in range(rounds)]
     measures, facts, notes = [], [], []
     for form in FORMS:
-        found = rounds_of(model, form, rounds)
-        settled = found["after"][SETTLED]
-        growth = 100 * max(0.0, max(found["after"][SETTLED:]) / settled - 1)
-        lasting = 100 * (found["after"][-1] / settled - 1)
+        figures = rounds_of(model, form, rounds)
+        settled = figures["after"][SETTLED]
+        growth = 100 * max(0.0, max(figures["after"][SETTLED:]) / settled - 1)
+        lasting = 100 * (figures["after"][-1] / settled - 1)
         compared: dict[str, Any] = (
             {"bare": seconds, "bare_name": "from_pretrained"} if form == "none" else {}
         )
@@ -132,17 +132,21 @@ def measure(folder: Path, rounds: int, hidden: int, layers: int) -> Report:
             Measure(
                 f"{form}: left after an unload, of what it took",
                 "%",
-                found["left"],
+                figures["left"],
                 most=TARGET_LEFT,
             ),
             Measure(
-                f"{form}: taken", "MB", found["took"], [found["estimate"]] * rounds, "the estimate"
+                f"{form}: taken",
+                "MB",
+                figures["took"],
+                [figures["estimate"]] * rounds,
+                "the estimate",
             ),
-            Measure(f"{form}: load", "s", found["seconds"], **compared),
+            Measure(f"{form}: load", "s", figures["seconds"], **compared),
         ]
-        facts.append(Fact(f"{form}: rounds that answered", found["asked"], rounds + SETTLED))
+        facts.append(Fact(f"{form}: rounds that answered", figures["asked"], rounds + SETTLED))
         notes.append(
-            f"{form}: MB after each round: {' '.join(f'{one:.0f}' for one in found['after'])}"
+            f"{form}: MB after each round: {' '.join(f'{size:.0f}' for size in figures['after'])}"
         )
     size = (model / "model.safetensors").stat().st_size / 1e6
     return Report(

@@ -72,21 +72,26 @@ def directly(
     answers: list[str] = []
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
-        found = retriever.search(batch, K)
+        results = retriever.search(batch, K)
         read = [
-            "; ".join(f"{hit.passage.title}, {hit.passage.text}" for hit in hits) for hits in found
+            "; ".join(f"{hit.passage.title}, {hit.passage.text}" for hit in hits)
+            for hits in results
         ]
         prompts = [
             prompt.format(question=text, response=[passages])
             for text, passages in zip(batch, read, strict=True)
         ]
-        said = [reply.text for reply in first.generate(list(map(_asked, prompts, batch, found)))]
-        prompts = [answer.format(response=list(pair)) for pair in zip(read, said, strict=True)]
-        answers += [reply.text for reply in last.generate(list(map(_asked, prompts, batch, found)))]
+        rewritten = [
+            reply.text for reply in first.generate(list(map(_request, prompts, batch, results)))
+        ]
+        prompts = [answer.format(response=list(pair)) for pair in zip(read, rewritten, strict=True)]
+        answers += [
+            reply.text for reply in last.generate(list(map(_request, prompts, batch, results)))
+        ]
     return answers
 
 
-def _asked(prompt: str, question: str, hits: Sequence[Hit]) -> Generate:
+def _request(prompt: str, question: str, hits: Sequence[Hit]) -> Generate:
     passages = tuple(hit.passage for hit in hits if hit.passage.text in prompt)
     return Generate(
         "",
@@ -103,7 +108,7 @@ def by_the_runner(
     backends: Backends,
     reply_cache: ReplyCache,
 ) -> tuple[Took, RunFolder]:
-    """What the runner took to answer all records into a new run folder, and that folder."""
+    """(the duration of a run over all records, its new folder)."""
     run = RunFolder.create(folder / "runs", name, {}, records)
     questions = [Question(record["id"], record["input"]) for record in records]
 
@@ -136,7 +141,7 @@ def measure(folder: Path, questions: int, rounds: int) -> Report:
     retriever.search(texts[:BATCH], K)
     bare: list[Took] = []
     ours: list[Took] = []
-    wrong = kept = lines = 0
+    wrong = on_disk = lines = 0
     for number in range(rounds):
         took, expected = _report.timed(
             lambda: directly(texts, retriever, Scripted(few_words), Scripted(few_words))
@@ -152,7 +157,7 @@ def measure(folder: Path, questions: int, rounds: int) -> Report:
         ours.append(took)
         wrong += sum(a != b for a, b in zip(answers_of(run, records), expected, strict=True))
         lines += len(run.heads())
-        kept += Path(folder / f"memo-{number}.sqlite").stat().st_size > 0
+        on_disk += Path(folder / f"memo-{number}.sqlite").stat().st_size > 0
     each = 1000 / questions
     pairs = list(zip(ours, bare, strict=True))
     return Report(
@@ -179,7 +184,7 @@ def measure(folder: Path, questions: int, rounds: int) -> Report:
         [
             Fact("answers that differ from the direct calls'", wrong, 0),
             Fact("episodes written", lines, questions * rounds),
-            Fact("memories on disk", kept, rounds),
+            Fact("memories on disk", on_disk, rounds),
         ],
     )
 

@@ -51,24 +51,24 @@ class Watched:
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
-        self.asked = 0
+        self.requests = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
 
     def search(self, queries: Any, k: int) -> Any:
         """Count and search."""
-        self.asked += len(queries)
+        self.requests += len(queries)
         return self._backend.search(queries, k)
 
     def generate(self, batch: Any) -> Any:
         """Count and generate."""
-        self.asked += len(batch)
+        self.requests += len(batch)
         return self._backend.generate(batch)
 
 
 def first_model(kind: str, delay: float) -> tuple[str, str, Any]:
-    """What the first model is, in words; its prompt; the model."""
+    """(the first model in words, its prompt, the model)."""
     if kind == "reader":
         return "the extractive reader", READ, LLMS[READER]("first")
     return (
@@ -98,11 +98,11 @@ def measure(folder: Path, questions: int, rounds: int, kind: str, delay: float) 
             folder, f"full-{number}", three_actions(prompt), records, backends, reply_cache
         )
         full.append(took.wall)
-        asked, calls = first.asked + retriever.asked, last.calls
+        requests, calls = first.requests + retriever.requests, last.calls
         chain = three_actions(prompt, EDITED)
         took, run = by_the_runner(folder, f"again-{number}", chain, records, backends, reply_cache)
         again.append(took)
-        reasked += first.asked + retriever.asked - asked
+        reasked += first.requests + retriever.requests - requests
         missing += len(edited - {prompt_of(request) for request in last.requests[calls:]})
         wrong += sum(a != b for a, b in zip(answers_of(run, records), expected, strict=True))
         reply_cache.close()

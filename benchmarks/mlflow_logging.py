@@ -100,18 +100,18 @@ def episode(rng: random.Random, qid: str, failed: bool) -> Episode:
     ]
     hits = tuple(Hit(passage, 20.0 - rank) for rank, passage in enumerate(passages))
     context = "; ".join(passage.text for passage in passages)
-    found = Step(Retrieve("wiki-bm25", text(rng, 60), 5), Reply(context, hits), 0.02)
+    retrieval = Step(Retrieve("wiki-bm25", text(rng, 60), 5), Reply(context, hits), 0.02)
     if failed:
         return Episode(
-            qid, "chain", (found,), None, "reader failed: the endpoint closed the connection"
+            qid, "chain", (retrieval,), None, "reader failed: the endpoint closed the connection"
         )
-    asked = Generate(
+    request = Generate(
         "reader",
         (Message("user", f"{context}\n\nQuestion: {text(rng, 60)}\nAnswer:"),),
         max_tokens=50,
     )
-    said = Step(asked, Reply(text(rng, 20), prompt_tokens=900, completion_tokens=6), 0.8)
-    return Episode(qid, "chain", (found, said), Outcome(said.reply.text))
+    generation = Step(request, Reply(text(rng, 20), prompt_tokens=900, completion_tokens=6), 0.8)
+    return Episode(qid, "chain", (retrieval, generation), Outcome(generation.reply.text))
 
 
 def make_folder(runs: Path, questions: int) -> RunFolder:
@@ -144,15 +144,15 @@ def make_folder(runs: Path, questions: int) -> RunFolder:
     }
     folder = RunFolder.create(runs, "bench", run, records)
     with folder.log() as log:
-        for number, one in enumerate(episodes.values()):
-            folder.append(log, one, "1760000000.000", number * 0.82)
+        for number, answer in enumerate(episodes.values()):
+            folder.append(log, answer, "1760000000.000", number * 0.82)
     scores = [
-        {"qid": qid, "metric": name, "value": None if one.error else rng.random()}
-        for qid, one in episodes.items()
+        {"qid": qid, "metric": name, "value": None if answer.error else rng.random()}
+        for qid, answer in episodes.items()
         for name in METRICS
     ]
     write_text(folder.path / SCORES, "".join(json.dumps(score) + "\n" for score in scores))
-    errors = sum(bool(one.error) for one in episodes.values())
+    errors = sum(bool(answer.error) for answer in episodes.values())
     mean = {"value": 0.5, "low": 0.48, "high": 0.52, "n": questions - errors}
     report: dict[str, Any] = {
         "n": questions,
@@ -171,17 +171,17 @@ def make_folder(runs: Path, questions: int) -> RunFolder:
     return folder
 
 
-def bare(client: Any, made: Any, run_id: str, files: Path) -> None:
+def bare(client: Any, logged: Any, run_id: str, files: Path) -> None:
     """The same params, metrics, tags and artifacts with MLflow's own calls."""
     from mlflow.entities import Metric, Param, RunTag
 
-    run = client.create_run(made.info.experiment_id, run_name="bare")
+    run = client.create_run(logged.info.experiment_id, run_name="bare")
     now = int(time.time() * 1000)
     client.log_batch(
         run.info.run_id,
-        metrics=[Metric(key, value, now, 0) for key, value in made.data.metrics.items()],
-        params=[Param(key, value) for key, value in made.data.params.items()],
-        tags=[RunTag(f"bare.{key}", value) for key, value in made.data.tags.items()],
+        metrics=[Metric(key, value, now, 0) for key, value in logged.data.metrics.items()],
+        params=[Param(key, value) for key, value in logged.data.params.items()],
+        tags=[RunTag(f"bare.{key}", value) for key, value in logged.data.tags.items()],
     )
     for path in sorted(file for file in files.rglob("*") if file.is_file()):
         folder = path.parent.relative_to(files).as_posix()
@@ -194,8 +194,8 @@ def once(questions: int) -> dict[str, float]:
     clock = time.perf_counter
     with tempfile.TemporaryDirectory(
         prefix="rallebench-bench-", ignore_cleanup_errors=True
-    ) as made:
-        workspace = Path(made)
+    ) as place:
+        workspace = Path(place)
         folder = make_folder(workspace / "runs", questions)
         megabytes = sum(file.stat().st_size for file in folder.path.iterdir()) / 2**20
         marks = [clock()]
@@ -222,29 +222,31 @@ def once(questions: int) -> dict[str, float]:
 
 def measure(questions: int, rounds: int) -> Report:
     """Log runs of ``questions`` questions, each to a database of its own."""
-    found = [once(questions) for _ in range(rounds)]
-    ours = [one["ours"] for one in found]
+    figures = [once(questions) for _ in range(rounds)]
+    ours = [parts["ours"] for parts in figures]
     return Report(
         "mlflow_logging",
-        {"questions": questions, "run folder": f"{found[0]['megabytes']:.0f} MB"},
+        {"questions": questions, "run folder": f"{figures[0]['megabytes']:.0f} MB"},
         [
             Measure(
                 "logging the run",
                 "s",
                 ours,
-                [one["bare"] for one in found],
+                [parts["bare"] for parts in figures],
                 "MLflow's bare calls",
                 most=TARGET_SECONDS,
             ),
-            Measure("logging it again", "s", [one["again"] for one in found]),
-            Measure("first migration of a database", "s", [one["migration"] for one in found]),
-            Measure("import of MLflow", "s", [found[0]["import"]]),
+            Measure("logging it again", "s", [parts["again"] for parts in figures]),
+            Measure(
+                "first migration of a database", "s", [parts["migration"] for parts in figures]
+            ),
+            Measure("import of MLflow", "s", [figures[0]["import"]]),
         ],
         # A sample of 50 and the first 10 failures; one question in a hundred failed.
         [
             Fact(
                 "traces sent, each time",
-                sorted({one["traces"] for one in found}),
+                sorted({parts["traces"] for parts in figures}),
                 [min(questions, 50) + min(questions // 100, 10)],
             )
         ],

@@ -20,11 +20,12 @@ import _report
 import psutil
 from _report import Fact, Measure, Report
 from comparing import make_run
-from start_up import BARE_PAGE, free_port, serving
+from start_up import BARE_PAGE, FirstAnswer, free_port, serving
 
 PLACES = ("runs/list", "experiments/list", "data/list", "models/list", "build/one")
 IDLE_SECONDS = 20.0
 ACTIONS = 500
+READY, BARE_READY = ".verdict", ".prose p"
 
 CHAIN = {
     "format": "rallebench-chain/1",
@@ -73,10 +74,10 @@ def places(page: Any) -> list[float]:
     """Milliseconds of opening each place."""
     took = []
     for view in PLACES:
-        shown = (
+        condition = (
             f"document.querySelector('#v-{view.replace('/', '-')}:not([hidden]) *') && rb.idle()"
         )
-        took.append(go(page, f"#/{view}", shown))
+        took.append(go(page, f"#/{view}", condition))
     return took
 
 
@@ -96,13 +97,12 @@ def heap(page: Any) -> float:
     """Bytes of JavaScript that are in use."""
     client = page.context.new_cdp_session(page)
     client.send("HeapProfiler.collectGarbage")
-    metrics: list[Mapping[str, Any]] = client.send("Runtime.getHeapUsage"), {}
-    return float(metrics[0]["usedSize"])
+    return float(client.send("Runtime.getHeapUsage")["usedSize"])
 
 
 def idle_cpu(seconds: float) -> float:
-    """The share of a core that all processes of this program's browser take, once they have rested as long."""
-    time.sleep(seconds)  # what the last actions left behind is collected
+    """The share of a core that all processes of this program's browser take, measured after as many seconds of rest."""
+    time.sleep(seconds)  # garbage of the last actions is collected
     children = psutil.Process().children(recursive=True)
     processes = [p for p in children if "chrom" in p.name()]
     before = sum(sum(p.cpu_times()[:2]) for p in processes)
@@ -111,17 +111,92 @@ def idle_cpu(seconds: float) -> float:
     return (after - before) / seconds
 
 
-def measure(rounds: int, questions: int, quick: bool) -> Report:
+def open_by_turns(browser: Any, url: str, bare_url: str, rounds: int) -> dict[str, list[float]]:
+    """Milliseconds until the page and the bare page are open, each time in a fresh context."""
+    figures: dict[str, list[float]] = {"ours": [], "bare": []}
+    for _ in range(rounds):
+        for name, address, ready in (("ours", url, READY), ("bare", bare_url, BARE_READY)):
+            page, took = opened(browser, address, ready)
+            figures[name].append(took)
+            page.context.close()
+    return figures
+
+
+def walk(page: Any, rounds: int) -> dict[str, list[float]]:
+    """Milliseconds of clicks on questions, of the places, and of a long run that is opened and filtered."""
+    figures: dict[str, list[float]] = {"click": [], "place": [], "run": [], "filter": []}
+    listed = "document.querySelector('#list-run-questions .r em') && rb.idle()"
+    filtered = "location.hash.includes('only=right') && rb.idle()"
+    build = "document.querySelector('#v-build-one:not([hidden])') && rb.idle()"
+    for _ in range(rounds):
+        figures["click"] += clicks(page, 5)
+        figures["place"] += places(page)
+        figures["run"].append(go(page, "#/runs/run?id=long", listed))
+        chip = page.locator("#run-list .chips button", has_text="Right")
+        figures["filter"].append(until(page, chip.click, filtered))
+        go(page, "#/build/one", build)
+    return figures
+
+
+def act_at_random(page: Any, actions: int) -> None:
+    """Keys and places in a random order that is the same in every run; ends in Build."""
+    drawn = random.Random(_report.SEED)
+    choices = (
+        lambda: page.keyboard.press("j"),
+        lambda: page.keyboard.press("k"),
+        lambda: go(page, f"#/{drawn.choice(PLACES)}", "rb.idle()"),
+    )
+    for _ in range(actions):
+        drawn.choice(choices)()
+    go(page, "#/build/one", "rb.idle()")
+
+
+def measure_browser(
+    browser: Any, url: str, bare_url: str, rounds: int, actions: int, rest: float
+) -> dict[str, list[float]]:
     """Open both pages by turns, then measure one page."""
+    figures = open_by_turns(browser, url, bare_url, rounds)
+    page, _ = opened(browser, bare_url, BARE_READY)
+    figures["idle bare"] = [idle_cpu(rest)]
+    page.context.close()
+    page, _ = opened(browser, url, READY)
+    fresh = heap(page)
+    figures |= walk(page, rounds)
+    act_at_random(page, actions)
+    figures["memory"] = [heap(page) / fresh]
+    figures["idle"] = [idle_cpu(rest)]
+    return figures
+
+
+def measures_of(
+    figures: Mapping[str, list[float]], first: FirstAnswer, bare_first: FirstAnswer
+) -> list[Measure]:
+    """The first answers and the figures of the browser, with their targets."""
+    bare = "a Gradio page of one line"
+    return [
+        Measure("opened, a question executed", "ms", figures["ours"], figures["bare"], bare),
+        Measure("its first answer", "s", [first.seconds], [bare_first.seconds], bare),
+        Measure("size of the page", "MB", [first.size / 1e6], most=0.4),
+        Measure("another place", "ms", figures["place"], most=300),
+        Measure("a click on a question", "ms", figures["click"], most=200),
+        Measure("a long run opens", "ms", figures["run"], most=1000),
+        Measure("a long run is filtered", "ms", figures["filter"], most=200),
+        Measure(
+            "idle browser, of a core", "", figures["idle"], figures["idle bare"], bare, most=0.01
+        ),
+        Measure("memory after the actions, of a fresh page", "", figures["memory"], most=1.2),
+    ]
+
+
+def measure(rounds: int, questions: int, quick: bool) -> Report:
+    """Serve the page and the bare page, and open both in one browser."""
     from playwright.sync_api import sync_playwright
 
     executable = shutil.which("chromium") or shutil.which("google-chrome")
     if executable is None:
         raise SystemExit("No Chromium is installed: apt-get install chromium")
     flags = ["--headless=new", "--no-sandbox", "--disable-gpu"]
-    figures: dict[str, list[float]] = {
-        name: [] for name in ("ours", "bare", "place", "click", "run", "filter")
-    }
+    actions, rest = (20, 2.0) if quick else (ACTIONS, IDLE_SECONDS)
     with (
         tempfile.TemporaryDirectory(prefix="rallebench-bench-") as folder,
         sync_playwright() as play,
@@ -134,83 +209,16 @@ def measure(rounds: int, questions: int, quick: bool) -> Report:
         bare = [sys.executable, "-c", BARE_PAGE, str(bare_port)]
         with (
             serving(ours, root, root / "ours.log", port) as first,
-            serving(bare, root, root / "bare.log", bare_port) as plain,
+            serving(bare, root, root / "bare.log", bare_port) as bare_first,
         ):
             browser = play.chromium.launch(executable_path=executable, args=flags)
-            url = f"http://127.0.0.1:{port}/"
-            for _ in range(rounds):
-                page, took = opened(browser, url, ".verdict")
-                figures["ours"].append(took)
-                page.context.close()
-                other, took = opened(browser, f"http://127.0.0.1:{bare_port}/", ".prose p")
-                figures["bare"].append(took)
-                other.context.close()
-            rest = 2.0 if quick else IDLE_SECONDS
-            other, _ = opened(browser, f"http://127.0.0.1:{bare_port}/", ".prose p")
-            idle_bare = idle_cpu(rest)
-            other.context.close()
-            page, _ = opened(browser, url, ".verdict")
-            fresh = heap(page)
-            for _ in range(rounds):
-                figures["click"] += clicks(page, 5)
-                figures["place"] += places(page)
-                listed = "document.querySelector('#list-run-questions .r em') && rb.idle()"
-                figures["run"].append(go(page, "#/runs/run?id=long", listed))
-                chip = page.locator("#run-list .chips button", has_text="Right")
-                figures["filter"].append(
-                    until(page, chip.click, "location.hash.includes('only=right') && rb.idle()")
-                )
-                go(
-                    page,
-                    "#/build/one",
-                    "document.querySelector('#v-build-one:not([hidden])') && rb.idle()",
-                )
-            rng, count = random.Random(_report.SEED), 20 if quick else ACTIONS
-            for _ in range(count):
-                rng.choice(
-                    (
-                        lambda: page.keyboard.press("j"),
-                        lambda: page.keyboard.press("k"),
-                        lambda: go(page, f"#/{rng.choice(PLACES)}", "rb.idle()"),
-                    )
-                )()
-            go(page, "#/build/one", "rb.idle()")
-            grown = heap(page) / fresh
-            idle = idle_cpu(rest)
+            urls = [f"http://127.0.0.1:{number}/" for number in (port, bare_port)]
+            figures = measure_browser(browser, urls[0], urls[1], rounds, actions, rest)
             browser.close()
     return Report(
         "page",
-        {"questions of the long run": questions, "actions": count},
-        [
-            Measure(
-                "opened, a question executed",
-                "ms",
-                figures["ours"],
-                figures["bare"],
-                "a Gradio page of one line",
-            ),
-            Measure(
-                "its first answer",
-                "s",
-                [first.seconds],
-                [plain.seconds],
-                "a Gradio page of one line",
-            ),
-            Measure("size of the page", "MB", [first.size / 1e6], most=0.4),
-            Measure("another place", "ms", figures["place"], most=300),
-            Measure("a click on a question", "ms", figures["click"], most=200),
-            Measure("a long run opens", "ms", figures["run"], most=1000),
-            Measure("a long run is filtered", "ms", figures["filter"], most=200),
-            Measure(
-                "idle browser, of a core",
-                "",
-                [idle],
-                [idle_bare],
-                "a Gradio page of one line",
-                most=0.01,
-            ),
-            Measure("memory after the actions, of a fresh page", "", [grown], most=1.2),
-        ],
+        {"questions of the long run": questions, "actions": actions},
+        measures_of(figures, first, bare_first),
         [Fact("places opened", len(figures["place"]), rounds * len(PLACES))],
     )
 
@@ -220,8 +228,8 @@ def main() -> int:
     flags = _report.parser(__doc__, rounds=5)
     flags.add_argument("--questions", type=int, default=20_000, metavar="N", help="default: 20000")
     arguments = flags.parse_args()
-    size = (1, 200) if arguments.quick else (arguments.rounds, arguments.questions)
-    return measure(*size, arguments.quick).tell(arguments)
+    rounds, questions = (1, 200) if arguments.quick else (arguments.rounds, arguments.questions)
+    return measure(rounds, questions, arguments.quick).tell(arguments)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,10 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +82,8 @@ def serving(seed: int, errors: float, bearable: int = 10_000) -> Iterator[Server
 
 def one_step(question: Question) -> Flow:
     """Ask the model once."""
-    said = yield Generate("llm", (Message("user", f"{READ}\n{question.text}"),))
-    return Outcome(said.text)
+    reply = yield Generate("llm", (Message("user", f"{READ}\n{question.text}"),))
+    return Outcome(reply.text)
 
 
 def load(server: Server) -> Any:
@@ -90,7 +92,7 @@ def load(server: Server) -> Any:
 
 
 def by_the_loop(server: Server, questions: Sequence[Question]) -> tuple[Took, list[Any]]:
-    """What the loop took to ask everything, and the episodes."""
+    """(the duration of the loop over all questions, the episodes)."""
     llm = load(server)
     try:
         return _report.timed(lambda: list(run(one_step, questions, Backends({}, {"llm": llm}))))
@@ -135,56 +137,85 @@ def our_backend(server: Server, prompts: Sequence[str]) -> tuple[float, float]:
         llm.close()
 
 
+WRONG = {
+    "lost": "questions without an answer",
+    "wrong": "questions with another question's answer",
+    "twice": "questions asked more often than once and once for each failure",
+    "connections": "connections beyond the window and one for each that was dropped",
+    "window": "requests in flight beyond the window",
+    "threads": "threads left behind",
+}
+"""Fault → the name of the fact that counts it."""
+
+
+@dataclass
+class Figures:
+    """A figure a round for each measure, and counts of faults."""
+
+    wall: list[float] = field(default_factory=list)
+    looped: list[float] = field(default_factory=list)
+    crowded: list[float] = field(default_factory=list)
+    turned_away: list[float] = field(default_factory=list)
+    ours: list[float] = field(default_factory=list)
+    bare: list[float] = field(default_factory=list)
+    bare_wall: list[float] = field(default_factory=list)
+    wrong: Counter[str] = field(default_factory=Counter)
+    failed: int = 0
+
+
+def measure_failing(figures: Figures, questions: Sequence[Question], seed: int) -> None:
+    """The loop asks a server that fails now and then: its time, and whether each question has its own answer."""
+    with serving(seed, ERRORS) as server:
+        threads = threading.active_count()
+        took, episodes = by_the_loop(server, questions)
+        served = server.served()
+        figures.wall.append(took.wall / (served["seconds"] / WINDOW))
+        figures.looped.append(1000 * took.processor / len(questions))
+        failures, requests = served["failed"], served["prompts"]
+        figures.failed += sum(failures.values())
+        answers = {episode.qid: episode.answer for episode in episodes}
+        dropped = served["how"].get("dropped", 0)
+        figures.wrong.update(
+            lost=sum(not answers.get(q.qid) for q in questions),
+            wrong=sum(
+                answers.get(q.qid) not in ("", None, f"answer to {q.text}") for q in questions
+            ),
+            twice=sum(requests.get(q.text, 0) != 1 + failures.get(q.text, 0) for q in questions),
+            connections=max(0, served["connections"] - WINDOW - dropped),
+            window=max(0, served["most_in_flight"] - WINDOW),
+            threads=max(0, _settled(threads) - threads),
+        )
+
+
+def measure_crowded(figures: Figures, questions: Sequence[Question], seed: int) -> None:
+    """The loop asks a server that turns a request away while it works at ``BEARABLE`` others."""
+    with serving(seed, 0.0, BEARABLE) as server:
+        took, episodes = by_the_loop(server, questions)
+        served = server.served()
+    figures.crowded.append(took.wall / (served["seconds"] / BEARABLE))
+    figures.turned_away.append(served["how"].get("429", 0) / len(questions))
+    figures.wrong.update(lost=sum(not episode.answer for episode in episodes))
+
+
+def measure_clients(figures: Figures, prompts: Sequence[str], seed: int) -> None:
+    """Our backend and the bare client, each called directly, ask a server without failures."""
+    with serving(seed, 0.0) as server:
+        figures.ours.append(our_backend(server, prompts)[1])
+        over, processor = bare_client(server, prompts)
+    figures.bare_wall.append(over)
+    figures.bare.append(processor)
+
+
 def measure(count: int, rounds: int) -> Report:
     """The loop, our backend and the bare client, turn by turn."""
     records = _report.starter_records(count)
     questions = [Question(r["id"], f"{r['id']}: {' '.join(r['input'].split())}") for r in records]
     prompts = [f"{READ}\n{question.text}" for question in questions]
-    wall: list[float] = []
-    bare_wall: list[float] = []
-    crowded: list[float] = []
-    turned_away: list[float] = []
-    looped: list[float] = []
-    ours: list[float] = []
-    bare: list[float] = []
-    wrong: dict[str, int] = dict.fromkeys(
-        ("lost", "wrong", "twice", "connections", "window", "threads"), 0
-    )
-    failed = 0
-    for number in range(rounds):
-        with serving(_report.SEED + number, ERRORS) as server:
-            threads = threading.active_count()
-            took, episodes = by_the_loop(server, questions)
-            served = server.served()
-            wall.append(took.wall / (served["seconds"] / WINDOW))
-            looped.append(1000 * took.processor / count)
-            failures = served["failed"]
-            failed += sum(failures.values())
-            answers = {episode.qid: episode.answer for episode in episodes}
-            wrong["lost"] += sum(not answers.get(question.qid) for question in questions)
-            wrong["wrong"] += sum(
-                answers.get(q.qid) not in ("", None, f"answer to {q.text}") for q in questions
-            )
-            asked = served["asked"]
-            wrong["twice"] += sum(
-                asked.get(q.text, 0) != 1 + failures.get(q.text, 0) for q in questions
-            )
-            wrong["connections"] += max(
-                0, served["connections"] - WINDOW - served["how"].get("dropped", 0)
-            )
-            wrong["window"] += max(0, served["most_in_flight"] - WINDOW)
-            wrong["threads"] += max(0, _settled(threads) - threads)
-        with serving(_report.SEED + number, 0.0, BEARABLE) as server:
-            took, episodes = by_the_loop(server, questions)
-            served = server.served()
-            crowded.append(took.wall / (served["seconds"] / BEARABLE))
-            turned_away.append(served["how"].get("429", 0) / count)
-            wrong["lost"] += sum(not episode.answer for episode in episodes)
-        with serving(_report.SEED + number, 0.0) as server:
-            ours.append(our_backend(server, prompts)[1])
-            over, processor = bare_client(server, prompts)
-            bare_wall.append(over)
-            bare.append(processor)
+    figures = Figures()
+    for seed in range(_report.SEED, _report.SEED + rounds):
+        measure_failing(figures, questions, seed)
+        measure_crowded(figures, questions, seed)
+        measure_clients(figures, prompts, seed)
     return Report(
         "remote",
         {
@@ -198,36 +229,27 @@ def measure(count: int, rounds: int) -> Report:
             Measure(
                 "time over the ideal",
                 "times",
-                wall,
-                bare_wall,
+                figures.wall,
+                figures.bare_wall,
                 "the openai client without failures",
                 most=TARGET,
             ),
-            Measure(f"time over the ideal of a server that bears {BEARABLE}", "times", crowded),
-            Measure("requests it turned away, per question", "", turned_away),
-            Measure("processor time per request", "ms", ours, bare, "the openai client"),
-            Measure("processor time per question, with the loop", "ms", looped),
-        ],
-        [
-            Fact("questions without an answer", wrong["lost"], 0),
-            Fact("questions with another question's answer", wrong["wrong"], 0),
-            Fact(
-                "questions asked more often than once and once for each failure", wrong["twice"], 0
+            Measure(
+                f"time over the ideal of a server that bears {BEARABLE}", "times", figures.crowded
             ),
-            Fact(
-                "connections beyond the window and one for each that was dropped",
-                wrong["connections"],
-                0,
+            Measure("requests it turned away, per question", "", figures.turned_away),
+            Measure(
+                "processor time per request", "ms", figures.ours, figures.bare, "the openai client"
             ),
-            Fact("requests in flight beyond the window", wrong["window"], 0),
-            Fact("threads left behind", wrong["threads"], 0),
+            Measure("processor time per question, with the loop", "ms", figures.looped),
         ],
-        [f"{failed} requests failed and were asked again"],
+        [Fact(name, figures.wrong[key], 0) for key, name in WRONG.items()],
+        [f"{figures.failed} requests failed and were asked again"],
     )
 
 
 def _settled(before: int) -> int:
-    """How many threads there are, once those that are ending have ended."""
+    """The number of threads, after a pause for those that are ending."""
     pause = threading.Event()
     for _ in range(50):
         if threading.active_count() <= before:

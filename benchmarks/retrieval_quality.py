@@ -37,7 +37,7 @@ REFERENCE = {
     "qed_nq": (0.845, 0.945, 0.828, 0.942),
     "crud": (0.475, 0.829, None, None),
 }
-"""What BM25 (k1 0.9, b 0.4, title and text, no stop words, no stemming, Chinese bigrams) reaches on known sets."""
+"""The figures that BM25 (k1 0.9, b 0.4, title and text, no stop words, no stemming, Chinese bigrams) reaches on known sets."""
 
 FIGURES = ("page hit@1", "page hit@5", "passage hit@1", "passage hit@5")
 ROUNDING = 0.0005
@@ -45,7 +45,7 @@ ROUNDING = 0.0005
 
 
 @dataclass(frozen=True)
-class Asked:
+class GoldQuestion:
     """A question with the pages and passages that answer it."""
 
     text: str
@@ -59,16 +59,16 @@ class ImportedDataset:
 
     name: str
     passages: Sequence[Passage]
-    questions: Sequence[Asked]
+    questions: Sequence[GoldQuestion]
 
 
-def datasets(folder: Path, wanted: Sequence[str]) -> Iterator[ImportedDataset]:
+def datasets(folder: Path, names: Sequence[str]) -> Iterator[ImportedDataset]:
     """The sets of a folder, by name; corpora without questions, and questions without a corpus, are left out."""
     for corpus in sorted([*folder.glob("*corpus.tsv"), *folder.glob("*/*corpus.tsv")]):
         stem = corpus.name.removesuffix("corpus.tsv")
         named = sorted(corpus.parent.glob(f"{stem or '*'}kilt.jsonl"))
         name = stem.rstrip("_") or corpus.parent.name
-        if len(named) == 1 and (not wanted or name in wanted):
+        if len(named) == 1 and (not names or name in names):
             yield read_set(
                 name, corpus, named[0], corpus.parent / f"{stem}doc_id_to_wikipedia_id.json"
             )
@@ -85,19 +85,19 @@ def read_set(name: str, corpus: Path, questions: Path, page_map: Path) -> Import
         Passage(f"{name}/{p.doc_id}", p.text, p.title, f"{name}/{pages.get(p.doc_id, p.doc_id)}")
         for p in read_corpus(corpus)
     ]
-    asked = []
+    examples = []
     with open(questions, encoding="utf-8") as lines:
         for line in lines:
             record = json.loads(line)
             gold = [p for output in record["output"] for p in output.get("provenance") or []]
-            asked.append(
-                Asked(
+            examples.append(
+                GoldQuestion(
                     record["input"],
                     frozenset(f"{name}/{p['wikipedia_id']}" for p in gold),
                     frozenset(f"{name}/{p['doc_id']}" for p in gold if "doc_id" in p),
                 )
             )
-    return ImportedDataset(name, passages, [question for question in asked if question.pages])
+    return ImportedDataset(name, passages, [question for question in examples if question.pages])
 
 
 def starter() -> ImportedDataset:
@@ -120,39 +120,41 @@ def build(workbench: Workbench, passages: Sequence[Passage], name: str) -> tuple
                 + "\n"
             )
     pages.write_text(json.dumps({p.doc_id: p.page_id for p in passages}), encoding="utf-8")
-    made = (f"{name}-bm25", f"{name}-dense")
-    for index, kind in zip(made, ("bm25", "flat")):
+    indexes = (f"{name}-bm25", f"{name}-dense")
+    for index, kind in zip(indexes, ("bm25", "flat")):
         print(f"building {index} over {len(passages):,} passages", file=sys.stderr)
         for _ in workbench.data.build_index(index, corpus, kind, page_map=pages):
             pass
-    return made
+    return indexes
 
 
 def retrievers(sparse: str, dense: str, reranker: str) -> dict[str, str]:
-    """What is compared: its name for people → its name for the workbench."""
+    """The compared retrievers: label → name in the workbench."""
     hybrid = f"rrf:{sparse},{dense}?weights=0.5,0.5"
-    found = {"BM25": sparse, "dense (MiniLM)": dense, "hybrid (rrf)": hybrid}
+    targets = {"BM25": sparse, "dense (MiniLM)": dense, "hybrid (rrf)": hybrid}
     if reranker:
-        found["hybrid + re-rank"] = f"rerank:({hybrid})?model={reranker}&depth=50"
-    return found
+        targets["hybrid + re-rank"] = f"rerank:({hybrid})?model={reranker}&depth=50"
+    return targets
 
 
-def ask(workbench: Workbench, retriever: str, questions: Sequence[Asked]) -> list[tuple[Hit, ...]]:
+def ask(
+    workbench: Workbench, retriever: str, questions: Sequence[GoldQuestion]
+) -> list[tuple[Hit, ...]]:
     """The first five hits of every question."""
     for _ in workbench.models.load(retriever, "retriever"):
         pass
-    found: list[tuple[Hit, ...]] = workbench.models.backends.retrievers[retriever].search(
+    hits: list[tuple[Hit, ...]] = workbench.models.backends.retrievers[retriever].search(
         [q.text for q in questions], DEPTH
     )
-    return found
+    return hits
 
 
 def shares(
-    questions: Sequence[Asked], found: Sequence[Sequence[Hit]]
+    questions: Sequence[GoldQuestion], results: Sequence[Sequence[Hit]]
 ) -> dict[str, tuple[float, int]]:
     """Figure → (share, number of questions it is over)."""
     rows: dict[str, list[bool]] = {figure: [] for figure in FIGURES}
-    for question, hits in zip(questions, found):
+    for question, hits in zip(questions, results):
         pages = [hit.passage.page_id in question.pages for hit in hits]
         rows["page hit@1"].append(any(pages[:1]))
         rows["page hit@5"].append(any(pages[:5]))
@@ -168,22 +170,22 @@ def measure(
 ) -> None:
     """Build over all passages of a group of sets, ask each set's questions, and add the figures."""
     name = group[0].name if len(group) == 1 else "together"
-    passages = [passage for one in group for passage in one.passages]
+    passages = [passage for dataset in group for passage in dataset.passages]
     named = retrievers(*build(workbench, passages, name), reranker)
-    for one in group:
+    for dataset in group:
         bare: dict[str, float] = {}
         for people, retriever in named.items():
-            found = ask(workbench, retriever, one.questions)
-            for figure, (share, count) in shares(one.questions, found).items():
+            results = ask(workbench, retriever, dataset.questions)
+            for figure, (share, count) in shares(dataset.questions, results).items():
                 known = (
-                    REFERENCE.get(one.name, (None,) * 4)[FIGURES.index(figure)]
+                    REFERENCE.get(dataset.name, (None,) * 4)[FIGURES.index(figure)]
                     if len(group) == 1
                     else None
                 )
                 judged = known is not None and people == "BM25"
                 report.measures.append(
                     Measure(
-                        f"{one.name}, {people}, {figure} (n = {count:,}, {len(passages):,} passages)",
+                        f"{dataset.name}, {people}, {figure} (n = {count:,}, {len(passages):,} passages)",
                         "of questions",
                         [share],
                         [] if people == "BM25" or not bare.get(figure) else [bare[figure]],
@@ -195,7 +197,9 @@ def measure(
                     bare[figure] = share
             report.facts.append(
                 Fact(
-                    f"{one.name}, {people}: questions answered for", len(found), len(one.questions)
+                    f"{dataset.name}, {people}: questions answered for",
+                    len(results),
+                    len(dataset.questions),
                 )
             )
 
@@ -212,8 +216,8 @@ def main() -> int:
         "--reranker", default="", metavar="MODEL", help="folder or hub id of a cross-encoder"
     )
     arguments = flags.parse_args()
-    wanted = [name for name in arguments.sets.split(",") if name]
-    sets = [*datasets(arguments.data, wanted)] if arguments.data else [starter()]
+    names = [name for name in arguments.sets.split(",") if name]
+    sets = [*datasets(arguments.data, names)] if arguments.data else [starter()]
     if not sets:
         flags.error(f"{arguments.data} holds no corpus with questions")
     if arguments.quick:
@@ -228,7 +232,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         workbench = Workbench(Path(folder))
         try:
-            for group in [sets] if arguments.together else [[one] for one in sets]:
+            for group in [sets] if arguments.together else [[dataset] for dataset in sets]:
                 measure(report, workbench, group, arguments.reranker)
         finally:
             workbench.close()

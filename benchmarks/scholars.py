@@ -22,7 +22,8 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report
 
-from rallebench.environments.scholar import TOOLS, Scholar
+from rallebench.environments.scholar import Scholar
+from rallebench.environments.scholars.apis import TOOLS
 from rallebench.environments.scholars.table import ScholarTable
 from rallebench.workspace.environments import import_scholars, scholar_table
 from rallebench.workspace.paths import Workspace
@@ -43,7 +44,7 @@ def play(environment: Scholar, table: ScholarTable, verb: str, argument: str) ->
 
 
 def misspelled(rng: random.Random, name: str) -> str:
-    """With two neighbours exchanged in the longest word of it."""
+    """The text with two neighbouring letters of its longest word exchanged."""
     name = name.casefold()
     word = max(re.findall(r"[^\W\d_]+", name), key=len)
     at = rng.randrange(1, len(word) - 2)
@@ -74,7 +75,7 @@ def calls(
         ),
         "searchPerson, office and topic": lambda: (
             "searchPerson",
-            f'organization="{(one := person())["organization"]}", interest="{one["interests"][0]}"',
+            f'organization="{(scholar := person())["organization"]}", interest="{scholar["interests"][0]}"',
         ),
         "searchPublication, title": lambda: ("searchPublication", paper()["title"]),
         "searchPublication, a common word": lambda: (
@@ -87,8 +88,8 @@ def calls(
 def measure(scholars: int, each: int, rounds: int) -> Report:
     """Write, import, ask."""
     rng = random.Random(_report.SEED)
-    with tempfile.TemporaryDirectory(prefix="rallebench-bench-") as made:
-        folder, workspace = Path(made) / "files", Workspace(Path(made) / "workspace")
+    with tempfile.TemporaryDirectory(prefix="rallebench-bench-") as place:
+        folder, workspace = Path(place) / "files", Workspace(Path(place) / "workspace")
         counts = write_fictional(folder, scholars)
         filled, imported = _report.timed(lambda: import_scholars(workspace, "big", folder))
         rows = {
@@ -106,18 +107,20 @@ def measure(scholars: int, each: int, rounds: int) -> Report:
         unanswered = 0
         for _ in range(rounds):
             for kind, draw in calls(rng, rows).items():
-                asked = [draw() for _ in range(each)]
+                drawn = [draw() for _ in range(each)]
                 start = time.perf_counter()
-                answers = [play(environment, table, *one) for one in asked]
+                answers = [play(environment, table, *call) for call in drawn]
                 taken.setdefault(kind, []).append(1000 * (time.perf_counter() - start) / each)
                 unanswered += sum(
                     answer.startswith(("Could not", "There is no", "Invalid")) for answer in answers
                 )
             ids = [rng.choice(rows["scholars"])["id"] for _ in range(each)]
             start = time.perf_counter()
-            for one in ids:
+            for scholar_id in ids:
                 json.loads(
-                    bare.execute("SELECT record FROM person WHERE id = ?", (one,)).fetchone()[0]
+                    bare.execute(
+                        "SELECT record FROM person WHERE id = ?", (scholar_id,)
+                    ).fetchone()[0]
                 )
             looked_up.append(1000 * (time.perf_counter() - start) / each)
         size = imported.path.stat().st_size / 1e6

@@ -70,7 +70,7 @@ def ours(texts: list[tuple[str, str]]) -> dict[str, Any]:
     from rallebench.metrics.words import jieba_words
 
     jieba_words.cache_clear()
-    pairs = [(Episode("q", "chain", (), Outcome(said)), Gold((wanted,))) for said, wanted in texts]
+    pairs = [(Episode("q", "chain", (), Outcome(answer)), Gold((gold,))) for answer, gold in texts]
     return columns(METRICS, pairs)
 
 
@@ -86,12 +86,14 @@ def bare(texts: list[tuple[str, str]]) -> list[tuple[float, float]]:
         def tokenize(self, text: str) -> list[str]:
             return list(jieba.dt.cut(text))
 
-    scorer, found = RougeScorer(["rougeL"], tokenizer=Words()), []
-    for said, wanted in texts:
-        one, other = list(jieba.dt.cut(said)), list(jieba.dt.cut(wanted))
-        precisions = [float(modified_precision([other], one, n)) for n in range(1, 5)]
-        found.append((math.prod(precisions) ** 0.25, scorer.score(wanted, said)["rougeL"].fmeasure))
-    return found
+    scorer, scores = RougeScorer(["rougeL"], tokenizer=Words()), []
+    for answer, gold in texts:
+        words, gold_words = list(jieba.dt.cut(answer)), list(jieba.dt.cut(gold))
+        precisions = [float(modified_precision([gold_words], words, n)) for n in range(1, 5)]
+        scores.append(
+            (math.prod(precisions) ** 0.25, scorer.score(gold, answer)["rougeL"].fmeasure)
+        )
+    return scores
 
 
 def measure(texts: list[tuple[str, str]], rounds: int, most: float | None) -> Report:
@@ -107,16 +109,16 @@ def measure(texts: list[tuple[str, str]], rounds: int, most: float | None) -> Re
     few = texts[:COMPARED]
     seconds, each, others = [], [], []
     for _ in range(rounds):
-        took, found = _report.timed(lambda: ours(texts))
+        took, series = _report.timed(lambda: ours(texts))
         alone, expected = _report.timed(lambda: bare(few))
         seconds.append(took.processor)
         each.append(took.processor / len(texts) * 1000)
         others.append(alone.processor / len(few) * 1000)
     values = [
-        (found["bleu-avg"].values[i], found["rouge-L:jieba"].values[i]) for i in range(len(few))
+        (series["bleu-avg"].values[i], series["rouge-L:jieba"].values[i]) for i in range(len(few))
     ]
-    apart = max(abs(a - b) for one, other in zip(values, expected) for a, b in zip(one, other))
-    mean = sum(map(len, (said for said, _ in texts))) / len(texts)
+    apart = max(abs(a - b) for pair, other in zip(values, expected) for a, b in zip(pair, other))
+    mean = sum(map(len, (answer for answer, _ in texts))) / len(texts)
     return Report(
         "scoring",
         {"answers": len(texts), "characters each": round(mean), "compared": len(few)},

@@ -1,4 +1,4 @@
-"""What small models make of the same passages: the embedded reader, and SmolLM2-135M in three quantisations.
+"""Small models over the same passages: the embedded reader, and SmolLM2-135M in three quantisations.
 
 For each set the chain of a model is chosen on questions of its own: the number of passages (1, 3, 5) and, for a model that
 writes, examples in the prompt (0 or 2), by F1. The chosen chain then answers other questions. MiniLM retrieves for all. The

@@ -28,7 +28,7 @@ TARGET_IMPORT, TARGET_PAGE = 0.3, 15.0
 PATIENCE = 120.0
 HEAVY = ("torch", "transformers", "faiss", "mlflow")
 WATCHED = (*HEAVY, "bm25s", "sentence_transformers", "openai", "scipy", "pandas", "gradio", "numpy")
-"""What is reported of the page; of these only ``HEAVY`` is refused."""
+"""Packages whose import by the page is reported; only one of ``HEAVY`` is an error."""
 
 IMPORT = """
 import sys, time
@@ -56,9 +56,9 @@ page.launch(server_name="127.0.0.1", server_port=int(sys.argv[1]), quiet=True, s
 
 def environment() -> dict[str, str]:
     """As users have it: byte code is kept."""
-    kept = _report.child_environment()
-    kept.pop("PYTHONDONTWRITEBYTECODE", None)
-    return kept
+    variables = _report.child_environment()
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    return variables
 
 
 def python(code: str, *more: str) -> tuple[float, subprocess.CompletedProcess[str]]:
@@ -72,21 +72,21 @@ def python(code: str, *more: str) -> tuple[float, subprocess.CompletedProcess[st
 
 
 def imports(rounds: int) -> tuple[list[float], list[float], list[float], set[str]]:
-    """Seconds of the import, of its process, of a process that imports nothing; what heavy was imported."""
+    """Seconds of the import, of its process, of a process that imports nothing; the heavy packages that were imported."""
     inside, process, nothing, heavy = [], [], [], set[str]()
     for _ in range(rounds):
         seconds, _done = python("pass")
         nothing.append(seconds)
         seconds, done = python(IMPORT.format(heavy=HEAVY))
         process.append(seconds)
-        own, *found = done.stdout.split()
+        own, *heavy_names = done.stdout.split()
         inside.append(float(own))
-        heavy |= set(found)
+        heavy |= set(heavy_names)
     return inside, process, nothing, heavy
 
 
 def listings(folder: Path, rounds: int) -> tuple[list[float], set[str]]:
-    """Seconds of ``rallebench list`` as a process; what heavy it imported."""
+    """Seconds of ``rallebench list`` as a process; the heavy packages that it imported."""
     seconds, heavy = [], set[str]()
     for _ in range(rounds):
         took, done = python(LIST.format(heavy=HEAVY), str(folder))
@@ -98,7 +98,7 @@ def listings(folder: Path, rounds: int) -> tuple[list[float], set[str]]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A port that is free now."""
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -107,7 +107,7 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class FirstAnswer:
-    """What the first answer of a page took: wall and processor seconds since its start; its size in bytes."""
+    """The first answer of a page: wall and processor seconds since its start; its size in bytes."""
 
     seconds: float
     processor: float
@@ -170,13 +170,13 @@ def pages(folder: Path, rounds: int) -> tuple[list[FirstAnswer], list[FirstAnswe
         port = free_port()
         with serving(
             [sys.executable, "-c", BARE_PAGE, str(port)], folder, folder / "bare.log", port
-        ) as found:
-            bare.append(found)
+        ) as first:
+            bare.append(first)
         port = free_port()
         with serving(
             page_command(folder / f"workspace-{number}", port), folder, folder / "page.log", port
-        ) as found:
-            ours.append(found)
+        ) as first:
+            ours.append(first)
     return ours, bare
 
 
@@ -185,7 +185,7 @@ def imported_by_the_page(folder: Path) -> tuple[list[str], FirstAnswer]:
     port, log = free_port(), folder / "imports.log"
     with serving(
         page_command(folder / "watched", port, "-X", "importtime"), folder, log, port
-    ) as found:
+    ) as first:
         lines = log.read_text(errors="replace")
     names = {
         name.split(".")[0]
@@ -193,7 +193,7 @@ def imported_by_the_page(folder: Path) -> tuple[list[str], FirstAnswer]:
     }
     if "gradio" not in names:
         raise RuntimeError("Python's import log could not be read")
-    return [name for name in WATCHED if name in names], found
+    return [name for name in WATCHED if name in names], first
 
 
 def measure(folder: Path, rounds: int, page_rounds: int) -> Report:

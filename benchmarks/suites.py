@@ -13,6 +13,7 @@ import json
 import random
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,33 +50,35 @@ def made_up(count: int, seed: int = _report.SEED) -> list[dict[str, Any]]:
 
 def directly(path: Path) -> dict[tuple[float, str], bool]:
     """(share, record) → right: documents, prompt, model and label in plain Python."""
-    from rallebench.core.types import Generate, Passage, Question
+    from rallebench.core.types import Generate, Passage, Question, Reply
     from rallebench.experiments.papers.rgb import scoring, testbed
     from rallebench.experiments.papers.rgb.records import base_documents, read_records
     from rallebench.llms.scripted import Scripted, echo
 
-    model, prompt, found = Scripted(echo, MODEL), testbed.read_prompt("en"), {}
+    model, prompt = Scripted(echo, MODEL), testbed.read_prompt("en")
+    right: dict[tuple[float, str], bool] = {}
     for share in SHARES:
         for record in read_records(path).records:
             texts = base_documents(record, 5, share).texts
-            asked = Question(
+            question = Question(
                 record.id,
                 record.query,
                 tuple(Passage(str(n), text) for n, text in enumerate(texts)),
             )
             (reply,) = model.generate(
-                [Generate(MODEL, testbed.messages(prompt, asked), max_tokens=256)]
+                [Generate(MODEL, testbed.messages(prompt, question), max_tokens=256)]
             )
-            found[share, record.id] = scoring.is_right(
+            assert isinstance(reply, Reply)
+            right[share, record.id] = scoring.is_right(
                 scoring.labels_of(reply.text, record.required)
             )
-    return found
+    return right
 
 
 def by_the_suite(
     workbench: Any, data: Path, name: str, shares: tuple[float, ...], **more: Any
 ) -> Any:
-    """The suite's last word."""
+    """The result of the suite."""
     from rallebench.core.events import complete
     from rallebench.core.experiments import ExperimentRequest
     from rallebench.core.runs import RunOptions
@@ -111,20 +114,18 @@ def measure(
     for number in range(rounds):
         workbench = Workbench(folder / f"workspace-{number}")
         workbench.workspace.save_llm(MODEL, LLMEntry(backend="scripted", settings={"echo": True}))
-        took, finished = _report.timed(
-            lambda bench=workbench: by_the_suite(bench, data, "r", SHARES)
-        )
+        took, finished = _report.timed(partial(by_the_suite, workbench, data, "r", SHARES))
         alone, expected = _report.timed(lambda: directly(data))
-        asked = workbench.models.backends.llms[MODEL].calls
-        second, _ = _report.timed(lambda bench=workbench: by_the_suite(bench, data, "r", CHANGED))
-        asked_twice += workbench.models.backends.llms[MODEL].calls - asked - count
-        found = {
-            (s, q): bool(v)
-            for s, one in zip(SHARES, finished.runs)
-            for q, v in one.values["all_rate"].items()
+        calls = workbench.models.backends.llms[MODEL].calls
+        second, _ = _report.timed(partial(by_the_suite, workbench, data, "r", CHANGED))
+        asked_twice += workbench.models.backends.llms[MODEL].calls - calls - count
+        right = {
+            (share, qid): bool(value)
+            for share, run in zip(SHARES, finished.runs)
+            for qid, value in run.values["all_rate"].items()
         }
-        wrong += sum(found[key] != right for key, right in expected.items()) + abs(
-            len(found) - len(expected)
+        wrong += sum(right[key] != value for key, value in expected.items()) + abs(
+            len(right) - len(expected)
         )
         ours.append(took.processor)
         plain.append(alone.processor)
@@ -167,10 +168,10 @@ def read_by_the_reader(
     request = ExperimentRequest(
         workbench.workspace, "", settings, LOOKED_AT, kind="rgb-testbed", name="bed"
     )
-    made = complete(workbench.experiments.run(request, RunOptions(track=False)))
+    built = complete(workbench.experiments.run(request, RunOptions(track=False)))
     building = time.perf_counter() - started
     noise = by_the_suite(
-        workbench, made.folder, "read", SHARES, llm="extractive-reader", limit=count
+        workbench, built.folder, "read", SHARES, llm="extractive-reader", limit=count
     )
     whole, processor = time.perf_counter() - started, time.process_time() - used
     rates = ", ".join(

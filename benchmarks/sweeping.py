@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from operator import truediv
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
     queries = [record["input"] for record in records]
     took: list[float] = []
     bare: list[float] = []
-    searched = asked = distinct = 0
+    searched = generated = distinct = 0
     for number in range(rounds):
         place = folder / str(number)
         workspace = Workspace(place)
@@ -84,13 +85,13 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
         variants = variants_of(settings)
         request = workbench.experiments.request("sweep", "s", settings)
         sweep = workbench.experiments.run(request, RunOptions(track=False))
-        seconds, result = _report.timed(lambda sweep=sweep: complete(sweep))
+        seconds, result = _report.timed(partial(complete, sweep))
         took.append(seconds.wall)
         assert len(result.runs) == len(variants)
         steps = steps_of(workbench, [run_name("s", cell.label) for cell in variants])
         real = [step.request for step in steps if not step.cached]
         searched += sum(isinstance(request, Retrieve) for request in real)
-        asked += sum(isinstance(request, Generate) for request in real)
+        generated += sum(isinstance(request, Generate) for request in real)
         prompts = {
             step.request.messages: step.request
             for step in steps
@@ -98,9 +99,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
         }
         distinct += len(prompts)
         every = list(prompts.values())
-        alone, _ = _report.timed(
-            lambda bench=workbench, every=every: directly(bench, queries, every)
-        )
+        alone, _ = _report.timed(partial(directly, workbench, queries, every))
         bare.append(alone.wall)
         workbench.close()
     return Report(
@@ -125,7 +124,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
             Fact(
                 "questions that the index was asked beyond once", searched - questions * rounds, 0
             ),
-            Fact("prompts that the model was asked beyond once", asked - distinct, 0),
+            Fact("prompts that the model was asked beyond once", generated - distinct, 0),
         ],
     )
 

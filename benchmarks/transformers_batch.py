@@ -75,7 +75,7 @@ def mixed_prompts(count: int, longest: int, seed: int = _report.SEED) -> list[st
     return [" ".join(drawn.choices(words, k=length)) for length in lengths]
 
 
-def asked(texts: Sequence[str], tokens: int) -> list[Generate]:
+def requests(texts: Sequence[str], tokens: int) -> list[Generate]:
     """One greedy request a text."""
     return [
         Generate("small", (Message("user", text),), max_tokens=tokens, temperature=0.0)
@@ -83,7 +83,7 @@ def asked(texts: Sequence[str], tokens: int) -> list[Generate]:
     ]
 
 
-def said(replies: Sequence[Any]) -> list[str]:
+def answers(replies: Sequence[Any]) -> list[str]:
     """The texts of the replies; a failed one is ''."""
     return [reply.text if isinstance(reply, Reply) else "" for reply in replies]
 
@@ -95,30 +95,26 @@ def batches(texts: Sequence[str]) -> list[Sequence[str]]:
 
 def directly(model: Any, tokenizer: Any, texts: Sequence[str], tokens: int) -> list[str]:
     """The bare library, greedy, batch by batch."""
-    answers: list[str] = []
+    decoded: list[str] = []
     for batch in batches(texts):
         inputs = tokenizer(list(batch), return_tensors="pt", padding=True)
         output = model.generate(**inputs, max_new_tokens=tokens, do_sample=False)
         written = output[:, inputs["input_ids"].shape[1] :]
-        answers += tokenizer.batch_decode(
+        decoded += tokenizer.batch_decode(
             written, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
-    return answers
+    return decoded
 
 
-def measure(
-    folder: Path, *, prompts: int, mixed: int, longest: int, tokens: int, rounds: int
-) -> Report:
-    """Ours and the bare library, then sorted and as they come, turn by turn."""
+def measure_against_library(
+    llm: Any, folder: Path, texts: Sequence[str], tokens: int, rounds: int
+) -> tuple[list[Measure], Fact]:
+    """Our backend and the bare library on the same batches, turn by turn."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    where = write_model(folder / "small", SMALL)
-    llm = LLMS["transformers"]("small", model=str(where), device_map="cpu", batch_size=BATCH)
-    model = AutoModelForCausalLM.from_pretrained(where, device_map="cpu").eval()
-    tokenizer = AutoTokenizer.from_pretrained(where, padding_side="left")
-    texts = sorted(mixed_prompts(prompts, 200, seed=1), key=lambda text: len(text.split()))
-    many = mixed_prompts(mixed, longest)
-    llm.generate(asked(texts[:BATCH], 2))
+    model = AutoModelForCausalLM.from_pretrained(folder, device_map="cpu").eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+    llm.generate(requests(texts[:BATCH], 2))
     directly(model, tokenizer, texts[:BATCH], 2)
     ours: list[Took] = []
     bare: list[Took] = []
@@ -126,21 +122,71 @@ def measure(
     for _ in range(rounds):
         took, expected = _report.timed(lambda: directly(model, tokenizer, texts, tokens))
         bare.append(took)
-        took, replies = _report.timed(lambda: llm.generate(asked(texts, tokens)))
+        took, replies = _report.timed(lambda: llm.generate(requests(texts, tokens)))
         ours.append(took)
-        wrong += sum(a != b for a, b in zip(said(replies), expected, strict=True))
+        wrong += sum(a != b for a, b in zip(answers(replies), expected, strict=True))
+    return [
+        Measure(
+            "processor time over model.generate's, best round",
+            "times",
+            [min(took.processor for took in ours) / min(took.processor for took in bare)],
+            most=TARGET_OVERHEAD,
+        ),
+        Measure(
+            "our backend, processor time per prompt",
+            "ms",
+            [took.processor * 1000 / len(texts) for took in ours],
+            [took.processor * 1000 / len(texts) for took in bare],
+            "model.generate",
+        ),
+    ], Fact("texts that differ from model.generate's on the same batches", wrong, 0)
+
+
+def measure_sorting(llm: Any, texts: Sequence[str], rounds: int) -> tuple[list[Measure], Fact]:
+    """Mixed lengths as they come, a batch at a time, and all at once, so that the backend sorts them."""
     arrived: list[Took] = []
     sorted_: list[Took] = []
     same = 0
-    for _ in range(max(1, rounds // 2)):
-        took, one = _report.timed(
-            lambda: [text for part in batches(many) for text in said(llm.generate(asked(part, 8)))]
+    for _ in range(rounds):
+        took, unsorted = _report.timed(
+            lambda: [
+                answer
+                for batch in batches(texts)
+                for answer in answers(llm.generate(requests(batch, 8)))
+            ]
         )
         arrived.append(took)
-        took, replies = _report.timed(lambda: llm.generate(asked(many, 8)))
+        took, replies = _report.timed(lambda: llm.generate(requests(texts, 8)))
         sorted_.append(took)
-        same += sum(a == b != "" for a, b in zip(one, said(replies), strict=True))
-    share = same / (len(many) * len(arrived))
+        same += sum(a == b != "" for a, b in zip(unsorted, answers(replies), strict=True))
+    share = same / (len(texts) * rounds)
+    return [
+        Measure(
+            "gain by sorting mixed lengths, in processor time",
+            "times",
+            [a.processor / s.processor for a, s in zip(arrived, sorted_, strict=True)],
+            least=TARGET_SORTED,
+        ),
+        Measure(
+            "mixed lengths, processor time per prompt",
+            "ms",
+            [took.processor * 1000 / len(texts) for took in sorted_],
+            [took.processor * 1000 / len(texts) for took in arrived],
+            "as they come",
+        ),
+        # In another batch a sum is rounded differently, and two words may all but tie.
+    ], Fact("at least 99 % of the mixed texts are the same in both orders", share >= 0.99, True)
+
+
+def measure(
+    folder: Path, *, prompts: int, mixed: int, longest: int, tokens: int, rounds: int
+) -> Report:
+    """Ours against the bare library, then the gain by sorting."""
+    model = write_model(folder / "small", SMALL)
+    llm = LLMS["transformers"]("small", model=str(model), device_map="cpu", batch_size=BATCH)
+    texts = sorted(mixed_prompts(prompts, 200, seed=1), key=lambda text: len(text.split()))
+    overhead, equal = measure_against_library(llm, model, texts, tokens, rounds)
+    sorting, stable = measure_sorting(llm, mixed_prompts(mixed, longest), max(1, rounds // 2))
     return Report(
         "transformers_batch",
         {
@@ -150,41 +196,8 @@ def measure(
             "mixed": mixed,
             "longest": longest,
         },
-        [
-            Measure(
-                "processor time over model.generate's, best round",
-                "times",
-                [min(took.processor for took in ours) / min(took.processor for took in bare)],
-                most=TARGET_OVERHEAD,
-            ),
-            Measure(
-                "our backend, processor time per prompt",
-                "ms",
-                [took.processor * 1000 / prompts for took in ours],
-                [took.processor * 1000 / prompts for took in bare],
-                "model.generate",
-            ),
-            Measure(
-                "gain by sorting mixed lengths, in processor time",
-                "times",
-                [a.processor / s.processor for a, s in zip(arrived, sorted_, strict=True)],
-                least=TARGET_SORTED,
-            ),
-            Measure(
-                "mixed lengths, processor time per prompt",
-                "ms",
-                [took.processor * 1000 / mixed for took in sorted_],
-                [took.processor * 1000 / mixed for took in arrived],
-                "as they come",
-            ),
-        ],
-        [
-            Fact("texts that differ from model.generate's on the same batches", wrong, 0),
-            # In another batch a sum is rounded differently, and two words may all but tie.
-            Fact(
-                "at least 99 % of the mixed texts are the same in both orders", share >= 0.99, True
-            ),
-        ],
+        [*overhead, *sorting],
+        [equal, stable],
     )
 
 

@@ -48,37 +48,41 @@ EXTRA_SHARE, EXTRA_MS = 0.05, 0.2
 BLOCK, SWEEP_ROUNDS = 50_000, 3
 
 
-def vectors(path: Path, count: int, asked: int, hard: bool) -> tuple[Any, Any]:
-    """(count, 384) memory-mapped from ``path`` and (asked, 384) queries."""
+def vectors(path: Path, count: int, query_count: int, hard: bool) -> tuple[Any, Any]:
+    """(count, 384) memory-mapped from ``path`` and (query_count, 384) queries."""
     import numpy as np
 
     drawn = np.random.default_rng(_report.SEED)
     clusters, spread = (count // 250, 2.5) if hard else (count // 100, 0.6)
     centres = drawn.normal(size=(max(1, clusters), DIM)).astype(np.float32)
-    out = np.lib.format.open_memmap(path, "w+", np.float32, (count + asked, DIM))
-    for start in range(0, count + asked, BLOCK):
-        some = min(BLOCK, count + asked - start)
-        piece = centres[drawn.integers(0, len(centres), some)]
-        piece += np.float32(spread) * drawn.standard_normal((some, DIM), dtype=np.float32)
-        out[start : start + some] = piece / np.linalg.norm(piece, axis=1, keepdims=True)
+    open_memmap: Callable[..., Any] = np.lib.format.open_memmap
+    out = open_memmap(path, "w+", np.float32, (count + query_count, DIM))
+    for start in range(0, count + query_count, BLOCK):
+        size = min(BLOCK, count + query_count - start)
+        piece = centres[drawn.integers(0, len(centres), size)]
+        piece += np.float32(spread) * drawn.standard_normal((size, DIM), dtype=np.float32)
+        out[start : start + size] = piece / np.linalg.norm(piece, axis=1, keepdims=True)
     out.flush()
     whole = np.load(path, mmap_mode="r")
-    asked_for = np.array(whole[count:])
+    queries = np.array(whole[count:])
     np.save(path.with_suffix(".only.npy"), whole[:count])
     path.unlink()
-    return np.load(path.with_suffix(".only.npy"), mmap_mode="r"), asked_for
+    return np.load(path.with_suffix(".only.npy"), mmap_mode="r"), queries
 
 
-def exact(known: Any, asked: Any) -> Any:
+def exact(known: Any, queries: Any) -> Any:
     """Rows (q, 10) of the largest inner products, block by block."""
     import numpy as np
 
-    scores = np.empty((len(asked), 0), dtype=np.float32)
-    rows = np.empty((len(asked), 0), dtype=np.int64)
+    scores = np.empty((len(queries), 0), dtype=np.float32)
+    rows = np.empty((len(queries), 0), dtype=np.int64)
     for start in range(0, len(known), BLOCK):
-        found = asked @ np.asarray(known[start : start + BLOCK]).T
-        here = np.broadcast_to(np.arange(start, start + found.shape[1]), found.shape)
-        scores, rows = np.concatenate([scores, found], axis=1), np.concatenate([rows, here], axis=1)
+        products = queries @ np.asarray(known[start : start + BLOCK]).T
+        numbers = np.broadcast_to(np.arange(start, start + products.shape[1]), products.shape)
+        scores, rows = (
+            np.concatenate([scores, products], axis=1),
+            np.concatenate([rows, numbers], axis=1),
+        )
         best = np.argsort(-scores, axis=1, kind="stable")[:, :K]
         scores, rows = (
             np.take_along_axis(scores, best, axis=1),
@@ -102,29 +106,29 @@ def bare(kind: str, index: Any, known: Any) -> Callable[[Any], Any]:
     }
     if kind == "hnswlib":
         index._index.set_ef(knobs["ef_search"])
-        return lambda asked: index._index.knn_query(asked, K)
+        return lambda queries: index._index.knn_query(queries, K)
     if kind.startswith("diskann"):
         if not hasattr(index, "_graph"):  # too small for a graph
-            return lambda asked: index._index.search(asked, K)
+            return lambda queries: index._index.search(queries, K)
         more = {"beam_width": knobs["beam_width"]} if "beam_width" in knobs else {}
-        return lambda asked: [
-            index._graph[0].search(q, K, knobs["complexity"], **more) for q in asked
+        return lambda queries: [
+            index._graph[0].search(q, K, knobs["complexity"], **more) for q in queries
         ]
     import faiss
 
     if kind == "ivf-sq8":
         parameters = faiss.SearchParametersIVF(nprobe=knobs["nprobe"])
 
-        def probed(asked: Any) -> Any:
-            _, near = index._index.search(asked, K * knobs["rerank"], params=parameters)
-            scores = np.einsum("qcd,qd->qc", known[near], asked)
+        def probed(queries: Any) -> Any:
+            _, near = index._index.search(queries, K * knobs["rerank"], params=parameters)
+            scores = np.einsum("qcd,qd->qc", known[near], queries)
             return np.take_along_axis(near, np.argsort(-scores, axis=1)[:, :K], axis=1)
 
         return probed
     if kind == "hnsw":
         parameters = faiss.SearchParametersHNSW(efSearch=knobs["ef_search"])
-        return lambda asked: index._index.search(asked, K, params=parameters)
-    return lambda asked: index._index.search(asked, K)
+        return lambda queries: index._index.search(queries, K, params=parameters)
+    return lambda queries: index._index.search(queries, K)
 
 
 def compared(
@@ -138,31 +142,31 @@ def compared(
     return took
 
 
-def memory(kind: str, folder: Path, queries: Path) -> dict[str, int]:
+def memory(kind: str, folder: Path, queries_file: Path) -> dict[str, int]:
     """Bytes that opening and searching take beyond imports, in a fresh process: resident and anonymous."""
-    command = [sys.executable, __file__, "--memory", kind, str(folder), str(queries)]
+    command = [sys.executable, __file__, "--memory", kind, str(folder), str(queries_file)]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, env=_report.child_environment()
     )
-    found: dict[str, int] = json.loads(done.stdout)
-    return found
+    sizes: dict[str, int] = json.loads(done.stdout)
+    return sizes
 
 
-def memory_here(kind: str, folder: Path, queries: Path) -> dict[str, int]:
+def memory_here(kind: str, folder: Path, queries_file: Path) -> dict[str, int]:
     """``memory`` as the fresh process measures it: a first tiny index pays for the imports."""
     import numpy as np
 
-    asked = np.load(queries)
+    queries = np.load(queries_file)
     with tempfile.TemporaryDirectory() as small:
-        complete(VECTOR_INDEXES[kind].build(Path(small), asked[:5]))
-        VECTOR_INDEXES[kind].load(Path(small)).search(asked[:5], 2)
+        complete(VECTOR_INDEXES[kind].build(Path(small), queries[:5]))
+        VECTOR_INDEXES[kind].load(Path(small)).search(queries[:5], 2)
     if kind.startswith("diskann"):
         __import__("diskannpy")
     before = _resident()
     index = VECTOR_INDEXES[kind].load(folder)
-    for query in asked:
+    for query in queries:
         index.search(query[None], K)
-    index.search(asked, K)
+    index.search(queries, K)
     after = _resident()
     return {name: after[name] - before[name] for name in after}
 
@@ -175,9 +179,9 @@ def _resident() -> dict[str, int]:
 
 
 def measure_kind(
-    kind: str, folder: Path, known: Any, asked: Any, true: Any, rounds: int, singles: int
+    kind: str, folder: Path, known: Any, queries: Any, true: Any, rounds: int, singles: int
 ) -> tuple[dict[str, Any], list[Measure]]:
-    """Build, compare, sweep."""
+    """Build, compare, sweep: the row of the kind, and its measures."""
     place = folder / kind
     place.mkdir()
     started = time.perf_counter()
@@ -186,42 +190,54 @@ def measure_kind(
     )
     seconds = time.perf_counter() - started
     index = VECTOR_INDEXES[kind].load(place)
-    direct = bare(kind, index, known)
-    found = recall(index.search(asked, K)[1], true)
-    batch = compared(lambda: index.search(asked, K), lambda: direct(asked), rounds)
-    some = asked[:singles]
-    single = compared(
-        lambda: [index.search(some[i : i + 1], K) for i in range(len(some))],
-        lambda: [direct(some[i : i + 1]) for i in range(len(some))],
-        rounds,
-    )
-    per_batch, bare_batch = (1000 * min(side) / len(asked) for side in batch)
-    per_single, bare_single = (1000 * min(side) / len(some) for side in single)
+    share = recall(index.search(queries, K)[1], true)
+    first = queries[:singles]
+    batch, single, measures = against_bare(kind, index, known, queries, first, rounds)
     knob, values = SWEPT.get(kind, ("", ()))
     sweep = [
-        swept(index, asked, some, true, min(rounds, SWEEP_ROUNDS), {knob: value})
+        swept(index, queries, first, true, min(rounds, SWEEP_ROUNDS), {knob: value})
         for value in values
     ]
     index.close()
-    np_save(folder / "asked.npy", asked)
-    held = memory(kind, place, folder / "asked.npy")
+    np_save(folder / "queries.npy", queries)
     row = {
         "build_seconds": seconds,
         "build_processor_seconds": took.processor,
         "bytes": sum(p.stat().st_size for p in place.iterdir()),
-        "recall": found,
-        "batch_qps": 1000 / per_batch,
-        "single_qps": 1000 / per_single,
-        **{f"{name}_bytes": size for name, size in held.items()},
+        "recall": share,
+        "batch_qps": 1000 / batch,
+        "single_qps": 1000 / single,
+        **{
+            f"{name}_bytes": size
+            for name, size in memory(kind, place, folder / "queries.npy").items()
+        },
         "sweep": sweep,
     }
-    extra = per_single - bare_single
     return row, [
+        *measures,
+        Measure(f"{kind}: recall@10", "", [share], least=RECALL[kind]),
+    ]
+
+
+def against_bare(
+    kind: str, index: Any, known: Any, queries: Any, first: Any, rounds: int
+) -> tuple[float, float, list[Measure]]:
+    """Milliseconds a query in a batch and singly, and both beside the bare library."""
+    direct = bare(kind, index, known)
+    batch = compared(lambda: index.search(queries, K), lambda: direct(queries), rounds)
+    single = compared(
+        lambda: [index.search(first[i : i + 1], K) for i in range(len(first))],
+        lambda: [direct(first[i : i + 1]) for i in range(len(first))],
+        rounds,
+    )
+    per_batch, bare_batch = (1000 * min(side) / len(queries) for side in batch)
+    per_single, bare_single = (1000 * min(side) / len(first) for side in single)
+    measures = [
         Measure(
             f"{kind}: batch",
             "ms a query",
-            [1000 * s / len(asked) for s in batch[0]],
-            [1000 * s / len(asked) for s in batch[1]],
+            [1000 * s / len(queries) for s in batch[0]],
+            [1000 * s / len(queries) for s in batch[1]],
             "bare",
         ),
         Measure(
@@ -233,34 +249,36 @@ def measure_kind(
         Measure(
             f"{kind}: single",
             "ms a query",
-            [1000 * s / len(some) for s in single[0]],
-            [1000 * s / len(some) for s in single[1]],
+            [1000 * s / len(first) for s in single[0]],
+            [1000 * s / len(first) for s in single[1]],
             "bare",
         ),
         Measure(
             f"{kind}: single, best above bare's best",
             "ms",
-            [extra],
+            [per_single - bare_single],
             most=max(EXTRA_MS, EXTRA_SHARE * bare_single),
         ),
-        Measure(f"{kind}: recall@10", "", [found], least=RECALL[kind]),
     ]
+    return per_batch, per_single, measures
 
 
 def swept(
-    index: Any, asked: Any, some: Any, true: Any, rounds: int, knobs: dict[str, int]
+    index: Any, queries: Any, first: Any, true: Any, rounds: int, knobs: dict[str, int]
 ) -> dict[str, Any]:
     """Recall and queries a second, in a batch and singly, with other search-time settings."""
-    batch = [_report.timed(lambda: index.search(asked, K, **knobs)) for _ in range(rounds)]
+    batch = [_report.timed(lambda: index.search(queries, K, **knobs)) for _ in range(rounds)]
     single = [
-        _report.timed(lambda: [index.search(some[i : i + 1], K, **knobs) for i in range(len(some))])
+        _report.timed(
+            lambda: [index.search(first[i : i + 1], K, **knobs) for i in range(len(first))]
+        )
         for _ in range(rounds)
     ]
     return {
         **knobs,
         "recall": recall(batch[0][1][1], true),
-        "batch_qps": len(asked) / min(took.processor for took, _ in batch),
-        "single_qps": len(some) / min(took.processor for took, _ in single),
+        "batch_qps": len(queries) / min(took.processor for took, _ in batch),
+        "single_qps": len(first) / min(took.processor for took, _ in single),
     }
 
 
@@ -270,49 +288,56 @@ def cheapest(row: Mapping[str, Any], least: float) -> Mapping[str, Any]:
     return max(fit, key=lambda point: point["batch_qps"], default=row)
 
 
-def np_save(path: Path, asked: Any) -> None:
+def np_save(path: Path, queries: Any) -> None:
     """Keep the queries for the fresh processes."""
     import numpy as np
 
     if not path.exists():
-        np.save(path, asked)
+        np.save(path, queries)
 
 
 def _threads(kind: str) -> dict[str, int]:
     return {"threads": _report.THREADS} if "threads" in VECTOR_INDEXES.entry(kind).form else {}
 
 
-def against_flat(rows: Mapping[str, Mapping[str, Any]], hard: bool) -> list[Measure]:
-    """What is asked of a kind beside flat."""
-    found = []
-    flat = rows.get("flat")
-    for kind, row in rows.items() if flat else ():
-        if kind in ("hnsw", "hnswlib") and not hard:
-            best = cheapest(row, RECALL[kind])
-            found += [
-                Measure(
-                    f"{kind}: batch queries over flat's, recall {best['recall']:.3f}",
-                    "times",
-                    [best["batch_qps"] / flat["batch_qps"]],
-                    least=GRAPH_BATCH,
-                ),
-                Measure(
-                    f"{kind}: single queries over flat's, recall {best['recall']:.3f}",
-                    "times",
-                    [best["single_qps"] / flat["single_qps"]],
-                    least=GRAPH_SINGLE,
-                ),
-            ]
-        if kind in MEMORY:
-            share = row["resident_bytes"] / max(1, flat["resident_bytes"])
-            found.append(
-                Measure(f"{kind}: memory over flat's", "times", [share], most=MEMORY[kind])
-            )
+def against_flat(
+    kind: str, row: Mapping[str, Any], flat: Mapping[str, Any], hard: bool
+) -> list[Measure]:
+    """The speed and memory of a kind over flat's."""
+    measures = []
+    if kind in ("hnsw", "hnswlib") and not hard:
+        best = cheapest(row, RECALL[kind])
+        measures += [
+            Measure(
+                f"{kind}: batch queries over flat's, recall {best['recall']:.3f}",
+                "times",
+                [best["batch_qps"] / flat["batch_qps"]],
+                least=GRAPH_BATCH,
+            ),
+            Measure(
+                f"{kind}: single queries over flat's, recall {best['recall']:.3f}",
+                "times",
+                [best["single_qps"] / flat["single_qps"]],
+                least=GRAPH_SINGLE,
+            ),
+        ]
+    if kind in MEMORY:
+        share = row["resident_bytes"] / max(1, flat["resident_bytes"])
+        measures.append(Measure(f"{kind}: memory over flat's", "times", [share], most=MEMORY[kind]))
+    return measures
+
+
+def between_kinds(rows: Mapping[str, Mapping[str, Any]], hard: bool) -> list[Measure]:
+    """The kinds compared with each other: all with flat, ivf-sq8 with hnsw."""
+    measures = []
+    if flat := rows.get("flat"):
+        for kind, row in rows.items():
+            measures += against_flat(kind, row, flat, hard)
     if {"hnsw", "ivf-sq8"} <= rows.keys():
         compact, graph = (cheapest(rows[kind], RECALL["ivf-sq8"]) for kind in ("ivf-sq8", "hnsw"))
         faster = compact["batch_qps"] / graph["batch_qps"]
-        found.append(Measure("ivf-sq8: batch queries over hnsw's", "times", [faster], least=1.0))
-    return found
+        measures.append(Measure("ivf-sq8: batch queries over hnsw's", "times", [faster], least=1.0))
+    return measures
 
 
 def lines(kind: str, row: Mapping[str, Any]) -> str:
@@ -330,17 +355,17 @@ def lines(kind: str, row: Mapping[str, Any]) -> str:
     )
 
 
-def measure(folder: Path, arguments: argparse.Namespace, asked_for: int, singles: int) -> Report:
+def measure(folder: Path, arguments: argparse.Namespace, query_count: int, singles: int) -> Report:
     """All kinds over the same vectors."""
-    known, asked = vectors(folder / "vectors.npy", arguments.count, asked_for, arguments.hard)
-    true = exact(known, asked)
+    known, queries = vectors(folder / "vectors.npy", arguments.count, query_count, arguments.hard)
+    true = exact(known, queries)
     rows: dict[str, Any] = {}
     measures: list[Measure] = []
     notes: list[str] = []
     for kind in arguments.kinds:
         try:
             rows[kind], more = measure_kind(
-                kind, folder, known, asked, true, arguments.rounds, singles
+                kind, folder, known, queries, true, arguments.rounds, singles
             )
         except MissingPackageError as absent:
             notes.append(f"{kind}: left out, {absent}")
@@ -348,11 +373,11 @@ def measure(folder: Path, arguments: argparse.Namespace, asked_for: int, singles
         measures += more
         notes.append(lines(kind, rows[kind]))
         print(notes[-1], file=sys.stderr, flush=True)
-    measures += against_flat(rows, arguments.hard)
+    measures += between_kinds(rows, arguments.hard)
     settings = {
         "vectors": arguments.count,
         "dimensions": DIM,
-        "queries": asked_for,
+        "queries": query_count,
         "clusters": "overlapping" if arguments.hard else "apart",
     }
     facts = (
@@ -380,11 +405,11 @@ def main() -> int:
         print(json.dumps(memory_here(kind, Path(folder), Path(queries))))
         return 0
     arguments.count = arguments.count or (50_000 if arguments.hard else 200_000)
-    asked_for, singles = 1000, 200
+    query_count, singles = 1000, 200
     if arguments.quick:
-        arguments.count, asked_for, singles, arguments.rounds = 2000, 100, 20, 1
+        arguments.count, query_count, singles, arguments.rounds = 2000, 100, 20, 1
     with tempfile.TemporaryDirectory() as folder:
-        return measure(Path(folder), arguments, asked_for, singles).tell(arguments)
+        return measure(Path(folder), arguments, query_count, singles).tell(arguments)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ def _flags(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def _name(action: argparse.Action) -> str:
-    """How the flag is written: ``--limit N``; of an argument without a flag its name."""
+    """The flag with its value, ``--limit N``; of an argument without a flag its name."""
     metavar = action.metavar
     if isinstance(metavar, tuple):
         metavar = " ".join(metavar)
@@ -157,7 +157,7 @@ FRONT_ENDS = {"rallebench.cli", "rallebench.gui", "rallebench.server"}
 
 
 def registries() -> str:
-    """Every registry: the names in it, what each is, and the settings that it takes."""
+    """Every registry: its names, a line about each, and its settings."""
     from rallebench.services.catalog import line
 
     parts = []
@@ -180,7 +180,7 @@ def _registries() -> dict[str, Any]:
     """Variable → registry, of every registry that a package holds."""
     from rallebench.core.registry import Registry
 
-    found: dict[str, Any] = {}
+    registries_by_name: dict[str, Any] = {}
     for top in pkgutil.iter_modules(rallebench.__path__, "rallebench."):
         if not top.ispkg or top.name in FRONT_ENDS:
             continue
@@ -188,12 +188,14 @@ def _registries() -> dict[str, Any]:
         inner = pkgutil.walk_packages(package.__path__, f"{top.name}.")
         for name in (top.name, *(module.name for module in inner if module.ispkg)):
             names = vars(importlib.import_module(name))
-            found |= {key: value for key, value in names.items() if isinstance(value, Registry)}
-    return found
+            registries_by_name |= {
+                key: value for key, value in names.items() if isinstance(value, Registry)
+            }
+    return registries_by_name
 
 
 def _forms(entries: Iterable[Any]) -> list[tuple[list[str], Mapping[str, Any]]]:
-    """Names that take the same settings, with these settings; what takes none is left out."""
+    """Names that share their settings, with these settings; names without settings are left out."""
     forms: list[tuple[list[str], Mapping[str, Any]]] = []
     for entry in entries:
         form = entry.form

@@ -20,7 +20,7 @@ sys.path[:0] = [str(PROJECT), str(PROJECT / "tests" / "safety")]
 
 from scenario import BASELINES, INPUTS, PREPARE, REPORTS, STEPS, WORKSPACE, call, inside, normal  # noqa: E402
 
-KEPT = (
+STORED = (
     "chain",
     "sweep",
     "rgb-noise",
@@ -87,7 +87,7 @@ def make() -> None:
         stop_halfway()
         for label, arguments in {
             "whole": WHOLE,
-            **{label: STEPS[label] for label in KEPT},
+            **{label: STEPS[label] for label in STORED},
             "baselines": BASELINES,
         }.items():
             code, report, err = call(*arguments)

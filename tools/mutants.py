@@ -68,8 +68,9 @@ def changes(node: ast.AST, text: str) -> Iterator[str]:
         yield "(" + word.join(f"({ast.unparse(value)})" for value in node.values) + ")"
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield f"bool({ast.unparse(node.operand)})"
-    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        yield repr(node.value + 1)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        if not isinstance(node.value, bool):
+            yield repr(node.value + 1)
     elif isinstance(node, ast.Return) and node.value is not None and text != "return None":
         yield "return None"
     elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):

@@ -45,64 +45,64 @@ class Experiment:
 # ── RaLLe's form ─────────────────────────────────────────────────────────────
 
 
-def experiment_from_json(value: Any, what: str = "the file", name: str = "") -> Experiment:
-    """RaLLe's experiment JSON → Experiment; ``what`` opens the error messages, ``name`` names the chain.
+def experiment_from_json(value: Any, place: str = "the file", name: str = "") -> Experiment:
+    """RaLLe's experiment JSON → Experiment; ``place`` opens the error messages, ``name`` names the chain.
 
     As in RaLLe's own files: actions beyond ``len_chain`` are ignored, numbers may be text, an Identity has no target,
     ``f-strings`` is the default, ``num_evaluate`` ≤ 0 means all. A missing model or retriever name becomes '' and a
     missing ``npassage`` 5. Raises BadFileError for any other deviation.
     """
-    config = as_object(as_object(value, what).get("chain_config"), f"{what}: 'chain_config'")
+    config = as_object(as_object(value, place).get("chain_config"), f"{place}: 'chain_config'")
     listed = config.get("chain")
     if not isinstance(listed, list) or not listed:
         raise BadFileError(
-            f"{what}: 'chain' is {quoted(listed)}; it should be a list of at least one action."
+            f"{place}: 'chain' is {quoted(listed)}; it should be a list of at least one action."
         )
-    length = _whole(config.get("len_chain"), f"{what}: 'len_chain'", len(listed))
+    length = _whole(config.get("len_chain"), f"{place}: 'len_chain'", len(listed))
     if not 1 <= length <= len(listed):
         raise BadFileError(
-            f"{what}: 'len_chain' is {length}; it must be 1 to {len(listed)}, the actions listed."
+            f"{place}: 'len_chain' is {length}; it must be 1 to {len(listed)}, the actions listed."
         )
     if length > MAX_ACTIONS:
-        raise BadFileError(f"{what} has {length} actions; a chain has at most {MAX_ACTIONS}.")
+        raise BadFileError(f"{place} has {length} actions; a chain has at most {MAX_ACTIONS}.")
     actions = tuple(
-        _action(saved, f"{what}, action {n}") for n, saved in enumerate(listed[:length], 1)
+        _action(saved, f"{place}, action {n}") for n, saved in enumerate(listed[:length], 1)
     )
-    return _with_dataset(Chain(name or "ralle-chain", actions), config.get("dataset"), what)
+    return _with_dataset(Chain(name or "ralle-chain", actions), config.get("dataset"), place)
 
 
-def _with_dataset(chain: Chain, value: Any, what: str) -> Experiment:
-    dataset = as_object({} if value is None else value, f"{what}: 'dataset'")
-    dataset_name = _text(dataset.get("dataset_name"), f"{what}: 'dataset_name'")
-    number = _whole(dataset.get("num_evaluate"), f"{what}: 'num_evaluate'", -1)
-    batch_size = _whole(dataset.get("batch_size"), f"{what}: 'batch_size'", 1)
+def _with_dataset(chain: Chain, value: Any, place: str) -> Experiment:
+    dataset = as_object({} if value is None else value, f"{place}: 'dataset'")
+    dataset_name = _text(dataset.get("dataset_name"), f"{place}: 'dataset_name'")
+    number = _whole(dataset.get("num_evaluate"), f"{place}: 'num_evaluate'", -1)
+    batch_size = _whole(dataset.get("batch_size"), f"{place}: 'batch_size'", 1)
     if batch_size < 1:
-        raise BadFileError(f"{what}: 'batch_size' is {batch_size}; it must be at least 1.")
+        raise BadFileError(f"{place}: 'batch_size' is {batch_size}; it must be at least 1.")
     return Experiment(chain, dataset_name, number if number > 0 else None, batch_size)
 
 
-def _action(value: Any, what: str) -> Action:
-    saved = as_object(value, what)
-    kind = _one_of(_ACTION_KINDS, saved.get("function"), f"{what}: 'function'")
+def _action(value: Any, place: str) -> Action:
+    saved = as_object(value, place)
+    kind = _one_of(_ACTION_KINDS, saved.get("function"), f"{place}: 'function'")
     written = saved.get("f-strings_or_eval")
     dialect = _one_of(
-        _DIALECTS, "f-strings" if written is None else written, f"{what}: 'f-strings_or_eval'"
+        _DIALECTS, "f-strings" if written is None else written, f"{place}: 'f-strings_or_eval'"
     )
     template = saved.get("prompt_template")
     if not isinstance(template, str):
-        raise BadFileError(f"{what}: 'prompt_template' is {quoted(template)}; it should be text.")
+        raise BadFileError(f"{place}: 'prompt_template' is {quoted(template)}; it should be text.")
     target = (
-        _text(saved.get(_TARGETS[kind]), f"{what}: {_TARGETS[kind]!r}") if kind in _TARGETS else ""
+        _text(saved.get(_TARGETS[kind]), f"{place}: {_TARGETS[kind]!r}") if kind in _TARGETS else ""
     )
-    k = _whole(saved.get("npassage"), f"{what}: 'npassage'", 5) if kind == "retrieve" else 5
+    k = _whole(saved.get("npassage"), f"{place}: 'npassage'", 5) if kind == "retrieve" else 5
     if not 1 <= k <= MAX_K:
-        raise BadFileError(f"{what}: 'npassage' is {k}; it must be 1 to {MAX_K:,}.")
+        raise BadFileError(f"{place}: 'npassage' is {k}; it must be 1 to {MAX_K:,}.")
     generation = (
-        as_object(saved.get("generation", {}), f"{what}: 'generation'")
+        as_object(saved.get("generation", {}), f"{place}: 'generation'")
         if kind == "generate"
         else {}
     )
-    return Action(kind, template, dialect, target, k, checked_generation(generation, what))
+    return Action(kind, template, dialect, target, k, checked_generation(generation, place))
 
 
 def experiment_to_json(
@@ -175,20 +175,20 @@ def _read_yaml(path: Path) -> Any:
 # ── values ───────────────────────────────────────────────────────────────────
 
 
-def as_object(value: Any, what: str) -> dict[str, Any]:
-    """``value`` if it is a JSON object. Raises BadFileError about ``what``."""
+def as_object(value: Any, place: str) -> dict[str, Any]:
+    """``value`` if it is a JSON object. Raises BadFileError about ``place``."""
     if not isinstance(value, dict):
-        raise BadFileError(f"{what} is {quoted(value)}; it should be a JSON object.")
+        raise BadFileError(f"{place} is {quoted(value)}; it should be a JSON object.")
     return value
 
 
-def _text(value: Any, what: str) -> str:
+def _text(value: Any, place: str) -> str:
     if value is not None and not isinstance(value, str):
-        raise BadFileError(f"{what} is {quoted(value)}; it should be text.")
+        raise BadFileError(f"{place} is {quoted(value)}; it should be text.")
     return value or ""
 
 
-def _whole(value: Any, what: str, default: int) -> int:
+def _whole(value: Any, place: str, default: int) -> int:
     """A whole number, also as text: RaLLe's page saves numbers as text."""
     if value is None:
         return default
@@ -196,12 +196,12 @@ def _whole(value: Any, what: str, default: int) -> int:
         return int(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1:
         return int(value)
-    raise BadFileError(f"{what} is {quoted(value)}; it should be a whole number.")
+    raise BadFileError(f"{place} is {quoted(value)}; it should be a whole number.")
 
 
-def _one_of(known: Mapping[str, Any], value: Any, what: str) -> Any:
+def _one_of(known: Mapping[str, Any], value: Any, place: str) -> Any:
     if not isinstance(value, str) or value not in known:
-        raise BadFileError(f"{what} is {quoted(value)}; it must be one of {', '.join(known)}.")
+        raise BadFileError(f"{place} is {quoted(value)}; it must be one of {', '.join(known)}.")
     return known[value]
 
 

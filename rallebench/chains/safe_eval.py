@@ -218,14 +218,14 @@ class _Evaluation:
         self, generators: list[ast.comprehension], scope: dict[str, Value]
     ) -> Iterator[None]:
         """Yield once for each combination that meets the conditions, with its names bound in ``scope``."""
-        first, rest = generators[0], generators[1:]
+        first, inner = generators[0], generators[1:]
         for element in elements(self.value(first.iter, scope), self.budget):
             self.budget.elements(1)
             self.budget.spend(STEP)
             self.bind(first.target, element, scope)
             if all(self.value(condition, scope) for condition in first.ifs):
-                if rest:
-                    yield from self.rounds(rest, scope)
+                if inner:
+                    yield from self.rounds(inner, scope)
                 else:
                     yield
 

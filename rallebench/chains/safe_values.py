@@ -72,10 +72,10 @@ def check_length(length: int) -> None:
     check_limit(length, MAX_TEXT, "a text of {} characters")
 
 
-def check_limit(count: int, limit: int, what: str) -> None:
-    """Raises TemplateRefused if ``count`` is above the limit; ``what`` names the thing, with {} for the count."""
+def check_limit(count: int, limit: int, phrase: str) -> None:
+    """Raises TemplateRefused if ``count`` is above the limit; ``phrase`` names the thing, with {} for the count."""
     if count > limit:
-        size = what.format(f"{count:,}")
+        size = phrase.format(f"{count:,}")
         raise TemplateRefused(f"{size} is not allowed: the limit is {limit:,}")
 
 

@@ -40,12 +40,12 @@ class SavedChain(Strict):
     actions: list[SavedAction] = Field(min_length=1, max_length=MAX_ACTIONS)
 
 
-def chain_from_json(value: Any, what: str = "the chain") -> Chain:
+def chain_from_json(value: Any, place: str = "the chain") -> Chain:
     """Our own form → Chain; BadFileError names what is wrong."""
-    saved = parsed(SavedChain, value, what)
+    saved = parsed(SavedChain, value, place)
     actions = []
     for number, action in enumerate(saved.actions, 1):
-        generation = checked_generation(action.generation, f"{what}, action {number}")
+        generation = checked_generation(action.generation, f"{place}, action {number}")
         actions.append(Action(**{**dict(action), "generation": generation}))
     return Chain(saved.name, tuple(actions), saved.about)
 
@@ -82,7 +82,7 @@ _NUMBERS = {
 }
 
 
-def checked_generation(settings: Mapping[str, Any], what: str) -> dict[str, Any]:
+def checked_generation(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
     """Check the generation settings that every backend shares; others pass through to the backend."""
     checked = dict(settings)
     for name, setting in _NUMBERS.items():
@@ -93,15 +93,15 @@ def checked_generation(settings: Mapping[str, Any], what: str) -> dict[str, Any]
         try:
             checked[name] = setting.reads([] if isinstance(value, str) else value)
         except ValueError as must_be:
-            raise UsageError(f"{what}: {name} is {value!r}; it must be {must_be}.") from None
+            raise UsageError(f"{place}: {name} is {value!r}; it must be {must_be}.") from None
     stop = checked.get("stop")
     if isinstance(stop, str):
         checked["stop"] = [stop]
     elif stop is not None and (
         not isinstance(stop, list) or not all(isinstance(s, str) for s in stop)
     ):
-        raise UsageError(f"{what}: stop must be a list of texts.")
+        raise UsageError(f"{place}: stop must be a list of texts.")
     if not isinstance(checked.get("system", ""), str):
-        raise UsageError(f"{what}: system must be a text.")
-    format_of(what, checked.get("response_format"))
+        raise UsageError(f"{place}: system must be a text.")
+    format_of(place, checked.get("response_format"))
     return checked

@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.cli import flags
 from rallebench.cli.flags import MLFLOW, flag, switch
-from rallebench.cli.printing import say
+from rallebench.cli.printing import follow_experiment, say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
@@ -33,7 +33,7 @@ def baselines(args: argparse.Namespace) -> Result:
     request = workbench.experiments.baselines(args.run, args.long_context)
     if plan := flags.plan_of(workbench, request, args):
         return plan
-    result = flags.run_experiment(workbench, request, RunOptions(track=not args.no_mlflow))
+    result = follow_experiment(workbench, request, RunOptions(track=not args.no_mlflow))
     value, failed = dict(result.document), result.report.failed
     if "oracle" not in {*value["lines"], *failed}:
         say("The gold names no pages, so there are no oracle passages.")

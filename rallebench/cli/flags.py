@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.cli.printing import follow, say
+from rallebench.cli.printing import follow
 from rallebench.cli.verbs import Result
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.runs import RunOptions
 from rallebench.core.text import split_names
 from rallebench.render import experiments
 from rallebench.services import answers, experiment_requests
-from rallebench.services.builders import ExperimentResult
 from rallebench.services.experiment_requests import QUESTIONS
 from rallebench.services.workbench import Workbench
 
@@ -155,19 +153,6 @@ def plan_of(
         )
     )
     return Result(value, experiments.plan_blocks(value))
-
-
-def run_experiment(
-    workbench: Workbench, request: ExperimentRequest, options: RunOptions
-) -> ExperimentResult:
-    """Run an experiment to its end, with its progress on stderr. The first Ctrl-C ends it after the current batch."""
-    result = follow(
-        workbench.experiments.run(request, options),
-        lambda: workbench.experiments.stop(request.name),
-    )
-    if result.warning:
-        say(f"Warning: {result.warning}")
-    return result
 
 
 def written(pairs: Iterable[str]) -> dict[str, str]:

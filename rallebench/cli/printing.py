@@ -10,8 +10,10 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 from rallebench.core.events import Event, Failed, Finished, Operation, Progress, T, Warned, complete
-from rallebench.core.runs import RunResult
-from rallebench.services.builders import FilledRows
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import RunOptions, RunResult
+from rallebench.services.builders import ExperimentResult, FilledRows
+from rallebench.services.workbench import Workbench
 
 PACE = 2.0
 """Seconds between two lines of progress."""
@@ -63,6 +65,19 @@ def follow(operation: Operation[T], stop: Callable[[], None] | None = None) -> T
         result = complete(operation, listener.hear)
     if isinstance(result, RunResult) and result.stopped:
         listener.tell(result)
+    return result
+
+
+def follow_experiment(
+    workbench: Workbench, request: ExperimentRequest, options: RunOptions
+) -> ExperimentResult:
+    """Run an experiment to its end. The first Ctrl-C ends it after the current batch."""
+    result = follow(
+        workbench.experiments.run(request, options),
+        lambda: workbench.experiments.stop(request.name),
+    )
+    if result.warning:
+        say(f"Warning: {result.warning}")
     return result
 
 

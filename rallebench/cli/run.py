@@ -9,7 +9,7 @@ from typing import Any
 
 from rallebench.cli import flags
 from rallebench.cli.flags import flag, switch
-from rallebench.cli.printing import follow
+from rallebench.cli.printing import follow, follow_experiment
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import StoppedError, UsageError
 from rallebench.core.numbers import independence
@@ -84,7 +84,7 @@ def _folder(
     )
     run_options = RunOptions(max_errors=args.max_errors, track=options.track)
     try:
-        result = flags.run_experiment(workbench, request, run_options)
+        result = follow_experiment(workbench, request, run_options)
     except StoppedError as error:
         again = f"--name {args.name}" if args.name else "--chain FILE --name RUN"
         raise StoppedError(

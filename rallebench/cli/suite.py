@@ -8,12 +8,13 @@ from typing import Any
 
 from rallebench.cli import flags
 from rallebench.cli.flags import flag, switch
+from rallebench.cli.printing import follow_experiment
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Table
 from rallebench.render import experiments
 from rallebench.render.numbers import text
-from rallebench.services import catalog, experiment_requests
+from rallebench.services import catalog
 
 APART = ("suite", "name", "folder")
 """Keys of a report that are in its first or last line."""
@@ -55,8 +56,7 @@ def suite(args: argparse.Namespace) -> Result:
         suites = catalog.described("suites")
         return Result({"suites": suites}, (experiments.forms(suites),))
     workbench = workbench_of(args)
-    request = experiment_requests.suite_request(
-        workbench,
+    request = workbench.experiments.suite(
         args.suite,
         args.llm or (),
         flags.written(args.set),
@@ -67,7 +67,7 @@ def suite(args: argparse.Namespace) -> Result:
     if plan := flags.plan_of(workbench, request, args):
         return plan
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
-    result = flags.run_experiment(workbench, request, options)
+    result = follow_experiment(workbench, request, options)
     failed = list(result.report.failed)
     mend = f"Start the suite again with --name {request.name!r} when it is mended: only what is missing is run."
     failure = failed_parts("parts", failed, len(result.runs) + len(failed), mend)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rallebench.cli import flags
 from rallebench.cli.flags import flag, many, switch
-from rallebench.cli.printing import say
+from rallebench.cli.printing import follow_experiment, say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.core.runs import RunOptions
@@ -84,7 +84,7 @@ def sweep(args: argparse.Namespace) -> Result:
             say(f"Note: {note}")
         return Result(value, (value["verdict"],))
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
-    result = flags.run_experiment(workbench, request, options)
+    result = follow_experiment(workbench, request, options)
     failed = result.report.failed
     mend = (
         f"Start the sweep again with --name {name} when it is mended: only what is missing is run."

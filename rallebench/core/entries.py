@@ -20,15 +20,15 @@ class Strict(BaseModel):
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
-def parsed(shape: type[Shape], value: Any, what: str, more: str = "") -> Shape:
-    """``value`` in a shape. Raises BadFileError about ``what``, one sentence for the first wrong field, then ``more``."""
+def parsed(shape: type[Shape], value: Any, place: str, more: str = "") -> Shape:
+    """``value`` in a shape. Raises BadFileError about ``place``, one sentence for the first wrong field, then ``more``."""
     try:
         return shape.model_validate(value)
     except ValidationError as error:
-        raise BadFileError(problem(error, what) + more) from None
+        raise BadFileError(problem(error, place) + more) from None
 
 
-def problem(error: ValidationError, what: str) -> str:
+def problem(error: ValidationError, place: str) -> str:
     """The first validation error as one sentence.
 
     >>> try: LLMEntry.model_validate({"backend": 5})
@@ -39,7 +39,7 @@ def problem(error: ValidationError, what: str) -> str:
     where = ".".join(str(part) for part in first["loc"]) or "the file"
     extra = first["type"] == "extra_forbidden"
     message = "there is no such field" if extra else first["msg"].removeprefix("Value error, ")
-    return f"{what}: {where!r} is wrong ({message[:1].lower()}{message[1:]})."
+    return f"{place}: {where!r} is wrong ({message[:1].lower()}{message[1:]})."
 
 
 class LLMEntry(Strict):
@@ -60,7 +60,7 @@ class Combination(Strict):
 
 
 class Manifest(Strict):
-    """What an index folder says of itself. ``fingerprint`` changes whenever a search result may.
+    """The description of an index in its folder. ``fingerprint`` changes whenever a search result may.
 
     ``retriever``: ``dense`` for a vector index, else the kind. ``passage_dtype``: the numeric type that passages were encoded in; ``encoding``: the figures it was chosen by.
     ``seal``: see ``sealed``; '' in a manifest of an earlier version, which is believed as it is.
@@ -93,5 +93,5 @@ class Manifest(Strict):
 
 def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON form of a manifest with the 12 hex digits that no longer fit once anything in it is edited."""
-    rest = {key: item for key, item in value.items() if key != "seal"}
-    return {**rest, "seal": digest(rest)[:12]}
+    content = {key: item for key, item in value.items() if key != "seal"}
+    return {**content, "seal": digest(content)[:12]}

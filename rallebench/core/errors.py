@@ -34,7 +34,7 @@ HINTS: Mapping[str, str] = {
     "find-models": "ask the server for the names of its models",
     "free-space": "free space on the disk, or use another folder",
     "leave-out": "leave ``name`` out",
-    "list": "look at what there is of the kind ``name``",
+    "list": "list the names of the kind ``name``",
     "load": "load the model or retriever ``name``",
     "raise-max-errors": "permit more failed questions",
     "rename": "choose another name",

@@ -27,7 +27,7 @@ WISHES = {
     REGEX: "Answer with a text that this regular expression matches, and with nothing else:\n",
     GRAMMAR: "Answer with a text of this grammar, and with nothing else:\n",
 }
-"""What a prompt says before the form."""
+"""The words of a prompt before the form."""
 
 NAMES = {
     SCHEMA: "JSON schema",
@@ -58,7 +58,7 @@ class Format:
 
     @property
     def wish(self) -> str:
-        """What a prompt says of it."""
+        """The words of a prompt about the form."""
         return WISHES[self.kind] + self.text
 
     @property
@@ -217,7 +217,7 @@ def _compiled(kind: str, content: str) -> tuple[str, str]:
 
 
 def _words(fault: str) -> str:
-    """What llguidance complains of, without the lines that draw where."""
+    """The complaint of llguidance, without the lines that draw its place."""
     reason = re.search(r"^error: (.+)", fault, re.MULTILINE)
     return reason[1] if reason else fault.splitlines()[0]
 

@@ -15,7 +15,8 @@ LONGEST = 64 * 2**20
 SEARCHED = 2**16
 """Characters in which the key of a list must stand."""
 _NEAR_END, _WORD = 16, 6
-"""Where a piece ends inside a value, its error is so near to the end; at the end of a file, no further than in "false"."""
+"""An error within this many characters of the end of a piece may come from a cut value; of the end of the file, from a cut
+word such as "false"."""
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n]*")
 _NO_UTF8 = re.compile("[\udc80-\udcff]")
@@ -23,9 +24,9 @@ _NO_UTF8 = re.compile("[\udc80-\udcff]")
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An element that cannot be read. ``what`` continues "FILE, record N" and ends with a full stop."""
+    """An element that cannot be read. ``fault`` continues "FILE, record N" and ends with a full stop."""
 
-    what: str
+    fault: str
 
 
 CUT = Broken(" is cut off; the file is only a part of the set, so download or copy it again.")
@@ -62,11 +63,12 @@ def elements(handle: BinaryIO, inside: str = "") -> Iterator[Any]:
             return
     text.at += 1
     if text.spoils(inside):
-        yield Broken(" is no record: something stands behind the end of the list; remove it.")
+        yield Broken(" is no record: there is text behind the end of the list; remove it.")
 
 
 class _Text:
-    """What has been read and not yet used. ``at``: the next character; ``goes_on``: whether the last bad value has an end."""
+    """The text that was read and not yet used. ``at``: the next character; ``goes_on``: whether the last bad value has an
+    end."""
 
     def __init__(self, handle: BinaryIO) -> None:
         self._handle = handle
@@ -93,7 +95,8 @@ class _Text:
                 return ""
 
     def spoils(self, inside: str) -> bool:
-        """Whether what is left of the file is more than blanks; ``inside`` an object, whether it is no UTF-8."""
+        """Whether the file goes on with more than blanks; ``inside`` an object, whether it goes on with bytes that are no
+        UTF-8."""
         if not inside:
             return bool(self.mark())
         while not _NO_UTF8.search(self._held, self.at):
@@ -117,7 +120,7 @@ class _Text:
                     return self._broken(" is longer than any record; is this a list of records?")
                 if not self._more(piece):
                     cut = not wrong or left < _WORD
-                    return self._broken(CUT.what if cut else f" is not valid JSON ({error.msg}).")
+                    return self._broken(CUT.fault if cut else f" is not valid JSON ({error.msg}).")
                 piece *= 2  # an element of many pieces is not decoded once for each
                 continue
             except (ValueError, RecursionError) as error:
@@ -130,9 +133,9 @@ class _Text:
                 return Broken(" is not UTF-8; save the file as UTF-8 and try again.")
             return value
 
-    def _broken(self, what: str) -> Broken:
+    def _broken(self, fault: str) -> Broken:
         self.goes_on = False
-        return Broken(what)
+        return Broken(fault)
 
     def _more(self, size: int) -> bool:
         raw = self._handle.read(size)

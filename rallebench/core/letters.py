@@ -1,4 +1,4 @@
-"""In which letters texts are written: what tells that a file is in another language than the one expected, without a model."""
+"""The letters that texts are written in: they show, without a model, that a file is in another language than expected."""
 
 from __future__ import annotations
 

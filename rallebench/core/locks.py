@@ -65,7 +65,7 @@ def alone(path: Path, refused: str, *, patience: float = 0, stays: bool = False)
 
 @contextlib.contextmanager
 def turn(path: Path, progress: Callable[[float], P]) -> Iterator[Iterator[P]]:
-    """Hold the lock ``path`` once the iterator has ended: it waits for the lock, with ``progress`` by the seconds so far."""
+    """Wait for the lock ``path``, yielding ``progress(seconds so far)``; at the end of the iterator it is held."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(path, thread_local=False)

@@ -1,4 +1,4 @@
-"""What numbers say in words, for files, reports and MLflow as for people: means without an interval, dollars."""
+"""Numbers in words, for files, reports and MLflow as for people: means without an interval, dollars."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def no_interval(n: int, clusters: Mapping[str, Any] | None = None) -> str:
 
 
 def independence(clusters: Mapping[str, Any] | None, questions: int) -> str:
-    """What the intervals of a report count as independent; '' for a report that does not say.
+    """The units that the intervals of a report count as independent; '' for a report that does not say.
 
     >>> independence({"by": "gold pages", "n": 3, "largest": 6}, 10)
     'Intervals count 3 articles (questions that share gold pages) as independent. One article holds 6 of the 10 questions.'

@@ -26,7 +26,7 @@ from rallebench.core.files import read_json
 
 DECLARATION = "originals.json"
 LEVELS_UP = 3
-"""How far above the named folder the root of its repository may lie."""
+"""The most levels between the root of a repository and the named folder in it."""
 
 
 @dataclass(frozen=True, slots=True)

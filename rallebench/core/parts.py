@@ -25,20 +25,20 @@ _PATIENCE = 5.0
 """Seconds: another process that looks for abandoned parts holds a new lock for a moment."""
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP}
-"""What a file system without locks answers."""
+"""The error numbers of a file system without locks."""
 
 _PART = re.compile(r"\.(.+)\.[0-9a-f]{12}\.(part|lock)")
 _HIDDEN = re.compile(r"([/\\])\.([^/\\]+?)\.[0-9a-f]{12}\.part\b")
 
 
-def check_name(what: str, name: str) -> str:
-    """``name`` if it is a valid folder name on every system; else raises UsageError about the ``what`` name."""
+def check_name(noun: str, name: str) -> str:
+    """``name`` if it is a valid folder name on every system; else raises UsageError about the ``noun`` name."""
     forbidden = (
         name.startswith(".") or any(c in name for c in '/\\:*?"<>|') or not name.isprintable()
     )
     if not name.strip() or forbidden or len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
         raise UsageError(
-            f"The {what} name {name!r} cannot be a folder name; use letters, digits, '-' and '_'."
+            f"The {noun} name {name!r} cannot be a folder name; use letters, digits, '-' and '_'."
         )
     return name
 
@@ -90,7 +90,7 @@ def beside(folder: Path, name: str) -> Iterator[Path]:
 
 
 def move_in(part: Path, target: Path) -> bool:
-    """Give a finished file or folder its name; False if the name is taken: what has it stays. Raises OSError."""
+    """Give a finished file or folder its name; False if the name is taken; the file that has it stays. Raises OSError."""
     try:
         if part.is_dir():
             os.rename(part, target)  # refused unless the target is absent or an empty folder
@@ -126,9 +126,7 @@ def remove_abandoned(folder: Path, name: str = "") -> None:
             lock = FileLock(path.with_suffix(".lock"), thread_local=False)
             try:
                 lock.acquire(timeout=0)
-            except (
-                OSError
-            ):  # Timeout is one: its writer lives; otherwise nothing can be proved here
+            except OSError:  # a Timeout: its writer lives; any other: nothing can be proved
                 continue
             _remove(path.with_suffix(".part"))
             _remove(path.with_suffix(".lock"))

@@ -25,13 +25,13 @@ def prompts_folder() -> Path:
 
 
 REWORDED, ORIGINAL, OWN = "reworded", "original", "own"
-"""Whose words a request sends: ours, those of the paper's repository, those of the user."""
+"""The author of a request's words: us, the paper's repository, or the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Whose words are sent. ``sha256``: of the texts of the user's folder, '' without one. ``shipped``: the prompts that are ours
-    all the same, as the folder has none for them; ``unknown``: those whose text is not that of the known commit."""
+    """The wording of a request. ``sha256``: of the texts of the user's folder, '' without one. ``shipped``: the prompts that
+    are ours all the same, as the folder has none for them; ``unknown``: those whose text is not that of the known commit."""
 
     whose: str = REWORDED
     sha256: str = ""
@@ -44,7 +44,7 @@ class Wording:
         return self.whose == ORIGINAL
 
     def note(self) -> str:
-        """What a table that holds printed figures says of the prompts."""
+        """The note on the prompts for a table with printed figures."""
         if self.whose == REWORDED:
             return "Prompts reworded."
         mark = f"sha256 {self.sha256[:12]}"
@@ -63,7 +63,7 @@ class Wording:
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """What the settings of a run keep of it; {} for the shipped prompts."""
+        """Its entry in the settings of a run; {} for the shipped prompts."""
         return {"wording": {"whose": self.whose, "sha256": self.sha256}} if self.sha256 else {}
 
 
@@ -94,7 +94,7 @@ def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()
 
 
 def wording_of(own: str, prompts: Iterable[tuple[str, str]], *, demanded: bool = True) -> Wording:
-    """Whose words a request sends that reads these ``prompts``: (folder below ``prompts/``, name) of each.
+    """The wording of a request that reads these ``prompts``: (folder below ``prompts/``, name) of each.
 
     Raises BadFileError where ``own`` is no folder, and, if ``demanded``, for one that has none of them: it would change nothing.
     """
@@ -120,7 +120,7 @@ def wording_of(own: str, prompts: Iterable[tuple[str, str]], *, demanded: bool =
 
 
 def _has(folder: Path, name: str) -> bool:
-    """Whether a folder has something of this name, also where it is no file that can be read, which is then an error."""
+    """Whether a folder has an entry of this name; one that is no readable file is an error later."""
     return os.path.lexists(folder / name)
 
 

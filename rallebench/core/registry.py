@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.settings import Setting, check_form
@@ -147,8 +147,14 @@ def all() -> dict[str, Registry[Any]]:
     return dict(_ALL)
 
 
+class _EntryPoints(Protocol):
+    """Entry points of all groups; their class differs between versions of Python."""
+
+    def select(self, *, group: str) -> importlib.metadata.EntryPoints: ...
+
+
 @lru_cache(maxsize=1)
-def _entry_points(path: tuple[str, ...]) -> importlib.metadata.EntryPoints:
+def _entry_points(path: tuple[str, ...]) -> _EntryPoints:
     """The entry points of all distributions on ``path``, which is ``sys.path``."""
     return importlib.metadata.entry_points()
 

@@ -10,7 +10,7 @@ MOST_VALUES = 256
 """Values of a schema that are tried one by one."""
 
 MOST_VISITS = 5000
-"""Parts of a schema that are looked at: one that refers to a part twice, again and again, has very many."""
+"""The most parts of a schema that are visited: references to references can make their number explode."""
 
 
 def fits_nothing(schema: Any, validator: Any) -> str:
@@ -68,7 +68,7 @@ class _Search:
         return self.reason(target, inside | {ref})
 
     def _target(self, ref: str) -> Any:
-        """What a reference inside the schema points at; True, which permits all, for any other."""
+        """The target of a reference inside the schema; True, which permits all, for any other reference."""
         target = self._validator.schema
         if not ref.startswith("#") or (ref != "#" and not ref.startswith("#/")):
             return True

@@ -28,7 +28,7 @@ NAMED: Mapping[str, str] = {
     "file": "a file",
     "folder": "a folder",
 }
-"""What a setting may name → with its article."""
+"""Kind of thing that a setting may name → its noun with an article."""
 PATHS = frozenset({"checkpoint", "file", "folder"})
 
 
@@ -56,7 +56,7 @@ class Setting:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """What it may name, of ``NAMED``."""
+        """The kinds of things that it may name, of ``NAMED``."""
         return tuple(self.names.split())
 
     @property
@@ -181,7 +181,7 @@ def check_form(owner: str, form: Mapping[str, Setting]) -> None:
 
 
 def checked(
-    what: str,
+    owner: str,
     known: Mapping[str, Setting],
     requested: Mapping[str, Any],
     *,
@@ -189,7 +189,7 @@ def checked(
 ) -> dict[str, Any]:
     """Every known setting with its requested value, in its kind, or its default.
 
-    Raises SettingError for the first invalid value, UsageError for the first unknown or missing setting of ``what``.
+    Raises SettingError for the first invalid value, UsageError for the first unknown or missing setting of ``owner``.
 
     >>> checked("index kind 'bm25'", {"b": Setting(float, 0.4, 0, 1)}, {"b": "1"})
     {'b': 1.0}
@@ -198,7 +198,7 @@ def checked(
     for name, value in requested.items():
         if name not in known:
             has = _listed(list(known))
-            raise UsageError(f"The {what} has no {noun} {name!r}; it has {has}.", setting=name)
+            raise UsageError(f"The {owner} has no {noun} {name!r}; it has {has}.", setting=name)
         try:
             values[name] = known[name].reads(value)
         except ValueError as must_be:
@@ -206,7 +206,7 @@ def checked(
     for name, setting in known.items():
         if setting.required and (values[name] is None or not str(values[name]).strip()):
             about = f": {setting.about}" if setting.about else ""
-            raise UsageError(f"The {what} needs the {noun} {name!r}{about}.", setting=name)
+            raise UsageError(f"The {owner} needs the {noun} {name!r}{about}.", setting=name)
     return values
 
 

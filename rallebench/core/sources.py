@@ -84,9 +84,9 @@ class Source:
         """The beginning of a sentence about a row."""
         return f"{self.path}, {self.unit} {line}"
 
-    def bad(self, line: int, what: str) -> None:
-        """Report a bad row: ``what`` continues "FILE, line N" and ends with a full stop."""
-        self.problems.add(line, self.where(line) + what)
+    def bad(self, line: int, fault: str) -> None:
+        """Report a bad row: ``fault`` continues "FILE, line N" and ends with a full stop."""
+        self.problems.add(line, self.where(line) + fault)
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, text without its end) of a UTF-8 file, plain or gzipped.
@@ -168,7 +168,7 @@ class Source:
                 self._check_unpacked(handle, raw)
                 self.done = raw.tell() if self.unit == "record" and raw.seekable() else self.done
                 if isinstance(value, Broken):
-                    self.bad(number, value.what)
+                    self.bad(number, value.fault)
                 elif isinstance(value, dict):
                     yield number, value
                 else:
@@ -215,15 +215,15 @@ class Source:
                 yield lines.begun, fields
 
     def needs_column(
-        self, names: Sequence[str], what: str, example: str
+        self, names: Sequence[str], noun: str, example: str
     ) -> Callable[[int, list[str]], None]:
-        """The check of ``named_rows`` for a CSV ``what`` with a column of one of these names; ``example``: a valid header."""
+        """The check of ``named_rows`` for a CSV ``noun`` with a column of one of these names; ``example``: a valid header."""
 
         def check(line: int, columns: list[str]) -> None:
             if not set(columns) & set(names):
                 raise BadFileError(
                     f"{self.where(line)} names the columns {', '.join(columns)[:200]}, and none is {names[0]!r}; "
-                    f"the first row of a CSV {what} names its columns, for example {example}."
+                    f"the first row of a CSV {noun} names its columns, for example {example}."
                 )
 
         return check

@@ -1,4 +1,4 @@
-"""The wish to stop, which reaches what a thread waits for: the answer of a server, room, the next try."""
+"""A stop ends the waits of a thread: for a server's answer, for room, for the next try."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rallebench.core.errors import StoppedError
 
 
 class Stop:
-    """A wish to stop that comes once, from any thread, and wakes what waits."""
+    """A stop, set once, by any thread; it wakes all waits."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a wait may end while it is held
@@ -21,7 +21,7 @@ class Stop:
         return self._set
 
     def check(self) -> None:
-        """Raise StoppedError once it has come."""
+        """Raise StoppedError if the stop is set."""
         if self._set:
             raise StoppedError("The work was stopped.")
 
@@ -33,7 +33,7 @@ class Stop:
 
     @contextmanager
     def waking(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Call ``wake`` when it comes, now if it has come; not after the end of the block."""
+        """During the block, call ``wake`` when the stop is set, at once if it is set already."""
         key = object()
         with self._lock:
             self._wakes[key] = wake
@@ -47,17 +47,17 @@ class Stop:
 
 
 class _OfThread(threading.local):
-    stop = Stop()  # never set: of a thread that nobody stops
+    stop = Stop()  # never set: a thread has its own only after ``obey``
 
 
 _of_thread = _OfThread()
 
 
 def obey(stop: Stop) -> None:
-    """End what this thread waits for when ``stop`` comes."""
+    """Let ``stop`` end the waits of this thread."""
     _of_thread.stop = stop
 
 
 def stop_of_thread() -> Stop:
-    """What ends the waits of this thread."""
+    """The stop that this thread obeys."""
     return _of_thread.stop

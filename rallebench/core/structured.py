@@ -121,7 +121,7 @@ def never_fits(schema: Mapping[str, Any]) -> str:
 def check_schema(value: Any, schema: Mapping[str, Any]) -> str:
     """'' if ``value`` fits the JSON schema, else what does not fit (no capital, no full stop).
 
-    Only what stands in the schema itself is followed: a ``$ref`` to elsewhere is never fetched.
+    Only references inside the schema are followed: a ``$ref`` to elsewhere is never fetched.
 
     >>> check_schema({"age": "ten"}, {"type": "object", "properties": {"age": {"type": "integer"}}})
     "at $.age: 'ten' is not of type 'integer'"

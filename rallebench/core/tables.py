@@ -1,4 +1,4 @@
-"""What people read of results: tables, figures and the sections of a report, as values that ``render`` draws.
+"""Results for people: tables, figures and the sections of a report, as values that ``render`` draws.
 
 Analyses and experiments return these; ``render`` turns them into text, HTML or SVG, ``table_files`` into CSV or LaTeX.
 """
@@ -22,7 +22,7 @@ Format = Literal[
     "p",
     "delta",
 ]
-"""How the numbers of a column are written (``render.numbers.text``). Text and None are no numbers."""
+"""The format of the numbers of a column (``render.numbers.text``). Text and None are no numbers."""
 
 
 FEWEST = 5

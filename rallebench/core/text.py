@@ -41,7 +41,7 @@ ABBREVIATION = re.compile(
 )
 LATIN_END = r"[.!?]+[\"'\u201d\u2019)\]]*(?=\s)"
 SENTENCE_END = re.compile(rf"[。！？；…]+[”’」』）》]*|{LATIN_END}|\n\s*\n")
-"""What ends a sentence, Chinese or English."""
+"""The end of a sentence, Chinese or English."""
 LOOK_BACK = 12
 _SPACE = re.compile(r"\s*")
 

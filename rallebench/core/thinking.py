@@ -1,4 +1,4 @@
-"""What a reasoning model writes before its answer, parted from the answer: in one place, for every backend."""
+"""The thoughts of a reasoning model are parted from its answer here, for every backend."""
 
 from __future__ import annotations
 

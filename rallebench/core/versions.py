@@ -1,4 +1,4 @@
-"""Which packages are installed in which version, and which are imported."""
+"""The installed packages with their versions, and the imported ones."""
 
 from __future__ import annotations
 

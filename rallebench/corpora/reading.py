@@ -80,10 +80,10 @@ def read_corpus(
         yield Passage(row.doc_id, row.text, row.title, page)
     if not count:
         problems = source.problems
-        what = "it should hold one passage per line: id, text, title."
+        reason = "it should hold one passage per line: id, text, title."
         if problems.first:
-            what = f"only {problems.count} bad rows; the first: {problems.first[0].message}"
-        raise BadFileError(f"{path} holds no passages{',' if problems.first else ';'} {what}")
+            reason = f"only {problems.count} bad rows; the first: {problems.first[0].message}"
+        raise BadFileError(f"{path} holds no passages{',' if problems.first else ';'} {reason}")
 
 
 def _sound(rows: Iterator[CorpusRow], source: Source) -> Iterator[CorpusRow]:

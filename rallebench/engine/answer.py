@@ -14,10 +14,10 @@ from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
 
 FIRST_FAILURES = 5
-"""So many failures before anything succeeded stop a run: the cause is the set-up, not a question."""
+"""A run stops after this many failures without a success: the set-up is at fault, not a question."""
 
 STATE_EVERY = 0.5
-"""Seconds between two writings of the state; what comes in between is written when they are over."""
+"""Seconds between two writes of the state; a change in between waits for the next write."""
 
 
 def answer(

@@ -1,4 +1,4 @@
-"""Which questions of a data set depend on each other: those of one article form a cluster.
+"""Clusters of questions that depend on each other: those of one article form a cluster.
 
 Two questions share a cluster if a chain of shared gold pages links them (the connected component). A question without gold
 pages takes the ``group`` field of its record; one without that is its own cluster.

@@ -1,4 +1,4 @@
-"""What steps cost: seconds, calls, tokens and money, of a step, a question and a run.
+"""The cost of steps: seconds, calls, tokens and money, of a step, a question and a run.
 
 Money needs a model's prices, in US dollars per million tokens: ``{"prompt": 0.15, "completion": 0.6}``.
 What is not known stays None and says for which model; it is never 0.
@@ -78,7 +78,7 @@ def dollars(steps: Sequence[Step], prices: Prices) -> float | None:
 
 
 def total(steps: Sequence[Step], prices: Prices, *, failed_seconds: float = 0.0) -> dict[str, Any]:
-    """What ``steps`` cost together, each as when it was really asked.
+    """The cost of ``steps`` together, each at the cost of its original call.
 
     ``seconds`` hold ``retrieval_seconds``, ``generation_seconds`` and ``failed_seconds`` (requests that
     ended in an error). Tokens are those that were counted, None if none were although a model was
@@ -128,7 +128,7 @@ def _rounded(seconds: float) -> float:
 
 
 def who(step: Step) -> tuple[str, str]:
-    """What a step did, and the name of whom it asked."""
+    """(the kind of a step, the name of the index, model or tool that it asked)."""
     request = step.request
     if isinstance(request, Retrieve):
         return "retrieve", request.retriever
@@ -144,11 +144,11 @@ OF_CALL: Mapping[str, Callable[[Step, Prices], float | None]] = {
     "tokens_per_second": lambda step, prices: speed([step]),
     "usd": lambda step, prices: dollars([step], prices),
 }
-"""What is measured of each call of a language model."""
+"""Quantity → its value for one call of a language model."""
 
 
 def step_to_json(step: Step, prices: Prices) -> dict[str, Any]:
-    """One step's cost as it stands in ``costs.jsonl``; what it has nothing of is left out."""
+    """One step's cost as it stands in ``costs.jsonl``; only calls of a language model have tokens and dollars."""
     kind, target = who(step)
     value: dict[str, Any] = {"kind": kind, "target": target}
     value |= {"seconds": _rounded(step.seconds), "cached": step.cached}
@@ -160,7 +160,8 @@ def step_to_json(step: Step, prices: Prices) -> dict[str, Any]:
 
 
 def question_to_json(episode: Episode, prices: Prices) -> dict[str, Any]:
-    """One line of ``costs.jsonl``: a question's cost as when it was asked, what this run really asked, its steps."""
+    """One line of ``costs.jsonl``: a question's cost with cached replies at their original cost, the cost without them, its
+    steps."""
     lost = episode.failed_seconds
     return {
         "qid": episode.qid,

@@ -54,14 +54,15 @@ MEASUREMENTS = "measurements"
 
 
 class Player(Protocol):
-    """What performs the requests of an experiment: for real, as a dry run, or as a pilot."""
+    """Performs the requests of an experiment: for real, as a dry run, or as a pilot."""
 
     def play(self, step: WorkRequest) -> Operation[Any]:
         """Perform one request; returns what the experiment is sent. Raises RalleError."""
 
 
 def drive(experiment: Experiment, player: Player) -> Operation[Report]:
-    """Play an experiment to its end. What fails is thrown into it; a stop and a run made with other settings end it."""
+    """Play an experiment to its end. The error of a request is thrown into it, but for a stop and a run that was made with
+    other settings: these end it."""
     with closing(experiment):
         reply: Any = None
         error: RalleError | None = None
@@ -97,9 +98,9 @@ class ExperimentResult:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRules:
-    """How the experiments of one place are run and stored.
+    """The rules by which the experiments of one place are run and stored.
 
-    ``noun``: what one is called in sentences; ``document``: its report as JSON. ``fixed``: the name belongs to one
+    ``noun``: its name in sentences; ``document``: its report as JSON. ``fixed``: the name belongs to one
     request; another is refused, and ended runs are taken as they are. ``same``: if not fixed, the settings that may not
     change. ``guarded``: a file that was changed since it was written is refused, not written over.
     """
@@ -182,7 +183,7 @@ class Performer:
         return result
 
     def _heard(self, dataset: str, event: Event) -> Event | None:
-        """An event of a run; of a warning, which names the dataset that it is about, only the first."""
+        """An event of a run. A warning names its dataset; the second of two equal ones is dropped (None)."""
         if not isinstance(event, Warned):
             return event
         cache, sentence = self._context.reply_cache(), event.message
@@ -316,8 +317,8 @@ def run_of(request: ExperimentRequest, step: RunRequest) -> RunRequest:
 def _check_same(
     stored: Mapping[str, Any], request: ExperimentRequest, rules: ExperimentRules
 ) -> None:
-    """Raise UsageError if an experiment of that name asks for something else: where the kind is ``fixed`` for anything but
-    the metric that ranks its results, and MismatchError for another value of the settings that must be the ``same``."""
+    """Raise UsageError for a ``fixed`` experiment whose stored request differs in anything but the metric that ranks its
+    results, and MismatchError for another value of a setting that must be the ``same``."""
 
     def content(value: Mapping[str, Any]) -> Any:
         settings = {k: v for k, v in value["settings"].items() if k != "metric"}

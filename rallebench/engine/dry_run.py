@@ -1,7 +1,7 @@
-"""The dry run of an experiment: which runs come and what their flows ask, found with fake replies.
+"""The dry run of an experiment: its runs and their requests, with fake replies.
 
-The experiment is played several times. What is the same each time does not depend on the answers; what differs, or cannot
-be played on, is said to depend on them. Runs that are complete are played with what they hold.
+The experiment is played several times, each time with other replies. A run or a count that is equal each time does not
+depend on the answers; the plan says of every other one that it does. Complete runs are played with their stored answers.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from rallebench.engine.stored_runs import request_spec, spec_of, stored_result
 
 MOST_RUNS = 500
 MOST_PLAYED = 300
-"""Questions of a run that are played; of a larger run they stand for the others, whose requests differ in their text only."""
+"""The most questions of a run that are played; the requests of the others differ in their text only."""
 MOST_REQUESTS = 64
-"""A flow that asks more often than this of fake replies would go on for as long as it is answered so."""
+"""A flow with more requests than this would never end on fake replies."""
 
 
 class Needs(NamedTuple):
-    """What all dry runs of a plan need beside models, and what the user should know of their indexes.
+    """The indexes, measurements and rows that the dry runs of a plan need, and warnings for the user.
 
     ``built``: indexes of a recipe that runs search, by name; ``missing``: recipes by label; ``measurements``: labels; ``rows``:
     file of rows → whether a model is asked for it; ``warnings``: also the experiment's own sentences.
@@ -73,7 +73,7 @@ class Needs(NamedTuple):
 class Rehearser:
     """The player that answers with fake replies: ``text``, and ``value`` for every metric.
 
-    ``runs``: those that came, each with a mark of its questions, which differs where they are made of fake answers.
+    ``runs``: the requested runs, each with a digest of its questions, which differs where they are made of fake answers.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Rehearser:
         return bool(self.runs or self._needs.built or self._needs.missing or self._needs.rows)
 
     def _rows(self, step: RowsRequest) -> RowFile:
-        """The rows that are stored, none where there are none: what a source holds is not read."""
+        """The stored rows, which may be none: the source itself is not read."""
         self._needs.rows[step.label] = bool(step.llms)
         rows = RowFile(self._request.folder / f"{step.label}.jsonl")
         rows.settle_all()
@@ -231,7 +231,7 @@ def plan(
     open_end = ""
     if not any(ended for played, ended in rehearsals if len(played) == most):
         last = runs[-1].label if runs else [*needs.built, *needs.rows, *needs.missing][-1]
-        open_end = f"What comes after {last!r} depends on its answers and can only be planned when they exist."
+        open_end = f"The work after {last!r} depends on its answers and can only be planned when they exist."
     elif least < most:
         open_end = f"How many runs there are depends on the answers; at least {least}."
     builds = tuple(needs.missing.values())
@@ -250,10 +250,10 @@ def plan(
 
 
 def _merged(rehearsals: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
-    """One run as it was in every dry run; None: it did not come."""
+    """One run from every dry run; None: a dry run without it."""
     runs = [rehearsal[0] for rehearsal in rehearsals if rehearsal is not None]
     same = len({rehearsal[1] for rehearsal in rehearsals if rehearsal is not None}) == 1
-    # Letter by letter: the rest of a label is a mark of fake answers.
+    # Character by character, because the end of such a label is a digest of fake answers.
     label = runs[0].label if same else os.path.commonprefix([run.label for run in runs]).rstrip()  # noqa: RUF071
     return replace(
         runs[0],
@@ -276,7 +276,7 @@ def _dry_run(
     except Exception as error:
         if error is player.failure or not player.begun:
             raise
-        return player.runs, False  # the answers were fake: an experiment may make nothing of them
+        return player.runs, False  # the answers were fake: an experiment may fail on them
     return player.runs, True
 
 
@@ -318,7 +318,7 @@ def _answer(
     except StopIteration as end:
         outcome = end.value if isinstance(end.value, Outcome) else None
         episode, ended = Episode(question.qid, workflow, tuple(steps), outcome), True
-    except Exception:  # it could make nothing of a fake reply
+    except Exception:  # it failed on a fake reply
         pass
     finally:
         flow.close()

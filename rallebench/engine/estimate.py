@@ -66,12 +66,12 @@ def estimated(plan: Plan, samples: Sequence[PilotSample | None]) -> CostEstimate
 
 
 def _sort(part: PlannedRun) -> Any:
-    """What similar parts share."""
+    """Parts with the same key are similar."""
     return part.workflow, part.llms, part.retrievers
 
 
 def _amount(values: Sequence[float | None], left: int) -> Interval:
-    """The amount of ``left`` questions like those of the sample; unknown if it is of any of these."""
+    """The amount of ``left`` questions like those of the sample; unknown if one of these is."""
     known = [value for value in values if value is not None]
     if not left:
         return Interval(0.0, 0.0, 0.0)
@@ -135,7 +135,7 @@ def _notes(
 
 
 def as_json(estimate: CostEstimate) -> dict[str, Any]:
-    """What a plan's JSON gets beside it."""
+    """The estimate as JSON, for the key ``probe`` of a plan."""
     rows = [
         {
             "label": part.label,

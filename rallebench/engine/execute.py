@@ -291,7 +291,7 @@ def finish(
 ) -> dict[str, Any]:
     """Score all stored answers of a run and write RaLLe's files; the report.
 
-    ``judges``: what it says of each judge; ``answers``: those of the folder, where the caller has read them.
+    ``judges``: judge → its entry in the report; ``answers``: those of the folder, where the caller has read them.
     """
     more = {"judges": dict(judges)} if judges else {}
     answers = answers or folder.answers()

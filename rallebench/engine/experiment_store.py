@@ -66,7 +66,7 @@ class ExperimentStore:
         return self._word(name, "kind")
 
     def noun_of(self, name: str) -> str:
-        """What an experiment is called in sentences, as in "sweep"; '' as for ``kind_of``."""
+        """The noun for an experiment in sentences, as in "sweep"; '' as for ``kind_of``."""
         return self._word(name, "noun")
 
     def _word(self, name: str, key: str) -> str:
@@ -187,7 +187,7 @@ def run_name(experiment: str, label: str) -> str:
 
 
 def folder_name(text: str, longest: int) -> str:
-    """``text`` if it can be a folder's name of ``longest`` bytes; else what of it can, and a mark of the whole."""
+    """``text`` as a folder's name of at most ``longest`` bytes: as it is, or its valid characters and a digest of the whole."""
     plain = re.sub(r"[^\w\-. ()+=,@]+", "-", text).strip(" .")
     if plain == text and len(plain.encode()) <= longest:
         return plain

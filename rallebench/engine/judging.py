@@ -64,7 +64,7 @@ def judged(
     options: RunOptions,
     execute: Execute,
 ) -> Operation[tuple[RunRequest, dict[str, Any], tuple[str, ...]]]:
-    """(the request with the judges' columns among its own, what ``report.json`` says of each judge, warnings).
+    """(the request with the judges' columns among its own, judge → its entry in ``report.json``, warnings).
 
     ``execute``: performs a judge's pass, which is a run. Asks only for judgements that are not stored yet. A judge that fails as a whole leaves its columns unscored, with a
     warning. Raises StoppedError.
@@ -140,7 +140,7 @@ def pass_request(request: RunRequest, judge: Judge, episodes: Mapping[str, Episo
 
 
 def _nothing() -> Any:
-    """The flow of an answer that the judge cannot judge: there is nothing to judge it by."""
+    """The flow of an answer whose example lacks what the judge compares it with."""
     yield from ()
     return Outcome("", NOT_JUDGED)
 

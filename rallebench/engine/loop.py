@@ -33,7 +33,7 @@ STOP_PATIENCE = 10.0
 """Seconds that a stopped run waits for batches that are being answered."""
 
 SERVER_PATIENCE = 1.0
-"""Seconds of them after which it hangs up on servers, which may not answer for minutes."""
+"""After this part of them it hangs up on servers, which may not answer for minutes."""
 
 
 @dataclass
@@ -90,11 +90,11 @@ class _Worker:
                 return None
             key = batch_key(self._waiting[0].request)
             batch: list[_Open] = []
-            rest: list[_Open] = []
+            others: list[_Open] = []
             while self._waiting and len(batch) < self._batch_size:
                 item = self._waiting.popleft()
-                (batch if batch_key(item.request) == key else rest).append(item)
-            self._waiting.extendleft(reversed(rest))
+                (batch if batch_key(item.request) == key else others).append(item)
+            self._waiting.extendleft(reversed(others))
             self.busy += 1
             return batch
 
@@ -190,7 +190,7 @@ class _Loop:
         yield from self._drain()
 
     def _drain(self) -> Iterator[Episode]:
-        """After a stop: keep what is being answered now, within reason."""
+        """After a stop: keep the answers of the batches that are being asked, within STOP_PATIENCE."""
         self._outlast(STOP_PATIENCE if self._open else 0.0, lambda: self._wait(0.1))
         yield from self._ended
 
@@ -254,7 +254,7 @@ class _Loop:
         self._ended.append(episode)
 
     def _dispatch(self) -> None:
-        """Hand over all that was asked since the last time, so that batches are as full as can be."""
+        """Hand over all requests since the last time, so that batches are as full as can be."""
         for name, waiting in self._pending.items():
             if name not in self._workers:
                 self._workers[name] = self._start_worker(waiting[0].request)

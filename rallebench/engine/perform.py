@@ -24,7 +24,7 @@ ReplyOrError = Union[Reply, RalleError]
 
 
 def resource(request: Request) -> tuple[str, str]:
-    """Which worker answers: (kind, name)."""
+    """The key of the worker that answers: (kind, name)."""
     if isinstance(request, Retrieve):
         return "retriever", request.retriever
     if isinstance(request, Generate):
@@ -123,7 +123,7 @@ def as_ralle_error(error: BaseException, request: Request) -> RalleError:
 
 
 def flow_error(error: Exception) -> RalleError:
-    """What ended a flow: our own error as it is; a bug is logged with its traceback and costs one question."""
+    """The error that ended a flow: our own as it is; a bug is logged with its traceback and costs one question."""
     if isinstance(error, RalleError):
         return error
     log.exception("a flow failed", exc_info=error)

@@ -1,4 +1,4 @@
-"""What an experiment would cost: a few questions of every run really asked, and their cost carried over to all.
+"""The cost of an experiment, estimated: a few questions of every run are really asked, and their cost is carried over to all.
 
 The replies are in the reply cache afterwards, so the experiment does not ask for them again.
 """
@@ -34,7 +34,7 @@ from rallebench.engine.score import rate_means, rate_values
 
 QUESTIONS = 3
 MOST_SECONDS = 300.0
-"""No further run is begun after so long; the cost of the others is estimated from similar runs."""
+"""Seconds after which no further run is begun; the cost of the others is estimated from similar runs."""
 
 T = TypeVar("T")
 
@@ -165,7 +165,7 @@ def pilot(
         pass
     except StoppedError:
         raise
-    except Exception as error:  # an experiment may make nothing of so few answers
+    except Exception as error:  # an experiment may fail on so few answers
         if error is player.failure or not player.samples:
             raise
     samples = player.samples + [None] * (len(plan.runs) - len(player.samples))
@@ -175,7 +175,7 @@ def pilot(
 def _sample(
     backends: Backends, n: int, steps: Mapping[str, Sequence[Step]], failures: Sequence[str]
 ) -> PilotSample:
-    """What the answers to ``n`` questions took, their judgements included. ``steps``: of those that did not fail."""
+    """The cost of the answers to ``n`` questions, their judgements included. ``steps``: of those that did not fail."""
     prices = prices_of(backends.llms)
     spent = [total(of_question, prices) for of_question in steps.values()]
     unpriced = {name: why for row in spent for name, why in row["usd_unknown_for"].items()}

@@ -1,4 +1,4 @@
-"""What an experiment would run: its runs, questions, model calls and retrievals; see ``dry_run.plan``."""
+"""The plan of an experiment: its runs, questions, model calls and retrievals; see ``dry_run.plan``."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Plan:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the numbers must know."""
+        """Notes for a reader of the numbers."""
         if not self.runs and not self.measurements and not self.generated:
             return ("It asks no model: it only works on existing files.",)
         guessed = [run.label for run in self.runs if run.depends]

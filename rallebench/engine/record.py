@@ -25,7 +25,7 @@ _NUMBER = (int, float)
 
 
 class _Form:
-    """The JSON form of a dataclass: its fields in order, as their types say. A field that is as its default is left out,
+    """The JSON form of a dataclass: its fields in order, as their types say. A field with its default value is left out,
     unless ``whole``; ``unstored``: fields that are never stored."""
 
     def __init__(
@@ -59,7 +59,7 @@ class _HitForm(_Form):
     """A hit, flat."""
 
     def __init__(self) -> None:
-        """It has no fields of its own."""
+        """It reads no dataclass: ``to_json`` and ``from_json`` name the fields."""
 
     def to_json(self, value: Hit) -> dict[str, Any]:
         p = value.passage
@@ -77,7 +77,7 @@ class _HitForm(_Form):
 
 
 def _kind(hint: Any) -> Any:
-    """What JSON of a type is: a form for a dataclass, a list with the kind of the elements for a tuple, else Python types."""
+    """The JSON of a type: a form for a dataclass, a list with the kind of the elements for a tuple, else Python types."""
     if is_dataclass(hint):
         return _FORMS.get(hint) or _Form(cast(type, hint))
     if get_origin(hint) is tuple:
@@ -90,7 +90,7 @@ def _kind(hint: Any) -> Any:
 
 
 def _writer(kind: Any) -> Callable[[Any], Any] | None:
-    """What makes JSON of a field's value; None: the value is JSON."""
+    """The function that makes JSON of a field's value; None if the value is JSON already."""
     if not isinstance(kind, list):
         return dict if kind is Mapping else None
     if not isinstance(kind[0], _Form):
@@ -100,7 +100,7 @@ def _writer(kind: Any) -> Callable[[Any], Any] | None:
 
 
 def _read(kind: Any, item: Any) -> Any:
-    """TypeError unless an item is of its kind: JSON of the right shape may hold anything in its places."""
+    """The value of an item; TypeError unless it is of its kind, which the keys around it do not show."""
     if isinstance(kind, list):
         return tuple(_read(kind[0], element) for element in item)
     if isinstance(kind, _Form):
@@ -141,7 +141,7 @@ def hit_to_json(hit: Hit) -> dict[str, Any]:
 
 
 def reply_to_json(reply: Reply) -> dict[str, Any]:
-    """A reply; what is as in an empty one is left out (a confidence of 0.0 is not)."""
+    """A reply without the fields that are as in an empty one (a confidence of 0.0 stays)."""
     return _REPLY.to_json(reply)
 
 

@@ -127,7 +127,7 @@ class ReplyCache:
             )
         except (sqlite3.Error, LookupError, TypeError, ValueError, AttributeError) as error:
             if not self._damaged:
-                log.warning("The memory is damaged (%s); what it has lost is asked again.", error)
+                log.warning("The memory is damaged (%s); lost replies are asked again.", error)
             self._damaged = True
             return None
 
@@ -178,7 +178,7 @@ def _write_ahead(db: sqlite3.Connection) -> None:
     deadline = time.monotonic() + PATIENCE
     db.execute(
         "PRAGMA busy_timeout=0"
-    )  # its own waiting here may be for the other's, which waits for this one
+    )  # SQLite's own wait might be for the other process, which waits for this one
     while True:
         try:
             db.execute("PRAGMA journal_mode=WAL")

@@ -1,4 +1,4 @@
-"""A file of rows: JSON lines that a person may edit, of which the last of an id counts.
+"""A file of rows: JSON lines that a person may edit. Of several lines with one id the last counts.
 
 Every row that is written here ends with a ``stamp``: 8 digits over what it was made of and 8 over itself. A row whose
 second part does not fit, or that has no stamp, is a person's own: it is never made again.
@@ -39,7 +39,7 @@ class RowFile:
     """The rows. Memory holds their places only, about 300 bytes a row. ``summary``: see ``RowsRequest``."""
 
     def __init__(self, path: Path) -> None:
-        """Reads what is there. Raises BadFileError, with the line, for a line that is no row."""
+        """Reads the stored rows. Raises BadFileError, with the line, for a line that is no row."""
         self.path = Path(path)
         self.summary: Mapping[str, Any] = {}
         self._places: dict[str, dict[str, _Place]] = {}
@@ -88,7 +88,7 @@ class RowFile:
         place = _Place(offset, stamp, edited, bool(row.get("error")))
         self._places.setdefault(str(row.get(FROM, row["id"])), {})[row["id"]] = place
 
-    # ── what is there ────────────────────────────────────────────────────────
+    # ── reading ────────────────────────────────────────────────────────
 
     def has(self, source: str, stamp: str) -> bool:
         """Whether ``source`` needs no new rows: some are current or edited by a person, and no unedited one failed."""
@@ -103,7 +103,7 @@ class RowFile:
         }
 
     def settle(self, inputs: Iterable[tuple[str, str]]) -> None:
-        """From now on the rows are those of these inputs (id, what they depend on), in this order, then a person's own."""
+        """From now on iterate over the rows of these inputs (id, stamp), in this order, then over a person's own."""
         self._order = list(inputs)
         known = {source for source, _ in self._order}
         for source, places in self._places.items():
@@ -111,7 +111,7 @@ class RowFile:
                 self._order.append((source, ""))
 
     def settle_all(self) -> None:
-        """From now on the rows are all that the file holds, of each input those that were made last."""
+        """From now on iterate over all inputs of the file, with the newest rows of each."""
         for source, places in self._places.items():
             new = [place.stamp for place in places.values() if not place.edited] or [""]
             self._order.append((source, new[-1]))
@@ -127,7 +127,7 @@ class RowFile:
                     yield _read(handle.readline(), place)
 
     def __len__(self) -> int:
-        """How many inputs are settled."""
+        """The number of settled inputs."""
         return len(self._order)
 
     def row(self, source: str) -> Row:
@@ -137,7 +137,7 @@ class RowFile:
             handle.seek(place.offset)
             return _read(handle.readline(), place)
 
-    # ── what comes ───────────────────────────────────────────────────────────
+    # ── appending ───────────────────────────────────────────────────────────
 
     def add(self, source: str, stamp: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Append the rows of an input; they are on their way to the disk when this returns. Raises BackendError."""
@@ -153,7 +153,7 @@ class RowFile:
             self._places.setdefault(source, {})[written["id"]] = place
 
     def _end_last_line(self) -> None:
-        """An editor may leave the last line without its end; as a row of a person it must not be taken for a torn one."""
+        """End the last line, which an editor may have left open: it is a person's row and no torn one."""
         if self._unended:
             with open(self.path, "ab") as handle:
                 handle.write(b"\n")
@@ -179,11 +179,11 @@ def _read(line: bytes, place: _Place) -> Row:
 
 COSTS = ("calls", "prompt_tokens", "completion_tokens", "seconds")
 COSTS_FIELD = "asked"
-"""The field of a row that says what asking for it took; of several rows of an input it stands in the first."""
+"""The field of a row with the cost of its requests; of the rows of one input only the first has it."""
 
 
 def with_costs(rows: Iterable[Row], episode: Episode) -> Iterator[Row]:
-    """The rows, the first with what asking took: calls, tokens (null where none were counted) and seconds."""
+    """The rows, the first with the cost of their requests: calls, tokens (null where none were counted) and seconds."""
     steps = [step for step in episode.steps if isinstance(step.request, Generate)]
     if not steps and not episode.error:
         yield from rows

@@ -1,4 +1,4 @@
-"""Fill a file of rows: what its inputs have no rows for is made, or asked of models through the one loop."""
+"""Fill a file of rows: inputs without rows get them from a function, or from models through the one loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rallebench.engine.context import WorkContext
 from rallebench.engine.rowfile import RowFile, counts_of, short, with_costs
 
 SUMMARIES = "summaries.json"
-"""What was read for files of rows: label → {``of``: a digest of the source, ``told``: the summary}."""
+"""Summaries of the inputs of files of rows: label → {``of``: a digest of the source, ``told``: the summary}."""
 PROGRESS_EVERY = 0.3
 """Seconds between two progress events."""
 
@@ -141,7 +141,7 @@ def flows(request: RowsRequest, inputs: Mapping[str, Row]) -> Callable[[Question
 
 
 def read_summaries(folder: Path) -> dict[str, Any]:
-    """Label → what was read for that file of rows; {} before the first."""
+    """Label → the summary of that file's inputs; {} before the first."""
     path = folder / SUMMARIES
     value = read_json(path) if path.exists() else {}
     return value if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""What the user should know beside a run's numbers: counted while it is answered."""
+"""Warnings beside a run's numbers, counted while it is answered."""
 
 from __future__ import annotations
 

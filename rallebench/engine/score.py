@@ -50,7 +50,7 @@ DEFAULT_METRICS = (
 
 
 def has_gold(examples: Iterable[Example]) -> dict[str, int]:
-    """How many examples hold what metrics need: ``answers``, ``provenance``."""
+    """The number of examples with ``answers``, and with ``provenance``, which metrics need."""
     count = Counter[str]()
     for example in examples:
         count["answers"] += bool(example.gold.answers)
@@ -103,7 +103,7 @@ def _scores_of(
 
 
 def _lacking(name: str, example: Example) -> str:
-    """What of the gold a metric misses: KILT's own give such a question 0."""
+    """The gold that a metric misses in a question; KILT's own metrics give 0 there."""
     missing = [need for need in _needs(name) if not getattr(example.gold, need)]
     return f"no gold {' or '.join(missing)}" if missing else ""
 
@@ -198,7 +198,7 @@ def ranges_of(names: Iterable[str]) -> dict[str, Any]:
 
 
 def memory_of(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run's models and indexes took when they were loaded: ``bytes`` of all, None unless every one is known, and
+    """The memory of a run's models and indexes at their load: ``bytes`` of all, None unless every one is known, and
     ``unknown``, the names of those that are not.
 
     >>> memory_of({"memory": {"a": {"ram": 3, "vram": 4}, "b": None}})
@@ -272,6 +272,6 @@ def score_run(
 
 
 def cost_of(folder: RunFolder) -> dict[str, Any]:
-    """What a run cost so far: from its report, or counted now where it has none. Raises BadFileError for a damaged run."""
+    """The cost of a run so far: from its report, or counted now where it has none. Raises BadFileError for a damaged run."""
     report = folder.report() or {}
     return report.get("cost") or _cost(folder.spec(), folder.answers())

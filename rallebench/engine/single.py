@@ -18,7 +18,7 @@ from rallebench.engine.reply_cache import ReplyCache
 
 @dataclass(frozen=True, slots=True)
 class StepStarted:
-    """Step ``index`` (from 0) was asked ``request``."""
+    """Step ``index`` (from 0) begins with ``request``."""
 
     index: int
     request: Request

@@ -81,7 +81,9 @@ def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Mean:
     error, freedom = _error(values, totals, sizes)
     low, high = bounds
     if (low is not None and values.min() < low) or (high is not None and values.max() > high):
-        low = high = None  # a metric outside its own bounds says nothing about them
+        low = high = (
+            None  # values outside the bounds of their metric: the bounds are wrong, so they are not used
+        )
     exact = error <= NOISE * max(1.0, float(np.abs(values).max()))
     if low is None or high is None:
         if exact:

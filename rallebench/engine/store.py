@@ -63,8 +63,8 @@ def checked_run_name(name: str, noun: str = "run") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a run has stored: the last episode of every question, the failed attempts before them (those that can be read),
-    and the wall time of all its sessions in seconds, model loading excluded."""
+    """The stored answers of a run: the last episode of every question, the failed attempts before them (those that can be
+    read), and the wall time of all its sessions in seconds, model loading excluded."""
 
     episodes: dict[str, Episode]
     earlier: tuple[Episode, ...]

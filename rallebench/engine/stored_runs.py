@@ -1,4 +1,4 @@
-"""What stored runs say: whether they are complete, of which request, their results and their judges' columns."""
+"""Stored runs, read: whether each is complete, its request, its result and its judges' columns."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def is_of(run: RunFolder, request: RunRequest) -> bool:
 
 
 def spec_of(request: RunRequest) -> dict[str, Any]:
-    """What a request asks for, as JSON, without the fingerprints of models and indexes."""
+    """The specification of a request as JSON, without the fingerprints of models and indexes."""
     return _without_backends(json.loads(json.dumps(request.spec({}).as_json())))
 
 

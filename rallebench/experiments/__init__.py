@@ -1,4 +1,4 @@
-"""Declarations of what runs: sweeps, batches, baselines, trade-offs, the papers' suites, and dataset builders.
+"""Declarations of experiments: sweeps, batches, baselines, trade-offs, the papers' suites, and dataset builders.
 
 ``EXPERIMENTS`` holds all of them by their ``kind``, the word in ``experiment.json``; ``SUITES`` and ``BUILDERS`` are those of
 one place, under the names that a user writes. See :mod:`rallebench.core.experiments` for what an experiment is.

@@ -1,4 +1,4 @@
-"""Questions, documents and prompts of different languages: refused where nothing could come of it, else said in a note."""
+"""Questions, documents and prompts of different languages: an error where no result could make sense, else a note."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAMPLE = 200
 
 
 def letters_of_questions(examples: Iterable[Example]) -> str:
-    """In which letters most of the questions are written."""
+    """The letters of most of the questions."""
     return letters_of(example.question.text for example in islice(examples, SAMPLE))
 
 

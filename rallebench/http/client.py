@@ -236,7 +236,7 @@ class Server:
             if tries > allowed or _is_too_long(failure.pause):
                 self.trouble = ""
                 raise BackendError(self._sentence(failure, tries, begun))
-            self.trouble = f"{self.name!r} {failure.what}; it is asked again"
+            self.trouble = f"{self.name!r} {failure.fault}; it is asked again"
             ours = min(MAX_PAUSE, self.endpoint.backoff * 2.0 ** (tries - 1))
             # Jitter, so that many throttled threads do not come back together.
             awake = threading.Event()
@@ -285,7 +285,7 @@ class Server:
         wait = f" and asks to wait {failure.pause:.0f} s" if _is_too_long(failure.pause) else ""
         lost = " What came before is incomplete and was not kept." if begun else ""
         server = f"{self.name!r} at {self.endpoint.base_url}"
-        return f"{server} {failure.what}{wait}{often}.{lost} {failure.mend}".rstrip()
+        return f"{server} {failure.fault}{wait}{often}.{lost} {failure.mend}".rstrip()
 
 
 def _is_too_long(pause: float | None) -> bool:

@@ -30,7 +30,7 @@ SEE_LOG = "See the server's log and try again."
 
 
 class Failure(Exception):
-    """A failed request: ``what`` went wrong (the words after the server's name) and how to ``mend`` it.
+    """A failed request: its ``fault`` (the words after the server's name) and how to ``mend`` it.
 
     ``retries``: the most further attempts (None: ``max_retries``). ``pause``: seconds that the server asks to
     wait. ``at_once``: a changed request follows at once and does not count as an attempt. ``throttled``: the
@@ -43,7 +43,7 @@ class Failure(Exception):
 
     def __init__(
         self,
-        what: str,
+        fault: str,
         mend: str = "",
         *,
         retries: int | None = 0,
@@ -51,8 +51,8 @@ class Failure(Exception):
         at_once: bool = False,
         throttled: bool = False,
     ) -> None:
-        super().__init__(what)
-        self.what, self.mend, self.retries = what, mend, retries
+        super().__init__(fault)
+        self.fault, self.mend, self.retries = fault, mend, retries
         self.pause, self.at_once, self.throttled = pause, at_once, throttled
 
 

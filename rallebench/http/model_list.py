@@ -33,13 +33,13 @@ def served_models(
     try:
         return _names(server.document("GET", "/models")[0], key)
     except Failure as failure:
-        what, mend = failure.what, failure.mend
+        fault, mend = failure.fault, failure.mend
         if failure.status in (404, 405):
-            what = "has no list of models" + (f" ({failure.message})" if failure.message else "")
+            fault = "has no list of models" + (f" ({failure.message})" if failure.message else "")
             mend = "Check its address (it usually ends in /v1), or type the model's name."
-        elif what == timed_out(timeout).what:  # this time-out is no setting
+        elif fault == timed_out(timeout).fault:  # this time-out is no setting
             mend = "Check that the server is well, and try again."
-        raise BackendError(f"The server at {base_url} {what}. {mend}".rstrip()) from None
+        raise BackendError(f"The server at {base_url} {fault}. {mend}".rstrip()) from None
     finally:
         server.close()
 

@@ -29,12 +29,12 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     ('search(Ada)', ())
     """
     begin = answer_begins(text)
-    thoughts, rest = text[:begin], text[begin:]
-    if CALL_MARK not in rest:
-        plain = _plain_calls(rest)
+    thoughts, answer = text[:begin], text[begin:]
+    if CALL_MARK not in answer:
+        plain = _plain_calls(answer)
         return (thoughts, _numbered(plain)) if plain else (text, ())
     calls: list[tuple[str, str]] = []
-    first, *pieces = rest.split(CALL_MARK)
+    first, *pieces = answer.split(CALL_MARK)
     texts = [first]
     for piece in pieces:
         inside, _, after = piece.partition(_END_MARK)
@@ -69,14 +69,14 @@ def before_calls(text: str) -> str:
     ('Let me see.', '', 'a { b')
     """
     begin = answer_begins(text)
-    thoughts, rest = text[:begin], text[begin:]
-    if rest.lstrip().startswith(("{", "[", "`")):
-        rest = ""
-    rest = rest.partition(CALL_MARK)[0]
+    thoughts, answer = text[:begin], text[begin:]
+    if answer.lstrip().startswith(("{", "[", "`")):
+        answer = ""
+    answer = answer.partition(CALL_MARK)[0]
     begun = max(
-        (size for size in range(1, len(CALL_MARK)) if rest.endswith(CALL_MARK[:size])), default=0
+        (size for size in range(1, len(CALL_MARK)) if answer.endswith(CALL_MARK[:size])), default=0
     )
-    return f"{thoughts}{rest[: len(rest) - begun]}".rstrip()
+    return f"{thoughts}{answer[: len(answer) - begun]}".rstrip()
 
 
 def _plain_calls(text: str) -> list[tuple[str, str]]:

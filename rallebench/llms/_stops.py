@@ -50,8 +50,8 @@ def cut_stream(pieces: Iterator[str | Reply], stops: Sequence[str]) -> Iterator[
     written, yielded = "", 0
     for piece in pieces:
         if isinstance(piece, Reply):
-            if rest := cut_at(written, stops)[0][yielded:]:
-                yield rest
+            if tail := cut_at(written, stops)[0][yielded:]:
+                yield tail
             yield cut_reply(piece, stops)
             return
         written += piece

@@ -149,7 +149,7 @@ def _fitted(reply: Reply, request: Generate, reader: SpanReader) -> Reply:
 def need(
     name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
 ) -> MemoryNeed:
-    """What the reader will take, told before it is loaded. It writes nothing, so it keeps no cache."""
+    """The memory that the reader will take, before it is loaded. It writes nothing, so it keeps no cache."""
     chosen = settings_of(name, **settings)
     parameters, weights, vocabulary = sizes(chosen.dtype)
     form = "float32" if weights == 4 * parameters else "bfloat16"

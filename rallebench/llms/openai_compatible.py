@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -48,7 +48,7 @@ from rallebench.llms._openai.sampling import SampledTexts, ServedModel
 from rallebench.llms._stops import cut_at, cut_stream
 
 REUSE_SECONDS = 0.05
-"""How long the end of a stream is waited for after its last word, so that the connection can be used again."""
+"""Seconds to wait for the end of a stream after its last word, so that the connection can be used again."""
 
 NO_SUCH_FORMAT = "OpenAI's API has no such response_format"
 """Why choices, regular expressions and grammars are put into the prompt."""
@@ -126,7 +126,7 @@ class OpenAICompatible:
         return self._server.trouble
 
     def status(self) -> Status:
-        """How many requests may be in flight at this address now, and why."""
+        """The number of requests that may be in flight at this address now, and the reason."""
         return self._server.limiter.status()
 
     def __repr__(self) -> str:
@@ -172,7 +172,7 @@ class OpenAICompatible:
         ) as pieces:
             yield from cut_stream(pieces, request.stop)
 
-    def _tried(self, pending: _PendingRequest, tokens: float) -> Iterator[str | Reply]:
+    def _tried(self, pending: _PendingRequest, tokens: float) -> Generator[str | Reply, None, None]:
         """All tries; where the second request for a schema fails, the reply to the first, which is better than none."""
         try:
             yield from self._server.attempts(

@@ -183,12 +183,10 @@ def settings_of(name: str, /, **values: Any) -> ScriptedSettings:
     if settings.echo and replies:
         raise UsageError(f"{name!r}: give either replies or echo, not both.")
     by_pattern = isinstance(replies, Mapping)
-    texts = (
-        list(replies.values() if by_pattern else replies)
-        if isinstance(replies, (Mapping, list, tuple))
-        else [None]
-    )
-    if not all(isinstance(text, str) for text in texts):
+    texts = replies.values() if by_pattern else replies
+    if not isinstance(replies, (Mapping, list, tuple)) or not all(
+        isinstance(text, str) for text in texts
+    ):
         raise UsageError(
             f"{name!r}: replies must be a list of texts, or an object from pattern to text."
         )

@@ -158,9 +158,9 @@ class TransformersLLM:
             for piece in cut_stream(pieces(), prompt.stop):
                 if isinstance(piece, Reply):
                     whole = prompt.read(written)[0]
-                    if rest := whole[len(yielded) :]:
-                        yield rest
-                    yield replace(piece, text=yielded + rest)
+                    if tail := whole[len(yielded) :]:
+                        yield tail
+                    yield replace(piece, text=yielded + tail)
                     return
                 written += piece
                 if new := prompt.certain(written)[len(yielded) :]:

@@ -265,11 +265,11 @@ def _comma_title(text: str) -> tuple[str, str]:
     """('Paris, Texas', …) of 'Paris, Texas, Paris is a city in Texas': the words come again behind it."""
     best = ("", text)
     for match in list(re.finditer(r", (?=[A-Z0-9\"'“(])", text[:160]))[:4]:
-        title, rest = text[: match.start()], text[match.end() :]
+        title, tail = text[: match.start()], text[match.end() :]
         telling = [
             w for w in re.findall(r"\w+", re.sub(r"\(.*?\)", "", title).lower()) if len(w) > 2
         ]
-        following = set(re.findall(r"\w+", rest[:400].lower()))
+        following = set(re.findall(r"\w+", tail[:400].lower()))
         if telling and all(w in following for w in telling) and not title[:1].islower():
-            best = (title, rest)
+            best = (title, tail)
     return best

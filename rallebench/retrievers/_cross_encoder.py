@@ -105,9 +105,9 @@ def _positions(config: Any) -> int:
     return places - 1 - int(config.pad_token_id or 0) if counted_on else places
 
 
-def _wrong(model: str, what: str) -> UsageError:
+def _wrong(model: str, fault: str) -> UsageError:
     return UsageError(
-        f"{model} {what}, so it is no cross-encoder for re-ranking; give a sequence classification model with one "
+        f"{model} {fault}, so it is no cross-encoder for re-ranking; give a sequence classification model with one "
         "label, such as BAAI/bge-reranker-base or cross-encoder/ms-marco-MiniLM-L6-v2."
     )
 

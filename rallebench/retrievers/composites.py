@@ -120,9 +120,9 @@ def written_out(reference: str) -> tuple[str, Combination | None]:
     head, *queries = split_outside(reference, "?")  # the first that no bracket holds
     query = "?".join(queries)
     settings = parse_settings(query.split("&")) if query else {}
-    kind, colon, rest = head.partition(":")
+    kind, colon, members = head.partition(":")
     if colon and (kind == INDEX or kind in COMBINATIONS):
-        parts = [unwrapped(part) for part in split_outside(rest)]
+        parts = [unwrapped(part) for part in split_outside(members)]
         if not all(parts):
             raise UsageError(
                 f"{reference!r} lacks a retriever's name after {kind!r}; write {kind}:name,name."

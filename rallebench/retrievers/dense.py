@@ -13,7 +13,7 @@ from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS, Passages
 from rallebench.retrievers._parts import Indexed
-from rallebench.vector_indexes import VECTOR_INDEXES, Build, VectorIndex
+from rallebench.vector_indexes import VECTOR_INDEXES, Build, VectorIndex, VectorIndexKind
 
 
 class Dense(Indexed):
@@ -81,8 +81,8 @@ class Dense(Indexed):
 class DenseKind:
     """A vector index as an index kind: it is built of the passages' vectors, and searched with the query's."""
 
-    def __init__(self, index: type[VectorIndex]) -> None:
-        self._index = index
+    def __init__(self, kind: VectorIndexKind) -> None:
+        self._kind = kind
 
     def build(
         self, folder: Path, passages: Passages, vectors: Any, settings: Mapping[str, Any]
@@ -96,7 +96,7 @@ class DenseKind:
                 f"The index {name!r} was built with the encoder {manifest.encoder!r} ({manifest.dim} dimensions), you chose "
                 f"{encoder.fingerprint!r} ({encoder.dim}); choose that encoder or build the index again."
             )
-        index = self._index.load(folder)
+        index = self._kind.load(folder)
         return Dense(name, PassageStore(folder), index, encoder, manifest.fingerprint)
 
 

@@ -8,18 +8,20 @@ get them back.
 
 from __future__ import annotations
 
-import _signal  # the parts of signal and json that are written in C
 import builtins
 import ctypes
 import errno
 import os
 import sys
-from _json import encode_basestring_ascii, make_encoder, make_scanner
+from _json import encode_basestring_ascii, make_encoder, make_scanner  # written in C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from types import CodeType, TracebackType
     from typing import Any
+else:
+    import _signal  # the part of signal that is written in C
 
 NETWORK = "The program tried to use the network, which is not allowed here."
 PROCESS = "The program tried to start another process or thread, or to signal one, which is not allowed here."
@@ -48,13 +50,14 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 class _JSON:
     """JSON text as ``json`` reads and writes it."""
 
-    strict, memo = True, {}
+    strict, memo = True, dict[str, str]()
     object_hook = object_pairs_hook = parse_constant = None
     parse_float, parse_int = float, int
 
     @classmethod
     def loads(cls, text: str) -> Any:
-        return make_scanner(cls)(text, 0)[0]
+        context: Any = cls  # any object with these attributes, which the type stubs do not know
+        return make_scanner(context)(text, 0)[0]
 
     @staticmethod
     def dumps(value: Any) -> str:

@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import closing
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import LOOPBACK, Access, HostGuard, HostRefusal, is_loopback
@@ -24,6 +24,10 @@ from rallebench.core.types import Chain, Episode, Message
 from rallebench.services.conversations import Turn
 from rallebench.services.steps import hit_to_json
 from rallebench.services.workbench import Workbench
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 KEY_VARIABLE = "RALLEBENCH_API_KEY"
 MAX_BODY_BYTES = 4 * 2**20
@@ -175,47 +179,42 @@ def _head(name: str, kind: str) -> dict[str, Any]:
     }
 
 
-def application(
-    workbench: Workbench, names: Mapping[str, Chain], key: str = "", access: Access = LOOPBACK
-) -> Any:
-    """The ASGI application. ``key``: what the Authorization header must bear, '' = anyone may ask.
+class _Routes:
+    """The requests that are served, each by a method. ``key`` as in ``application``."""
 
-    A client that goes away ends its answer: no further piece of it is generated.
-    """
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.middleware import Middleware
-    from starlette.requests import ClientDisconnect, Request
-    from starlette.responses import Response, StreamingResponse
-    from starlette.routing import Route
+    def __init__(self, workbench: Workbench, names: Mapping[str, Chain], key: str) -> None:
+        self._workbench, self._names, self._key = workbench, names, key
 
-    def sent(value: Any, status: int = 200, headers: Any = None) -> Response:
-        return Response(_json_text(value), status, headers, "application/json")
-
-    def allowed(request: Request) -> None:
+    def _check_key(self, request: Request) -> None:
         token = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
-        if key and not hmac.compare_digest(token.encode(), key.encode()):
+        if self._key and not hmac.compare_digest(token.encode(), self._key.encode()):
             raise RequestError(
                 401,
                 f"The key is wrong; send the one of {KEY_VARIABLE} as a bearer token.",
                 "authentication_error",
             )
 
-    async def health(request: Request) -> Response:
-        return sent({"status": "ok"})
+    async def health(self, request: Request) -> Response:
+        """``GET /health``, also without the key."""
+        return _json_response({"status": "ok"})
 
-    async def models(request: Request) -> Response:
-        allowed(request)
+    async def models(self, request: Request) -> Response:
+        """``GET /v1/models``."""
+        self._check_key(request)
         data = [
             {"id": name, "object": "model", "created": 0, "owned_by": "rallebench"}
-            for name in names
+            for name in self._names
         ]
-        return sent({"object": "list", "data": data})
+        return _json_response({"object": "list", "data": data})
 
-    async def completions(request: Request) -> Response:
-        allowed(request)
-        name, history, question, stream = read_turn(await _json(request), names)
-        pieces = answer(workbench, names[name], history, question)
+    async def completions(self, request: Request) -> Response:
+        """``POST /v1/chat/completions``."""
+        from starlette.requests import ClientDisconnect
+        from starlette.responses import StreamingResponse
+
+        self._check_key(request)
+        name, history, question, stream = read_turn(await _json(request), self._names)
+        pieces = answer(self._workbench, self._names[name], history, question)
         if stream:
             return StreamingResponse(
                 _while_connected(request, streamed(name, pieces)), media_type="text/event-stream"
@@ -227,33 +226,57 @@ def application(
             raise ClientDisconnect
         if turn.error:
             raise RequestError(500, turn.error, "server_error")
-        return sent(whole(name, turn, turn.episode))
+        return _json_response(whole(name, turn, turn.episode))
 
-    async def refused(request: Request, error: Any) -> Response:
-        return sent(error.body(), error.status)
 
-    async def gone(request: Request, error: Any) -> Response:
-        """The client went away while it sent its request or waited: no client reads this."""
-        return Response(status_code=CLIENT_CLOSED)
+def _json_response(value: Any, status: int = 200, headers: Any = None) -> Response:
+    from starlette.responses import Response
 
-    async def elsewhere(request: Request, error: Any) -> Response:
-        """A path or a method that is not served; a client of OpenAI's reads JSON here, too."""
-        message = f"{request.method} {request.url.path} is not served; POST /v1/chat/completions or GET /v1/models."
-        return sent(
-            RequestError(error.status_code, message).body(), error.status_code, error.headers
-        )
+    return Response(_json_text(value), status, headers, "application/json")
 
-    routes = [
-        Route("/health", health),
-        Route("/v1/models", models),
-        Route("/v1/chat/completions", completions, methods=["POST"]),
-    ]
+
+async def _request_error(request: Request, error: Any) -> Response:
+    return _json_response(error.body(), error.status)
+
+
+async def _not_served(request: Request, error: Any) -> Response:
+    """A path or a method that is not served: OpenAI's clients read JSON here, too."""
+    message = f"{request.method} {request.url.path} is not served; POST /v1/chat/completions or GET /v1/models."
+    body = RequestError(error.status_code, message).body()
+    return _json_response(body, error.status_code, error.headers)
+
+
+async def _client_closed(request: Request, error: Any) -> Response:
+    """The client went away while it sent its request or waited: no client reads this."""
+    from starlette.responses import Response
+
+    return Response(status_code=CLIENT_CLOSED)
+
+
+def application(
+    workbench: Workbench, names: Mapping[str, Chain], key: str = "", access: Access = LOOPBACK
+) -> Any:
+    """The ASGI application. ``key``: what the Authorization header must bear, '' = anyone may ask.
+
+    A client that goes away ends its answer: no further piece of it is generated.
+    """
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
+    from starlette.requests import ClientDisconnect
+    from starlette.routing import Route
+
+    routes = _Routes(workbench, names, key)
     return Starlette(
-        routes=routes,
+        routes=[
+            Route("/health", routes.health),
+            Route("/v1/models", routes.models),
+            Route("/v1/chat/completions", routes.completions, methods=["POST"]),
+        ],
         exception_handlers={
-            RequestError: refused,
-            HTTPException: elsewhere,
-            ClientDisconnect: gone,
+            RequestError: _request_error,
+            HTTPException: _not_served,
+            ClientDisconnect: _client_closed,
         },
         middleware=[Middleware(HostGuard, access=access, refused=_refused_host)],
     )
@@ -265,7 +288,7 @@ def _refused_host(refusal: HostRefusal) -> tuple[str, bytes]:
     return "application/json", _json_text(body).encode()
 
 
-async def _while_connected(request: Any, pieces: Iterator[Piece]) -> AsyncIterator[Piece]:
+async def _while_connected(request: Request, pieces: Iterator[Piece]) -> AsyncIterator[Piece]:
     """The pieces, each made in a thread, until the client goes away; the iterator is closed in any case."""
     import anyio
     from starlette.concurrency import run_in_threadpool
@@ -281,7 +304,7 @@ async def _while_connected(request: Any, pieces: Iterator[Piece]) -> AsyncIterat
             await run_in_threadpool(pieces.close)  # type: ignore[attr-defined]
 
 
-async def _json(request: Any) -> Any:
+async def _json(request: Request) -> Any:
     # A page of another site may send text/plain without asking the browser's leave, JSON it may not.
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise RequestError(415, "Send JSON with the header Content-Type: application/json.")

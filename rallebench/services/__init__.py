@@ -1,1 +1,1 @@
-"""What the front ends call: models, runs, data, questions, and the work that goes on in threads."""
+"""The calls of the front ends: models, runs, data, questions, and the jobs in threads."""

@@ -1,4 +1,4 @@
-"""What a front end offers of agents: workflows, environments, their settings, and the outcome of an episode."""
+"""Agents for a front end: workflows, environments, their settings, and the outcome of an episode."""
 
 from __future__ import annotations
 

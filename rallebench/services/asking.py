@@ -44,7 +44,7 @@ MOST_EPISODES = 30
 """Episodes that are remembered."""
 
 PROMPT, REWRITING = "standalone.txt", -1
-"""The prompt that rewrites a question of a conversation; the index of the step that does."""
+"""The prompt that rewrites a follow-up question; the index of that step."""
 
 
 @lru_cache(maxsize=8)
@@ -111,7 +111,7 @@ class Asking:
     def execute_action(
         self, chain: Chain, index: int, question: Question, steps: Sequence[Step]
     ) -> Step:
-        """Run one action on what the earlier ones answered; loads what it names alone. Raises RalleError."""
+        """Run one action on the answers of the earlier ones; loads only its own model or index. Raises RalleError."""
         request = chains.plan(chain.actions[index], question, steps[:index])
         alone = replace(chain, actions=(chain.actions[index],))
         with self._models.lease(
@@ -135,9 +135,9 @@ class Asking:
     def chat(
         self, chain: Chain, history: Sequence[Message], text: str, *, fresh: bool = False
     ) -> Iterator[Event]:
-        """One chat turn: the question is put so that it stands alone, and the chain answers it, its last answer streamed.
+        """One chat turn: a follow-up question is rewritten to stand alone, and the chain answers it, its last answer streamed.
 
-        The step of the rewriting has the index REWRITING, the chain's actions those that they have elsewhere; the Episode
+        The step of the rewriting has the index REWRITING, the actions of the chain count from 0 as elsewhere; the Episode
         has the steps of both. ``fresh``: past the reply cache.
         """
         question = Question("chat", text, history=tuple(history))
@@ -152,11 +152,13 @@ class Asking:
             running = run_one(flow, backends, qid="chat", reply_cache=cache, stream=True)
             with closing(running) as events:  # type: ignore[type-var]
                 for event in events:
-                    is_last = isinstance(event, Episode)
-                    yield event if is_last else replace(event, index=event.index - shift)
+                    if isinstance(event, Episode):
+                        yield event
+                    else:
+                        yield replace(event, index=event.index - shift)
 
     def rewriter(self, chain: Chain) -> Rewriter:
-        """What rewrites the questions of a conversation: the last model of the chain that writes, if there is one."""
+        """The model that rewrites follow-up questions: the last one of the chain that writes; None if none does."""
         writers = [name for name in chain.llms if not self.copies(name)]
         own = self._workspace.path / "prompts" / "chat"
         prompt = prompt_text(

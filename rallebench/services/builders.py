@@ -25,12 +25,13 @@ __all__ = ["BUILDERS", "ExperimentResult", "FilledRows"]
 NOUN = BUILDERS.noun
 
 UNTRACKED = RunOptions(track=False)
-"""How the page runs a builder: its requests are no runs for MLflow."""
+"""The options with which the page runs a builder: its requests are no runs for MLflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBuilder:
-    """What a builder has built so far. ``stages``: label → counts, of what the files hold now; ``report`` None: not ended yet."""
+    """The rows that a builder has built so far. ``stages``: label → counts, of what the files hold now; ``report`` None: not
+    ended yet."""
 
     request: ExperimentRequest
     stages: Mapping[str, Mapping[str, Any]]
@@ -104,7 +105,7 @@ def builders_begun(workspace: Workspace) -> list[str]:
 
 
 def open_builder(workspace: Workspace, name: str) -> StoredBuilder:
-    """What a builder has built so far, and the request to continue it. Raises UsageError, BadFileError."""
+    """The state of a builder, and the request to continue it. Raises UsageError, BadFileError."""
     stored = ExperimentStore(workspace.path).open(name, NOUN)
     if not BUILDERS.name_of(stored.kind):
         raise UsageError(f"{name!r} is no {NOUN}.")

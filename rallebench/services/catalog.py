@@ -1,4 +1,4 @@
-"""What can be named here, and what the front ends must know of it: names, settings, cards, defaults."""
+"""Everything that a user can name in a workspace, with its settings, card and defaults."""
 
 from __future__ import annotations
 
@@ -141,12 +141,12 @@ _NAMED: Mapping[str, Callable[[Workspace], Iterable[str]]] = {
     "run": lambda workspace: [run.name for run in list_runs(workspace.runs)],
     "metric": lambda _: METRICS.plain_names(),
 }
-"""What a setting may name → the names of a workspace; files and folders are in no list."""
+"""Kind that a setting may name → the names of that kind in a workspace; files and folders are in no list."""
 
 
 def choices(workspace: Workspace, form: Mapping[str, Setting]) -> dict[str, list[str]]:
-    """Setting → what is offered for it: of a list the values worth comparing, then what the workspace has of the kind that
-    the setting names. Settings that name nothing, and paths for which nothing is there, are left out."""
+    """Setting → the values to offer: of a list those worth comparing, then the names that the workspace has of the
+    setting's kind. Settings that name nothing, and paths for which nothing is there, are left out."""
     nouns = {noun for setting in form.values() for noun in setting.named}
     names = {noun: list(_NAMED[noun](workspace)) for noun in nouns if noun in _NAMED}
     offered = {}
@@ -176,7 +176,7 @@ def whole_card(metric: str) -> tuple[dict[str, Any], str]:
 
 
 def line(item: Entry[Any]) -> str:
-    """What an entry is, and for a suite what works without a download."""
+    """The line about an entry; for a suite with the part that works without a download."""
     return " ".join(filter(None, (item.about, str(item.traits.get("ready", "")))))
 
 

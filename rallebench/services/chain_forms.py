@@ -1,4 +1,4 @@
-"""A chain in every form in which it can be taken away or brought in, and what its templates use."""
+"""A chain in every form for export and import, and the variables of its templates."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def file_stem(name: str) -> str:
 
 
 def caveat(workbench: Workbench, chain: Chain, form: str) -> str:
-    """What the user of a form must know, "" if nothing."""
+    """A warning for the user of a form, "" if there is none."""
     if form == "command" and not is_saved(workbench, chain):
         return "The chain has unsaved changes. Save it first, then the command finds it."
     missing = sorted(variables(chain) & NOT_IN_RALLE) if form == "ralle" else []
@@ -123,12 +123,12 @@ def variables(chain: Chain) -> set[str]:
     return used
 
 
-def read_file(path: Path, what: str) -> Chain:
-    """The chain of a file; a message names it ``what``. Raises UsageError."""
+def read_file(path: Path, name: str) -> Chain:
+    """The chain of a file; messages call it ``name``. Raises UsageError."""
     try:
         return load_chain_file(path)
     except RalleError as error:
-        raise UsageError(str(error).replace(str(path), what), hint=error.hint) from None
+        raise UsageError(str(error).replace(str(path), name), hint=error.hint) from None
 
 
 def read_text(text: str) -> Chain:
@@ -143,7 +143,7 @@ def read_text(text: str) -> Chain:
 
 
 def unknown_targets(workbench: Workbench, chain: Chain) -> list[str]:
-    """What the chain names and this workspace does not know."""
+    """The models and indexes of the chain that this workspace does not know."""
     space, missing = workbench.workspace, []
     for number, action in enumerate(chain.actions, 1):
         try:

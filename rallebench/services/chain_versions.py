@@ -1,4 +1,4 @@
-"""Earlier versions of saved chains: whenever a chain is saved over another one of its name, that one is kept."""
+"""Earlier versions of saved chains: a chain that is saved over another one of its name keeps it as a version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rallebench.services.workbench import Workbench
 
 FOLDER = ".versions"
 MOST = 50
-"""Versions of a chain that are kept; of more the oldest goes."""
+"""The most versions of a chain; then the oldest goes."""
 
 
 @dataclass(frozen=True, slots=True)

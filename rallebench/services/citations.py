@@ -1,4 +1,4 @@
-"""Which passages support an answer, sentence by sentence: what was quoted, what the model cites, what has the same words."""
+"""The passages that support an answer, sentence by sentence: quoted, cited by the model, or with the same words."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ HOW: dict[How, str] = {
 """How a passage supports a sentence, in words."""
 
 MOST = 3
-"""Passages that are cited for words that many hold."""
+"""The most passages that are cited for words that all of them hold."""
 SUPPORT, LEAST = 2 / 3, 3
-"""The share of a sentence's telling words that a passage must hold, and how many they must be at least."""
+"""A passage supports a sentence if it holds this share of the sentence's telling words, and at least so many."""
 LONGEST = 400
 """Characters. A longer sentence is not looked for word for word."""
 

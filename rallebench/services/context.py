@@ -1,4 +1,4 @@
-"""What a run and an experiment need of the workbench: loading, the reply cache, indexes, tracking."""
+"""The workbench as runs and experiments use it: loading, the reply cache, indexes, tracking."""
 
 from __future__ import annotations
 

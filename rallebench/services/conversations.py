@@ -1,4 +1,4 @@
-"""Conversations: turns with their answers, regenerated and edited without losing what was there before."""
+"""Conversations: turns with their answers; a turn that is asked again or edited keeps its earlier answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from rallebench.services.citations import CitedSentence, cited
 from rallebench.services.steps import sources
 
 HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
-"""How much of a conversation a chain is given: about 2,000 tokens, so small models keep room to answer."""
+"""The most turns and characters of a conversation, and of one message, that a chain gets: about 2,000 tokens, so small
+models keep room to answer."""
 
 Support = tuple[list[Hit], tuple[CitedSentence, ...]]
 State = Literal["running", "done", "stopped", "failed"]
@@ -50,7 +51,7 @@ class Turn:
     hang_up: Stop = field(default_factory=Stop, repr=False)
 
     def take(self, event: Event) -> str:
-        """Take over what happened; returns what was added to the answer."""
+        """Take an event in; returns the text that it added to the answer."""
         before = self.answer
         if isinstance(event, StepStarted):
             self.activity = activity(event)
@@ -77,7 +78,8 @@ class Turn:
 
     @property
     def is_rewriting_refused(self) -> bool:
-        """Whether the model's rewriting was no question of this conversation, so that names were joined instead."""
+        """Whether the model's rewriting was refused as no question of this conversation; names are then joined to the
+        question."""
         step = self.rewriting
         return (
             step is not None
@@ -108,7 +110,7 @@ class Turn:
 
     @property
     def in_build(self) -> tuple[Question, tuple[Step, ...]]:
-        """The question as One question asks it, and its steps: a chain that reads the earlier turns is given them."""
+        """(the question as Build asks it, its steps); with the earlier turns for a chain that reads them."""
         history = self.history if reads_history(self.chain) else ()
         return Question("custom", self.standalone, history=history), self.steps
 
@@ -165,7 +167,7 @@ class Talk:
         return turn
 
     def branches(self, turn: Turn) -> list[Turn]:
-        """The turns that stand at the same place, this one among them, the oldest first."""
+        """This turn and the other branches that begin at its place, the oldest first."""
         return [other for other in self.turns if other.before is turn.before]
 
     def show(self, turn: Turn) -> None:
@@ -200,7 +202,7 @@ def _path(turn: Turn | None) -> tuple[Turn, ...]:
 
 
 def history(turns: Sequence[Turn]) -> tuple[Message, ...]:
-    """The earlier turns that the next one is given: answered ones, the oldest dropped, long texts cut."""
+    """The earlier turns for the next one: answered ones, the oldest dropped, long texts cut."""
     messages: list[Message] = []
     room = HISTORY_CHARACTERS
     answered = [turn for turn in turns if turn.state == "done" and turn.answer.strip()]

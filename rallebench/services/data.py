@@ -122,7 +122,7 @@ class Data:
         return [name for name, path in paths.items() if path.parent == self._datasets]
 
     def lost_with_questions(self, name: str) -> str:
-        """One sentence: what the runs that asked a dataset keep and lose without it; '' if none did."""
+        """One sentence on the runs over a dataset: what they keep and lose if it is deleted; '' without such runs."""
         path = self._workspace.dataset_paths().get(name)
         users, unfinished = [], []
         for run in list_runs(self._workspace.runs):

@@ -1,4 +1,4 @@
-"""What an experiment may vary, with the values to choose from, and its request from what a person chose."""
+"""The fields that an experiment may vary, the values to choose from, and its request from a person's choices."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def prompts(workbench: Workbench, chain: Chain, action: int) -> dict[str, str]:
         try:
             named.append((name, load_chain_file(path)))
         except RalleError:
-            continue  # Build says what is wrong with that chain
+            continue  # a damaged chain: Build shows its error
     for name, other in named:
         if action <= len(other.actions) and other.actions[action - 1].kind == own.kind:
             template = other.actions[action - 1].template
@@ -198,7 +198,7 @@ def papers() -> dict[str, list[str]]:
 
 
 def paper_name(paper: str) -> str:
-    """What a paper is called; of a plug-in's benchmark its title, else its own first word.
+    """The name of a paper; of a plug-in's benchmark its title, else its own first word.
 
     >>> paper_name("rgb"), paper_name("beir"), paper_name("mine")
     ('RGB', 'BEIR', 'mine')
@@ -209,13 +209,13 @@ def paper_name(paper: str) -> str:
 
 
 def first_suite(paper: str) -> str:
-    """The benchmark that a paper begins with: one that needs little, and has a table of the paper beside it."""
+    """The first benchmark to offer of a paper: one that needs little, and that a table of the paper stands beside."""
     names = papers().get(paper) or papers()["rgb"]
     return next((n for n in names if n.endswith(_FIRST)), names[0])
 
 
 def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:
-    """(what a published benchmark is and what of it works without a download, whether it asks a model, its settings). Raises NotFoundError."""
+    """(the line about a published benchmark, whether it asks a model, its settings). Raises NotFoundError."""
     entry = SUITES.entry(name)
     return line(entry), bool(entry.traits.get("asks", True)), entry.form
 
@@ -290,7 +290,8 @@ def base_chain(settings: Mapping[str, Any]) -> Chain:
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """What a stored sweep varied. ``values``: field → values, of prompts their names; ``prompts``: name → text."""
+    """The fields and values that a stored sweep varied. ``values``: field → values, of prompts their names; ``prompts``: name
+    → text."""
 
     chain: Chain
     values: Mapping[str, Sequence[str]]
@@ -298,7 +299,7 @@ class Variation:
 
 
 def stored_variation(settings: Mapping[str, Any]) -> Variation:
-    """What a stored sweep varied, as ``factors`` takes it."""
+    """The variation of a stored sweep, as ``factors`` takes it."""
     values: dict[str, Sequence[str]] = {}
     texts: dict[str, str] = {}
     for text in settings["vary"]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
 Trace = Callable[[Episode, str, str], object]
-"""Logs an episode: the question's text, and the kind of what answered it."""
+"""Logs an episode, its question and its source ("agent")."""
 
 TYPED = "typed"
 """Stands in the dataset's place for a question of the user's own."""
@@ -76,7 +76,7 @@ class EpisodeState:
 
     @property
     def mark(self) -> str:
-        """Changes with whatever a page shows of it, the full seconds included."""
+        """A mark that changes with everything that a page shows, the full seconds included."""
         return f"{self.name} {self.version} {self.seconds:.0f}"
 
     @property
@@ -111,7 +111,7 @@ class EpisodeJob:
         return replace(now, seconds=time.monotonic() - self._clock) if now.going else now
 
     def stop(self) -> None:
-        """Stop at once: nothing that still comes is heard; a model's stream is closed at its next word, a server is hung up
+        """Stop at once: later events are dropped; a model's stream is closed at its next word, a server is hung up
         on, a program killed."""
         current = self.now.request
         if not self._set(state="stopped", request=None, writing=""):
@@ -236,7 +236,7 @@ def is_agents(folder: RunFolder) -> bool:
 
 
 def open_episode(workbench: Workbench, run: str, qid: str) -> EpisodeState:
-    """What the agent of a run did with a question. Raises UsageError, BadFileError."""
+    """The stored episode of an agent's run. Raises UsageError, BadFileError."""
     folder = workbench.runs.open(run)
     spec = folder.spec()
     agent = spec["spec"]["settings"].get("agent")

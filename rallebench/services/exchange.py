@@ -1,4 +1,4 @@
-"""What comes from and goes to other programs: imports, exports, prediction files, MLflow."""
+"""Exchange with other programs: imports, exports, prediction files, MLflow."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def import_corpus(
 def import_dataset(
     workbench: Workbench, name: str, source: Path, **settings: Any
 ) -> tuple[dict[str, Any], str]:
-    """What was imported as JSON, and a sentence about R-Eval's ids or ''. ``settings``: those of the workbench's import."""
+    """The import as JSON, and a sentence about R-Eval's ids or ''. ``settings``: those of the workbench's import."""
     dataset = workbench.data.import_dataset(name, source, **settings)
     note = ""
     if dataset.form.startswith("r-eval"):

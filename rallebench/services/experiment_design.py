@@ -23,7 +23,7 @@ from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES
 
 @dataclass
 class Design:
-    """What one window has chosen. ``vary``: field → values; ``own``: field → values that were typed; ``prompts``: name → text of
+    """The choices of one window. ``vary``: field → values; ``own``: field → values that were typed; ``prompts``: name → text of
     a prompt that was written here; ``settings``: benchmark → setting → value as it was typed; ``auto``: the name if none is
     typed; ``knobs``: search setting → values; ``searched``: the indexes for which the dataset was chosen last."""
 
@@ -69,7 +69,7 @@ class Design:
 
 
 def request_of(workbench: Workbench, design: Design, chain: Chain) -> ExperimentRequest:
-    """What was chosen as a request. Raises UsageError, NotFoundError."""
+    """The choices as a request. Raises UsageError, NotFoundError."""
     limit, seed = (
         _whole(design.limit, "The number of questions", 1),
         _whole(design.seed, "The seed", 0) or 0,
@@ -92,8 +92,8 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
             if value != known[key].default
         }
         llms = [design.llm] if design.llm and asks and not values.get("models") else []
-        return experiment_requests.suite_request(
-            workbench, design.suite, llms, changed, limit=limit, name=design.name, seed=seed
+        return workbench.experiments.suite(
+            design.suite, llms, changed, limit=limit, name=design.name, seed=seed
         )
     if design.kind == "tradeoff":
         if not design.indexes:

@@ -1,4 +1,4 @@
-"""The experiments of a workspace, a line each: what each was, its winner, and how sure that is."""
+"""The experiments of a workspace, a line each: title, winner, and whether the difference is more than chance."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _is_automatic(stored: StoredExperiment) -> bool:
 
 
 def title_of(stored: StoredExperiment) -> str:
-    """What an experiment is called: its fields, its paper, its kind."""
+    """The title of an experiment: its fields, its paper or its kind."""
     settings = stored.request.get("settings") or {}
     if stored.kind == "sweep":
         names = [field_label(text.partition("=")[0]) for text in settings.get("vary", ())]
@@ -143,7 +143,7 @@ def field_label(name: str) -> str:
     return names.get(name, name.replace("_", " "))
 
 
-# what is known of a metric
+# metrics
 
 
 def _traits(name: str) -> Mapping[str, Any]:
@@ -176,7 +176,7 @@ def is_share(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a ranking has a winner. ``equal``: variants with the score of the first, itself among them; ``alike``: others to
+    """The top of a ranking. ``equal``: variants with the score of the first, itself among them; ``alike``: others to
     which no difference is shown; ``few``: whether the questions or their articles are too few to show one."""
 
     equal: list[str]
@@ -185,14 +185,14 @@ class Standing:
 
     @property
     def open(self) -> str:
-        """Why nobody wins, in a few words; "" where the first does."""
+        """Why the first has not won, in a few words; "" where it has."""
         if len(self.equal) > 1:
             return f"{len(self.equal)} are equal"
         return f"{self.equal[0]} leads" if self.alike else ""
 
 
 def standing(rows: Sequence[Mapping[str, Any]], name: str) -> Standing:
-    """What the variants of a ranking, best first, show of its first one by a metric."""
+    """Whether the first of the variants, best first, has won by a metric."""
     first = rows[0]["metrics"][name]
     equal, alike, few = [], [], first["n"] < FEW
     for row in rows:

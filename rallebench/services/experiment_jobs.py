@@ -16,7 +16,7 @@ from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 
 PILOT = "estimate"
-"""The kind of the jobs that measure what an experiment costs."""
+"""The kind of the jobs that estimate the cost of an experiment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def estimate(workbench: Workbench, request: ExperimentRequest, planned: Plan) ->
 
 
 def estimated(workbench: Workbench, request: ExperimentRequest) -> CostEstimate | None:
-    """What the newest pilot of this very request found, None if there is none that has ended well."""
+    """The estimate of the newest pilot of this very request, None if none has ended well."""
     job = workbench.jobs.get(PILOT, request.name)
     if job is None or not isinstance(job.result, CostEstimate):
         return None

@@ -1,11 +1,10 @@
-"""Requests for sweeps, suites and trade-offs from what a user wrote, and their plans."""
+"""Requests for sweeps and trade-offs from the settings that a user wrote; plans of any experiment as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import Operation, complete
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.types import Chain
@@ -98,50 +97,7 @@ def tradeoff_request(
     return workbench.experiments.request("tradeoff", name, settings, limit)
 
 
-# suites
-
-
-def suite_request(
-    workbench: Workbench,
-    suite: str,
-    llms: Sequence[str],
-    settings: Mapping[str, Any],
-    *,
-    limit: int | None = None,
-    name: str = "",
-    seed: int = 0,
-) -> ExperimentRequest:
-    """The request for a suite from settings as they were written. Several models become the setting of a suite that compares
-    them. Raises UsageError, NotFoundError."""
-    entry = SUITES.entry(suite)
-    if llms and not entry.traits.get("asks", True):
-        raise UsageError(
-            f"The suite {suite!r} asks no language model.", hint=Hint("leave-out", "llm")
-        )
-    if len(llms) > 1:
-        if "models" not in entry.form:
-            raise UsageError(
-                f"The suite {suite!r} takes one language model, but {len(llms)} are named; run it once for each."
-            )
-        if "models" in settings:
-            raise UsageError(
-                "The models are named twice, also by the setting models.",
-                hint=Hint("leave-out", "llm"),
-            )
-        settings, llms = {**settings, "models": ",".join(llms)}, ()
-    llm, checked = "".join(llms), SUITES.settings(suite, settings)
-    if limit is not None and limit < 1:
-        raise SettingError("limit", limit, "at least 1; leave it out for all")
-    return ExperimentRequest(
-        workbench.workspace,
-        llm,
-        checked,
-        limit,
-        seed,
-        workbench.allow_python,
-        suite,
-        name or suite_name(suite, llm, checked, limit),
-    )
+# plans
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:

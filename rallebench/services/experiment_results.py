@@ -1,4 +1,4 @@
-"""What came of one experiment: its ranking, tables and figures, its files, and the errors that a person labels."""
+"""The results of one experiment: its ranking, tables and figures, its files, and the errors that a person labels."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_BYTES = 20_000_000
 ERRORS = ("qid", "category", "question", "required", "prediction")
 """The columns of a file of errors that the page needs."""
 MOST_NAMED = 5
-"""Bubbles of a plot that have names; of more they have their ranks."""
+"""The most bubbles of a plot with names; the bubbles of a larger plot have ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def replayed(value: Ranking) -> set[str]:
 
 
 def verdict(value: Ranking) -> tuple[str, str]:
-    """Who wins, and the reason: sentences that claim no more than the numbers show."""
+    """The winner and the reason, in sentences that claim no more than the numbers show."""
     rows, name = value.document["variants"], value.document["metric"]
     if not name or len(rows) < 2:
         return "No winner.", str(value.document["verdict"])
@@ -192,7 +192,7 @@ AXES: Mapping[str, str] = {
     "disk": "Disk, bytes",
     "build_seconds": "Seconds to build",
 }
-"""What a trade-off can be drawn by → its label."""
+"""Figure that a trade-off can be drawn by → its label."""
 
 
 def tradeoff_figure(points: Sequence[Point], across: str, up: str) -> Figure:

@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import Hint, UsageError
+from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import Failed, Finished, Operation, Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
@@ -46,7 +46,7 @@ LONGEST_NAME = 60
 SWEEP_NAME = re.compile(r"(?!\.)[\w\-.]{1,40}")
 
 TRACKABLE = ("run", "sweep", "suite", "baselines", "batch")
-"""The kinds of what `track` can log, several of which may have one name."""
+"""The kinds that `track` can log; one name may belong to several of them."""
 
 
 def rules_of(name: str) -> ExperimentRules:
@@ -55,7 +55,7 @@ def rules_of(name: str) -> ExperimentRules:
 
 
 def nouns_of_experiments() -> frozenset[str]:
-    """What experiments are called as jobs, the dataset builders left out."""
+    """The kinds of the jobs of experiments, without dataset builders."""
     return frozenset(rules.noun for rules in _RULES.values()) - {NOUN}
 
 
@@ -152,6 +152,48 @@ class Experiments:
         name = baseline_name(run, f"{BASELINES} {LONG}" if long_context else BASELINES)
         settings = {"run": run, **({"long_context": True} if long_context else {})}
         return self.request(BASELINES, name, settings, spec["limit"], spec["seed"])
+
+    def suite(
+        self,
+        suite: str,
+        llms: Sequence[str],
+        settings: Mapping[str, Any],
+        *,
+        limit: int | None = None,
+        name: str = "",
+        seed: int = 0,
+    ) -> ExperimentRequest:
+        """The request for a suite from settings as they were written. Several models become the setting of a suite that
+        compares them. Raises UsageError, NotFoundError."""
+        entry = SUITES.entry(suite)
+        if llms and not entry.traits.get("asks", True):
+            raise UsageError(
+                f"The suite {suite!r} asks no language model.", hint=Hint("leave-out", "llm")
+            )
+        if len(llms) > 1:
+            if "models" not in entry.form:
+                raise UsageError(
+                    f"The suite {suite!r} takes one language model, but {len(llms)} are named; run it once for each."
+                )
+            if "models" in settings:
+                raise UsageError(
+                    "The models are named twice, also by the setting models.",
+                    hint=Hint("leave-out", "llm"),
+                )
+            settings, llms = {**settings, "models": ",".join(llms)}, ()
+        llm, checked = "".join(llms), SUITES.settings(suite, settings)
+        if limit is not None and limit < 1:
+            raise SettingError("limit", limit, "at least 1; leave it out for all")
+        return ExperimentRequest(
+            self._workbench.workspace,
+            llm,
+            checked,
+            limit,
+            seed,
+            self._workbench.allow_python,
+            suite,
+            name or suite_name(suite, llm, checked, limit),
+        )
 
     def _lease(self, request: ExperimentRequest, use: str = "") -> Lease:
         """Check the request and return its lease; ``use`` precedes the noun ("the plan of "). Raises UsageError, NotFoundError."""

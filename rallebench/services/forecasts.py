@@ -1,4 +1,4 @@
-"""What an experiment will take, before it starts: runs, questions, calls, minutes, dollars, and what the cache holds."""
+"""The cost of an experiment before it starts: runs, questions, calls, minutes, dollars, and the cached replies."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
 
 RECENT = 40
-"""Runs, the newest, from which times and prices are taken."""
+"""The number of newest runs from which times and prices are taken."""
 CHANGING = 0.1
-"""The share of questions whose answer two variants do not share, where the smallest difference that shows is told."""
+"""The assumed share of questions that two variants answer differently, for the smallest difference that shows."""
 PATIENCE = 3.0
-"""Seconds that the reply cache is looked through; of a larger experiment the rest is not known."""
+"""The most seconds of a search in the reply cache; then the number of cached replies is not known."""
 RANKED = ("sweep", "batch", "baselines")
 """Kinds whose last step ranks real answers, which a plan without answers cannot."""
 
@@ -149,8 +149,7 @@ def _known(workbench: Workbench) -> list[dict[str, Any]]:
 
 
 def _spent(folder: Any) -> dict[str, Any] | None:
-    """Workflow, models, indexes, and seconds and dollars a question, of a run that really asked: what the cache gave does not
-    count."""
+    """The workflow, the models, the indexes, and the seconds and dollars a question of a run, without replies from the cache."""
     try:
         stored, report = folder.spec(), folder.report()
         total = ((report or {}).get("cost") or {}).get("asked") or {}
@@ -188,11 +187,11 @@ def _local(workbench: Workbench, llms: set[str]) -> bool:
     )
 
 
-# what the reply cache holds
+# the reply cache
 
 
 def _cached(workbench: Workbench, request: ExperimentRequest) -> int | None:
-    """How many model calls of a sweep need not be asked."""
+    """The number of model calls of a sweep that the cache answers."""
     if request.kind != "sweep" or any(v.index for v in variants_of(request.settings)):
         return None
     examples = workbench.asking.questions(request.settings["dataset"])[: request.limit]

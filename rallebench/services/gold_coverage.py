@@ -1,4 +1,4 @@
-"""How many of a dataset's gold pages each corpus holds: the coverage that a person looks at before a run."""
+"""The share of a dataset's gold pages that each corpus holds, to look at before a run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Coverage:
 
 
 def corpus_of_index(name: str, manifests: Mapping[str, Manifest]) -> str:
-    """The corpus of an index; of one that was made of another index, that one's."""
+    """The corpus of an index; for an index that was built from another index, the corpus of that one."""
     seen = {name}
     while name not in STARTER_INDEXES:
         name = manifests[name].corpus
@@ -126,7 +126,7 @@ def best_corpus(shares: dict[str, Coverage | None]) -> str:
 
 
 def place_of(workbench: Workbench, corpus: str) -> str:
-    """What a build calls the corpus: a name or a path."""
+    """The corpus as a build takes it: a name or a path."""
     imported = workbench.workspace.corpora / corpus
     if corpus == STARTER_NAME and not imported.exists():
         return os.fspath(STARTER_CORPUS)

@@ -40,10 +40,10 @@ LONG = 220
 """Words from which on a document is too long for one passage: encoders read about so many."""
 
 ROWS, MAX_ROWS = 8, 2000
-"""Rows that a preview shows, and rows that it reads at most to find them and their problems."""
+"""The most rows that a preview shows; the most rows that it reads to find them and their problems."""
 
 WAYS: Mapping[str, str] = {"bm25": "bm25", "dense": "flat"}
-"""What can be built at once → kind of the index; a hybrid is the fusion of both."""
+"""Way of retrieval that an import can build → kind of the index; a hybrid is the fusion of both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ MOST_COUNTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What ``source`` is, and how it begins. ``corpus`` and ``dataset``: None for what it is not."""
+    """The previews of ``source``: one of ``corpus`` and ``dataset`` is None unless it can be both."""
 
     source: Path
     kind: ImportKind
@@ -90,7 +90,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """What is to be imported under which name, and what is built of it. ``indexes``: of ``bm25``, ``dense``, ``hybrid``."""
+    """The source of an import, its name, and the indexes to build. ``indexes``: of ``bm25``, ``dense``, ``hybrid``."""
 
     name: str
     source: Path
@@ -105,7 +105,7 @@ class ImportRequest:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What came of an import; ``indexes``: the names of what was built, the hybrid among them."""
+    """The result of an import; ``indexes``: the names of the built indexes, the hybrid among them."""
 
     corpus: Corpus | None = None
     dataset: ImportedDataset | None = None
@@ -119,7 +119,7 @@ def look(
     form: str = "",
     page_map: Path | None = None,
 ) -> Looked:
-    """What a file or folder holds: ``kind`` and ``form`` as given, else recognised. Raises RalleError with what is wrong."""
+    """The content of a file or folder: ``kind`` and ``form`` as given, else recognised. Raises RalleError for a bad one."""
     if not source.exists():
         raise NotFoundError(f"{source} does not exist; check the path.")
     errors = []
@@ -166,7 +166,7 @@ def preview_questions(source: Path, form: str = "") -> Preview:
 
 def _preview(form: str, rows: Iterator[Any], read: Source) -> Preview:
     first: list[Any] = []
-    with suppress(UsageError):  # a file of bad rows alone: they are what is shown
+    with suppress(UsageError):  # a file of bad rows alone: the preview shows these
         first = list(islice(rows, MAX_ROWS))
     problems, count = read.problems, len(first)
     ended, looked = count < MAX_ROWS, count + problems.count
@@ -210,7 +210,7 @@ def index_names(request: ImportRequest) -> dict[str, str]:
 
 
 def start(workbench: Workbench, request: ImportRequest) -> Job:
-    """Begin an import as a job; raises UsageError at once for what cannot be."""
+    """Begin an import as a job; raises UsageError at once for an impossible request."""
     check_name("corpus" if request.kind != "dataset" else "dataset", request.name)
     if not request.source.exists():
         raise NotFoundError(f"{request.source} is no longer there; choose it again.")

@@ -189,13 +189,13 @@ class Job:
         self._end(result, error)
 
     def unexpected(self, error: BaseException) -> BackendError:
-        """A bug, as a sentence."""
+        """The sentence for a bug."""
         return BackendError(f"{self.failure}: {type(error).__name__}: {str(error)[:300]}")
 
     def _end(self, result: Any, error: RalleError | None) -> None:
         with self._change:
             self.result, self.error, self.ended = result, error, time.time()
-            self._on_stop = None  # it may hold all that the work was about
+            self._on_stop = None  # its frames may hold all data of the work
             self._change.notify_all()
 
 

@@ -1,4 +1,4 @@
-"""What is in use, and by what: a model or retriever that a lease holds cannot be unloaded."""
+"""Leases of models and retrievers: what a lease holds cannot be unloaded."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Leases:
             return new
 
     def release(self, lease: Lease, names: Iterable[str] | None = None) -> None:
-        """Let go of what ``lease`` holds of ``names``, of all of it by default."""
+        """End the hold of ``lease`` on ``names``, by default on all."""
         with self._lock:
             for name in list(self._held) if names is None else list(names):
                 rest = [other for other in self._held.get(name, ()) if other is not lease]
@@ -102,7 +102,7 @@ class Leases:
                     self._held[name] = rest
 
     def holders(self, name: str, parts: Mapping[str, Iterable[tuple[str, str]]]) -> list[str]:
-        """Who uses ``name``, itself or as a part of what it uses. ``parts``: name → (part, kind) of what it is made of."""
+        """The holders of ``name``, and of all that it is a part of. ``parts``: name → (part, kind) of its parts."""
         with self._lock:
             holders: dict[str, None] = {}
             todo, seen = [name], set[str]()

@@ -1,4 +1,4 @@
-"""What a workspace holds, a line each: corpora, datasets, retrievers; and what deleting one of them would break."""
+"""The corpora, datasets and retrievers of a workspace, a line each; and what a deletion would break."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["delete_stored", "stored"]
 
 SHIPPED = "comes with rallebench"
 SEEN = 200
-"""Questions by which the kind of a dataset is told."""
+"""The number of first questions that show the kind of a dataset."""
 
 YES_NO = frozenset({"yes", "no", "true", "false", "supports", "refutes"})
 
@@ -159,7 +159,7 @@ def _card(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[int, s
 
 
 def answers_kind(examples: list[Example]) -> str:
-    """What the answers of a dataset are, from its first questions."""
+    """The kind of the answers of a dataset, from its first questions."""
     if not examples:
         return "empty"
     golds = [example.gold for example in examples]
@@ -256,7 +256,7 @@ def _states(workbench: Workbench) -> dict[str, str]:
 
 
 def about_index(manifest: Manifest) -> str:
-    """Encoder, cutting and what else tells an index from others.
+    """Encoder, chunking and the other settings that distinguish an index.
 
     >>> from rallebench.workspace.entries import Manifest
     >>> about_index(Manifest(name="x", retriever="dense", kind="flat", corpus_sha256="", passages=1, fingerprint="",
@@ -271,7 +271,7 @@ def about_index(manifest: Manifest) -> str:
 
 
 def cut_words(chunking: Mapping[str, Any] | None) -> str:
-    """How documents were cut into chunks.
+    """The chunking of documents in words.
 
     >>> cut_words(None), cut_words({"size": 100, "overlap": 20})
     ('none', '100 words, overlap 20')
@@ -299,7 +299,7 @@ def fitting_dataset(workbench: Workbench, corpus: str, default: str = DEFAULT_DA
 
 
 def users(workspace: Workspace, name: str, kind: str) -> list[str]:
-    """What names a ``retriever`` or a ``language model``: ``the chain x``, ``the retriever y``. Files that cannot be read
+    """The users of a ``retriever`` or a ``language model``: ``the chain x``, ``the retriever y``. Files that cannot be read
     are passed over."""
     is_model, names = kind == "language model", []
     for chain, path in workspace.chain_paths().items():

@@ -25,7 +25,7 @@ class LoadJob:
     """One load, from the request to its end, for all who ask for it.
 
     ``parts``: (name, kind) of what it is made of. ``requested``: by a user, not only as a part of another load.
-    ``waiting``: its turn has not come; ``before``: what this process held when it came.
+    ``waiting``: its turn has not come; ``before``: the memory of this process when it came.
     """
 
     name: str
@@ -48,7 +48,7 @@ class LoadJob:
         self.job.publish(message)
 
     def tell(self, message: str) -> None:
-        """Say something, '' for nothing; raises StoppedError if the load was cancelled: here it ends."""
+        """Report a message, '' for none; raises StoppedError if the load was cancelled, which ends it here."""
         if self.cancelled:
             raise StoppedError(f"Loading {self.name} was cancelled.")
         if message:
@@ -59,7 +59,7 @@ class LoadJob:
         return str(self.job.newest)
 
     def cancellation(self) -> str:
-        """How it ended when it was cancelled."""
+        """The sentence about its end after a cancel."""
         if self.waiting:
             return f"Loading {self.name} was cancelled before its turn came; nothing was loaded."
         return (

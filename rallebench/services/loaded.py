@@ -1,4 +1,4 @@
-"""The table of what is loaded, the opening of what is entered in it, and the memory that it took."""
+"""The table of loaded models and retrievers: each is opened, entered and measured here."""
 
 from __future__ import annotations
 
@@ -64,24 +64,24 @@ class LoadedTable:
 
     @property
     def backends(self) -> Backends:
-        """What is loaded now; a snapshot, so that an unload never takes a model from a run."""
+        """The loaded backends; a snapshot, so that an unload never takes a model from a run."""
         with self.lock:
             return Backends(dict(self.retrievers), dict(self.llms))
 
     def status(self) -> list[LoadedBackend]:
         """What is loaded, in the order of loading."""
         with self.lock:
-            # A model behind a server says there what holds its requests back now.
+            # ``about`` of a model behind a server says why its requests wait now.
             notes = {name: getattr(llm, "about", "") for name, llm in self.llms.items()}
             rows = self.rows.values()
             return [replace(row, about=notes.get(row.name) or row.about) for row in rows]
 
     def held_memory(self) -> dict[str, memory.Memory]:
-        """Name → what it took, for all that is loaded."""
+        """Name → the memory that it took, for all that is loaded."""
         return {row.name: memory.Memory(row.ram, row.vram) for row in self.status()}
 
     def footprint(self, names: Iterable[str]) -> Footprint:
-        """What the loaded ones of ``names`` took, and all that they are made of: it is recorded with the cost of a run.
+        """The memory of the loaded ones of ``names`` and of all their parts, to be recorded with the cost of a run.
 
         Not known is the memory of what another program or server holds, and of what took less than could be measured.
         What two share, such as an encoder, is counted with the one that was loaded first.

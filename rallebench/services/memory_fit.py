@@ -76,7 +76,7 @@ class MemoryFit:
             and holders[0][0] > 0.02 * self.need.total
         ):
             ways.append(f"unload {holders[0][1]}, which holds {size(holders[0][0])}")
-        return " or ".join(ways) or "take a smaller model, or close what else uses the memory"
+        return " or ".join(ways) or "take a smaller model, or close other programs"
 
     def as_json(self) -> dict[str, Any]:
         """Every figure, in bytes."""
@@ -119,7 +119,7 @@ def candidate(
 
 
 def memory_fit(model: Candidate, held: Mapping[str, Memory]) -> MemoryFit | None:
-    """What a model needs and what is free; None if nothing says how much.
+    """The need of a model beside the free memory; None if the need is not known.
 
     Loads nothing and asks no network. Raises UsageError for wrong settings.
     """

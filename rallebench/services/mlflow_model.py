@@ -36,7 +36,7 @@ def open_chain(
     """Load all that the chain names; returns (question, earlier messages) → ``answer``, ``error``, ``pages``.
 
     ``config``: ``workspace`` ('' = the environment's RALLEBENCH_WORKSPACE, or else the current folder) and
-    ``base_settings``, RaLLe's file of models and retrievers. Raises RalleError for what is not there.
+    ``base_settings``, RaLLe's file of models and retrievers. Raises RalleError for a missing model or index.
     """
     folder = config.get("workspace") or os.environ.get(WORKSPACE_VARIABLE) or "."
     base = config.get("base_settings")

@@ -50,7 +50,7 @@ ELSEWHERE = "openai_compatible"
 
 @dataclass(frozen=True, slots=True)
 class ModelNeeds:
-    """What a model in this process takes at most: bytes (0: not known before it is downloaded), and sentences.
+    """The most memory of a model in this process: bytes (0: not known before it is downloaded), and sentences.
 
     ``fits``: whether that is less than what is free now; True where nothing is known.
     """
@@ -202,7 +202,7 @@ def _from_preset(model: str, settings: Mapping[str, Any], device: str) -> int:
 
 
 def key_of(settings: Mapping[str, Any]) -> ServerKey:
-    """Which variable's key a server would be shown, and whether it is set now. Raises UsageError for no variable."""
+    """The variable whose key a server would be sent, and whether it is set now. Raises UsageError for no variable."""
     variable = settings.get("api_key_env") or None
     if variable is not None:
         check_variable(ELSEWHERE, variable)

@@ -122,7 +122,7 @@ def _state(
 
 
 def about(entry: LLMEntry) -> str:
-    """What an entry is in a line.
+    """An entry in a line.
 
     >>> about(LLMEntry(backend="transformers", settings={"model": "/models/qwen3-4b", "quantization": "4bit"}))
     'Folder /models/qwen3-4b · 4-bit'
@@ -181,7 +181,7 @@ def _needed(workbench: Workbench, name: str, loaded: bool = False) -> str:
 
 
 def taken(held: LoadedBackend) -> str:
-    """What a loaded thing took."""
+    """The memory of a loaded model or retriever."""
     total = memory.Memory(held.ram, held.vram)
     return str(total) if total.ram + total.vram >= 1_000_000 else "less than 1 MB"
 
@@ -231,7 +231,7 @@ def has_gpu() -> bool:
 
 
 def memory_line() -> str:
-    """What this process holds of what there is, and whether there is a GPU."""
+    """The memory in use and in all, and whether there is a GPU."""
     held, free = memory.Memory.now(), memory.free_ram_bytes()
     vram = f"{size(held.vram)} of GPU memory" if held.vram else ""
     gpu = vram or ("GPU free" if has_gpu() else "no GPU")
@@ -243,7 +243,7 @@ def memory_line() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """What a model answered. ``seconds`` of the answer, without loading; tokens are None where none were counted."""
+    """The answer of a model to a test. ``seconds`` of the answer, without loading; tokens are None where none were counted."""
 
     prompt: str
     answer: str
@@ -272,7 +272,7 @@ def start_test(workbench: Workbench, name: str, prompt: str = PROMPT) -> Job:
 
 
 WAIT = 0.5
-"""Seconds between two looks at a server that has not answered: so soon a test can be stopped."""
+"""Seconds between two checks whether a test was stopped while its server has not answered."""
 
 
 def _answer_of(workbench: Workbench, name: str, prompt: str) -> Operation[Step]:
@@ -295,7 +295,7 @@ def _answer_of(workbench: Workbench, name: str, prompt: str) -> Operation[Step]:
 def _fulfil(answer: Future[Step], workbench: Workbench, name: str, prompt: str) -> None:
     try:
         answer.set_result(workbench.asking.ask_model(name, prompt))
-    except BaseException as error:  # whoever waits for the answer is told
+    except BaseException as error:  # goes to the thread that waits for the answer
         answer.set_exception(error)
 
 

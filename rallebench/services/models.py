@@ -1,4 +1,4 @@
-"""The models part: what is loaded, one table of retrievers and language models, and the models of the workspace.
+"""The models part: the table of loaded retrievers and language models, and the models of the workspace.
 
 Loading adds, unloading removes, nothing is replaced. A load is one for all who ask for it: they follow it
 together, and a cancel ends it for all of them.
@@ -90,7 +90,7 @@ class ModelManager:
             )
 
     def memory(self, names: Iterable[str]) -> Footprint:
-        """What loaded models and indexes took in memory; see ``LoadedTable.footprint``."""
+        """The memory of loaded models and indexes; see ``LoadedTable.footprint``."""
         return self._table.footprint(names)
 
     def prices(self) -> dict[str, dict[str, float] | None]:
@@ -100,7 +100,7 @@ class ModelManager:
     # memory that a load would take
 
     def room(self, name: str) -> MemoryFit | None:
-        """What a language model or an encoder needs beside what is free now; None if nothing here says so.
+        """The need of a language model or an encoder beside the free memory; None if the need is not known.
 
         Loads nothing and asks no network: of a hub id only what the local cache holds is known. Raises RalleError.
         """

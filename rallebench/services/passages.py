@@ -1,4 +1,4 @@
-"""The passages of a corpus and the records of a dataset by their place, filtered by words: what a reader scrolls through."""
+"""The passages of a corpus and the records of a dataset by their place, filtered by words, for a list that scrolls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rallebench.services.library import starter_passages
 from rallebench.services.workbench import Workbench
 
 MOST_FILTERED = 300_000
-"""Passages that a filter reads at most: a person waits for it."""
+"""The most passages that a filter reads, because a person waits for it."""
 
 
 def corpus_rows(workbench: Workbench, corpus: str, words: str = "") -> range | tuple[int, ...]:

@@ -50,7 +50,7 @@ class Beside:
 
     @property
     def name(self) -> str:
-        """What the row is called beside the printed ones."""
+        """The name of the row beside the printed ones."""
         n = max((mean.n for mean in self.row.cells.values()), default=0)
         count = f", n = {n:,}" if n else ""
         return f"{OURS}{self.row.system} ({self.experiment}{count})"

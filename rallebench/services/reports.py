@@ -33,7 +33,7 @@ def report_of(
     for run in runs:
         if not run.report():
             raise UsageError(
-                f"The run {run.name!r} has no report.json, so it cannot be shown; let it end, or resume it."
+                f"The run {run.name!r} has no report.json, so there is nothing to show; let it end, or resume it."
             )
     if len(runs) == 1:
         return f"Run {runs[0].name}", _run(runs[0], workspace)

@@ -27,7 +27,7 @@ from rallebench.services.workbench import Workbench
 BIN = "bin"
 TITLE = "title.json"
 HEADLINES = ("em", "all_rate", "f1", "accuracy")
-"""The metric that stands for a run: the first of these that it has, else its first one."""
+"""The headline metric of a run: the first of these that it has, else its first one."""
 
 _AUTOMATIC = re.compile(r"^(?P<base>.+)-\d{8}-\d{6}(-\d+)?$")
 """A name that the program made: its time is at the end."""
@@ -88,7 +88,7 @@ def _described(workbench: Workbench) -> tuple[list[RunRow], list[RunRow], dict[s
     described = {str(run.path): _row(str(run.path), _version(run)) for run in (*runs, *binned)}
     first: dict[str, Chain] = {}
     oldest_first = sorted(described.values(), key=lambda row: (row.created, row.name))
-    for row in oldest_first:  # later ones are told apart from it
+    for row in oldest_first:  # the titles of later runs say how they differ from it
         if row.chain is not None:
             first.setdefault(row.chain.name, row.chain)
     here = [_titled(_with_state(described[str(run.path)], run.state()), first) for run in runs]
@@ -112,7 +112,7 @@ def row_of(workbench: Workbench, name: str) -> RunRow:
 
 
 def _version(run: RunFolder) -> tuple[int, ...]:
-    """Changes with what a row shows."""
+    """A mark that changes with everything that the row shows."""
     files = (run.path / "run.json", run.path / "report.json", run.path / TITLE)
     return tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files)
 

@@ -1,4 +1,4 @@
-"""What a front end shows of one run, of two and of several: tiles, costs, settings, the verdict on a difference."""
+"""Views of one run, of two and of several: tiles, costs, settings, the verdict on a difference."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Tile:
 
 
 def tiles(report: Mapping[str, Any]) -> list[Tile]:
-    """The figures that stand first."""
+    """The headline figures of a run."""
     metrics = {**report.get("metrics", {}), **report.get("suite", {})}
     picked = []
     for family, title, about in HEADLINES:
@@ -188,8 +188,8 @@ def answered(example: Example, episode: Episode | None) -> str:
 
 
 def price_of(workbench: Workbench, dollars: float | None, llms: Sequence[str]) -> tuple[str, str]:
-    """The price of what these models answered, and why it is no number. A model behind a server that has no price costs an
-    unknown amount, not nothing."""
+    """The price of a run over these models, or the reason why it is no number. A model behind a server that has no price costs
+    an unknown amount, not nothing."""
     if dollars:
         return usd(dollars), ""
     for name in llms:
@@ -201,7 +201,7 @@ def price_of(workbench: Workbench, dollars: float | None, llms: Sequence[str]) -
 
 
 COSTS: Mapping[str, str] = {label: key for key, label in deployment.COST_AXES.items()}
-"""What quality may be drawn against: label → key of the report's cost."""
+"""The costs to draw quality against: label → key of the report's cost."""
 
 
 def kinds_of(

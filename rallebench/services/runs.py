@@ -41,7 +41,7 @@ BATCH = 20
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkOptions:
-    """What a benchmark is asked for; None: as RaLLe's experiment file says, or the default. ``settings``: ``key=value``."""
+    """The options of a benchmark; None: as RaLLe's experiment file says, or the default. ``settings``: ``key=value``."""
 
     dataset: str | None = None
     limit: int | None = None
@@ -128,7 +128,7 @@ def _entry(
 def _as_in_file(
     workbench: Workbench, reference: str, options: BenchmarkOptions
 ) -> BenchmarkOptions:
-    """What the options leave open as RaLLe's experiment file says, if the reference is one."""
+    """The options, with the values of RaLLe's experiment file, if the reference is one, for those that are None."""
     experiment = workbench.workspace.experiment(reference)
     if experiment is None:
         return options
@@ -231,7 +231,7 @@ class Runs:
     ) -> Operation[RunResult]:
         """Run a benchmark in the calling thread.
 
-        ``lease``: that of the work which the run is part of, which keeps what the run loads; else it has its own.
+        ``lease``: that of a larger work, if the run is part of one; the models of the run then stay loaded with it.
         ``heavy``: models that may take gigabytes are loaded, too. ``on_open`` is handed the run's folder.
         """
         with self._models.lease(f"the run {prepared.name!r}") as own:

@@ -1,4 +1,4 @@
-"""What a step was asked and answered, in the values that a front end draws: texts, tokens, prices, sources."""
+"""The texts, tokens, price and sources of a step, as a front end draws them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ MOST_NOTES = 3
 
 
 class Tracking:
-    """The verbs about MLflow. What is lost when it cannot be reached is said in a sentence; the run stays complete."""
+    """The verbs about MLflow. A failure to reach it becomes a sentence; the run stays complete."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Tracking:
         trace_later(episode, question, **self._store, source=source, prices=prices)
 
     def start_mlflow(self, run: RunFolder | None = None) -> Iterator[str]:
-        """Start MLflow's own page on loopback, yielding what goes on, and last the address there of ``run``, else of all runs.
+        """Start MLflow's own page on loopback, yielding progress, and last the address there of ``run``, else of all runs.
 
         A run that was not logged yet is logged. Raises BackendError.
         """
@@ -106,7 +106,7 @@ def _tried(log: Callable[[], str], complete: str) -> str:
 
 
 def group_of(workspace: Workspace, document: Mapping[str, Any], kind: str) -> Group | None:
-    """What the parent run shows of an experiment's report: a row for each run, the verdict, the files. None without runs."""
+    """The content of the parent run of an experiment: a row for each run, the verdict, the files. None without runs."""
     if "variants" in document:
         return _of_variants(workspace, document, kind)
     if "lines" in document:

@@ -1,4 +1,4 @@
-"""What an episode's steps are in an agent's own words: thoughts, actions, observations, programs; and actions as they are edited."""
+"""The steps of an episode in an agent's own words: thoughts, actions, observations, programs; and edited actions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LABELS: Mapping[str, str] = {
     "note": "",
     "ended": "How it ended",
 }
-"""Kind of a piece → what a reader calls it."""
+"""Kind of a piece → its label for a reader."""
 EDITED = "Edited by you."
 """Stands in the note of a reply that is no longer the model's own."""
 
@@ -51,7 +51,7 @@ class Piece:
 
     @property
     def label(self) -> str:
-        """What a reader calls it, with its number."""
+        """Its label for a reader, with its number."""
         return f"{LABELS[self.kind]} {self.number}".strip()
 
 
@@ -119,17 +119,17 @@ def _reply(request: Generate, reply: Reply, workflow: str) -> list[Piece]:
     return [Piece("reply", text, 0)]
 
 
-def _line(what: str, number: str, text: str) -> list[Piece]:
+def _line(kind: str, number: str, text: str) -> list[Piece]:
     """A line of ReAct and its kin; a thought may bring its action with it."""
-    if what == "plan":
+    if kind == "plan":
         return [Piece("plan", text, 0)]
-    parts = _BOTH.split(text, maxsplit=1) if what == "thought" else [text]
+    parts = _BOTH.split(text, maxsplit=1) if kind == "thought" else [text]
     if len(parts) == 2:
         return [
             Piece("thought", parts[0].strip(), 0, number),
             Piece("action", parts[1].strip(), 0, number),
         ]
-    return [Piece("thought" if what == "thought" else "action", text, 0, number)]
+    return [Piece("thought" if kind == "thought" else "action", text, 0, number)]
 
 
 def _tool(request: UseTool, reply: Reply) -> list[Piece]:
@@ -170,7 +170,7 @@ def actions(steps: Sequence[Step], workflow: str = "") -> dict[int, str]:
 
 
 def edit_text(reply: Reply, workflow: str = "") -> str:
-    """A reply as it is edited: a call as ``Name({…})``, a program without what stands around it, anything else word for word."""
+    """A reply as it is edited: a call as ``Name({…})``, a program without the text around it, anything else word for word."""
     if workflow == "pal":
         return program_of(reply.text).strip("\n")
     if reply.tool_calls:
@@ -183,7 +183,7 @@ def edited(reply: Reply, text: str) -> Reply:
     """The reply with another action. Raises UsageError for a text that is none."""
     text = text.strip()
     if not text:
-        raise UsageError("The action is empty; write what the agent shall do.")
+        raise UsageError("The action is empty; write an action for the agent.")
     if not reply.tool_calls:
         return replace(reply, text=text, note=EDITED)
     parts = _CALL.match(text)

@@ -19,7 +19,7 @@ FEW = 30
 
 NAMES = {"retrieve": "retrieve", "generate": "generate", "identity": "pass on"}
 TEMPLATES = {"retrieve": "query", "generate": "prompt", "identity": "text"}
-"""Kind of an action → what it is called, and what its template is."""
+"""Kind of an action → (its label, the label of its template)."""
 
 
 __all__ = ["PairedComparison"]
@@ -40,7 +40,7 @@ Cells = Mapping[tuple[str, str], VariantAnswer]
 
 
 def key_of(chain: Chain) -> str:
-    """Equal for chains that answer alike, whatever they are called."""
+    """A key that is equal for chains that answer alike, whatever their names."""
     return digest(chain_to_json(chain)["actions"])[:16]
 
 
@@ -91,7 +91,7 @@ def paired(
 
 
 def difference_label(base: Chain, other: Chain) -> str:
-    """What is different, in a few words: a name that tells variants apart.
+    """The difference between two chains in a few words, as the label of a variant.
 
     >>> a = Chain("a", (Action("retrieve", "{question}", target="x", k=5),))
     >>> difference_label(a, a.replace_action(0, k=10)), difference_label(a, a)

@@ -1,4 +1,4 @@
-"""What became of one question: right or wrong, where it was lost, and the rank of the first gold page."""
+"""The verdict on one question: right or wrong, where it was lost, and the rank of the first gold page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
 
 DEPTH = 100
-"""How deep a gold page is looked for."""
+"""The rank down to which a gold page is searched."""
 
 VerdictKind = Literal["right", "wrong", "lost", "format", "failed", "none"]
 
@@ -92,7 +92,7 @@ def last_retrieval(episode: Episode) -> Step | None:
 
 
 def deeper_hits(workbench: Workbench, step: Step) -> tuple[Hit, ...]:
-    """The first DEPTH passages of the same search; those of the step where it cannot be searched again."""
+    """The first DEPTH passages of the same search; the hits of the step where that cannot be repeated."""
     assert isinstance(step.request, Retrieve)
     search = Retrieve(step.request.retriever, step.request.query, max(DEPTH, step.request.k))
     try:

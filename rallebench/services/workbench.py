@@ -1,4 +1,4 @@
-"""What is loaded and what is running: the parts whose verbs the page and the command line call."""
+"""The workbench: its parts have the verbs that the page and the command line call."""
 
 from __future__ import annotations
 

@@ -162,10 +162,10 @@ def _cost_attributes(step: Step, prices: Prices) -> dict[str, Any]:
     return {**attributes, "usd": _or_unknown(cost["usd"])}
 
 
-def _parts_and_sum(what: str, prompt: float, completion: float) -> dict[str, float]:
+def _parts_and_sum(quantity: str, prompt: float, completion: float) -> dict[str, float]:
     """Tokens or dollars of a prompt, a completion and both, under MLflow's names."""
     parts = {"input": prompt, "output": completion, "total": prompt + completion}
-    return {f"{part}_{what}": value for part, value in parts.items()}
+    return {f"{part}_{quantity}": value for part, value in parts.items()}
 
 
 def _or_unknown(value: Any) -> Any:

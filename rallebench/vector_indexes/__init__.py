@@ -1,4 +1,4 @@
-"""Vectors → neighbours. A vector index is a class with ``build``, ``load`` and ``search``, one file each.
+"""Vectors → neighbours. One file each registers a class that builds and opens vector indexes.
 
 It is registered with a form (what ``build`` takes) and the traits below, and is an index kind
 (``retrievers.INDEX_KINDS``) that needs an encoder.
@@ -30,21 +30,6 @@ class VectorIndex(Protocol):
 
     exact: bool
 
-    @staticmethod
-    def build(folder: Path, vectors: Any, *_: Any, **settings: Any) -> Build:
-        """Write the index of float32 (n, dim), n ≥ 1, into ``folder``; return the settings used.
-
-        ``vectors`` may be memory-mapped: it is read piece by piece. Closing the generator stops the
-        build; what it wrote into ``folder`` is then worthless. Raises BackendError for vectors
-        that hold a value that is no number.
-        """
-        ...
-
-    @classmethod
-    def load(cls, folder: Path) -> VectorIndex:
-        """Open the index in ``folder``. Raises BadFileError if its files are damaged."""
-        ...
-
     def search(self, vectors: Vectors, k: int, *_: Any, **knobs: Any) -> Neighbours:
         """Inner-product search: (q, dim) → scores (q, k) best first, rows (q, k), −1 = none.
 
@@ -54,6 +39,23 @@ class VectorIndex(Protocol):
 
     def close(self) -> None:
         """Let go of files and memory."""
+        ...
+
+
+class VectorIndexKind(Protocol):
+    """A class that builds and opens indexes; most are the class of the index itself."""
+
+    def build(self, folder: Path, vectors: Any, *_: Any, **settings: Any) -> Build:
+        """Write the index of float32 (n, dim), n ≥ 1, into ``folder``; return the settings used.
+
+        ``vectors`` may be memory-mapped: it is read piece by piece. Closing the generator stops the
+        build; what it wrote into ``folder`` is then worthless. Raises BackendError for vectors
+        that hold a value that is no number.
+        """
+        ...
+
+    def load(self, folder: Path) -> VectorIndex:
+        """Open the index in ``folder``. Raises BadFileError if its files are damaged."""
         ...
 
 
@@ -68,7 +70,7 @@ INDEX_TRAITS = {
     "remote": "(settings) → whether a server holds the index, so that nothing is measured here",
 }
 
-VECTOR_INDEXES: Registry[type[VectorIndex]] = Registry(
+VECTOR_INDEXES: Registry[VectorIndexKind] = Registry(
     "vector index", "rallebench.vector_indexes", traits=INDEX_TRAITS
 )
 

@@ -225,8 +225,8 @@ def _quantization(config: Any, where: str) -> tuple[str, list[str]]:
     inside = as_object(inside, f"{where}: 'quantization_config_config'")
     kind = next((bits for bits in ("4bit", "8bit") if inside.get(f"load_in_{bits}")), "none")
     carried = () if kind == "none" else ("load_in_4bit", "load_in_8bit")
-    rest = {key: value for key, value in inside.items() if key not in carried}
-    lost = [key for key, value in rest.items() if _OWN_DEFAULTS.get(key) != value]
+    others = {key: value for key, value in inside.items() if key not in carried}
+    lost = [key for key, value in others.items() if _OWN_DEFAULTS.get(key) != value]
     if kind == "none" and config.get("quantization_type"):
         lost.append(str(config["quantization_type"]))
     return kind, lost

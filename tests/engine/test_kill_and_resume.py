@@ -54,8 +54,8 @@ def test_failed_questions_are_tried_again_and_counted_once(outcome: Any, refused
     for run in (outcome.undisturbed, outcome.resumed):
         assert run.printed["n"] == QUESTIONS
         assert run.printed["n_errors"] == run.report["n_errors"] == len(refused)
-    asked = Counter(outcome.resumed.asked)
-    before = Counter(outcome.resumed.asked[: outcome.asked_before])
+    asked = Counter(outcome.resumed.requests)
+    before = Counter(outcome.resumed.requests[: outcome.asked_before])
     texts = {record["input"] for record in outcome.records if record["id"] in refused}
     assert all(asked[text] > before[text] for text in texts)
 

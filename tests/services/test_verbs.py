@@ -277,6 +277,22 @@ def test_a_plan_and_a_pilot_write_nothing(bench: Workbench, suite: ExperimentReq
     assert not bench.experiments.store.exists("s")
 
 
+def test_the_request_for_a_suite_is_checked_and_named_by_its_settings(
+    bench: Workbench,
+    small_suites: None,  # noqa: F811
+) -> None:
+    request = bench.experiments.suite("small-alone", ["titan"], {"times": "2"}, limit=3)
+    assert (request.llm, request.settings["times"], request.limit) == ("titan", 2, 3)
+    assert request.name == "small-alone titan first 3"
+    with pytest.raises(UsageError, match="takes one language model, but 2 are named"):
+        bench.experiments.suite("small-alone", ["titan", "echo"], {})
+    several = bench.experiments.suite("reval", ["titan", "echo"], {})
+    assert (several.llm, several.settings["models"]) == ("", "titan,echo")
+    with pytest.raises(UsageError, match="named twice") as twice:
+        bench.experiments.suite("reval", ["titan", "echo"], {"models": "titan"})
+    assert twice.value.hint == Hint("leave-out", "llm")
+
+
 def test_an_experiment_that_was_run_is_known_by_name_and_kind(
     bench: Workbench, suite: ExperimentRequest
 ) -> None:

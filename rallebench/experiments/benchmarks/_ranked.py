@@ -1,4 +1,5 @@
-"""What benchmarks of retrieval share: a run that retrieves and generates nothing, scored by its ranked list of documents.
+"""The common parts of benchmarks of retrieval: a run that retrieves and generates nothing, scored by its ranked list of
+documents.
 
 A document is relevant by its grade; the document that is the question itself is no hit, as in BEIR's own evaluation.
 """

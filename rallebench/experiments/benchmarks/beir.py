@@ -36,7 +36,7 @@ from rallebench.experiments.benchmarks._ranked import (
 from rallebench.experiments.languages import searchable, unlike_english
 from rallebench.experiments.papers.beside import KEY, own_row, unlike
 from rallebench.experiments.papers.common import bars, failed_note, names_in, string
-from rallebench.experiments.papers.testing import tests_between
+from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 
 PAPER = "arXiv:2104.08663"

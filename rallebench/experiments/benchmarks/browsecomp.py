@@ -42,7 +42,7 @@ from rallebench.experiments.papers.common import (
     several,
     string,
 )
-from rallebench.experiments.papers.testing import tests_between
+from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import prepare_agent
@@ -213,7 +213,7 @@ def _is_there(request: ExperimentRequest, index: str) -> bool:
 
 
 def _seen(example: Example, episode: Episode) -> Values:
-    """What the searches of an episode listed."""
+    """The documents that the searches of an episode listed."""
     pages = {hit.passage.page_id for hit in episode.hits}
     evidence, gold = example.gold.pages, gold_of(example.record)
     return {

@@ -46,7 +46,7 @@ from rallebench.experiments.papers.common import (
     string,
     values_in,
 )
-from rallebench.experiments.papers.testing import tests_between
+from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 
 PAPER = "arXiv:2501.03468"

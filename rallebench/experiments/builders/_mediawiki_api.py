@@ -27,9 +27,9 @@ DRAW = 500
 DRAWS = 5
 """Draws in a row that may bring no new page: a small wiki has no more."""
 LAG = "5"
-"""Seconds that the server's copies may be behind, before it is left alone."""
+"""Seconds that the server's copies may lag; with a longer lag it refuses the request as busy."""
 TRIES, WAIT, MOST_WAIT = 4, 5.0, 60.0
-"""Of a busy server; the seconds between, where it names none."""
+"""Tries with a busy server, the seconds between them where it names none, and the most seconds."""
 BUSY = frozenset((429, 502, 503, 504))
 BUSY_CODES = frozenset(("maxlag", "ratelimited", "readonly"))
 GONE, EMPTY = "no longer there", "without text"
@@ -139,13 +139,13 @@ def _request(api: str, address: str) -> tuple[float, dict[str, Any] | str]:
             address, headers={"User-Agent": f"rallebench/{__version__}"}
         )
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:
-            wait, content = _wait(answer.headers), answer.read()
+            wait, content = _wait(answer.headers.get("Retry-After")), answer.read()
     except urllib.error.HTTPError as error:
         if error.code not in BUSY:
             raise BackendError(
                 f"{api} refuses the request (HTTP {error.code} {error.reason}). Give articles from a file instead."
             ) from None
-        return _wait(error.headers), f"HTTP {error.code} {error.reason}"
+        return _wait(error.headers.get("Retry-After")), f"HTTP {error.code} {error.reason}"
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error or type(error).__name__
         raise BackendError(
@@ -187,18 +187,18 @@ def _check_warnings(api: str, reply: Mapping[str, Any]) -> None:
         )
 
 
-def _wait(headers: Mapping[str, str]) -> float:
-    """The seconds that ``Retry-After`` names, within bounds.
+def _wait(retry_after: str | None) -> float:
+    """The seconds of the header ``Retry-After``, within bounds.
 
-    >>> _wait({"Retry-After": "7"}), _wait({"Retry-After": "soon"}), _wait({"Retry-After": "9000"})
-    (7.0, 5.0, 60.0)
+    >>> _wait("7"), _wait("soon"), _wait("9000"), _wait(None)
+    (7.0, 5.0, 60.0, 5.0)
     """
-    seconds = str(headers.get("Retry-After") or "").strip()
+    seconds = str(retry_after or "").strip()
     return min(float(seconds), MOST_WAIT) if seconds.isdecimal() else WAIT
 
 
 def _pause(seconds: float) -> None:
-    """Wait so long. Raises StoppedError where the work is stopped meanwhile."""
+    """Wait these seconds. Raises StoppedError if the work is stopped meanwhile."""
     stop, woken = stop_of_thread(), threading.Event()
     with stop.waking(woken.set):
         woken.wait(seconds)

@@ -1,4 +1,4 @@
-"""What the builders share: their prompts, the state of a row, and replies read as a yes or no or as questions.
+"""The common parts of the builders: their prompts, the state of a row, and replies read as a yes or no or as questions.
 
 A reply that is not clear is None and counted, never guessed.
 """
@@ -44,7 +44,7 @@ _DECLINED = re.compile(
 _NUMBER = re.compile(r"^\s*(?:[-*•]|\(?\d+[.):]|Q(?:uestion)?\s*\d*\s*[:.)])\s*")
 _GREETING = re.compile(r"^(?:sure|certainly|of course|okay)\s*[!,.:]\s*", re.IGNORECASE)
 _HEADING = re.compile(r"^[^?:]{0,80}\bquestions?\b[^?:]{0,30}:\s*(?=\S)", re.IGNORECASE)
-"""What stands before a question on its line."""
+"""The numbering before a question on its line."""
 
 
 def declined(text: str) -> bool:

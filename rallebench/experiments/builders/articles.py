@@ -181,7 +181,7 @@ def articles_stage(
 
 
 def notes_of(articles: RowFile) -> list[str]:
-    """What the user should know of the source of these articles, and the first entries that could not be read."""
+    """Notes for the user on the source of these articles, and the first entries that could not be read."""
     return [*articles.summary.get("notes", ()), *articles.summary.get("problems", ())]
 
 

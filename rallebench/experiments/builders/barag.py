@@ -81,7 +81,7 @@ def barag(request: ExperimentRequest) -> Experiment:
 
 
 def planned(request: ExperimentRequest) -> BaragPlan:
-    """Everything that can be wrong is found here. Raises UsageError."""
+    """The plan; every fault of the request shows here. Raises UsageError."""
     s = request.settings
     kind, path = ("mediawiki", Path()) if s["source"] == "mediawiki" else source_of(request)
     after = read_date(s["after"]) if s["after"].strip() else None
@@ -119,7 +119,7 @@ def _check_models(request: ExperimentRequest, dated: bool) -> None:
             )
 
 
-# ── what comes out ───────────────────────────────────────────────────────────
+# ── the report ───────────────────────────────────────────────────────────
 
 
 def _report(plan: BaragPlan, store: RowFile, written: RowFile, checked: RowFile) -> Report:
@@ -166,7 +166,7 @@ def _barag(store: RowFile, row: Row, briefs: Mapping[str, Mapping[str, str]]) ->
 
 
 def _tsv(store: RowFile) -> Iterator[str]:
-    """A line an article; what would end a line or a field is a space."""
+    """One article as a line; tabs and line ends inside become spaces."""
     yield "id\ttext\ttitle\n"
     for row in used(store):
         cells = (" ".join(str(row.get(key, "")).split()) for key in ("id", "content", "title"))

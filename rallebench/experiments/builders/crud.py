@@ -254,7 +254,7 @@ def _group_values(row: Row) -> Mapping[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class WrittenTask:
-    """A task whose records a model writes. ``values``: what stands in the braces of its prompt for an input, None if the input
+    """A task whose records a model writes. ``values``: the values for the braces of its prompt, of an input; None if the input
     cannot be cut. ``record``: the record's fields from those of the reply, or why there is none."""
 
     prompt: str

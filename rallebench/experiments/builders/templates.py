@@ -77,7 +77,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class TemplatePlan:
-    """What is made of what; all of it checked. ``number``: questions at most; ``environment``: as the records name it."""
+    """The checked inputs of the stages. ``number``: questions at most; ``environment``: as the records name it."""
 
     request: ExperimentRequest
     tables: Mapping[str, SourceTable]
@@ -105,7 +105,7 @@ def templates(request: ExperimentRequest) -> Experiment:
 
 
 def planned(request: ExperimentRequest) -> TemplatePlan:
-    """Reads the tables; everything that can be wrong is found here. Raises UsageError."""
+    """The plan, with the tables read; every fault of the request shows here. Raises UsageError."""
     s = request.settings
     if s["articles"]:
         raise UsageError(

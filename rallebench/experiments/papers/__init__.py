@@ -1,4 +1,4 @@
-"""The experiments of five papers, a folder each: its questions, prompts and settings, and what is counted."""
+"""The experiments of five papers, a folder each: its questions, prompts, settings and counts."""
 
 from __future__ import annotations
 

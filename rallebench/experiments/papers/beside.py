@@ -1,4 +1,4 @@
-"""Our figures in the form of a printed table: which cells may stand beside it, and what is different all the same.
+"""Our figures in the form of a printed table: the cells that may stand beside it, and the remaining differences.
 
 A cell stands beside the paper's only where set, split, metric and number of questions are the paper's. What else differs, as the
 wording of the prompts or the corpus, is said below the table.
@@ -43,7 +43,7 @@ class OwnRow:
 
     @property
     def note(self) -> str:
-        """What the note of a table says of the comparison."""
+        """The comparison in words, for the note of a table."""
         if self.why:
             return f"The paper's figures are left out: {self.why}."
         return " ".join(self.differs)
@@ -92,6 +92,7 @@ def unlike(ours: str, theirs: str, n: int, printed: int | None) -> str:
 
 
 def differs_by(request: ExperimentRequest, wording: Wording, *more: str) -> tuple[str, ...]:
-    """What differs from the paper in every comparison of a request: the wording of the prompts, the way to count, and ``more``."""
+    """The differences from the paper in every comparison of a request: the wording of the prompts, the way to count, and
+    ``more``."""
     original = "Counted as the paper's own code does." if is_original(request) else ""
     return tuple(filter(None, (wording.note(), original, *more)))

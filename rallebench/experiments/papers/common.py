@@ -1,5 +1,5 @@
-"""What the papers' experiments share: runs with rates of their own, settings, lists that a user writes, figures, the sentences and files of a report, and
-the scorers of prediction files."""
+"""The common parts of the papers' experiments: runs with rates of their own, settings, lists that a user writes, figures, the
+sentences and files of a report, and the scorers of prediction files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def several(about: str, *values: str, default: str = "", names: str = "") -> Set
 
 
 def compat(about: str = "") -> Setting:
-    """Whether an experiment does what the paper's own code does where that differs from the paper or from good sense."""
+    """Whether an experiment follows the paper's own code where that differs from the paper or from good sense."""
     return string(about, "corrected", "original")
 
 
@@ -137,7 +137,7 @@ def counted(counts: Mapping[str, int], endings: Mapping[str, str], of: str) -> t
 
 
 def is_original(request: ExperimentRequest) -> bool:
-    """Whether the request asks for what the paper's own code does."""
+    """Whether the request follows the paper's own code."""
     return bool(request.settings["compat"] == "original")
 
 

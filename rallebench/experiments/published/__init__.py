@@ -129,7 +129,7 @@ def published_table(name: str) -> PublishedTable:
 
 
 def _of(by_column: Any, column: str, absent: Any) -> Any:
-    """What holds for a column: its own, that of a pattern, the default."""
+    """The entry for a column: its own, that of a pattern, or the default."""
     if not isinstance(by_column, Mapping):
         return by_column
     pattern = next((key for key in by_column if "*" in key and fnmatch(column, key)), "default")

@@ -1,4 +1,4 @@
-"""How the printed tables are drawn: what runs along the plot, and what is a series of it."""
+"""The drawings of printed tables: the axis and the series of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rallebench.experiments.languages import CODES
 from rallebench.experiments.published import PublishedRow, PublishedTable, published_table
 
 OURS = "ours: "
-"""How the name of a series, or of a row, of ours begins."""
+"""The beginning of the name of a series, or of a row, of ours."""
 AVERAGE = "Avg"
 """The column of a mean over all sets, which is in no drawing."""
 

@@ -18,16 +18,16 @@ from rallebench.core.types import Chain
 MOST_VARIANTS = 64
 STRATEGIES = ("one-factor", "grid")
 INDEX = "index."
-"""How the fields of the index begin that a chain searches."""
+"""The beginning of the names of fields of the index that a chain searches."""
 OF_AN_ACTION = ("k", "template", "dialect", "target")
 _GENERATION = """
 max_tokens temperature seed stop system top_p top_k min_p repetition_penalty frequency_penalty
 presence_penalty logit_bias response_format logprobs top_logprobs chat_template_kwargs
 """
 GENERATION = tuple(_GENERATION.split())
-"""The generation settings that language models are known to have; a name that none has would change nothing."""
+"""The known generation settings of language models; any other name would change nothing."""
 _FILE = re.compile(r"[^\s{}]*\.[a-z]{1,5}", re.IGNORECASE)
-"""What a template never looks like, and the path of one does."""
+"""The form of a path, which no template has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def changed_by(chain: Chain, field: str, value: Any) -> Chain:
 
 
 def remarks(variants: Sequence[Variant]) -> list[str]:
-    """What a user who varies these fields may have meant otherwise: ``top_k`` is no number of passages."""
+    """Remarks on fields that a user may have confused: ``top_k`` is no number of passages."""
     names = {name for variant in variants for name in variant.changes}
     varied = sorted(name for name in names if name.rpartition(".")[2] == "top_k")
     actions = [action for variant in variants for action in variant.chain.actions]

@@ -1,4 +1,4 @@
-"""The variants of a sweep that have ended beside each other: which is the best, and whether that is more than chance."""
+"""The ended variants of a sweep, compared: which is the best, and whether that is more than chance."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _verdict_alone(labels: Mapping[str, str], metrics: Mapping[str, Mapping[str,
 
 
 def _verdict(compared: MultiRunComparison, labels: Mapping[str, str]) -> str:
-    """Who wins, in one sentence that claims no more than the numbers show."""
+    """The winner, in one sentence that claims no more than the numbers show."""
     means = compared.cells[compared.metric]
     runs = [side.name for side in compared.sides]
     top = _rank(means[0].value, True)
@@ -152,17 +152,18 @@ def _verdict(compared: MultiRunComparison, labels: Mapping[str, str]) -> str:
 
 
 def headline(metrics: Mapping[str, Mapping[str, Any]]) -> str:
-    """The metric by which a variant is told that is compared with no other; '' if it has none."""
+    """The metric to show for a variant that is compared with no other; '' if it has none."""
     return next((name for name in HEADLINES if metrics.get(name, {}).get("value") is not None), "")
 
 
 def _rank(value: float | None, upward: bool) -> float:
-    """Less is better; what only rounding parts has one rank."""
+    """Less is better; values that differ by rounding alone have the same rank."""
     return float("inf") if value is None else round(-value if upward else value, 9)
 
 
 def _cost(run: RunFolder, report: Mapping[str, Any]) -> tuple[float, int, float]:
-    """What ranks variants of one score: tokens read and written, passages asked for, seconds; not counted is the most."""
+    """The cost that ranks variants of equal score: tokens read and written, passages asked for, seconds; not counted is the
+    most."""
     spent = (report.get("cost") or {}).get("total") or {}
     read, written = spent.get("prompt_tokens"), spent.get("completion_tokens")
     chain = run.spec()["spec"]["settings"].get("chain") or {}

@@ -1,4 +1,4 @@
-"""What an index gives and what it costs, on one's own corpus and questions: quality against time, memory and disk.
+"""The quality and the cost of indexes, on one's own corpus and questions: quality against time, memory and disk.
 
 Each index is searched in a process of its own (``probe``), so that its memory is its own; ``running`` is the experiment.
 """
@@ -16,7 +16,7 @@ FORMAT = "rallebench-tradeoff/1"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One index at one setting of its search-time knobs. What could not be measured is None.
+    """One index at one setting of its search-time knobs. None: not measured.
 
     ``recall``: the share of the exact k nearest passages that were found, mean over ``n`` queries; None for
     an index without vectors. ``quality``: metric → mean over the ``n_gold`` questions with gold pages.
@@ -73,10 +73,10 @@ class Tradeoff:
         }
 
 
-def from_json(value: Any, what: str) -> Tradeoff:
-    """The inverse of ``as_json``; BadFileError, which names ``what``, for anything else."""
+def from_json(value: Any, source: str) -> Tradeoff:
+    """The inverse of ``as_json``; BadFileError, which names ``source``, for anything else."""
     try:
         points = tuple(Point(**point) for point in value["points"])
         return Tradeoff(value["name"], value["dataset"], value["k"], value["n"], points)
     except (KeyError, TypeError):
-        raise BadFileError(f"{what} is no trade-off that rallebench measured.") from None
+        raise BadFileError(f"{source} is no trade-off that rallebench measured.") from None

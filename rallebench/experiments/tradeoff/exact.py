@@ -33,7 +33,7 @@ ENCODE_SAMPLE = 20
 PIECE = 16_384
 """Vectors that are compared at once."""
 TIES, TIE = 16, 1e-6
-"""So many passages may tie with the k-th nearest; so little tells no two inner products in float32 apart."""
+"""The most passages that may tie with the k-th nearest; inner products in float32 within this difference tie."""
 EXACT_KINDS = frozenset({"flat", "numpy-flat"})
 
 

@@ -62,7 +62,7 @@ def search_costs(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _libraries(job: Mapping[str, Any]) -> Sequence[str]:
-    """What searching this index imports: its kind's own packages, or those of any part of a combination."""
+    """The packages that a search of this index imports: those of its kind, or of each part of a combination."""
     if not job.get("vectors"):
         return LIBRARIES
     kind = read_manifest(Workspace(job["workspace"]).indexes / job["index"]).kind

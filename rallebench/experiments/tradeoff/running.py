@@ -45,15 +45,15 @@ def tradeoff_settings(
 
 
 def read_swept(texts: Sequence[str], flag: str = "") -> dict[str, list[str]]:
-    """``key=a,b`` texts → key → values; UsageError for what does not read so. ``flag`` stands before it in the sentence.
+    """``key=a,b`` texts → key → values; UsageError for any other form. ``flag`` stands before it in the sentence.
 
     >>> read_swept(["ef_search=16, 64"])
     {'ef_search': ['16', '64']}
     """
     swept = {}
     for text in texts:
-        name, equals, rest = text.partition("=")
-        values = [value.strip() for value in rest.split(",") if value.strip()]
+        name, equals, listed = text.partition("=")
+        values = [value.strip() for value in listed.split(",") if value.strip()]
         if not equals or not name.strip() or not values:
             raise UsageError(
                 f"{flag}{text!r} should read key=value,value, as in ef_search=16,64,256."
@@ -76,7 +76,7 @@ def settings_of(
     tried: list[dict[str, Any]] = []
     for name, setting in form.items():
         values = sorted({*setting.sweep, setting.default}) if setting.sweep else []
-        # The first setting's default stands for those of all.
+        # The default of the first setting is tried once, for all settings.
         tried += [{name: value} for value in values if not tried or value != setting.default]
     return tried or [{}]
 

@@ -1,4 +1,4 @@
-"""What one server takes: learnt from what it refuses or ignores, and, for tools, from what it reports or counts."""
+"""The abilities of one server: learnt from its refusals and omissions, and, for tools, from its reports and counts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLAIN = "Plain completions take no response_format"
 
 
 class Abilities:
-    """What one server was found to take, and how it is asked instead.
+    """The abilities of one server, and the requests that replace refused ones.
 
     Threads may share it: each thing is learnt once, and learning it twice does no harm. ``takes_tools``: None until
     :meth:`ask_for_tools`. ``ignores_format``: whether it was found to ignore ``response_format``.
@@ -129,12 +129,12 @@ def in_prompt(body: Mapping[str, Any], form: Format) -> dict[str, Any]:
     """``body`` with the form of the answer in its last message, or before its plain prompt, instead of in ``response_format``."""
     alone = f"Answer with JSON alone, which must fit this JSON schema:\n{form.text}"
     wish = alone if form.kind == SCHEMA else form.wish
-    rest = {key: value for key, value in body.items() if key != "response_format"}
+    fields = {key: value for key, value in body.items() if key != "response_format"}
     if "prompt" in body:  # its last line is often the beginning of the answer
-        return {**rest, "prompt": f"{wish}\n\n{body['prompt']}"}
+        return {**fields, "prompt": f"{wish}\n\n{body['prompt']}"}
     *before, last = body["messages"]
     if last["role"] in ("user", "system"):
         messages = [*before, {**last, "content": f"{last['content']}\n\n{wish}"}]
     else:
         messages = [*before, last, {"role": "user", "content": wish}]
-    return {**rest, "messages": messages}
+    return {**fields, "messages": messages}

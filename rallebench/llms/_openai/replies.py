@@ -1,4 +1,4 @@
-"""What a server answers, whole or bit by bit, read without trust: JSON → pieces of text and a Reply, or a Failure."""
+"""The answer of a server, whole or bit by bit, read without trust: JSON → pieces of text and a Reply, or a Failure."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def events(body: Iterator[bytes]) -> Iterator[bytes]:
     >>> list(events(iter([b": hello\\n\\ndata: a", b"b\\r\\n\\r\\ndata: c"])))
     [b'ab', b'c']
     """
-    rest, data = b"", []
+    tail, data = b"", []
     for piece in itertools.chain(body, (b"\n\n",)):
-        *lines, rest = (rest + piece).split(b"\n")
+        *lines, tail = (tail + piece).split(b"\n")
         for line in lines:
             line = line.rstrip(b"\r")
             if line.startswith(b"data:"):
@@ -133,8 +133,8 @@ class Gathered:
         if not whole:
             message = message or {}
         if not isinstance(message, Mapping):
-            what = "choice that holds no message" if whole else "piece that is not an object"
-            raise Failure(f"answered with a {what}", NOT_OPENAI)
+            fault = "choice that holds no message" if whole else "piece that is not an object"
+            raise Failure(f"answered with a {fault}", NOT_OPENAI)
         if whole and not {"content", "tool_calls", "refusal"} & message.keys():
             raise Failure("answered with a choice that holds no message", NOT_OPENAI)
         self.moved = any(value for name, value in message.items() if name != "role")
@@ -207,10 +207,10 @@ class Gathered:
         )
 
 
-def _text_of(value: Any, what: str) -> str:
+def _text_of(value: Any, noun: str) -> str:
     """A message's content: a text, a list of text parts, or nothing; raises Failure for all else."""
     if isinstance(value, list) and all(isinstance(part, Mapping) for part in value):
         value = "".join(str(part.get("text") or "") for part in value)
     if not isinstance(value, (str, type(None))):
-        raise Failure(f"answered with a {what} that is not a text", NOT_OPENAI)
+        raise Failure(f"answered with a {noun} that is not a text", NOT_OPENAI)
     return value or ""

@@ -26,10 +26,10 @@ OURS = frozenset({"messages", "model", "n", "prompt", "stream", "stream_options"
 """Fields of the request that ``extra_body`` and a request's options may not set."""
 
 PATHS = {"chat": "/chat/completions", "completions": "/completions"}
-"""What a model is asked by → where its server takes that."""
+"""Kind of API → its path below the server's address."""
 
 SERVER_TEMPERATURE = 1.0
-"""What a server samples with that is told nothing: OpenAI's default, and that of most."""
+"""The temperature of a server for a request without one: OpenAI's default, and that of most."""
 
 
 @dataclass(frozen=True)

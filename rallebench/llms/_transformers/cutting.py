@@ -97,9 +97,9 @@ def _spans(messages: Sequence[Message], evidence: Evidence) -> tuple[list[Passag
         joint = start
         if before is not None:
             between, title = messages[number].content[before:start], evidence.passages[index].title
-            rest = between.replace(title, "", 1) if title else between
+            separator = between.replace(title, "", 1) if title else between
             asks = bool(evidence.question) and evidence.question in between
-            joint = start if len(rest) > JOINT or asks else before
+            joint = start if len(separator) > JOINT or asks else before
         spans.append(_Span(number, joint, -end, order.setdefault(index, len(order))))
     return [evidence.passages[index] for index in order], spans
 

@@ -25,7 +25,8 @@ GRAMMARS = 64
 
 
 class Matcher(NamedTuple):
-    """What the form of one reply permits next. ``size``: tokens of the tokenizer; ``ends``: those that end a text."""
+    """The tokens that the form of one reply permits next. ``size``: tokens of the tokenizer; ``ends``: those that end a
+    text."""
 
     state: Any
     size: int

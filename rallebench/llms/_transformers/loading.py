@@ -156,7 +156,7 @@ def _load(
 
 
 def _source(file: GgufModel | None, folder: Path | None) -> str:
-    """What the weights are known by, part of the fingerprint; '' for a model of the hub."""
+    """The identity of the weights, part of the fingerprint; '' for a model of the hub."""
     if file:
         return f"gguf:{file.sha256[:12]}"
     return content_hash(folder) if folder else ""

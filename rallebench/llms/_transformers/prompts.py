@@ -170,7 +170,8 @@ class Prompter:
 
     @cached_property
     def forcing(self) -> Forcing | None:
-        """What enforces the form of an answer; None where the setting is off, or the tokenizer cannot be read."""
+        """The tokenizer's ``Forcing`` for the form of an answer; None where the setting is off, or the tokenizer cannot be
+        read."""
         if not self._settings.forced_formats:
             return None
         from rallebench.llms._transformers.forcing import Forcing, UnreadableTokenizer
@@ -185,7 +186,7 @@ class Prompter:
     def _matcher(
         self, form: Format | None, tools: Sequence[ToolSpec], called: Sequence[ToolSpec]
     ) -> Matcher | None:
-        """What enforces the calls that must be made, or the form; None for nothing, and where a call may come instead."""
+        """The matcher that enforces a demanded call, or the form; None without either, and where a call may come instead."""
         if (not called and (form is None or tools)) or self.forcing is None:
             return None
         if called:

@@ -142,10 +142,10 @@ def _without_scale(text: str, low: float, high: float) -> str:
 def _bare_numbers(text: str, count: int) -> list[str]:
     """The scores of a reply that is nothing but scores; "4,5" is two."""
     number = rf"(?:\d+(?:\.\d+)?|\b(?:{'|'.join(WORDS)})\b)(?:\s*(?:/|out of)\s*\d+)?"
-    rest = re.sub(number, "#", text, flags=re.IGNORECASE)
+    marked = re.sub(number, "#", text, flags=re.IGNORECASE)
     if (
-        re.fullmatch(r"[\s\[({]*#(?:(?:\s*[,;/&|\n]\s*|\s+(?:and\s+)?)#)*[\s\])}.]*", rest)
-        and rest.count("#") == count
+        re.fullmatch(r"[\s\[({]*#(?:(?:\s*[,;/&|\n]\s*|\s+(?:and\s+)?)#)*[\s\])}.]*", marked)
+        and marked.count("#") == count
     ):
         return re.findall(number, text, re.IGNORECASE)
     return []

@@ -139,7 +139,7 @@ def test_the_plan_of_an_index_that_is_not_built_names_all_runs_and_what_the_buil
     assert all(run["generations"]["low"] > 0 for run in planned["plan"] if run["llms"])
     assert planned["indexes"]["to_build"] == 2 and "8 passages" in planned["indexes"]["costs"]
     assert "It uses 2 indexes; 2 must be built first." in planned["notes"]
-    assert not any("What comes after" in note for note in planned["notes"])
+    assert not any("depends on its answers" in note for note in planned["notes"])
     assert not (cli.workspace / "experiments").exists()
 
 

@@ -1,1 +1,1 @@
-"""The parts of ``barag``: what it asks of models, its stages, and the files it ends with."""
+"""The parts of ``barag``: its requests to models, its stages, and its final files."""

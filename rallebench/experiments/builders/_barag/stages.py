@@ -1,4 +1,4 @@
-"""The five stages of ``barag``, each from what the one before kept."""
+"""The five stages of ``barag``; each reads the rows that the stage before it kept."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _early(plan: BaragPlan, date: str) -> str:
 
 
 def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest:
-    """About what happened since the date, by a model's verdict."""
+    """Articles about events since the date, by a model's verdict."""
     date = plan.after.date().isoformat() if plan.after else ""
 
     def flow(row: Row) -> Flow:
@@ -210,7 +210,7 @@ def article_of(row: Row) -> str:
 
 
 def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest:
-    """Why a question is left out; a model is asked only where its words do not decide it."""
+    """The questions with the reason why one is left out; a model is asked only where its words do not decide it."""
     s = plan.settings
     models = (plan.judge,) if s["answerable"] or s["closed_book"] else ()
     more = [s["answerable"], s["closed_book"], plan.judge, s["unknown"]]

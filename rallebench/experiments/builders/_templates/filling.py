@@ -39,7 +39,8 @@ class Filled:
 
 @dataclass
 class _Group:
-    """What one question fits. ``text``: the values in it; ``things``: by the table's key, in order → its rows' (best, answers)."""
+    """The rows that one question fits. ``text``: the values in it; ``things``: by the table's key, in order → its rows' (best,
+    answers)."""
 
     text: str
     stratum: str = ""
@@ -110,7 +111,7 @@ def _joined(template: Template, tables: Mapping[str, SourceTable]) -> Iterator[t
 
 
 def _fits(template: Template, row: Row, partly: bool = False) -> bool:
-    """Whether the row has what ``where`` asks; ``partly``: as far as it has those columns yet."""
+    """Whether the row meets the conditions of ``where``; ``partly``: those on columns that it has already."""
     return all(
         value in _values(_value(row, column))
         for column, value in template.where.items()
@@ -189,7 +190,7 @@ def _number(value: Any) -> float | None:
 
 
 def _holds(text: str, answer: str) -> bool:
-    """Whether what was put into a question spells its answer out; a short number may stand there by chance."""
+    """Whether the filled question holds its answer; a short number may be there by chance."""
     plain = " ".join(_plain(answer))
     return len(plain) > 2 and f" {plain} " in f" {' '.join(_plain(text))} "
 

@@ -1,4 +1,4 @@
-"""Templates that a language model proposes: what it is shown, and what of its reply can be used."""
+"""Templates that a language model proposes: its prompt, and the usable templates of its reply."""
 
 from __future__ import annotations
 

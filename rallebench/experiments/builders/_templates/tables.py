@@ -45,7 +45,7 @@ class SourceTable:
 
     @property
     def key(self) -> str:
-        """The column that tells what a row is about; '' if none does: then the row itself does."""
+        """The column that identifies the thing of a row; '' if none does: each row is then a thing of its own."""
         return next(
             (name for name in ("id", "head", "person_id", "_id") if name in self.columns), ""
         )

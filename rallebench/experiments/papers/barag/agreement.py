@@ -1,4 +1,4 @@
-"""How far a judge agrees with scores that are there already: BARAG's published answers, scored by GPT-4, or any run files.
+"""The agreement of a judge with given scores: BARAG's published answers, scored by GPT-4, or any run files.
 
 Correlations, distance and bias have bootstrap intervals (SciPy's coefficients).
 """

@@ -14,7 +14,7 @@ from rallebench.datasets.reading import read_questions
 
 PREFIX = "articles_"
 CONTENT, QUESTION = ("content", "text"), ("question", "query", "input")
-"""What the article and its question may be called."""
+"""The keys of an article and of its question in a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class ArticleSet:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the numbers must know."""
+        """Notes for a reader of the numbers."""
         return tuple(
-            f"{n} rows of {self.path.name} have no {what} and were left out."
-            for what, n in self.without.items()
+            f"{n} rows of {self.path.name} have no {part} and were left out."
+            for part, n in self.without.items()
         )
 
 
@@ -91,7 +91,7 @@ def read_set(path: Path, limit: int | None = None) -> ArticleSet:
             f"No row of {path} has both a question and an article; 'title', 'content' and 'question' are needed."
         )
     examples = tuple(map(example_of, complete[:limit]))
-    left_out = {what: n for what, n in without.items() if n}
+    left_out = {part: n for part, n in without.items() if n}
     return ArticleSet(name, path, examples, articles=True, without=left_out)
 
 

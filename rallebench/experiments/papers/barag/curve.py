@@ -1,4 +1,4 @@
-"""A better boolean agent, and what every threshold of it would give: a curve of quality against tokens instead of one point.
+"""A better boolean agent at every threshold: a curve of quality against tokens instead of one point.
 
 Every question is answered once without and once with passages. When passages are worth their tokens can then be decided afterwards by
 any number that was there before: the draft's confidence, its tokens' probabilities, the agreement of further samples, the
@@ -32,7 +32,7 @@ from rallebench.experiments.papers.barag.study import (
     worth_of,
 )
 from rallebench.experiments.papers.common import failed_note, sentences, string, values_in
-from rallebench.experiments.papers.testing import tests_of
+from rallebench.experiments.papers.significance import tests_of
 from rallebench.workflows.barag_decisions import read_boolean
 from rallebench.workflows.barag_uncertain import (
     RULE_SETTINGS,
@@ -191,7 +191,7 @@ def _judges(study: Study, rule: Rule) -> tuple[Judge, ...]:
 
 
 def _quality(wish: str, study: Study, has_judge: bool) -> str:
-    """What the curve's height is. Raises UsageError where it cannot be had."""
+    """The quality that the curve shows. Raises UsageError where the questions do not allow it."""
     own = study.quality
     best = "both" if has_judge else "".join(own[:1])
     quality = best if wish == "auto" else wish
@@ -321,7 +321,7 @@ def _tests(
 
 
 def _savings(signal: str, best: CurvePoint | None, full: CurvePoint) -> str:
-    """What the cheapest threshold saves that is as good as reading always."""
+    """The saving of the cheapest threshold that is as good as reading always."""
     if best is None:
         return f"{signal}: no threshold keeps {points.ENOUGH:.0%} of the quality of reading always with fewer tokens."
     return (

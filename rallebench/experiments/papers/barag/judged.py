@@ -124,7 +124,7 @@ def report_of(answered: RunResult, judge: Judge) -> dict[str, Any]:
 
 
 def notes_of(label: str, report: Mapping[str, Any], judge: Judge) -> tuple[str, ...]:
-    """What a reader of the scores must know. ``report``: see ``report_of``."""
+    """Notes for a reader of the scores. ``report``: see ``report_of``."""
     keys = ("judged", "replies", "unparsed_replies", "unparsed", "failed")
     judged, replies, bad_replies, bad, failed = (report.get(key, 0) for key in keys)
     s = judge.settings

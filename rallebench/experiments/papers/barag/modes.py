@@ -37,7 +37,7 @@ from rallebench.experiments.papers.barag.study import (
 )
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import SCORES, failed_note, several, values_in
-from rallebench.experiments.papers.testing import tests_between
+from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workflows.barag import MODES
 from rallebench.workflows.barag_uncertain import RULE_SETTINGS, Rule, uncertain
@@ -134,7 +134,7 @@ def modes(request: ExperimentRequest) -> Experiment:
 
 
 PRINTED = {"baseline": "Baseline", "naive": "NRAG", "advanced": "BARAG"}
-"""Way to answer → what the paper calls it in Tables II and III."""
+"""Way to answer → its name in the paper's Tables II and III."""
 SETS = {"A_r_first300": "barag_table2", "A_r": "barag_table2", "A_f": "barag_table3"}
 """Set of articles → the paper's table of its ways to answer."""
 ALONE_COLUMNS = {"baseline": ("A_r", "A_d", "A_f"), "gt": ("A_f_GT",)}
@@ -188,7 +188,7 @@ def _table(
 
 
 def _other_tokens(title: str, counts: Mapping[str, Mapping[str, int | None]]) -> tuple[Table, ...]:
-    """What encoders and the judge read and wrote, where any did."""
+    """The tokens of encoders and of the judge, where there are any."""
     names = [name for name in OTHER if any(each.get(name, 0) != 0 for each in counts.values())]
     if not names:
         return ()
@@ -232,7 +232,7 @@ def _notes(mode: str, answered: RunResult) -> Iterator[str]:
 
 
 def _saving(summaries: Mapping[str, Summary]) -> list[str]:
-    """What every agent needs compared with reading always."""
+    """The tokens of every agent compared with reading always."""
     always = summaries.get("naive")
     if always is None or not always.n_in or not always.n_out:
         return []

@@ -1,6 +1,7 @@
 """Quality against tokens over every threshold, from one run in which every question has both branches.
 
-A case knows what its draft and its read answer are worth and cost, and by what numbers an agent could choose between them. So each
+A case has the worth and the cost of its draft and of its answer with passages, and the numbers by which an agent could
+choose between them. So each
 threshold of each signal is a sum over the cases; nothing is asked again. The published runs have a scored answer of every question
 without retrieval, with it, and the agent's own: so its decisions are set against a coin that reads as often, and against the better of
 the two answers each time.
@@ -184,7 +185,7 @@ def held_out(cases: Sequence[BranchedCase], signal: str) -> tuple[CurvePoint, Cu
 
 
 def chosen(cases: Sequence[BranchedCase]) -> CurvePoint:
-    """What choosing between these two answers as ``wants`` says would give, without the price of choosing."""
+    """The point of a choice between these two answers by ``wants``, without the price of choosing."""
     return _point("choice", cases, [bool(case.wants) for case in cases])
 
 

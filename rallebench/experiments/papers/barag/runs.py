@@ -22,7 +22,7 @@ NEEDED = ("title", "question", "answer")
 JSON_NAMES = {"n_in": "n_input_tokens", "n_out": "n_output_tokens"}
 NUMBERS = ("n_input_tokens", "n_output_tokens", "truthfulness", "relevance")
 MOST = 1e15
-"""More than any count of tokens; what is larger, or no number at all, would end in a sum that says nothing."""
+"""More than any count of tokens: with a larger value, or with none, a sum would say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,8 @@ def _row(row: Mapping[str, Any], where: str) -> AnswerRow:
 
 
 def _must_be(key: str, value: Any) -> str:
-    """What a number or the flag should be, '' if it is so. A text for the flag is refused: "no" would count as true."""
+    """The permitted values of a number or the flag in words, '' if its value is permitted. A text for the flag is refused:
+    "no" would count as true."""
     if value is None:
         return ""
     is_number = isinstance(value, (int, float))

@@ -1,4 +1,4 @@
-"""What the suites of the study share: the questions, the agent's settings, what an answer is worth and what it cost."""
+"""The common parts of the suites of the study: questions, settings of the agent, worth and cost of an answer."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ class Study:
 
     @property
     def quality(self) -> tuple[str, ...]:
-        """What an answer is worth without a judge, the best measure first."""
+        """The measures of an answer without a judge, the best first."""
         return ("f1", "em") if self.set.answers else ("grounded",) if self.set.articles else ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the numbers must know of the questions."""
+        """Notes on the questions for a reader of the numbers."""
         questions = (example.question.text for example in self.set.examples)
         own = bool(self.request.settings["prompts"])
         other = "" if own else prompts_note("English", questions, "send your own (prompts=FOLDER)")
@@ -118,7 +118,7 @@ class Study:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All of the agent that changes an answer, for a run's fingerprint."""
+        """The settings of the agent that change an answer, for a run's fingerprint."""
         settings = asdict(self.agent)
         return {key: settings[key] for key in settings if key not in ("llm", "retriever")}
 
@@ -252,7 +252,7 @@ def with_articles(study: Study) -> tuple[Example, ...]:
 
 
 def worth_of(study: Study, example: Example, answer: str) -> Values:
-    """What an answer is worth without a judge; see ``DEFINITIONS``."""
+    """The values of an answer without a judge; see ``DEFINITIONS``."""
     declined = declines(answer)
     values: dict[str, float | None] = {"declined": float(declined)}
     if study.set.answers:

@@ -28,7 +28,7 @@ from rallebench.experiments.papers.barag.runs import (
     summary_of,
 )
 from rallebench.experiments.papers.common import SCORES, string
-from rallebench.experiments.papers.testing import tests_of
+from rallebench.experiments.papers.significance import tests_of
 from rallebench.experiments.published import published_table
 
 HEAD = dict(zip((*SCORES, "n_in", "n_out", "retrieved"), COLUMNS))
@@ -128,7 +128,7 @@ def exact(value: Any) -> Any:
 
 
 def disagreements(printed: Printed, runs: Runs) -> Iterator[str]:
-    """What of a printed row the whole run does not give, one phrase each."""
+    """The printed cells that the whole run does not give, one phrase each."""
     if printed.run not in runs:
         return
     run, _ = runs[printed.run]
@@ -263,7 +263,7 @@ def _notes(runs: Runs) -> Iterator[str]:
 
 
 def _costs(runs: Runs) -> Iterator[str]:
-    """What the agent saves or costs against retrieving always, by the whole runs where they are known."""
+    """The tokens of the agent against retrieving always, by the whole runs where they are known."""
     for table, label in (("Table II", "A_r"), ("Table III", "A_f")):
         names = [RUNS[table][way] for way in ("NRAG", "BARAG")]
         if not runs.keys() >= set(names):

@@ -110,7 +110,8 @@ class Cell:
 
 
 def wording_in(request: ExperimentRequest, tasks: Iterable[CrudTask]) -> Wording:
-    """Whose prompts these tasks, and RAGQuestEval, read. Raises BadFileError for a folder that holds none of them."""
+    """The wording of the prompts of these tasks and of RAGQuestEval. Raises BadFileError for a folder that holds none of
+    them."""
     quest = PROMPTS if request.settings["quest"] else ()
     names = [*(task.prompt for task in tasks), *quest]
     return wording_of(request.settings["prompts"], [(FOLDER, name) for name in names])
@@ -266,7 +267,7 @@ def values_of(plan: CellPlan, record: Record, episode: Episode) -> Values:
     if plan.similarity:
         pair = (episode, Gold((record.reference,)))
         values["similarity"] = similarity([pair], plan.similarity)[0]
-    if plan.k and not _is_reused(episode):  # what was retrieved for an earlier answer is not known
+    if plan.k and not _is_reused(episode):  # the passages of an earlier answer are not known
         values["mrr"] = mrr
     return values
 

@@ -19,7 +19,7 @@ from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
 
 WORDS = "bm25"
 ENCODER, RERANKER = "bge-base-zh-v1.5-plain", "BAAI/bge-reranker-base"
-"""The paper's, which read Chinese; they are searched with where they are on this machine, or the user names them."""
+"""The paper's models, which read Chinese; used where they are on this machine, or where the user names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ FACTORS: Mapping[str, GridFactor] = {
 @dataclass(frozen=True, slots=True)
 class Grid:
     """``values``: factor → its values with their configurations, the base's among them. ``order``: every different configuration
-    once, as they are to be run. ``impossible``: factor, value → why it is not asked for at all."""
+    once, as they are to be run. ``impossible``: factor, value → why no run has it."""
 
     base: Config
     values: Mapping[str, Mapping[Any, Config]]
@@ -166,8 +166,8 @@ def _refused(request: ExperimentRequest, name: str, value: Any, base: Config) ->
 
 
 def _lacks(request: ExperimentRequest, retriever: str, asks: str) -> str:
-    """Which model a retriever lacks here, '' if none. Raises UsageError for one that the user named, also by ``asks``, the setting
-    that names the retriever."""
+    """The model that a retriever lacks here, '' if none. Raises UsageError for one that the user named, also by ``asks``, the
+    setting that names the retriever."""
     for name, what, default, ask in _MODELS[: 2 if retriever == "hybrid-rerank" else 1]:
         own = request.settings[name].strip()
         setting = name if own else asks
@@ -187,7 +187,7 @@ _MODELS = (
     ("embedding", "encoder", ENCODER, to_fetch),
     ("reranker", "cross-encoder", RERANKER, rerank.to_fetch),
 )
-"""The models of retrievers: setting, noun, default, and what tells whether one must be fetched."""
+"""The models of retrievers: setting, noun, default, and a function that says whether one must be fetched."""
 
 
 def _ordered(configs: list[Config]) -> tuple[Config, ...]:

@@ -34,9 +34,9 @@ NAMES = {"similarity": "bertScore"}
 """Ours → CRUD-RAG's, where they differ."""
 SCORED_ANEW = tuple(name for name in METRICS if name != "similarity")
 NEAR = 1e-6
-"""Two values of a metric that differ by less are one."""
+"""Two values of a metric that differ by less are equal."""
 SAVED = {"questions_gt": "question", "answers_gt4gt": "answers", "answers_gm4gt": "text_answers"}
-"""CRUD-RAG's name of what RAGQuestEval saves → ours."""
+"""CRUD-RAG's key of a value that RAGQuestEval saves → ours."""
 
 
 def results_path(request: ExperimentRequest, task: CrudTask, index: str, k: int) -> str:

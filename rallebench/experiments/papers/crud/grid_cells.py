@@ -1,4 +1,4 @@
-"""The cells of a grid, one after another: what they share is made once, what fails is noted and the others continue."""
+"""The cells of a grid, one after another: they share indexes and passages, and a cell that fails does not stop the others."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def left_out(grid: Grid) -> tuple[str, ...]:
 def perform_grid(
     request: ExperimentRequest, outcomes: Outcomes, records: Mapping[str, RecordSet]
 ) -> GridRequests:
-    """All cells of a grid. Whatever can be known to be wrong is raised before the first request is yielded."""
+    """All cells of a grid. Raises every error in the request before the first yield."""
     grid, tasks = outcomes.grid, outcomes.tasks
     for config in grid.order:
         indexes_of(request, config)

@@ -23,7 +23,7 @@ SCENARIOS: Mapping[str, tuple[str, ...]] = {
     "Read, several documents": ("multi-document QA", "qa2", "qa3"),
     "Update": ("error correction", "hallucination"),
 }
-"""A use as the paper calls it → its name in the paper's table, and the tasks that represent it."""
+"""The paper's word for a scenario → its name in the paper's table, and the tasks that represent it."""
 PAPERS_COLUMNS: Mapping[str, str] = {
     "topk": "top-k",
     "chunk": "chunk_size",
@@ -99,7 +99,7 @@ def recommended(
 
 
 def word(factor: GridFactor, value: Any, values: Sequence[Any]) -> str:
-    """A value as the paper says it: where it stands among those that were tried.
+    """A value in the paper's words: its place among the values of the grid.
 
     >>> [word(FACTORS["chunk"], size, (64, 128, 256, 512)) for size in (64, 128, 512)]
     ['smaller (64)', 'moderate (128)', 'larger (512)']
@@ -154,7 +154,7 @@ def table_of(outcomes: Outcomes, heading: str) -> Table:
 
 
 def papers_row(scenario: str) -> dict[str, str]:
-    """Factor → what the paper recommends in a scenario, in its words."""
+    """Factor → the paper's recommendation in a scenario, in its words."""
     values = published_table("crud_table9").row(task=SCENARIOS[scenario][0]).values
     return {name: values[column] for name, column in PAPERS_COLUMNS.items()}
 

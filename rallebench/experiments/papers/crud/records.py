@@ -1,4 +1,4 @@
-"""CRUD-RAG's six tasks (what is asked, and what the paper calls them) and their records: one JSON object with a list per task, or the
+"""CRUD-RAG's six tasks (their prompts and names) and their records: one JSON object with a list per task, or the
 records of one task as JSON or JSON lines."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rallebench.experiments.papers.common import in_folder, names_in, several
 class CrudTask:
     """``name``: as our suites have it; ``key``: its list in CRUD's file; ``file``: as CRUD's own files have it.
 
-    ``printed``: what the paper's tables call it. ``fields``: the name in braces in the prompt → the record's field; all are sent
+    ``printed``: its name in the paper's tables. ``fields``: the name in braces in the prompt → the record's field; all are sent
     to the retriever. ``original_query``: those that CRUD's code sends, where they are fewer. ``news``: the fields with the
     gold documents' text. ``ranked``: whether the reciprocal rank is reported.
     """

@@ -32,7 +32,7 @@ RETRIEVAL: Mapping[str, str] = {
 }
 """The metrics of a run without a model."""
 LEAST = 20
-"""Characters that a passage must have to be told from its text alone."""
+"""The fewest characters of a passage that its text alone identifies."""
 _HEAD = re.compile(r"^.{0,60}?正文：")
 
 

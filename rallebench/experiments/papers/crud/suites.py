@@ -1,6 +1,6 @@
 """CRUD-RAG's six tasks (Lyu et al. 2024, arXiv:2401.17043) as suites: Chinese news, one retriever, one model.
 
-``compat=original`` does what CRUD-RAG's code does where that differs from its paper or from good sense.
+``compat=original`` follows CRUD-RAG's code where that differs from its paper or from good sense.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def percent(mean: Mean | None, metric: str) -> Mean | None:
 
 
 def plot_of(cells: Sequence[Cell]) -> Figure:
-    """BLEU, ROUGE-L and what else has a mean, a bar for every cell."""
+    """BLEU, ROUGE-L and the other metrics with a mean, a bar for every cell."""
     series = {
         head: [(_describe(cell), percent(cell.answered.means.get(name), name)) for cell in cells]
         for head, name in COLUMNS.items()

@@ -61,7 +61,7 @@ class KiltSet:
 
     @property
     def short(self) -> bool:
-        """Whether its answers are short, so that ``has_answer`` says something."""
+        """Whether its answers are short: only then does ``has_answer`` mean something."""
         return self.task not in ("long", "dialogue")
 
     def file_name(self, split: str) -> str:
@@ -168,7 +168,7 @@ def ralle_copy(request: ExperimentRequest) -> OriginalCopy | None:
 
 
 def wording_in(request: ExperimentRequest, pairs: Iterable[tuple[str, str]]) -> Wording:
-    """Whose prompts the chains of these (set, way) send."""
+    """The wording of the prompts of the chains of these (set, way)."""
     copy = ralle_copy(request)
     if copy is None:
         return SHIPPED
@@ -317,7 +317,7 @@ def _problem(kilt_set: KiltSet, example: Example) -> str:
 
 
 def _differs(kilt_set: KiltSet, path: Path, split: str, rows: int) -> str:
-    """How a file is not KILT's own, in one sentence; '' if nothing speaks against it."""
+    """The difference of a file from KILT's own, in one sentence; '' if it may be KILT's own."""
     split = split if split in kilt_set.rows else "dev"
     official = f"KILT's {kilt_set.file_name(split)}"
     if rows != kilt_set.rows[split]:

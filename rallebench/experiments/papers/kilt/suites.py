@@ -48,7 +48,7 @@ from rallebench.experiments.papers.kilt.tables import (
     own_rows,
     tables_of,
 )
-from rallebench.experiments.papers.testing import tests_between
+from rallebench.experiments.papers.significance import tests_between
 from rallebench.metrics import metric
 from rallebench.workspace.flows import chain_flow
 

@@ -1,4 +1,4 @@
-"""Demonstrations drawn from the pool of a task's questions: those that are not asked, by the seed, as a workflow shows them.
+"""Demonstrations drawn by the seed from the questions of a task that the run does not ask, in the form of a workflow.
 
 The file holds no steps, so they are made of its gold: the gold pages are searched one after another, as far as the file has
 their texts and the environment has a search, and the answer ends the episode.

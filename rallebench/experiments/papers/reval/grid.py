@@ -1,4 +1,5 @@
-"""The grid of workflows, models and tasks (R-Eval's by name or number, or datasets): which pairs can be, and why the others cannot."""
+"""The grid of workflows, models and tasks (R-Eval's by name or number, or datasets): the possible pairs, and the reasons
+against the others."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from rallebench.workspace.flows import FOLDER, Agent, original_prompts, prepare_
 from rallebench.workspace.paths import READER
 
 BELOW = ("", "data/KoLA2", "KoLA2")
-"""Where R-Eval's files may lie below a folder that is given."""
+"""The folders below the given one that may hold R-Eval's files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ class GridCell:
 
 
 def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[GridCell]:
-    """Every cell, those of one model after another. Raises UsageError for what no cell can be made of."""
+    """Every cell, those of one model after another. Raises UsageError if no cell is possible."""
     s = request.settings
     workflows, models = names_in(s["workflows"]), names_in(s["models"]) or names_in(request.llm)
     if not models:
@@ -260,7 +261,7 @@ def _cell(
 
 
 def wording_in(request: ExperimentRequest, cells: Iterable[GridCell]) -> Wording:
-    """Whose prompts the cells that can be run send. Raises BadFileError for a folder that has none of them."""
+    """The wording of the prompts of all possible cells. Raises BadFileError for a folder that has none of them."""
     names = {
         (FOLDER, name): None
         for cell in cells
@@ -279,7 +280,7 @@ def _env(questions: TaskQuestions, environments: Sequence[str]) -> str:
 
 
 def _why_not(request: ExperimentRequest, cell: GridCell, environments: Sequence[str]) -> str:
-    """Why a cell cannot be, '' if it can."""
+    """The reason against a cell, '' if it is possible."""
     traits = WORKFLOWS.entry(cell.system.workflow).traits
     if traits["needs_env"] and not cell.env:
         return f"it takes the environment {' or '.join(cell.questions.environments)}, not {', '.join(environments)}"

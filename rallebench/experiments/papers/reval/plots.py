@@ -17,7 +17,7 @@ TITLES = {"matching": "F1 by environment and level", "errors": "Errors", "deploy
 
 
 def task_run(cell: GridCell, result: RunResult, original: bool) -> TaskRun:
-    """A cell with what came of its questions, as the analyses read it."""
+    """A cell with the results of its questions, as the analyses read it."""
     rows = tuple(
         summarize(example, result.episodes[example.question.qid], original=original)
         for example in cell.questions.examples

@@ -40,7 +40,7 @@ from rallebench.experiments.papers.common import (
 from rallebench.experiments.papers.reval import suite
 from rallebench.experiments.papers.reval.grid import GridCell, grid, read_tasks, wording_in
 from rallebench.experiments.papers.reval.plots import plots_of
-from rallebench.experiments.papers.testing import tests_between
+from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.metrics import metric
 
@@ -289,7 +289,7 @@ def _endings(
 
 
 def _pools(cells: Sequence[GridCell]) -> Table:
-    """How many questions each task has, beside the paper's."""
+    """The number of questions of each task, beside the paper's."""
     printed = {row.settings["id"]: row.values["pool"] for row in published_table(POOLS).rows}
     known = {task.name: task for task in TASKS}
     rows: list[tuple[Cell, ...]] = []

@@ -119,8 +119,8 @@ def read_records(path: Path, language: str = "") -> RgbRecords:
                 f"{path}, line {line} repeats the id {record.id!r}; every record needs its own."
             )
         records[record.id] = record
-        for what in _lacking(record):
-            without[what] = (*without.get(what, ()), record.id)
+        for part in _lacking(record):
+            without[part] = (*without.get(part, ()), record.id)
     if not records:
         raise BadFileError(f"{path} holds no record.")
     name = path.name.split(".json")[0]
@@ -292,8 +292,8 @@ def counterfactual_documents(
     places = list(range(len(record.wrong)))
     # With shares that exceed the whole, the original asks for a negative sample and fails.
     wrong = chance.sample(places, min(len(places), max(0, number - negatives - trues)))
-    rest = [place for place in places if place not in wrong]
-    right = chance.sample(rest, min(len(rest), trues)) if trues and rest else []
+    others = [place for place in places if place not in wrong]
+    right = chance.sample(others, min(len(others), trues)) if trues and others else []
     kinds = {
         "wrong": [record.wrong[place] for place in wrong],
         "positive": [record.flat[place] for place in right],

@@ -44,7 +44,7 @@ from rallebench.experiments.papers.rgb.testbed import (
     read_testbed,
     rgb_run,
 )
-from rallebench.experiments.papers.testing import tests_between
+from rallebench.experiments.papers.significance import tests_between
 from rallebench.metrics.judges import VERDICT, judge_named, judgement_of
 
 

@@ -35,10 +35,9 @@ def tests_between(
 ) -> tuple[Table, ...]:
     """A table of paired tests by each metric, corrected by Holm for all of them; () where there are no two runs to compare.
 
-    ``groups``: name → runs that are compared with each other, all pairs, or with ``best`` each with the one of the highest mean of
-    the first metric. ``names``: metric → its heading. ``set_of``: the name of a run's set of questions, for which qids stand for
-    the same question. Failed questions and those that a metric does not score are in no test.
-    """
+    ``groups``: name → runs that are compared with each other, all pairs, or with ``best`` each with the one of the highest
+    mean of the first metric. ``names``: metric → its heading. ``set_of``: the name of a run's set of questions, for which qids
+    stand for the same question. Failed questions and those that a metric does not score are in no test."""
     sides: dict[tuple[str, str], Sides] = {}
     bounds: dict[str, tuple[float | None, float | None]] = {}
     for title, labels in groups.items():
