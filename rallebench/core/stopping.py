@@ -26,7 +26,7 @@ class Stop:
             raise StoppedError("The work was stopped.")
 
     def set(self) -> None:
-        with self._lock:  # held while they are called: what has ended meanwhile must not be woken
+        with self._lock:  # held during the calls: a wait that ends meanwhile must not be woken
             self._set = True
             for wake in list(self._wakes.values()):
                 wake()

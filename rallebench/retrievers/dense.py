@@ -87,7 +87,7 @@ class DenseKind:
     def build(
         self, folder: Path, passages: Passages, vectors: Any, settings: Mapping[str, Any]
     ) -> Build:
-        return self._index.build(folder, vectors, **settings)
+        return self._kind.build(folder, vectors, **settings)
 
     def open(self, name: str, folder: Path, manifest: Any, encoder: Any) -> Dense:
         """The index with the encoder that it was built with. Raises MismatchError for another encoder."""

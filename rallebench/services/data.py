@@ -256,7 +256,7 @@ class Data:
         self._refuse_loaded(name)
         del entries[name]
         write_entries(self._retrievers, entries)
-        return f"Deleted the combination {name}; what it was made of stays."
+        return f"Deleted the combination {name}; its members stay."
 
     # search
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rallebench.core.events import Operation, complete
@@ -19,7 +19,6 @@ from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.experiments.tradeoff.running import QUESTIONS as TRADEOFF_QUESTIONS
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
 from rallebench.services.context import EngineContext
-from rallebench.services.experiments import suite_name
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.ensure import index_costs

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["STARTER_CORPUS", "STARTER_PAGES"]
 
 STARTER_NAME = "starter"
-"""What the shipped corpus is called."""
+"""The name of the shipped corpus."""
 
 
 @dataclass(frozen=True, slots=True)

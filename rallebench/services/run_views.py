@@ -76,12 +76,12 @@ def tiles(report: Mapping[str, Any]) -> list[Tile]:
 
 
 def definition(report: Mapping[str, Any], name: str) -> str:
-    """What a metric of a run measures, "" if nothing says so."""
+    """The definition of a metric of a run, "" if it has none."""
     return str(report.get("definitions", {}).get(name) or _fact(name, "definition", ""))
 
 
 def label(name: str) -> str:
-    """What a metric is called, its name where it has no card."""
+    """The label of a metric, its name where it has no card."""
     return _fact(name, "label", name)
 
 

@@ -32,7 +32,7 @@ AT_STAGE: Mapping[str, tuple[VerdictKind, int | None]] = {
     "right_without_support": ("right", None),
     "right": ("right", None),
 }
-"""Stage of the waterfall → verdict, and the station at which the question was lost. At another stage nothing says what is right."""
+"""Stage of the waterfall → verdict, and the station at which the question was lost; other stages have no gold answer."""
 UNKNOWN: tuple[VerdictKind, None] = ("none", None)
 
 
