@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from small_workspace import CommandLine
+
+    from rallebench.services.workbench import Workbench
 
 # A busy machine is no failure.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -51,20 +54,38 @@ def shared_data() -> Path:
     return folder
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    """A small workspace of a test's own, where its module has none."""
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small workspace, which a module may replace by its own; nobody changes it."""
     from small_workspace import make_workspace
 
-    return make_workspace(tmp_path / "workspace")
+    return make_workspace(tmp_path_factory.mktemp("made") / "workspace")
 
 
 @pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
+def workspace(made: Path, tmp_path: Path) -> Path:
+    """A copy of ``made`` of a test's own."""
+    from small_workspace import copy_workspace
+
+    return copy_workspace(made, tmp_path / "workspace")
+
+
+@pytest.fixture
+def cli(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
     """The command line over the ``workspace`` of a test's module."""
     from small_workspace import CommandLine
 
     return CommandLine(capfd, workspace)
+
+
+@pytest.fixture
+def bench(workspace: Path) -> Iterator[Workbench]:
+    """A workbench on the ``workspace`` of a test's module."""
+    from rallebench.services.workbench import Workbench
+
+    workbench = Workbench(workspace)
+    yield workbench
+    workbench.close()
 
 
 def pytest_collection_finish() -> None:

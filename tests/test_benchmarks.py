@@ -115,9 +115,7 @@ def test_a_benchmark_runs_in_a_small_size_and_the_facts_behind_its_figures_hold(
         assert figure["ratio"] == pytest.approx(figure["median"] / figure["bare"]["median"])
 
 
-def test_every_benchmark_of_the_folder_stands_in_its_readme_and_every_one_of_this_list_exists() -> (
-    None
-):
+def test_every_benchmark_of_the_folder_stands_in_its_readme_and_the_list_exists() -> None:
     there = {path.name for path in BENCHMARKS.glob("*.py") if not path.name.startswith("_")}
     assert {f"{name}.py" for name in MEASURES} <= there
     readme = (BENCHMARKS / "README.md").read_text(encoding="utf-8")

@@ -128,9 +128,7 @@ def test_every_command_of_the_manual_is_understood() -> None:
             pytest.fail(f"not understood: {command}")
 
 
-def test_the_example_commands_for_ones_own_corpus_run_as_they_stand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_for_ones_own_corpus_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("corpus.tsv").write_text(
         "id\ttext\ttitle\n1\tTitan is a moon of Saturn.\tTitan\n2\tRome is a city.\tRome\n"
@@ -147,9 +145,7 @@ def test_the_example_commands_for_ones_own_corpus_run_as_they_stand(
 
 
 @pytest.mark.parametrize("verb", VERBS.names())
-def test_the_example_in_a_verbs_help_is_understood(
-    verb: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_example_in_verbs_help_is_right(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     from rallebench.cli.main import _parser
 
     entry = VERBS.entry(verb)

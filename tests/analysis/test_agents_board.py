@@ -176,12 +176,7 @@ def test_every_aspect_is_a_document_tables_figures_and_files(aspect: str) -> Non
     assert rows and all(len(row) == len(table.columns) for row, table in rows)
     assert bool(analysis.figures) == (aspect != "performance")
     files = report.files(
-        aspect,
-        analysis.document,
-        analysis.tables,
-        analysis.figures,
-        analysis.notes,
-        analysis.tex,
+        aspect, analysis.document, analysis.tables, analysis.figures, analysis.notes, analysis.tex
     )
     assert {Path(name).suffix for name in files} >= {".json", ".csv", ".html"}
     page = files[f"{aspect}.html"]

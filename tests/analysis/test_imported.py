@@ -26,7 +26,7 @@ BOTH = [
 
 
 @pytest.fixture
-def imported(rallebench: CommandLine, workspace: Path, tmp_path: Path) -> dict[str, RunFolder]:
+def imported(cli: CommandLine, workspace: Path, tmp_path: Path) -> dict[str, RunFolder]:
     files = {
         "answers": ("a.csv", ANSWERS),
         "pages": ("p.trec", PAGES),
@@ -34,7 +34,7 @@ def imported(rallebench: CommandLine, workspace: Path, tmp_path: Path) -> dict[s
     }
     for name, (file, text) in files.items():
         (tmp_path / file).write_text(text, encoding="utf-8")
-        assert rallebench.predictions(tmp_path / file, name).code == 0
+        assert cli.predictions(tmp_path / file, name).code == 0
     return {name: RunFolder.open(workspace / "runs", name) for name in files}
 
 
@@ -47,17 +47,13 @@ def values(run: RunFolder, metric: str) -> dict[str, float | None]:
     }
 
 
-def test_a_line_without_an_answer_or_without_pages_is_not_scored_by_what_it_lacks(
-    imported: dict[str, RunFolder],
-) -> None:
+def test_a_line_is_not_scored_by_answers_or_pages_it_lacks(imported: dict[str, RunFolder]) -> None:
     assert values(imported["both"], "em") == {"q1": 1.0, "q2": 1.0, "q3": None}
     assert values(imported["both"], "Rprec") == {"q1": 1.0, "q2": None, "q3": 1.0}
     assert values(imported["both"], "KILT-em") == {"q1": 1.0, "q2": None, "q3": None}
 
 
-def test_where_others_found_pages_a_line_that_found_none_scores_0_as_in_kilts_scorer(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_a_line_without_pages_scores_0_as_in_kilts_scorer(cli: CommandLine, tmp_path: Path) -> None:
     lines = [
         {"id": "q1", "output": [{"answer": "Titan", "provenance": [{"wikipedia_id": "p1"}]}]},
         {"id": "q2", "output": [{"answer": "Triton", "provenance": []}]},
@@ -65,24 +61,22 @@ def test_where_others_found_pages_a_line_that_found_none_scores_0_as_in_kilts_sc
     ]
     file = tmp_path / "kilt.jsonl"
     write_lines(file, lines)
-    assert rallebench.predictions(file, "kilt").code == 0
-    run = RunFolder.open(rallebench.workspace / "runs", "kilt")
+    assert cli.predictions(file, "kilt").code == 0
+    run = RunFolder.open(cli.workspace / "runs", "kilt")
     assert values(run, "Rprec") == {"q1": 1.0, "q2": 0.0, "q3": None}
     assert values(run, "KILT-em") == {"q1": 1.0, "q2": 0.0, "q3": None}
     empty = [{"id": line["id"], "output": [{"answer": "x", "provenance": []}]} for line in lines]
     write_lines(file, empty)
-    assert rallebench.predictions(file, "closed").code == 0
-    closed = RunFolder.open(rallebench.workspace / "runs", "closed").report() or {}
+    assert cli.predictions(file, "closed").code == 0
+    closed = RunFolder.open(cli.workspace / "runs", "closed").report() or {}
     assert "Rprec" not in closed["metrics"], "no line has pages"
 
 
-def test_an_empty_cell_is_an_empty_answer_and_scores_0(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_an_empty_cell_is_an_empty_answer_and_scores_0(cli: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "some.csv"
     file.write_text("id,answer\nq1,Titan\nq2,\n")
-    assert rallebench.predictions(file, "some").code == 0
-    assert values(RunFolder.open(rallebench.workspace / "runs", "some"), "em") == {
+    assert cli.predictions(file, "some").code == 0
+    assert values(RunFolder.open(cli.workspace / "runs", "some"), "em") == {
         "q1": 1.0,
         "q2": 0.0,
         "q3": None,
@@ -94,18 +88,18 @@ def test_an_empty_cell_is_an_empty_answer_and_scores_0(
     ["em", "seconds", "prompt_tokens", "length", "answer_in_context@5", "similarity:hashing"],
 )
 def test_pages_alone_are_no_empty_answers_and_cost_nothing_known(
-    rallebench: CommandLine, imported: dict[str, RunFolder], metric: str
+    cli: CommandLine, imported: dict[str, RunFolder], metric: str
 ) -> None:
-    ran = rallebench("compare", "answers", "pages", "--metric", metric)
+    ran = cli("compare", "answers", "pages", "--metric", metric)
     assert ran.code == 2 and "is scored by" in ran.last and "in both" in ran.last
 
 
 def test_answers_alone_are_compared_by_their_answers_only(
-    rallebench: CommandLine, imported: dict[str, RunFolder]
+    cli: CommandLine, imported: dict[str, RunFolder]
 ) -> None:
-    found = rallebench.json("compare", "answers", "both", "--metric", "em")
+    found = cli.json("compare", "answers", "both", "--metric", "em")
     assert (found["n"], found["wins"], found["gained"]) == (2, 1, ["q2"])
-    assert rallebench("compare", "answers", "both", "--metric", "Rprec").code == 2
+    assert cli("compare", "answers", "both", "--metric", "Rprec").code == 2
 
 
 @pytest.mark.parametrize(
@@ -125,37 +119,33 @@ def test_a_question_says_why_a_metric_does_not_judge_it(
     assert why_not_scored(metric, episode, Gold(("Titan",))) == f"not scored: {reason}"
 
 
-def test_what_an_imported_run_cost_is_unknown_everywhere(
-    rallebench: CommandLine, imported: dict[str, RunFolder]
-) -> None:
+def test_an_imported_runs_cost_is_unknown(cli: CommandLine, imported: dict[str, RunFolder]) -> None:
     run = imported["answers"]
     report = run.report() or {}
     assert report["seconds_per_question"] is None and cost_of(run)["total"]["seconds"] is None
     assert costs.blocks(report["cost"]) == ("Cost unknown: imported predictions do not say it.",)
-    ran = rallebench("compare", "answers", "both")
+    ran = cli("compare", "answers", "both")
     seconds = next(line for line in ran.out.splitlines() if line.startswith("seconds "))
     assert seconds.split() == ["seconds", "unknown", "unknown"]
     assert set(deployment.costs(report).values()) == {None}
-    first, *_ = rallebench("export", "answers", "--format", "jsonl").out.splitlines()
+    first, *_ = cli("export", "answers", "--format", "jsonl").out.splitlines()
     assert json.loads(first)["seconds"] is None
 
 
 def test_the_waterfall_of_imported_predictions_tells_only_what_is_recorded(
-    rallebench: CommandLine, imported: dict[str, RunFolder]
+    cli: CommandLine, imported: dict[str, RunFolder]
 ) -> None:
-    runs = rallebench.json("analyse", "answers", "pages")["runs"]
+    runs = cli.json("analyse", "answers", "pages")["runs"]
     answers, pages = ({s: n for s, n in run["waterfall"].items() if n} for run in runs)
     assert answers == {"failed": 5, "not_recorded": 3}
     assert pages == {"failed": 5, "retrieved": 2, "not_found": 1}
-    assert "no retrieval is recorded" in rallebench("analyse", "answers").out
+    assert "no retrieval is recorded" in cli("analyse", "answers").out
 
 
-def test_of_imported_pages_that_are_all_wrong_nothing_is_claimed_of_a_corpus(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_nothing_is_claimed_of_a_corpus_by_imported_pages(cli: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "wrong.trec").write_text("".join(f"q{n} Q0 p99 1 2.0 t\n" for n in range(1, 9)))
-    assert rallebench.predictions(tmp_path / "wrong.trec", "wrong").code == 0
-    out = rallebench("analyse", "wrong").out
+    assert cli.predictions(tmp_path / "wrong.trec", "wrong").code == 0
+    out = cli("analyse", "wrong").out
     assert (
         "8  the gold was not retrieved within k; it is unknown whether the corpus holds it" in out
     )

@@ -21,30 +21,28 @@ DEFINED = "whether the answer stands in the reply"
 
 
 @pytest.fixture
-def runs(rallebench: CommandLine, workspace: Path, small_suites: None) -> list[RunFolder]:
+def runs(cli: CommandLine, workspace: Path, small_suites: None) -> list[RunFolder]:
     for llm in ("titan", "echo"):
-        assert rallebench.suite("small-alone", "times=1", llm=llm, run=llm).code == 0
+        assert cli.suite("small-alone", "times=1", llm=llm, run=llm).code == 0
     return [RunFolder.open(workspace / "runs", f"{llm} time 1") for llm in ("titan", "echo")]
 
 
-def test_two_runs_of_a_suite_are_compared_by_its_own_metric_with_its_definition(
-    runs: list[RunFolder], rallebench: CommandLine
-) -> None:
+def test_a_suites_runs_are_compared_by_its_metric(runs: list[RunFolder], cli: CommandLine) -> None:
     found = compare_many(runs)
     assert found.metric == "right" == headline(found.measures).name, "before what a question cost"
     assert [mean.value for mean in found.cells["right"]] == [1 / 8, 0.0]
     (pair,) = found.against.values()
     assert (pair.difference, pair.note, pair.lost) == (-1 / 8, "too few articles", ("q1",))
-    value = rallebench.json("compare", *(run.name for run in runs))
+    value = cli.json("compare", *(run.name for run in runs))
     expected = {"metric": "right", "definition": DEFINED, "own": True, "flipped": ["q1"]}
     assert {key: value[key] for key in expected} == expected
-    assert f"right: {DEFINED}" in rallebench("compare", *(run.name for run in runs)).out
+    assert f"right: {DEFINED}" in cli("compare", *(run.name for run in runs)).out
 
 
 def test_a_suites_own_metric_is_had_only_where_it_was_measured(
-    runs: list[RunFolder], rallebench: CommandLine, workspace: Path
+    runs: list[RunFolder], cli: CommandLine, workspace: Path
 ) -> None:
-    assert rallebench.run("plain").code == 0
+    assert cli.run("plain").code == 0
     plain = RunFolder.open(workspace / "runs", "plain")
     with pytest.raises(
         UsageError, match="right is a suite's own metric; plain has no values of it"
@@ -55,9 +53,7 @@ def test_a_suites_own_metric_is_had_only_where_it_was_measured(
         measure("rihgt", runs)
 
 
-def test_a_run_without_definitions_says_so_and_different_ones_are_told(
-    runs: list[RunFolder],
-) -> None:
+def test_a_run_without_definitions_says_so_and_others_are_told(runs: list[RunFolder]) -> None:
     reports = [read_json(run.path / "report.json") for run in runs]
     assert reports[0]["definitions"] == {"right": DEFINED}
     write_json(

@@ -13,24 +13,22 @@ from rallebench.render.svg import ALLOWED, AS_PNG
 
 
 @pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
+def cli(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
     command = CommandLine(capfd, workspace)
     assert command.run("first", "titan").code == command.run("second", "echo").code == 0
     return command
 
 
-def written(rallebench: CommandLine, tmp_path: Path, *runs: str) -> str:
-    ran = rallebench("report", *runs, "--out", tmp_path / "report.html", "--json")
+def written(cli: CommandLine, tmp_path: Path, *runs: str) -> str:
+    ran = cli("report", *runs, "--out", tmp_path / "report.html", "--json")
     assert ran.code == 0, ran.err
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert ran.json["bytes"] == len(text.encode())
     return text
 
 
-def test_a_run_is_shown_with_its_metrics_its_chain_and_every_question(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
-    text = written(rallebench, tmp_path, "first")
+def test_a_run_is_shown_with_metrics_chain_and_questions(cli: CommandLine, tmp_path: Path) -> None:
+    text = written(cli, tmp_path, "first")
     assert text.count("<details>") >= 8 and "Which moon of Saturn has a thick atmosphere?" in text
     for part in (
         "Where questions were lost",
@@ -41,10 +39,8 @@ def test_a_run_is_shown_with_its_metrics_its_chain_and_every_question(
         assert part in text
 
 
-def test_a_comparison_shows_the_difference_what_was_changed_and_what_flipped(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
-    text = written(rallebench, tmp_path, "first", "second")
+def test_a_comparison_shows_what_was_changed_and_flipped(cli: CommandLine, tmp_path: Path) -> None:
+    text = written(cli, tmp_path, "first", "second")
     assert (
         "action 2: target" in text and "one sign-flip test" in text and "too few articles" in text
     )
@@ -52,22 +48,18 @@ def test_a_comparison_shows_the_difference_what_was_changed_and_what_flipped(
     assert "Quality against seconds a question" in text and text.count("<svg") >= 1
 
 
-def test_where_nothing_is_scored_in_both_nothing_is_said_to_be_equal(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_where_nothing_is_scored_in_both_nothing_is_equal(cli: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "pages.run"
     file.write_text("q1 Q0 p1 1 2.0 tag\n", encoding="utf-8")
-    assert rallebench.predictions(file, "pages").code == 0
-    text = written(rallebench, tmp_path, "first", "pages", "--metric", "has_answer")
+    assert cli.predictions(file, "pages").code == 0
+    text = written(cli, tmp_path, "first", "pages", "--metric", "has_answer")
     assert "No question is scored by has_answer in both." in text
     assert "No question changed its score." not in text
 
 
-def test_the_file_asks_nothing_of_a_network_and_runs_nothing(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_the_file_asks_no_network_and_runs_nothing(cli: CommandLine, tmp_path: Path) -> None:
     for runs in (("first",), ("first", "second")):
-        text = written(rallebench, tmp_path, *runs)
+        text = written(cli, tmp_path, *runs)
         assert not re.search(r"(?:src|href)=\"(?!data:text/csv|data:image/svg|#\")", text)
         assert "url(" not in text and "@import" not in text
         assert "<script" not in text and "default-src 'none'" in text
@@ -77,9 +69,7 @@ def test_the_file_asks_nothing_of_a_network_and_runs_nothing(
         )
 
 
-def test_a_run_that_is_not_there_is_one_sentence_and_no_file(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
-    ran = rallebench("report", "nobody", "--out", tmp_path / "no.html")
+def test_an_absent_run_is_one_sentence_and_no_file(cli: CommandLine, tmp_path: Path) -> None:
+    ran = cli("report", "nobody", "--out", tmp_path / "no.html")
     assert ran.code == 2 and "There is no run 'nobody'" in ran.last
     assert not (tmp_path / "no.html").exists()

@@ -58,9 +58,7 @@ def gold() -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["bleu", "chrf"])
-def test_a_better_run_is_better_beyond_its_interval_and_its_own_copy_is_not(
-    gold: list[str], name: str
-) -> None:
+def test_a_better_run_is_beyond_its_interval_and_a_copy_is_not(gold: list[str], name: str) -> None:
     worse, better = answered(nearly(gold, 3, 0.5)), answered(nearly(gold, 4, 0.1))
     first, second, copy = corpus_level(name, examples(gold), [worse, better, worse])
     assert first.difference is None
@@ -71,9 +69,7 @@ def test_a_better_run_is_better_beyond_its_interval_and_its_own_copy_is_not(
     assert first.low is not None and first.high is not None and first.low < first.value < first.high
 
 
-def test_a_metric_without_such_a_figure_has_none_and_one_question_has_no_interval(
-    gold: list[str],
-) -> None:
+def test_a_metric_without_a_figure_has_none_and_one_question_no_interval(gold: list[str]) -> None:
     run = answered(gold)
     assert corpus_level("em", examples(gold), [run, run]) == ()
     one = corpus_level("bleu", examples(gold)[:1], [run, run])

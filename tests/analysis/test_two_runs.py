@@ -22,7 +22,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def runs(rallebench: CommandLine, workspace: Path) -> Path:
+def runs(cli: CommandLine, workspace: Path) -> Path:
     """Right once, right never, right on one of five, failed wherever no Danube is; and one of another question."""
     other = write_lines(workspace / "other.jsonl", [record("q1", "Another?", "x", "p1")])
     requests = {
@@ -34,7 +34,7 @@ def runs(rallebench: CommandLine, workspace: Path) -> Path:
     }
     for name, (llm, *more) in requests.items():
         if not (workspace / "runs" / name).exists():
-            assert rallebench.run(name, llm, *more).code in (0, 1)
+            assert cli.run(name, llm, *more).code in (0, 1)
     return workspace / "runs"
 
 
@@ -69,9 +69,7 @@ def test_questions_that_runs_have_in_equal_files_are_read_once(runs: Path) -> No
     assert len(short) < len(titan)
 
 
-def test_only_shared_questions_count_and_every_run_is_compared_with_the_first(
-    compared: Compared,
-) -> None:
+def test_only_shared_questions_count_and_every_run_meets_the_first(compared: Compared) -> None:
     found = compared("titan", "echo", "short")
     assert {row[0].n for row in found.cells.values()} == {5}
     assert [side.left_out for side in found.sides] == [3, 3, 0]
@@ -85,9 +83,7 @@ def test_only_shared_questions_count_and_every_run_is_compared_with_the_first(
     assert found.against["echo"].lost == ("q1",)
 
 
-def test_a_question_that_failed_in_one_run_is_left_out_for_all_and_counted(
-    compared: Compared, rallebench: CommandLine
-) -> None:
+def test_what_failed_in_one_run_is_left_out_for_all(compared: Compared, cli: CommandLine) -> None:
     found = compared("titan", "echo", "picky")
     failed = found.sides[2].failed
     assert failed > 0
@@ -96,7 +92,7 @@ def test_a_question_that_failed_in_one_run_is_left_out_for_all_and_counted(
     first, *others = [mean.value for mean in found.cells["em"]]
     for pair, mean in zip(found.against.values(), others):
         assert (pair.n, pair.difference) == (found.cells["em"][0].n, mean - first)
-    two = rallebench("compare", "titan", "picky")
+    two = cli("compare", "titan", "picky")
     assert f"Warning: picky: {failed} failed; these questions are left out" in two.err
 
 
@@ -115,9 +111,7 @@ def test_a_choice_that_cannot_be_compared_is_one_sentence(
         compared(*names)
 
 
-def test_a_score_that_is_no_number_is_left_out_and_that_is_said(
-    runs: Path, compared: Compared
-) -> None:
+def test_a_score_that_is_no_number_is_left_out_and_told(runs: Path, compared: Compared) -> None:
     scores = runs / "echo" / "scores.jsonl"
     before = scores.read_text()
     lines = before.splitlines(keepends=True)
@@ -135,27 +129,25 @@ def test_a_score_that_is_no_number_is_left_out_and_that_is_said(
 # the command line
 
 
-def test_the_difference_comes_with_its_interval_its_p_and_the_flipped_questions(
-    runs: Path, rallebench: CommandLine
-) -> None:
-    found = rallebench.json("compare", "short", "echo", "--metric", "em")
+def test_the_difference_has_its_interval_p_and_the_flips(runs: Path, cli: CommandLine) -> None:
+    found = cli.json("compare", "short", "echo", "--metric", "em")
     assert (found["metric"], found["n"], found["runs"]) == ("em", 5, ["short", "echo"])
     assert found["difference"] == pytest.approx(found["b"] - found["a"]) == -0.2
     assert (found["low"], found["p"], found["note"]) == (None, None, "too few articles")
     assert (found["wins"], found["ties"], found["losses"], found["flipped"]) == (0, 4, 1, ["q1"])
-    ran = rallebench("compare", "short", "echo")
+    ran = cli("compare", "short", "echo")
     assert ran.code == 0 and "echo wins 0, ties 4, loses 1" in ran.out
     assert "only the 5 that all share are compared (left out: 3 of echo)" in ran.err
     assert found["warning"] in ran.err
-    later = rallebench.json("compare", "titan", "echo", "--metric", "recall@7")
+    later = cli.json("compare", "titan", "echo", "--metric", "recall@7")
     assert later["n"] == 8, "a metric that the runs did not keep is scored from what is stored"
 
 
-def test_more_than_two_runs_are_a_table(runs: Path, rallebench: CommandLine) -> None:
-    found = rallebench.json("compare", "titan", "echo", "short")
+def test_more_than_two_runs_are_a_table(runs: Path, cli: CommandLine) -> None:
+    found = cli.json("compare", "titan", "echo", "short")
     assert (found["runs"], found["n"], found["metric"]) == (["titan", "echo", "short"], 5, "em")
     assert [pair["run"] for pair in found["against"]] == ["echo", "short"]
-    plain = rallebench("compare", "titan", "echo", "short")
+    plain = cli("compare", "titan", "echo", "short")
     assert "EM against titan, question by question." in plain.out
     assert "Of 2 comparisons p is corrected by Holm, and the intervals hold together" in plain.out
     assert "Warning: The runs asked different questions" in plain.err
@@ -170,16 +162,16 @@ def test_more_than_two_runs_are_a_table(runs: Path, rallebench: CommandLine) -> 
     ],
 )
 def test_a_wrong_request_is_one_sentence(
-    runs: Path, rallebench: CommandLine, words: tuple[str, ...], sentence: str
+    runs: Path, cli: CommandLine, words: tuple[str, ...], sentence: str
 ) -> None:
-    ran = rallebench("compare", *words)
+    ran = cli("compare", *words)
     assert ran.code == 2 and sentence in ran.last
 
 
 def test_a_run_says_where_it_lost_its_questions_and_guesses_no_corpus(
-    runs: Path, rallebench: CommandLine
+    runs: Path, cli: CommandLine
 ) -> None:
-    (found,) = rallebench.json("analyse", "titan")["runs"]
+    (found,) = cli.json("analyse", "titan")["runs"]
     assert (found["run"], found["n"], found["corpus_known"]) == ("titan", 8, True)
     assert sum(found["waterfall"].values()) == 8
     assert found["questions"]["right"] == ["q1"]
@@ -187,7 +179,7 @@ def test_a_run_says_where_it_lost_its_questions_and_guesses_no_corpus(
     index = runs.parent / "indexes" / "tiny"
     index.rename(runs.parent / "away")
     try:
-        ran = rallebench("analyse", "titan")
+        ran = cli("analyse", "titan")
     finally:
         (runs.parent / "away").rename(index)
     assert ran.code == 0 and "the corpus could not be looked at" in ran.out

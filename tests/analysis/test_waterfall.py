@@ -118,9 +118,7 @@ def test_a_question_falls_where_it_was_lost(case: str) -> None:
     assert placed(*steps, answer=answer, **more).placed[0].stage == expected
 
 
-def test_without_gold_pages_a_passage_that_holds_an_answer_is_the_support_and_that_is_said() -> (
-    None
-):
+def test_without_gold_pages_a_passage_that_holds_an_answer_is_the_support_as_is_said() -> None:
     result = placed(found(GOLD), TITAN, answer="Titan", gold=Gold(("Titan",)))
     assert (result.placed[0].stage, result.placed[0].by) == ("right", "answers")
     assert result.without_pages == 1

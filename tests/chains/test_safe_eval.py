@@ -340,9 +340,7 @@ def refusal(template: str, dialect: str) -> str:
 
 
 @pytest.mark.parametrize(("dialect", "template", "why"), ATTACKS, ids=lambda value: value[:40])
-def test_an_attack_is_refused_in_time_with_the_reason(
-    dialect: str, template: str, why: str
-) -> None:
+def test_an_attack_is_refused_in_time_with_a_reason(dialect: str, template: str, why: str) -> None:
     seconds = []
     for attempt in range(3):
         start = time.thread_time()  # what it takes, not what other programs take meanwhile

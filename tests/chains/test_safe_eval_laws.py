@@ -133,7 +133,7 @@ def expressions(kind: str, depth: int = 3) -> Code:
     return st.one_of(LEAVES[kind], *rules[kind])
 
 
-@settings(max_examples=500, database=None, derandomize=True)
+@settings(max_examples=200, database=None, derandomize=True)
 @given(one("text", "number", "truth").flatmap(expressions))
 def test_an_expression_means_what_python_says(template: str) -> None:
     try:

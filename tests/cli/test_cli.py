@@ -22,13 +22,11 @@ from small_workspace import (
     CommandLine,
     chain,
     command,
-    copy_workspace,
     environment,
     everything,
     experiment,
     generate,
     in_a_process,
-    make_workspace,
     read_lines,
     retrieve,
     write_lines,
@@ -41,21 +39,6 @@ ON_TINY = "--dataset tiny-qa --no-mlflow"
 HIT = {"rank", "doc_id", "page_id", "title", "text", "score"}
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_workspace(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def workspace(made: Path, tmp_path: Path) -> Path:
-    return copy_workspace(made, tmp_path / "workspace")
-
-
-@pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
-    return CommandLine(capfd, workspace)
-
-
 def run_json(folder: Path, run: str) -> dict[str, Any]:
     value: dict[str, Any] = json.loads((folder / "runs" / run / "run.json").read_text())
     return value
@@ -65,10 +48,8 @@ def run_json(folder: Path, run: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("verb", VERBS.names())
-def test_every_verb_has_help_with_an_example_that_parses(
-    verb: str, rallebench: CommandLine
-) -> None:
-    ran = rallebench(verb, "--help")
+def test_every_verb_has_help_with_an_example_that_parses(verb: str, cli: CommandLine) -> None:
+    ran = cli(verb, "--help")
     assert ran.code == 0
     _, found, example = ran.out.partition("example: ")
     assert found, ran.out
@@ -86,11 +67,9 @@ def test_help_lists_every_verb_in_a_process_of_its_own() -> None:
     assert ran.stderr == ""
 
 
-def test_the_flags_of_every_verb_may_stand_before_it(
-    rallebench: CommandLine, capfd: pytest.CaptureFixture[str]
-) -> None:
-    behind = rallebench("list retrievers", "--json")
-    here = ["--workspace", str(rallebench.workspace)]
+def test_a_verbs_flags_may_stand_first(cli: CommandLine, capfd: pytest.CaptureFixture[str]) -> None:
+    behind = cli("list retrievers", "--json")
+    here = ["--workspace", str(cli.workspace)]
     for words in (
         ["--json", *here, "list", "retrievers"],
         ["--json", "--workspace", "gone", "list", *here, "retrievers"],  # the nearer one holds
@@ -102,8 +81,8 @@ def test_the_flags_of_every_verb_may_stand_before_it(
 # ── list ─────────────────────────────────────────────────────────────────────
 
 
-def test_list_prints_name_and_about_of_every_kind(rallebench: CommandLine) -> None:
-    kinds = rallebench.json("list")
+def test_list_prints_name_and_about_of_every_kind(cli: CommandLine) -> None:
+    kinds = cli.json("list")
     for rows in kinds.values():
         assert all(row.keys() == {"name", "about"} and row["name"] for row in rows)
     names = {kind: {row["name"] for row in rows} for kind, rows in kinds.items()}
@@ -121,23 +100,21 @@ def test_list_prints_name_and_about_of_every_kind(rallebench: CommandLine) -> No
         assert some <= names[kind], kind
 
 
-def test_list_leaves_out_backups_and_files_that_are_being_written(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_list_leaves_out_backups_and_half_written_files(cli: CommandLine, workspace: Path) -> None:
     chains = workspace / "chains"
     for name in ("tiny-qa.jsonl.bak", "tiny-qa.jsonl~", ".tiny-qa.jsonl.x1.part", ".hidden.jsonl"):
         (workspace / "datasets" / name).write_text("{}")
     (workspace / "datasets" / "zipped.jsonl.gz").write_bytes(b"")
     (chains / ".read.json").write_text("{}")
-    found = {row["name"]: row["about"] for row in rallebench.json("list datasets")["datasets"]}
+    found = {row["name"]: row["about"] for row in cli.json("list datasets")["datasets"]}
     assert found["tiny-qa"].endswith("tiny-qa.jsonl")
     assert "zipped" in found and not any(name.startswith(".") for name in found)
-    assert ".read" not in [row["name"] for row in rallebench.json("list chains")["chains"]]
+    assert ".read" not in [row["name"] for row in cli.json("list chains")["chains"]]
 
 
-def test_list_of_one_kind_prints_that_kind(rallebench: CommandLine) -> None:
-    assert rallebench.json("list encoders").keys() == {"encoders"}
-    paths = {row["name"]: row["about"] for row in rallebench.json("list datasets")["datasets"]}
+def test_list_of_one_kind_prints_that_kind(cli: CommandLine) -> None:
+    assert cli.json("list encoders").keys() == {"encoders"}
+    paths = {row["name"]: row["about"] for row in cli.json("list datasets")["datasets"]}
     assert len(Path(paths["starter-qa"]).read_text(encoding="utf-8").splitlines()) >= 100
 
 
@@ -149,10 +126,10 @@ def test_list_of_one_kind_prints_that_kind(rallebench: CommandLine) -> None:
     [("bm25", ("--set", "k1=1.2", "--set", "b=0")), ("flat", ("--encoder", "hashing"))],
 )
 def test_index_prints_the_manifest_with_seconds_passages_and_bytes(
-    kind: str, more: tuple[str, ...], rallebench: CommandLine, workspace: Path
+    kind: str, more: tuple[str, ...], cli: CommandLine, workspace: Path
 ) -> None:
     corpus = f"--corpus {workspace / 'corpus.tsv'} --page-map {workspace / 'pages.json'}"
-    printed = rallebench.json(f"index {corpus} --name mine --kind", kind, *more)
+    printed = cli.json(f"index {corpus} --name mine --kind", kind, *more)
     folder = workspace / "indexes" / "mine"
     assert printed == json.loads((folder / "manifest.json").read_text())
     assert (printed["name"], printed["kind"], printed["passages"]) == ("mine", kind, len(PASSAGES))
@@ -163,32 +140,28 @@ def test_index_prints_the_manifest_with_seconds_passages_and_bytes(
         assert (printed["parameters"]["k1"], printed["parameters"]["b"]) == (1.2, 0.0)
     else:
         assert (printed["encoder"], printed["dim"]) == ("hashing/256/1", 256)
-    (found,) = rallebench.json("search --index mine -k 1", "largest moon of Pluto")
+    (found,) = cli.json("search --index mine -k 1", "largest moon of Pluto")
     assert [hit["page_id"] for hit in found["hits"]] == ["p6"]
 
 
-def test_index_tells_its_progress_on_stderr_and_a_second_build_changes_nothing(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_index_tells_its_progress_and_is_not_built_twice(cli: CommandLine, workspace: Path) -> None:
     (workspace / "pages.json").write_text('{"1": "p1", "2": "p2"}')
     corpus = f"--corpus {workspace / 'corpus.tsv'} --page-map {workspace / 'pages.json'}"
-    ran = rallebench(f"index {corpus} --name mine --kind bm25")
+    ran = cli(f"index {corpus} --name mine --kind bm25")
     assert ran.code == 0
     assert f"reading the corpus {len(PASSAGES)}/{len(PASSAGES)}" in ran.err
     assert f"Warning: 4 of 6 passages are not in {workspace / 'pages.json'}." in ran.err
     before = everything(workspace / "indexes" / "mine")
-    assert rallebench(f"index {corpus} --name mine --kind bm25").code == 0
+    assert cli(f"index {corpus} --name mine --kind bm25").code == 0
     assert everything(workspace / "indexes" / "mine") == before
 
 
-def test_index_cuts_documents_into_chunks_that_keep_their_page(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_index_cuts_documents_into_chunks_of_a_page(cli: CommandLine, workspace: Path) -> None:
     corpus = f"--corpus {workspace / 'corpus.tsv'} --page-map {workspace / 'pages.json'} --name cut"
-    printed = rallebench.json(f"index {corpus} --kind bm25 --chunk-size 5 --chunk-overlap 1")
+    printed = cli.json(f"index {corpus} --kind bm25 --chunk-size 5 --chunk-overlap 1")
     assert printed["chunking"] == {"size": 5, "overlap": 1, "unit": "words"}
     assert printed["passages"] > len(PASSAGES)
-    (found,) = rallebench.json("search --index cut -k 1", "telescope of his own")
+    (found,) = cli.json("search --index cut -k 1", "telescope of his own")
     assert found["hits"][0]["doc_id"].startswith("5#")
     assert found["hits"][0]["page_id"] == "p5"
 
@@ -196,9 +169,9 @@ def test_index_cuts_documents_into_chunks_that_keep_their_page(
 # ── search ───────────────────────────────────────────────────────────────────
 
 
-def test_search_prints_hits_best_first_for_every_query_in_order(rallebench: CommandLine) -> None:
+def test_search_prints_hits_best_first_for_every_query_in_order(cli: CommandLine) -> None:
     queries = ["moon of Neptune", "Black Sea", "", "Wörter, die keiner kennt"]
-    found = rallebench.json("search --index tiny -k 3", *queries)
+    found = cli.json("search --index tiny -k 3", *queries)
     assert [entry["query"] for entry in found] == queries
     for entry in found:
         assert entry.keys() == {"query", "hits"}
@@ -211,13 +184,11 @@ def test_search_prints_hits_best_first_for_every_query_in_order(rallebench: Comm
     assert tuple(first.values()) == PASSAGES[1]
 
 
-def test_search_reads_queries_from_a_file_and_shows_people_rank_score_title_and_text(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_search_reads_a_file_and_shows_rank_title_score(cli: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "queries.txt").write_bytes("\ufeffTriton\r\n\r\nzwölf Flüsse, Danube\n".encode())
-    found = rallebench.json(f"search --index tiny --queries {tmp_path / 'queries.txt'} Titan")
+    found = cli.json(f"search --index tiny --queries {tmp_path / 'queries.txt'} Titan")
     assert [entry["query"] for entry in found] == ["Titan", "Triton", "", "zwölf Flüsse, Danube"]
-    shown = rallebench("search --index tiny -k 1 Charon").out
+    shown = cli("search --index tiny -k 1 Charon").out
     assert "  1. [" in shown
     assert "Charon (page p6)\n     Charon is the largest moon of Pluto." in shown
 
@@ -238,31 +209,29 @@ def test_search_reads_queries_from_a_file_and_shows_people_rank_score_title_and_
     ],
 )
 def test_render_interprets_one_template(
-    dialect: str, template: str, prompt: str, rallebench: CommandLine, tmp_path: Path
+    dialect: str, template: str, prompt: str, cli: CommandLine, tmp_path: Path
 ) -> None:
     (tmp_path / "documents.json").write_text(
         json.dumps([[{"title": "Paris, Texas", "text": "A city."}]])
     )
     earlier = ("--prompt", "p1", "--response", "r1", "--response", "r2", "--wiki-id-title", "T, 1")
     asked = ("--template", template, "--dialect", dialect, "--question", "who?", *earlier)
-    printed = rallebench.json("render", *asked, "--documents", tmp_path / "documents.json")
+    printed = cli.json("render", *asked, "--documents", tmp_path / "documents.json")
     assert printed == {"prompt": prompt}
 
 
-def test_render_prints_the_prompt_alone_and_half_a_surrogate_pair_as_every_parser_takes_it(
-    rallebench: CommandLine,
-) -> None:
-    assert rallebench("render --template {question}! --question Wer").out == "Wer!\n"
-    ran = rallebench("render --template", "{question}", "--question", "\udcff\ud83d", "--json")
+def test_render_prints_the_prompt_alone_and_half_a_pair_so_that_it_parses(cli: CommandLine) -> None:
+    assert cli("render --template {question}! --question Wer").out == "Wer!\n"
+    ran = cli("render --template", "{question}", "--question", "\udcff\ud83d", "--json")
     assert ran.json == {"prompt": "\udcff\ud83d"} and r"\ud83d" in ran.out
 
 
 # ── ask ──────────────────────────────────────────────────────────────────────
 
 
-def test_ask_prints_the_answer_and_every_step(rallebench: CommandLine) -> None:
+def test_ask_prints_the_answer_and_every_step(cli: CommandLine) -> None:
     asked = ("ask", "--chain", "read", "--question", "Which moon goes round Neptune?")
-    printed = rallebench.json(*asked)
+    printed = cli.json(*asked)
     assert printed.keys() == {"answer", "steps", "cost"}
     assert printed["answer"] == "Titan"
     search, read = printed["steps"]
@@ -280,11 +249,11 @@ def test_ask_prints_the_answer_and_every_step(rallebench: CommandLine) -> None:
     assert read["prompt"] == READ.format(response=[search["response"]], question=search["prompt"])
     assert read["tokens"] == {"prompt": len(read["prompt"].split()), "completion": 1}
     assert [step["cached"] for step in printed["steps"]] == [False, False]
-    assert [step["cached"] for step in rallebench.json(*asked)["steps"]] == [True, True]
+    assert [step["cached"] for step in cli.json(*asked)["steps"]] == [True, True]
 
 
-def test_ask_runs_an_identity_action(rallebench: CommandLine) -> None:
-    printed = rallebench.json("ask --chain title --question", "Where is Lamar County?")
+def test_ask_runs_an_identity_action(cli: CommandLine) -> None:
+    printed = cli.json("ask --chain title --question", "Where is Lamar County?")
     assert printed["answer"] == "Paris, Texas"
     identity = printed["steps"][1]
     assert identity.keys() == {"kind", "target", "prompt", "response", "seconds", "cached"}
@@ -295,16 +264,16 @@ def test_ask_runs_an_identity_action(rallebench: CommandLine) -> None:
     )
 
 
-def test_ask_takes_a_chain_file_and_overrides(rallebench: CommandLine, tmp_path: Path) -> None:
+def test_ask_takes_a_chain_file_and_overrides(cli: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps(chain("mine", retrieve(), generate())))
     more = "--llm echo --set k=3 --set 2.max_tokens=2"
-    printed = rallebench.json(f"ask --chain {tmp_path / 'mine.json'} --question moon {more}")
+    printed = cli.json(f"ask --chain {tmp_path / 'mine.json'} --question moon {more}")
     assert len(printed["steps"][0]["hits"]) == 3
     assert printed["answer"] == "Passages: Titan"
 
 
-def test_ask_fails_with_the_models_own_sentence(rallebench: CommandLine) -> None:
-    ran = rallebench("ask --chain closed --llm mute --question x --json")
+def test_ask_fails_with_the_models_own_sentence(cli: CommandLine) -> None:
+    ran = cli("ask --chain closed --llm mute --question x --json")
     assert (ran.code, ran.out) == (1, "")
     assert ran.last == "The script of 'mute' has said all its 0 replies; add more, or a default."
 
@@ -312,10 +281,8 @@ def test_ask_fails_with_the_models_own_sentence(rallebench: CommandLine) -> None
 # ── run ──────────────────────────────────────────────────────────────────────
 
 
-def test_run_prints_counts_seconds_and_metrics_with_intervals(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    printed = rallebench.json(f"run --chain read {ON_TINY} --name first")
+def test_run_prints_counts_seconds_means_and_intervals(cli: CommandLine, workspace: Path) -> None:
+    printed = cli.json(f"run --chain read {ON_TINY} --name first")
     assert printed.keys() == {"run", "n", "n_errors", "seconds", "metrics", "clusters", "cost"}
     assert (printed["run"], printed["n"], printed["n_errors"]) == ("first", len(RECORDS), 0)
     for metric in printed["metrics"].values():
@@ -344,24 +311,22 @@ def test_run_prints_counts_seconds_and_metrics_with_intervals(
     }
     ralles = {"output.jsonl", "output_reduced.jsonl", "results.json", "config.json", "prompt.txt"}
     assert ours | ralles <= files
-    assert "scoring" in rallebench(f"run --chain read {ON_TINY}").err
+    assert "scoring" in cli(f"run --chain read {ON_TINY}").err
 
 
-def test_run_uses_the_starters_dataset_unless_told_otherwise(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    printed = rallebench.json("run --chain closed --limit 3 --no-mlflow --name first")
+def test_run_uses_the_starters_dataset_by_default(cli: CommandLine, workspace: Path) -> None:
+    printed = cli.json("run --chain closed --limit 3 --no-mlflow --name first")
     assert printed["n"] == 3
     assert run_json(workspace, "first")["spec"]["dataset"] == "starter-qa"
-    ran = rallebench("run --chain read --dataset tiny-qa --no-mlflow --name x --limit -3")
+    ran = cli("run --chain read --dataset tiny-qa --no-mlflow --name x --limit -3")
     assert (ran.code, "The number of questions is -3" in ran.err) == (2, True)
     assert not (workspace / "runs" / "x").exists()
 
 
-def test_run_asks_the_first_questions_of_the_file(rallebench: CommandLine, workspace: Path) -> None:
+def test_run_asks_the_first_questions_of_the_file(cli: CommandLine, workspace: Path) -> None:
     questions = workspace / "datasets" / "tiny-qa.jsonl"
     more = "--limit 3 --batch-size 2 --metrics em,recall_at_5 --no-mlflow --name x"
-    printed = rallebench.json(f"run --chain read --dataset {questions} {more}")
+    printed = cli.json(f"run --chain read --dataset {questions} {more}")
     assert printed["n"] == 3
     assert printed["metrics"].keys() == {"em", "recall@5", "recall_at_5"}
     assert printed["metrics"]["em"]["value"] == 1 / 3
@@ -370,18 +335,16 @@ def test_run_asks_the_first_questions_of_the_file(rallebench: CommandLine, works
     assert run_json(workspace, "x")["batch_size"] == 2
 
 
-def test_run_overrides_models_retrievers_and_settings(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_run_overrides_models_retrievers_and_settings(cli: CommandLine, workspace: Path) -> None:
     more = "--llm echo --retriever starter-bm25 --set k=3 --set max_tokens=4"
-    rallebench.json(f"run --chain read {ON_TINY} --limit 2 --name x {more}")
+    cli.json(f"run --chain read {ON_TINY} --limit 2 --name x {more}")
     search, read = run_json(workspace, "x")["spec"]["settings"]["chain"]["actions"]
     assert (search["target"], search["k"]) == ("starter-bm25", 3)
     assert (read["target"], read["generation"]) == ("echo", {"max_tokens": 4})
 
 
-def test_run_for_people_shows_a_line_per_metric(rallebench: CommandLine) -> None:
-    ran = rallebench(f"run --chain read {ON_TINY} --name first --metrics em")
+def test_run_for_people_shows_a_line_per_metric(cli: CommandLine) -> None:
+    ran = cli(f"run --chain read {ON_TINY} --name first --metrics em")
     assert ran.code == 0
     first, _, metric, basis, _, *cost = ran.out.splitlines()
     assert first.startswith("first: 8 questions, 0 failed, ")
@@ -391,20 +354,20 @@ def test_run_for_people_shows_a_line_per_metric(rallebench: CommandLine) -> None
 
 
 def test_failed_questions_are_counted_left_out_of_the_means_and_may_end_the_run(
-    rallebench: CommandLine, workspace: Path
+    cli: CommandLine, workspace: Path
 ) -> None:
-    ran = rallebench(f"run --chain closed --llm mute {ON_TINY} --json")
+    ran = cli(f"run --chain closed --llm mute {ON_TINY} --json")
     assert (ran.code, ran.out) == (1, "")
     stopped = "The first 5 questions all failed, so the run was stopped: The script of 'mute'"
     assert ran.last.startswith(stopped)
     write_lines(workspace / "datasets" / "mixed.jsonl", [RECORDS[3], RECORDS[6], *RECORDS[:3]])
     run = "run --chain closed --llm picky --dataset mixed --no-mlflow --metrics em"
-    ran = rallebench(f"{run} --json --max-errors 4")
+    ran = cli(f"{run} --json --max-errors 4")
     assert (ran.code, ran.json["n"], ran.json["n_errors"]) == (0, 5, 4)
     assert ran.json["metrics"]["em"] == {"value": 0.0, "low": None, "high": None, "n": 1}
     reason = "The script of 'picky' has no pattern that matches the prompt; add one, or a default."
     assert ran.last == f"4 failed: {reason}"
-    ran = rallebench(f"{run} --max-errors 1 --batch-size 1 --name x")
+    ran = cli(f"{run} --max-errors 1 --batch-size 1 --name x")
     stopped = "2 questions failed and at most 1 may, so the run was stopped. The first"
     assert ran.code == 1 and ran.last.startswith(stopped)
     assert (workspace / "runs" / "x" / "report.json").exists(), "what was answered is scored"
@@ -427,10 +390,8 @@ def experiments(workspace: Path) -> Path:
     return folder
 
 
-def test_a_folder_of_chains_runs_each_as_its_own_file_says(
-    rallebench: CommandLine, workspace: Path, experiments: Path
-) -> None:
-    found = rallebench.json(f"run --chain {experiments} --no-mlflow --name night --limit -1")
+def test_every_chain_of_a_folder_runs(cli: CommandLine, workspace: Path, experiments: Path) -> None:
+    found = cli.json(f"run --chain {experiments} --no-mlflow --name night --limit -1")
     assert [result["run"] for result in found] == [
         "night-00_read",
         "night-deep-er-01_closed",
@@ -447,28 +408,24 @@ def test_a_folder_of_chains_runs_each_as_its_own_file_says(
     assert names == ["00_read", "deep-er-01_closed", "own"]
 
 
-def test_num_evaluate_of_a_ralle_file_is_its_limit(
-    rallebench: CommandLine, experiments: Path
-) -> None:
-    found = rallebench.json(f"run --chain {experiments / 'deep'} --no-mlflow --name few")
+def test_num_evaluate_of_a_ralle_file_is_its_limit(cli: CommandLine, experiments: Path) -> None:
+    found = cli.json(f"run --chain {experiments / 'deep'} --no-mlflow --name few")
     assert [(result["run"], result["n"]) for result in found] == [("few-er-01_closed", 2)]
     alone = experiments / "deep" / "er" / "01_closed.json"
-    assert rallebench.json(f"run --chain {alone} --no-mlflow")["n"] == 2
+    assert cli.json(f"run --chain {alone} --no-mlflow")["n"] == 2
 
 
-def test_a_folder_whose_runs_exist_is_continued_or_renamed(
-    rallebench: CommandLine, experiments: Path
-) -> None:
+def test_a_folder_with_runs_is_continued_or_renamed(cli: CommandLine, experiments: Path) -> None:
     again = f"run --chain {experiments / 'deep'} --no-mlflow --name few"
-    rallebench.json(again)
-    assert rallebench(again).last.endswith("; choose another --name, or add --resume.")
+    cli.json(again)
+    assert cli(again).last.endswith("; choose another --name, or add --resume.")
 
 
 def test_overrides_apply_to_every_chain_that_has_such_an_action(
-    rallebench: CommandLine, workspace: Path, experiments: Path
+    cli: CommandLine, workspace: Path, experiments: Path
 ) -> None:
     more = "--llm echo --retriever starter-bm25 --set k=4 --batch-size 2 --limit 1"
-    found = rallebench.json(f"run --chain {experiments} {ON_TINY} --name x {more}")
+    found = cli.json(f"run --chain {experiments} {ON_TINY} --name x {more}")
     assert [result["n"] for result in found] == [1, 1, 1]
     for result in found:
         made = run_json(workspace, result["run"])
@@ -481,12 +438,12 @@ def test_overrides_apply_to_every_chain_that_has_such_an_action(
 
 
 def test_one_wrong_chain_of_a_folder_is_found_before_any_is_run(
-    rallebench: CommandLine, workspace: Path, experiments: Path
+    cli: CommandLine, workspace: Path, experiments: Path
 ) -> None:
     bad = experiment(RALLE_RETRIEVE, RALLE_READ | {"llm_name": "lama"})
     (experiments / "zz.json").write_text(json.dumps(bad))
     before = everything(workspace)
-    ran = rallebench(f"run --chain {experiments} --no-mlflow")
+    ran = cli(f"run --chain {experiments} --no-mlflow")
     assert ran.code == 2
     assert ran.last.startswith(
         f"{experiments / 'zz.json'}: Action 2 of 'zz': There is no language model 'lama'."
@@ -495,11 +452,11 @@ def test_one_wrong_chain_of_a_folder_is_found_before_any_is_run(
 
 
 def test_a_chain_that_fails_does_not_keep_the_others_from_running(
-    rallebench: CommandLine, workspace: Path, experiments: Path
+    cli: CommandLine, workspace: Path, experiments: Path
 ) -> None:
     mute = experiment(RALLE_READ | {"llm_name": "mute", "prompt_template": "{question}"})
     (experiments / "00_mute.json").write_text(json.dumps(mute))
-    ran = rallebench(f"run --chain {experiments} {ON_TINY} --name x --json")
+    ran = cli(f"run --chain {experiments} {ON_TINY} --name x --json")
     assert ran.code == 1 and [result["run"] for result in ran.json] == [
         "x-00_read",
         "x-deep-er-01_closed",
@@ -513,12 +470,12 @@ def test_a_chain_that_fails_does_not_keep_the_others_from_running(
 
 
 def test_a_stopped_folder_is_resumed_with_the_chains_that_never_began(
-    rallebench: CommandLine, workspace: Path, experiments: Path
+    cli: CommandLine, workspace: Path, experiments: Path
 ) -> None:
     first = f"run --chain {experiments / '00_read.json'} --no-mlflow --name x-00_read"
     # A run is what it asks, so the chain's name must be the one that the folder gives it.
-    rallebench.json(first)
-    found = rallebench.json(f"run --chain {experiments} --no-mlflow --name x --resume")
+    cli.json(first)
+    found = cli.json(f"run --chain {experiments} --no-mlflow --name x --resume")
     assert [result["run"] for result in found] == ["x-00_read", "x-deep-er-01_closed", "x-own"]
     lines = (workspace / "runs" / "x-00_read" / "episodes.jsonl").read_text().splitlines()
     assert len(lines) == len(RECORDS), "nothing was asked again"
@@ -551,7 +508,7 @@ def interrupt(
 @pytest.mark.slow
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_exits_130_and_is_continued_as_if_nothing_had_happened(
-    signum: int, rallebench: CommandLine, workspace: Path
+    signum: int, cli: CommandLine, workspace: Path
 ) -> None:
     run = "--chain read --dataset tiny-qa --llm slow --batch-size 1 --metrics em,f1"
     code, err = interrupt(workspace, signum, f"{run} --name x", after="1/8")
@@ -562,8 +519,8 @@ def test_a_stopped_run_exits_130_and_is_continued_as_if_nothing_had_happened(
     assert not report["complete"]
     assert 1 <= report["n_done"] < report["n"] == len(RECORDS)
     assert json.loads((workspace / "runs" / "x" / "state.json").read_text())["state"] == "stopped"
-    resumed = rallebench.json(f"run {run} --no-mlflow --name x --resume")
-    whole = rallebench.json(f"run {run} --no-mlflow --name y")
+    resumed = cli.json(f"run {run} --no-mlflow --name x --resume")
+    whole = cli.json(f"run {run} --no-mlflow --name y")
     assert resumed["metrics"] == whole["metrics"]
     assert (resumed["n"], resumed["n_errors"]) == (len(RECORDS), 0)
     qids = [line["qid"] for line in read_lines(workspace / "runs" / "x" / "episodes.jsonl")]
@@ -572,13 +529,13 @@ def test_a_stopped_run_exits_130_and_is_continued_as_if_nothing_had_happened(
 
 @pytest.mark.slow
 def test_a_folder_of_chains_that_is_stopped_is_continued_under_its_name(
-    rallebench: CommandLine, workspace: Path, experiments: Path
+    cli: CommandLine, workspace: Path, experiments: Path
 ) -> None:
     folder = f"--chain {experiments} --dataset tiny-qa --llm slow --name x --batch-size 1"
     code, err = interrupt(workspace, signal.SIGINT, folder, after="00_read: 1/8")
     last = "The batch was stopped in 'x-00_read'; continue with --name x --resume."
     assert (code, err.splitlines()[-1]) == (130, last)
-    found = rallebench.json(f"run {folder} --no-mlflow --resume")
+    found = cli.json(f"run {folder} --no-mlflow --resume")
     assert [(result["run"], result["n"]) for result in found] == [
         ("x-00_read", 8),
         ("x-deep-er-01_closed", 2),
@@ -623,62 +580,13 @@ def test_an_interrupt_while_a_model_loads_ends_at_once_and_starts_no_run(workspa
     assert not (workspace / "runs").exists()
 
 
-def test_resume_asks_only_what_is_missing_and_tries_failures_again(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    run = "run --chain closed --dataset tiny-qa --no-mlflow --name x --metrics em"
-    models = json.loads((workspace / "llms.json").read_text())
-    models["picky"]["settings"]["replies"] = {"Neptune|Saturn|Lamar|Danube": "Titan"}
-    (workspace / "llms.json").write_text(json.dumps(models))
-    first = rallebench.json(f"{run} --llm picky")
-    assert (first["n"], first["n_errors"]) == (8, 4)
-    again = rallebench.json(f"{run} --llm picky --resume")
-    assert (again["n"], again["n_errors"]) == (8, 4)
-    lines = read_lines(workspace / "runs" / "x" / "episodes.jsonl")
-    assert len(lines) == 12, "four were answered once, four were tried twice"
-
-
-def test_resume_with_other_settings_is_refused_naming_both_sides(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    run = f"run --chain read {ON_TINY} --name x"
-    rallebench.json(run)
-    before = everything(workspace)
-    ran = rallebench(f"{run} --resume --set k=3")
-    assert ran.code == 2
-    assert ran.last == (
-        "The run 'x' was made with settings.chain.actions[1].k = 2, you asked for 3. "
-        "Use another run name for the new settings."
-    )
-    assert everything(workspace) == before
-
-
 # ── score, pick, track ───────────────────────────────────────────────────────
 
 
-def test_score_prints_kilts_structure(
-    rallebench: CommandLine, workspace: Path, tmp_path: Path
-) -> None:
-    gold = workspace / "datasets" / "tiny-qa.jsonl"
-    answer = {"answer": "Titan", "provenance": [{"wikipedia_id": "p1"}]}
-    guess = [{"id": record["id"], "output": [answer]} for record in RECORDS]
-    write_lines(tmp_path / "guess.jsonl", guess)
-    printed = rallebench.json(f"score --gold {gold} --guess {tmp_path / 'guess.jsonl'}")
-    assert {"kilt", "downstream", "retrieval"} <= printed.keys()
-    assert {"accuracy", "em", "f1", "rougel", "has_answer"} <= printed["downstream"].keys()
-    assert {"KILT-accuracy", "KILT-em", "KILT-f1", "KILT-rougel"} <= printed["kilt"].keys()
-    assert printed["retrieval"]["Rprec"] == printed["retrieval"]["recall_at_5"] == 1 / 8
-    assert printed["downstream"]["em"] == printed["kilt"]["KILT-em"] == 1 / 8
-
-
-def test_score_of_a_runs_own_file_equals_the_runs_report(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    metrics = rallebench.json(f"run --chain title {ON_TINY} --name x")["metrics"]
+def test_score_of_a_runs_own_file_equals_the_runs_report(cli: CommandLine, workspace: Path) -> None:
+    metrics = cli.json(f"run --chain title {ON_TINY} --name x")["metrics"]
     guess = workspace / "runs" / "x" / "output_reduced.jsonl"
-    printed = rallebench.json(
-        f"score --gold {workspace / 'datasets' / 'tiny-qa.jsonl'} --guess {guess}"
-    )
+    printed = cli.json(f"score --gold {workspace / 'datasets' / 'tiny-qa.jsonl'} --guess {guess}")
     for part in ("downstream", "kilt"):
         for name, value in printed[part].items():
             assert value == pytest.approx(metrics[name]["value"], abs=1e-12), name
@@ -686,7 +594,7 @@ def test_score_of_a_runs_own_file_equals_the_runs_report(
 
 
 def test_pick_keeps_the_questions_that_the_index_can_answer(
-    rallebench: CommandLine, workspace: Path, tmp_path: Path
+    cli: CommandLine, workspace: Path, tmp_path: Path
 ) -> None:
     foreign = {
         **RECORDS[0],
@@ -696,23 +604,18 @@ def test_pick_keeps_the_questions_that_the_index_can_answer(
     write_lines(tmp_path / "all.jsonl", [foreign, *RECORDS])
     output = tmp_path / "picked.jsonl"
     asked = f"--dataset {tmp_path / 'all.jsonl'} --index tiny --number 3 --output {output}"
-    assert rallebench.json(f"pick {asked}") == {
-        "output": str(output),
-        "kept": 3,
-        "read": 4,
-        "without": 1,
-    }
+    assert cli.json(f"pick {asked}") == {"output": str(output), "kept": 3, "read": 4, "without": 1}
     assert read_lines(output) == [*RECORDS[:3]]
 
 
 @pytest.mark.slow
 def test_track_sends_a_run_to_mlflow_and_prints_its_id(
-    rallebench: CommandLine, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("mlflow", reason="MLflow is not installed")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    rallebench.json(f"run --chain read {ON_TINY} --name x")
-    printed = rallebench.json("track x")
+    cli.json(f"run --chain read {ON_TINY} --name x")
+    printed = cli.json("track x")
     assert printed.keys() == {"run", "mlflow_run_id"}
     assert printed["run"] == "x"
     remembered = json.loads((workspace / "runs" / "x" / "mlflow.json").read_text())
@@ -938,28 +841,15 @@ def test_a_refused_request_does_not_even_make_the_workspace(
     assert list((tmp_path / "not").glob("*")) == []
 
 
-def test_a_workspace_that_is_a_file_is_refused(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_file_is_no_workspace(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     ran = CommandLine(capfd, tmp_path / "file")("list")
     assert ran.code == 2
     assert ran.last == f"The workspace {tmp_path / 'file'} is a file; give a folder."
 
 
-def test_a_run_of_that_name_is_never_overwritten(rallebench: CommandLine, workspace: Path) -> None:
-    rallebench.json(f"run --chain read {ON_TINY} --name x")
-    before = everything(workspace)
-    ran = rallebench(f"run --chain read {ON_TINY} --name x")
-    assert ran.code == 2
-    assert "The run 'x' exists already" in ran.last and "add --resume" in ran.last
-    assert everything(workspace) == before
-
-
 @pytest.mark.slow
-def test_an_interrupted_build_leaves_nothing_and_is_started_again(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_an_interrupted_build_leaves_nothing(cli: CommandLine, workspace: Path) -> None:
     corpus = workspace / "long.tsv"
     corpus.write_text("".join(f"{n}\tpassage number {n}\tt\n" for n in range(40_000)))
     words = ("--corpus", corpus, "--name", "x", "--kind", "flat", "--encoder", "hashing")
@@ -980,18 +870,18 @@ def test_an_interrupted_build_leaves_nothing_and_is_started_again(
     assert "Traceback" not in err
     assert [path.name for path in (workspace / "indexes").iterdir()] == ["tiny"]
     corpus.write_text("1\tshort now\tt\n")
-    assert rallebench.json("index", *words)["passages"] == 1
+    assert cli.json("index", *words)["passages"] == 1
 
 
 def test_the_plan_of_a_dataset_builder_names_its_stages_and_writes_nothing(
-    rallebench: CommandLine, workspace: Path, tmp_path: Path
+    cli: CommandLine, workspace: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "article.txt").write_text("Titan is the largest moon of Saturn. " * 20)
     words = f"build-dataset barag --articles {tmp_path / 'article.txt'} --llm titan"
     before = everything(workspace)
-    planned = rallebench.json(f"{words} --name mine --plan --probe 0")
+    planned = cli.json(f"{words} --name mine --plan --probe 0")
     assert planned["rows"][0] == "1-articles" and planned["probe"] is None
-    table = rallebench(f"{words} --name mine --plan")
+    table = cli(f"{words} --name mine --plan")
     assert table.code == 0 and "unknown" in table.out, "what rows cost is not known, which is not 0"
     assert everything(workspace) == before
-    assert "--probe goes with --plan" in rallebench(f"{words} --name mine --probe 2").last
+    assert "--probe goes with --plan" in cli(f"{words} --name mine --probe 2").last

@@ -18,74 +18,69 @@ from rallebench.workspace.paths import Workspace
 
 
 @pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+def cli(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
     return CommandLine(capfd, tmp_path)
 
 
-def saved(rallebench: CommandLine) -> dict[str, Any]:
-    return json.loads((rallebench.workspace / "llms.json").read_text())  # type: ignore[no-any-return]
+def saved(cli: CommandLine) -> dict[str, Any]:
+    return json.loads((cli.workspace / "llms.json").read_text())  # type: ignore[no-any-return]
 
 
-def test_a_preset_is_listed_added_changed_and_deleted(rallebench: CommandLine) -> None:
-    listed = {row["name"]: row["about"] for row in rallebench.json("list presets")["presets"]}
+def test_a_preset_is_listed_added_changed_and_deleted(cli: CommandLine) -> None:
+    listed = {row["name"]: row["about"] for row in cli.json("list presets")["presets"]}
     assert "SmolLM2 135M Instruct" in listed["smollm2-135m"]
-    made = rallebench.json("models add tiny --preset smollm2-135m --set quantization=8bit")
+    made = cli.json("models add tiny --preset smollm2-135m --set quantization=8bit")
     assert (
         made.keys() == {"name", "backend", "settings", "said"} and made["backend"] == "transformers"
     )
-    assert made["settings"] == saved(rallebench)["tiny"]["settings"]
+    assert made["settings"] == saved(cli)["tiny"]["settings"]
     assert (
         made["settings"]["model"] == "HuggingFaceTB/SmolLM2-135M-Instruct"
         and made["settings"]["quantization"] == "8bit"
     )
-    rallebench.json("models change tiny --set max_tokens=9")
-    assert saved(rallebench)["tiny"]["settings"] == {**made["settings"], "max_tokens": 9}
-    assert "tiny" in [row["name"] for row in rallebench.json("list llms")["llms"]]
-    assert rallebench.json("models delete tiny")["users"] == [] and saved(rallebench) == {}
+    cli.json("models change tiny --set max_tokens=9")
+    assert saved(cli)["tiny"]["settings"] == {**made["settings"], "max_tokens": 9}
+    assert "tiny" in [row["name"] for row in cli.json("list llms")["llms"]]
+    assert cli.json("models delete tiny")["users"] == [] and saved(cli) == {}
 
 
-def test_only_the_converted_copy_of_a_model_is_deleted(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_only_the_converted_copy_of_a_model_is_deleted(cli: CommandLine, tmp_path: Path) -> None:
     file = save_gguf(tmp_path / "river.gguf")
-    rallebench.json("models add river --backend transformers --set", f"model={file}")
-    copy = write_converted(rallebench.workspace / "cache", file)
-    assert rallebench.json("models delete river --converted")["name"] == "river"
-    assert "river" in saved(rallebench) and not copy.exists()
-    assert rallebench("models delete river --converted").code == 2
+    cli.json("models add river --backend transformers --set", f"model={file}")
+    copy = write_converted(cli.workspace / "cache", file)
+    assert cli.json("models delete river --converted")["name"] == "river"
+    assert "river" in saved(cli) and not copy.exists()
+    assert cli("models delete river --converted").code == 2
 
 
-def test_an_added_model_answers_at_once(rallebench: CommandLine) -> None:
-    rallebench.json("models add oracle --backend scripted --set default=Titan")
-    answered = rallebench.json("models ask oracle What?")
+def test_an_added_model_answers_at_once(cli: CommandLine) -> None:
+    cli.json("models add oracle --backend scripted --set default=Titan")
+    answered = cli.json("models ask oracle What?")
     assert (answered["name"], answered["response"], answered["prompt"]) == (
         "oracle",
         "Titan",
         "What?",
     )
-    assert rallebench("models ask oracle What?").out == "Titan\n"
+    assert cli("models ask oracle What?").out == "Titan\n"
 
 
-def test_a_servers_models_are_found_by_address_preset_or_entry(rallebench: CommandLine) -> None:
+def test_a_servers_models_are_found_by_address_preset_or_entry(cli: CommandLine) -> None:
     with Loopback(serving("b", "a", text="The Kura.")) as server:
         base_url = f"base_url={server.url}"
-        assert rallebench.json("models find --base-url", server.url)["models"] == ["a", "b"]
-        assert rallebench("models find --preset ollama --set", base_url).out == "a\nb\n"
-        rallebench.json("models add mine --preset ollama --set", base_url, "--set", "model=a")
-        assert rallebench.json("models find mine") == {
-            "base_url": server.url,
-            "models": ["a", "b"],
-        }
-        assert rallebench("models ask mine", "Which river?").out == "The Kura.\n"
+        assert cli.json("models find --base-url", server.url)["models"] == ["a", "b"]
+        assert cli("models find --preset ollama --set", base_url).out == "a\nb\n"
+        cli.json("models add mine --preset ollama --set", base_url, "--set", "model=a")
+        assert cli.json("models find mine") == {"base_url": server.url, "models": ["a", "b"]}
+        assert cli("models ask mine", "Which river?").out == "The Kura.\n"
         written = f"ollama?model=a&base_url={server.url}"
-        assert rallebench.json("models ask", written, "Which river?")["response"] == "The Kura."
+        assert cli.json("models ask", written, "Which river?")["response"] == "The Kura."
     with Loopback(models()) as server:
-        assert "has no models yet" in rallebench("models find --base-url", server.url).out
+        assert "has no models yet" in cli("models find --base-url", server.url).out
 
 
-def test_deleting_tells_what_named_the_model(rallebench: CommandLine) -> None:
-    workspace = Workspace(rallebench.workspace)
-    rallebench.json("models add oracle --backend scripted --set default=Titan")
+def test_deleting_tells_what_named_the_model(cli: CommandLine) -> None:
+    workspace = Workspace(cli.workspace)
+    cli.json("models add oracle --backend scripted --set default=Titan")
     save_chain(
         Chain("mine", (Action("generate", "{question}", "fstring", "oracle"),)),
         workspace.path / "chains" / "mine.json",
@@ -93,7 +88,7 @@ def test_deleting_tells_what_named_the_model(rallebench: CommandLine) -> None:
     workspace.save_retriever(
         "judged", Combination(kind="llm-rerank", of=["starter-bm25"], settings={"llm": "oracle"})
     )
-    gone = rallebench.json("models delete oracle")
+    gone = cli.json("models delete oracle")
     assert gone["users"] == ["the chain mine", "the retriever judged"]
     assert gone["said"][0].endswith(
         "The chain mine, the retriever judged can no longer run with it."
@@ -131,17 +126,17 @@ def test_deleting_tells_what_named_the_model(rallebench: CommandLine) -> None:
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_changes_nothing(
-    rallebench: CommandLine, arguments: tuple[str, ...], words: str
+    cli: CommandLine, arguments: tuple[str, ...], words: str
 ) -> None:
-    rallebench.json("models add echo --backend scripted --set echo=true")
-    before = saved(rallebench)
-    ran = rallebench("models", *arguments)
+    cli.json("models add echo --backend scripted --set echo=true")
+    before = saved(cli)
+    ran = cli("models", *arguments)
     assert ran.code == 2 and words in ran.err.splitlines()[-1] and ran.out == ""
-    assert saved(rallebench) == before
+    assert saved(cli) == before
 
 
-def test_a_server_that_is_down_is_a_failure_not_a_wrong_request(rallebench: CommandLine) -> None:
+def test_a_server_that_is_down_is_a_failure_not_a_wrong_request(cli: CommandLine) -> None:
     with Loopback() as server:
         url = server.url
-    ran = rallebench("models find --base-url", url)
+    ran = cli("models find --base-url", url)
     assert ran.code == 1 and "cannot be reached" in ran.err and len(ran.err.splitlines()) == 1

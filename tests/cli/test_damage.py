@@ -60,64 +60,37 @@ DAMAGES: dict[str, Damage] = {
 }
 
 OF_A_RUN = (
-    ("list",),
-    ("run", "--chain", "read", "--dataset", "tiny-qa", "--name", "r1", "--resume", "--no-mlflow"),
-    ("compare", "r1", "r2"),
-    ("analyse", "r1"),
-    ("report", "r1", "r2", "--out", "OUT.html"),
-    ("export", "r1", "--format", "trec", "--out", "OUT.trec"),
+    "list",
+    "run --chain read --dataset tiny-qa --name r1 --resume --no-mlflow",
+    "compare r1 r2",
+    "analyse r1",
+    "report r1 r2 --out OUT.html",
+    "export r1 --format trec --out OUT.trec",
 )
 OF_AN_INDEX = (
-    ("list",),
-    ("search", "--index", "tiny", "moon"),
-    ("search", "--index", "both", "moon"),
-    ("ask", "--chain", "read", "--question", "Which moon?"),
+    "list",
+    "search --index tiny moon",
+    "search --index both moon",
+    "ask --chain read --question moon?",
 )
-OF_A_SWEEP = (("sweep", "--name", "s"), ("list",))
+OF_A_SWEEP = ("sweep --name s", "list")
+OF_A_CORPUS = ("list", "index --corpus corp --name again --kind bm25")
+RUN = "run.json state.json questions.jsonl episodes.jsonl scores.jsonl report.json costs.jsonl"
+INDEX = "manifest.json ids.npy offsets.npy passages.jsonl bm25/indptr.csc.index.npy"
+WORDS = "bm25/vocab.index.json bm25/params.index.json bm25/data.csc.index.npy"
+CORPUS = "corpus.json passages.jsonl offsets.npy ids.npy"
 
-READ_BY: dict[str, tuple[tuple[str, ...], ...]] = {
-    **{
-        f"runs/r1/{name}": OF_A_RUN
-        for name in (
-            "run.json",
-            "state.json",
-            "questions.jsonl",
-            "episodes.jsonl",
-            "scores.jsonl",
-            "report.json",
-            "costs.jsonl",
-        )
-    },
-    **{
-        f"indexes/tiny/{name}": OF_AN_INDEX
-        for name in (
-            "manifest.json",
-            "ids.npy",
-            "offsets.npy",
-            "passages.jsonl",
-            "bm25/indptr.csc.index.npy",
-            "bm25/vocab.index.json",
-            "bm25/params.index.json",
-            "bm25/data.csc.index.npy",
-        )
-    },
+READ_BY: dict[str, tuple[str, ...]] = {
+    **{f"runs/r1/{name}": OF_A_RUN for name in RUN.split()},
+    **{f"indexes/tiny/{name}": OF_AN_INDEX for name in f"{INDEX} {WORDS}".split()},
     "llms.json": OF_AN_INDEX,
     "retrievers.json": OF_AN_INDEX,
     "chains/read.json": OF_AN_INDEX,
     "cache/memo.sqlite": OF_AN_INDEX,
     "experiments/s/experiment.json": OF_A_SWEEP,
     "runs/s k=1/report.json": OF_A_SWEEP,
-    **{
-        f"corpora/corp/{name}": (
-            ("list",),
-            ("index", "--corpus", "corp", "--name", "again", "--kind", "bm25"),
-        )
-        for name in ("corpus.json", "passages.jsonl", "offsets.npy", "ids.npy")
-    },
-    "datasets/tiny-qa.jsonl": (
-        ("list",),
-        ("run", "--chain", "read", "--dataset", "tiny-qa", "--name", "new", "--no-mlflow"),
-    ),
+    **{f"corpora/corp/{name}": OF_A_CORPUS for name in CORPUS.split()},
+    "datasets/tiny-qa.jsonl": ("list", "run --chain read --dataset tiny-qa --name new --no-mlflow"),
 }
 
 QUICK = {
@@ -134,25 +107,14 @@ QUICK_DAMAGES = {"random bytes", "other types", "null"}
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with two runs, a sweep, an imported corpus and a combination of retrievers."""
     folder = make_workspace(tmp_path_factory.mktemp("finished") / "workspace")
-    run = ("run", "--dataset", "tiny-qa", "--no-mlflow", "--name")
-    for arguments in (
-        (*run, "r1", "--chain", "read"),
-        (*run, "r2", "--chain", "title"),
-        (
-            "sweep",
-            "--chain",
-            "read",
-            "--dataset",
-            "tiny-qa",
-            "--no-mlflow",
-            "--name",
-            "s",
-            "--vary",
-            "k=1,2",
-        ),
-        ("import", str(folder / "corpus.tsv"), "--kind", "corpus", "--name", "corp"),
+    run = "run --dataset tiny-qa --no-mlflow --name"
+    for words in (
+        f"{run} r1 --chain read",
+        f"{run} r2 --chain title",
+        "sweep --chain read --dataset tiny-qa --no-mlflow --name s --vary k=1,2",
+        f"import {folder / 'corpus.tsv'} --kind corpus --name corp",
     ):
-        assert main([arguments[0], "--workspace", str(folder), *arguments[1:]]) == 0
+        assert main([*words.split(), "--workspace", str(folder)]) == 0
     (folder / "retrievers.json").write_text(
         json.dumps({"both": {"kind": "rrf", "of": ["tiny", "tiny"]}})
     )
@@ -184,9 +146,7 @@ def test_a_damaged_file_is_one_sentence_and_no_traceback(
             (folder / file).unlink()
         else:
             (folder / file).write_bytes(damaged)
-        ran = CommandLine(capfd, folder)(
-            verb[0], *(word.replace("OUT", str(tmp_path / "out")) for word in verb[1:])
-        )
+        ran = CommandLine(capfd, folder)(verb.replace("OUT", str(tmp_path / "out")))
         assert ran.code in (0, 1, 2), (verb, ran.err)
         assert "Traceback" not in ran.err, verb
         if ran.code and damage not in ("removed",):

@@ -35,11 +35,6 @@ def workspace() -> Iterator[Path]:
 
 
 @pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
-    return CommandLine(capfd, workspace)
-
-
-@pytest.fixture
 def ordinary_user(workspace: Path) -> Iterator[None]:
     """What the owner may not write, root still may: so root becomes an ordinary user for a test."""
     if os.name != "posix":
@@ -63,13 +58,13 @@ def read_only(*folders: Path) -> None:
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_ask_works_on_a_read_only_workspace_without_the_reply_cache_and_says_so(
-    cached: bool, workspace: Path, rallebench: CommandLine, request: pytest.FixtureRequest
+    cached: bool, workspace: Path, cli: CommandLine, request: pytest.FixtureRequest
 ) -> None:
     if cached:
-        assert rallebench(*ASK).code == 0
+        assert cli(*ASK).code == 0
     read_only(workspace)
     request.getfixturevalue("ordinary_user")
-    ran = rallebench(*ASK)
+    ran = cli(*ASK)
     assert ran.code == 0, ran.err
     assert "Titan" in ran.out
     (warning,) = [line for line in ran.err.splitlines() if "memo.sqlite cannot be written" in line]
@@ -86,11 +81,11 @@ def without_cache(workspace: Path) -> None:
 
 
 def test_a_run_needs_no_reply_cache_and_says_so_on_standard_error_and_in_its_state(
-    workspace: Path, rallebench: CommandLine, request: pytest.FixtureRequest
+    workspace: Path, cli: CommandLine, request: pytest.FixtureRequest
 ) -> None:
     without_cache(workspace)
     request.getfixturevalue("ordinary_user")
-    ran = rallebench(f"{RUN} mine")
+    ran = cli(f"{RUN} mine")
     assert ran.code == 0, ran.err
     (warning,) = [line for line in ran.err.splitlines() if "memo.sqlite cannot be written" in line]
     assert warning.startswith("Warning: ")
@@ -121,20 +116,18 @@ def test_the_page_shows_the_warning_beside_a_run_and_after_an_executed_chain(
 
 
 def test_a_run_where_runs_cannot_be_written_is_one_sentence(
-    workspace: Path, rallebench: CommandLine, request: pytest.FixtureRequest
+    workspace: Path, cli: CommandLine, request: pytest.FixtureRequest
 ) -> None:
     read_only(workspace)
     request.getfixturevalue("ordinary_user")
-    ran = rallebench(f"{RUN} mine")
+    ran = cli(f"{RUN} mine")
     assert ran.code in (1, 2)
     assert "Traceback" not in ran.err
     assert "runs" in ran.last and "choose another" in ran.last
 
 
 @pytest.mark.slow
-def test_a_file_in_place_of_the_cache_folder_is_said_on_standard_error_and_no_obstacle(
-    workspace: Path,
-) -> None:
+def test_a_file_in_place_of_the_cache_folder_is_said_and_no_obstacle(workspace: Path) -> None:
     (workspace / "cache").write_text("no folder")
     ran = in_a_process(f"{RUN} mine --workspace", workspace)
     assert ran.returncode == 0, ran.stderr
@@ -178,9 +171,7 @@ def unfinished(folder: Path) -> list[str]:
     return sorted(path.name for kind in ("part", "lock") for path in folder.rglob(f".*.*.{kind}"))
 
 
-def test_what_a_killed_process_left_half_written_is_gone_at_the_next_opening(
-    workspace: Path,
-) -> None:
+def test_what_a_killed_process_left_half_written_goes_at_the_next_opening(workspace: Path) -> None:
     """A killed suite or builder leaves files as deep as a run's own."""
     with a_process_writing(
         workspace / "runs" / "mine" / "state.json",

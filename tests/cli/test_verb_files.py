@@ -53,9 +53,7 @@ def ran(
 
 
 @pytest.mark.slow
-def test_one_file_adds_a_verb_with_help_json_a_table_and_exit_codes(
-    installed: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_one_file_adds_a_verb_with_all_it_has(installed: Mapping[str, str], tmp_path: Path) -> None:
     help_text = ran(installed, tmp_path, "--help").stdout
     assert "Count the words of texts." in help_text and "--strict" in help_text
     assert "example: rallebench count-words 'one two'" in help_text

@@ -74,9 +74,7 @@ own_forms = pytest.mark.parametrize("form", WRITERS)
 
 
 @forms
-def test_a_sample_is_read_as_passages_recognised_as_its_own_format_and_imported(
-    form: str, tmp_path: Path
-) -> None:
+def test_a_sample_is_read_as_passages_recognised_and_imported(form: str, tmp_path: Path) -> None:
     if form == "imported":
         pytest.skip("it is what an import makes")
     traits = CORPORA.entry(form).traits
@@ -92,9 +90,7 @@ def test_a_sample_is_read_as_passages_recognised_as_its_own_format_and_imported(
 
 
 @own_forms
-def test_a_format_gives_every_text_once_in_order_under_its_own_id(
-    form: str, tmp_path: Path
-) -> None:
+def test_a_format_gives_every_text_once_in_order_under_an_id(form: str, tmp_path: Path) -> None:
     passages = list(read_corpus(WRITERS[form](tmp_path), form=form))
     assert tuple(passage.text for passage in passages) == TEXTS
     assert len({passage.doc_id for passage in passages}) == len(TEXTS)
@@ -117,22 +113,8 @@ def test_a_format_is_recognised_or_must_be_named(form: str, tmp_path: Path) -> N
             list(read_corpus(path))
 
 
-@own_forms
-def test_a_corpus_of_any_format_can_be_imported(form: str, tmp_path: Path) -> None:
-    if form == "imported":
-        pytest.skip("it is what an import makes")
-    corpus = complete(
-        import_corpus(tmp_path / "corpora", "mine", WRITERS[form](tmp_path), form=form)
-    )
-    assert isinstance(corpus, Corpus)
-    assert (corpus.form, corpus.passages) == (form, len(TEXTS))
-    assert tuple(passage.text for passage in read_corpus(tmp_path / "corpora" / "mine")) == TEXTS
-
-
 @forms
-def test_a_source_that_is_not_there_is_one_sentence_whatever_is_done_with_bad_rows(
-    form: str, tmp_path: Path
-) -> None:
+def test_a_source_that_is_not_there_is_one_sentence_always(form: str, tmp_path: Path) -> None:
     for skip in (False, True):
         with pytest.raises(BadFileError, match="none"):
             list(read_corpus(tmp_path / "none", form=form, problems=Problems(skip=skip)))

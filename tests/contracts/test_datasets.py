@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from samples import write_sample
-from small_workspace import CommandLine, make_workspace
+from small_workspace import CommandLine
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Problems, Source
@@ -43,9 +43,7 @@ def test_a_record_is_in_kilts_form_so_that_it_is_read_again_alike(
 
 
 @forms
-def test_a_sample_is_recognised_as_its_own_format_alone_or_must_be_named(
-    form: str, sample: Path
-) -> None:
+def test_a_sample_is_recognised_as_its_own_format_or_named(form: str, sample: Path) -> None:
     traits = {name: DATASETS.entry(name).traits for name in DATASETS.names()}
     recognised = [
         name
@@ -84,11 +82,10 @@ def test_a_set_that_is_not_there_is_one_sentence(form: str, tmp_path: Path) -> N
 
 @forms
 def test_a_file_or_folder_of_any_recognised_format_can_be_run(
-    form: str, sample: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    form: str, sample: Path, cli: CommandLine
 ) -> None:
     if "recognises" not in DATASETS.entry(form).traits:
         pytest.skip("this format must be named, and is imported first")
-    cli = CommandLine(capfd, make_workspace(tmp_path / "workspace"))
     run = cli.json("run", "--chain", "closed", "--dataset", sample, "--name", "r", "--no-mlflow")
     examples = read_questions(sample)
     assert (run["n"], run["n_errors"]) == (len(examples), 0)

@@ -123,9 +123,7 @@ def test_an_empty_batch_has_no_results(make: Make) -> None:
     assert make().generate([]) == []
 
 
-def test_an_answer_at_temperature_0_is_the_same_each_time_and_in_another_instance(
-    make: Make,
-) -> None:
+def test_an_answer_at_temperature_0_is_the_same_each_time_and_instance(make: Make) -> None:
     llm = make()
     requests = [ask(question, temperature=0.0) for question in QUESTIONS]
     first = texts(llm, requests)
@@ -148,9 +146,7 @@ def test_a_stream_joins_to_what_generate_returns(make: Make) -> None:
         )
 
 
-def test_the_fingerprint_is_stable_and_changes_with_a_setting_that_changes_an_answer(
-    make: Make, backend: str
-) -> None:
+def test_the_fingerprint_changes_with_what_changes_an_answer(make: Make, backend: str) -> None:
     llm = make()
     before = llm.fingerprint
     texts(llm, [ask()])
@@ -160,9 +156,7 @@ def test_the_fingerprint_is_stable_and_changes_with_a_setting_that_changes_an_an
         assert make(**CHANGES[backend]).fingerprint != before
 
 
-def test_the_form_of_a_reply_is_kept_to_or_noted_and_makes_another_cached_reply(
-    make: Make, backend: str
-) -> None:
+def test_the_form_of_a_reply_is_kept_to_or_noted_and_cached_apart(make: Make, backend: str) -> None:
     llm, form = make(), {"response_format": {"type": "choice", "choices": ["Ada Byron", "nobody"]}}
     backends = Backends(llms={"llm": llm})
     assert cache_key(ask(), backends) != cache_key(ask(options=form), backends)
@@ -193,9 +187,7 @@ def test_the_default_temperature_is_0_so_that_replies_are_remembered(make: Make)
     assert not is_remembered(llm, ask(temperature=0.7))
 
 
-def test_a_temperature_of_the_settings_is_shown_so_that_samples_are_not_remembered(
-    make: Make, backend: str
-) -> None:
+def test_a_temperature_setting_keeps_samples_from_memory(make: Make, backend: str) -> None:
     if backend not in SAMPLING:
         pytest.skip("this backend does not sample")
     llm = make(temperature=0.7)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from distributions import Install, installing, write_distribution  # noqa: F401 - a fixture
 from samples import write_sample
-from small_workspace import CommandLine, command, environment, make_workspace
+from small_workspace import CommandLine, add_llm, command, environment
 
 from rallebench.corpora import CORPORA
 from rallebench.datasets import DATASETS
@@ -228,16 +228,6 @@ def score_lines(guess, gold=None):
 '''
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    return make_workspace(tmp_path / "workspace")
-
-
-@pytest.fixture
-def cli(workspace: Path, capfd: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capfd, workspace)
-
-
 def last(steps: Any) -> Any:
     *_, end = steps
     return end
@@ -299,9 +289,7 @@ def test_a_dataset_format_is_read_imported_and_run(
     assert again["metrics"]["em"] == run["metrics"]["em"]
 
 
-def test_a_corpus_format_is_recognised_indexed_and_imported(
-    install: Install, cli: CommandLine, tmp_path: Path
-) -> None:
+def test_a_corpus_format_is_recognised(install: Install, cli: CommandLine, tmp_path: Path) -> None:
     install(CORPORA, "poems_format", POEMS)
     sample = write_sample(tmp_path, CORPORA.entry("poems").traits["sample"])
     cli.json("index", "--corpus", sample, "--name", "poems", "--kind", "bm25")
@@ -313,9 +301,7 @@ def test_a_corpus_format_is_recognised_indexed_and_imported(
 def test_a_judge_is_a_metric_of_any_run(install: Install, cli: CommandLine) -> None:
     install(METRICS, "polite_judge", JUDGE)
     metrics = ("--metrics", "em,politeness:picky-yes")
-    llms = json.loads((cli.workspace / "llms.json").read_text())
-    llms["picky-yes"] = {"backend": "scripted", "settings": {"default": "yes"}}
-    (cli.workspace / "llms.json").write_text(json.dumps(llms))
+    add_llm(cli.workspace, "picky-yes", default="yes")
     run = ("run", "--chain", "closed", "--dataset", "tiny-qa", "--no-mlflow", "--name", "r")
     means = cli.json(*run, *metrics)["metrics"]
     assert means["polite:picky-yes"]["value"] == 1.0 and means["em"]["n"] == 8
@@ -331,9 +317,7 @@ def test_a_suite_is_planned_run_resumed_and_reported(install: Install, cli: Comm
     assert "from 1 to 9" in cli(*suite, "--set", "times=0").last
 
 
-def test_a_form_of_predictions_is_scored(
-    install: Install, cli: CommandLine, tmp_path: Path
-) -> None:
+def test_a_predictions_form_is_scored(install: Install, cli: CommandLine, tmp_path: Path) -> None:
     install(SCORERS, "line_predictions", PREDICTIONS)
     guess, gold = tmp_path / "guess.txt", tmp_path / "gold.txt"
     guess.write_text("a\nb\n")
@@ -343,9 +327,7 @@ def test_a_form_of_predictions_is_scored(
 
 
 @pytest.mark.slow
-def test_a_vector_index_becomes_an_index_kind_with_an_encoder(
-    workspace: Path, tmp_path: Path
-) -> None:
+def test_a_vector_index_becomes_an_index_with_an_encoder(workspace: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     write_distribution(site, "vector_indexes", "plain_vectors", VECTORS)
     paths = os.pathsep.join([environment()["PYTHONPATH"], str(site)])

@@ -83,12 +83,6 @@ def test_an_empty_query_has_no_hits(retriever: Any, query: str) -> None:
     assert retriever.search([query], 5) == [()]
 
 
-def test_k_beyond_the_corpus_returns_what_there_is(retriever: Any) -> None:
-    hits = retriever.search(["largest moon of Saturn Texas 多瑙河 no café"], 1000)[0]
-    assert len(hits) <= len(PASSAGES)
-    assert len({h.passage.doc_id for h in hits}) == len(hits)
-
-
 def test_a_smaller_k_is_a_prefix_where_the_retriever_says_so(retriever: Any) -> None:
     if not retriever.prefix_stable:
         pytest.skip("this kind does not promise it")
@@ -105,9 +99,7 @@ def test_odd_queries_are_only_text(retriever: Any, query: str) -> None:
 
 
 @pytest.mark.parametrize("kind", kinds())
-def test_an_index_asked_for_more_than_it_holds_returns_all_passages(
-    kind: str, tmp_path: Path
-) -> None:
+def test_an_index_asked_for_more_than_it_holds_gives_all_it_has(kind: str, tmp_path: Path) -> None:
     hits = build(tmp_path, kind).search(["moon"], 1000)[0]
     assert len(hits) == len(PASSAGES)
     assert hits[0].passage.title in ("Titan", "Triton")
@@ -148,20 +140,8 @@ def test_the_fingerprint_changes_with_corpus_kind_and_parameters_only(tmp_path: 
     assert len({same, *others}) == 4
 
 
-def test_an_index_of_that_name_over_something_else_is_never_overwritten(tmp_path: Path) -> None:
-    build(tmp_path, "bm25")
-    before = (tmp_path / "indexes" / "x" / "manifest.json").read_text()
-    build(tmp_path, "bm25")
-    with pytest.raises(UsageError, match="exists already and holds something else"):
-        build(tmp_path, "bm25", PASSAGES[:-1])
-    assert (tmp_path / "indexes" / "x" / "manifest.json").read_text() == before
-    assert [p.name for p in (tmp_path / "indexes").iterdir()] == ["x"]
-
-
 @pytest.mark.parametrize("kind", ["bm25", "flat"])
-def test_a_corpus_that_repeats_one_paragraph_is_indexed_though_its_copies_crowd_each_other_out(
-    kind: str, tmp_path: Path
-) -> None:
+def test_a_corpus_that_repeats_one_paragraph_is_indexed(kind: str, tmp_path: Path) -> None:
     copies = [
         Passage(str(n), "the same old paragraph about moons", "Moons", str(n)) for n in range(200)
     ]
@@ -225,9 +205,7 @@ def test_a_wrong_corpus_shows_in_the_fingerprint_not_in_the_name(tmp_path: Path)
     assert InMemory(PASSAGES).fingerprint != InMemory(PASSAGES[:-1]).fingerprint
 
 
-def test_an_equal_index_is_not_built_again_and_another_one_is_refused_before_anything_is_encoded(
-    tmp_path: Path,
-) -> None:
+def test_an_equal_index_is_not_built_again_and_another_one_is_refused(tmp_path: Path) -> None:
     build(tmp_path, "flat").close()
     corpus, pages = tmp_path / "x.tsv", tmp_path / "x.json"
     recipe = index_recipe(corpus, "flat", encoder="hashing", page_map=pages)

@@ -135,9 +135,7 @@ def test_an_index_opened_again_answers_the_same(index: Any, kind: str, folder: P
     again.close()
 
 
-def test_every_knob_is_taken_and_its_default_is_what_goes_without_saying(
-    index: Any, kind: str
-) -> None:
+def test_every_knob_is_taken_and_its_default_goes_without_saying(index: Any, kind: str) -> None:
     knobs = checked(f"index kind {kind!r}", VECTOR_INDEXES.entry(kind).traits["search_form"], {})
     for one, other in zip(index.search(ASKED, K), index.search(ASKED, K, **knobs)):
         np.testing.assert_array_equal(one, other)
@@ -153,9 +151,7 @@ def test_a_knob_or_setting_that_the_kind_lacks_is_refused_naming_those_it_has(ki
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 40])
-def test_a_tiny_corpus_is_found_whole_however_many_are_asked_for(
-    kind: str, count: int, tmp_path: Path
-) -> None:
+def test_a_tiny_corpus_is_found_whole_for_any_number(kind: str, count: int, tmp_path: Path) -> None:
     vectors = VECTORS[:count]
     index = make(tmp_path / "x", kind, vectors)
     scores, rows = index.search(ASKED, count + 7)
@@ -190,9 +186,7 @@ def test_inner_products_are_ranked_for_vectors_of_any_length(kind: str, tmp_path
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_a_vector_that_holds_no_number_is_refused_naming_it(
-    kind: str, wrong: float, tmp_path: Path
-) -> None:
+def test_a_vector_without_a_number_is_named_so(kind: str, wrong: float, tmp_path: Path) -> None:
     vectors = VECTORS[:1200].copy()
     vectors[1100, 3] = wrong
     sentence = r"Vector 1101 of 1200 holds a value that is not a number"
@@ -263,8 +257,6 @@ def test_the_names_of_the_packages_that_a_kind_needs_are_told_where_they_are_abs
 
 @pytest.mark.parametrize("kind", ["flat", "hnsw", "hnswlib", "ivf-sq8"])
 @pytest.mark.parametrize("size", [8_000, 100_000])
-def test_a_disk_that_fills_up_while_the_file_is_written_ends_the_build(
-    kind: str, size: int, tmp_path: Path
-) -> None:
+def test_a_disk_that_fills_up_then_ends_the_build(kind: str, size: int, tmp_path: Path) -> None:
     with pytest.raises((BackendError, RuntimeError, OSError)), no_file_grows_beyond(size):
         make(tmp_path / "index", kind, VECTORS, **DETERMINISTIC.get(kind, {}))

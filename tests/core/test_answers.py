@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rallebench.core.answers import dpr_tokens, find_answers, normalize_answer, passage_has_answer
 
-LAW = settings(database=None, max_examples=150)
+LAW = settings(database=None, max_examples=60)
 WORDS = st.sampled_from(
     [
         "art",
@@ -94,9 +94,7 @@ def test_the_normal_form_has_single_spaces_and_no_ascii_punctuation(text: str) -
         ("", ["x"], []),
     ],
 )
-def test_answers_are_found_at_the_edges_of_words(
-    text: str, aliases: list[str], found: list[str]
-) -> None:
+def test_answers_are_found_as_words(text: str, aliases: list[str], found: list[str]) -> None:
     assert texts_of(text, aliases) == found
 
 
@@ -112,9 +110,7 @@ def test_an_alias_named_twice_keeps_its_first_number() -> None:
 
 @LAW
 @given(TEXTS, ALIASES)
-def test_a_found_range_reads_as_its_alias_and_ranges_never_overlap(
-    text: str, aliases: list[str]
-) -> None:
+def test_a_found_range_reads_as_its_alias_and_overlaps_none(text: str, aliases: list[str]) -> None:
     end = 0
     for start, stop, index in find_answers(text, aliases):
         assert end <= start < stop <= len(text)
@@ -132,9 +128,7 @@ def test_any_text_and_alias_are_searched_without_harm(text: str, alias: str) -> 
 
 @LAW
 @given(TEXTS, ALIASES, TEXTS)
-def test_what_is_found_in_a_text_is_found_when_more_text_follows(
-    text: str, aliases: list[str], more: str
-) -> None:
+def test_more_text_hides_nothing_that_was_found(text: str, aliases: list[str], more: str) -> None:
     alone = find_answers(text, aliases, overlapping=True)
     assert set(alone) <= set(find_answers(f"{text} | {more}", aliases, overlapping=True))
 
@@ -190,7 +184,5 @@ def test_tokens_are_those_of_dprs_expression(text: str) -> None:
         ("東京都", "東京", False),
     ],
 )
-def test_a_passage_holds_an_answer_if_its_tokens_stand_side_by_side(
-    passage: str, alias: str, held: bool
-) -> None:
+def test_a_passage_holds_an_answer_if_its_tokens_do(passage: str, alias: str, held: bool) -> None:
     assert passage_has_answer(passage, [alias]) is held

@@ -64,9 +64,7 @@ def test_vectors_that_do_not_fit_are_said_to_be_kept_and_the_index_is_not_blamed
     assert said.endswith("what is encoded is kept.")
 
 
-def test_a_corpus_that_does_not_fit_is_named_and_nothing_is_left(
-    corpus: Path, tmp_path: Path
-) -> None:
+def test_a_corpus_that_does_not_fit_leaves_nothing_there(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(BackendError) as refusal, no_file_grows_beyond(5000):
         list(import_corpus(tmp_path / "corpora", "mine", corpus))
     said = str(refusal.value)
@@ -129,16 +127,12 @@ def test_a_quota_and_the_limit_of_a_file_are_no_full_disk(what: str, tmp_path: P
         (FULL, "the disk is full"),
     ],
 )
-def test_the_limit_of_this_session_is_named_only_where_it_may_be_the_cause(
-    error: Exception, words: str, tmp_path: Path
-) -> None:
+def test_the_sessions_limit_is_a_likely_cause(error: Exception, words: str, tmp_path: Path) -> None:
     with no_file_grows_beyond(4000):
         assert no_room(tmp_path, error).startswith(words)
 
 
-def test_a_disk_with_room_for_bytes_and_none_for_files_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_may_lack_room_for_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = SimpleNamespace(
         f_files=1000, f_favail=0, f_frsize=4096, f_bavail=9, f_bfree=9, f_blocks=9
     )

@@ -80,18 +80,14 @@ def test_another_response_format_is_refused(given: object) -> None:
         ({"type": "grammar", "grammar": "start: word"}, 'unknown name: "word"'),
     ],
 )
-def test_a_form_that_is_none_or_that_nothing_fits_is_refused_in_one_sentence(
-    given: object, words: str
-) -> None:
+def test_a_form_that_nothing_fits_is_refused_in_one_sentence(given: object, words: str) -> None:
     with pytest.raises(UsageError, match=words) as refused:
         format_of("'m'", given)
     assert str(refused.value).startswith("'m': ") and "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("schema", [{"not": {"type": "string"}}, {"uniqueItems": True}])
-def test_a_keyword_that_cannot_be_enforced_leaves_the_rest_of_the_schema_to_be(
-    schema: dict[str, Any],
-) -> None:
+def test_a_keyword_that_cannot_be_enforced_leaves_the_others_to_be(schema: dict[str, Any]) -> None:
     assert Format(SCHEMA, {"type": "array", **schema}).grammar
 
 
@@ -139,9 +135,7 @@ def test_a_prompt_can_say_every_form() -> None:
     assert [form.wish.splitlines()[-1] for form in forms] == [forms[0].text, "no", "[0-9]+"]
 
 
-def test_without_the_library_a_schema_is_still_a_form_and_a_grammar_needs_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_the_library_only_a_grammar_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "llguidance", None)
     odd = {"type": "string", "maxLength": 7919}  # not compiled before
     assert format_of("'m'", of_schema(odd)) == Format(SCHEMA, odd)

@@ -33,9 +33,7 @@ def test_a_copy_of_the_repository_replaces_the_shipped_prompts(copy: Path) -> No
     assert prompt_text(*SYSTEM, str(copy / "config")) == "Be brief.", "a folder in it will do"
 
 
-def test_the_wording_says_whose_words_are_sent_and_keeps_their_digest(
-    copy: Path, tmp_path: Path
-) -> None:
+def test_the_wording_says_whose_words_are_sent_with_digests(copy: Path, tmp_path: Path) -> None:
     assert wording_of("", [SYSTEM]).note() == "Prompts reworded."
     wording = wording_of(str(copy), [SYSTEM, USER, ("suites/rgb", "question-one-en.txt")])
     assert wording.original and wording.recorded["wording"]["sha256"] == wording.sha256

@@ -89,9 +89,7 @@ def test_values_are_never_read_as_fields() -> None:
     )
 
 
-def test_installed_prompts_lie_under_the_prefix(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_installed_prompts_lie_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     installed = tmp_path / "share" / "rallebench" / "prompts" / "suites" / "crud"
     installed.mkdir(parents=True)
     (installed / "qa.txt").write_text("Installed.\n")

@@ -27,9 +27,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("text", ANSWERS)
-def test_the_answer_is_what_stands_behind_the_thoughts_and_parting_twice_changes_nothing(
-    text: str,
-) -> None:
+def test_the_answer_stands_behind_the_thoughts_and_parting_is_idempotent(text: str) -> None:
     reply = parted(Reply(text), "m")
     assert isinstance(reply, Reply) and (reply.text, reply.thinking) == ANSWERS[text]
     assert parted(reply, "m") == reply

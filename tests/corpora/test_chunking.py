@@ -48,7 +48,7 @@ def chunkings(draw: st.DrawFn) -> Chunking:
     return Chunking(size, draw(st.integers(0, size - 1)), unit, how)  # type: ignore[arg-type]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(TEXTS, chunkings())
 def test_chunks_cover_every_character_in_order_keep_their_size_and_share_at_most_the_overlap(
     text: str, chunking: Chunking
@@ -67,7 +67,7 @@ def test_chunks_cover_every_character_in_order_keep_their_size_and_share_at_most
     assert chunking.how != "blocks" or set(shared) <= {chunking.overlap}
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(TEXTS, SIZES)
 def test_the_originals_sentences_cover_every_character_too(text: str, size: int) -> None:
     found = spans(

@@ -39,9 +39,7 @@ def table(tmp_path: Path, ids: list[str]) -> Path:
     return path
 
 
-def test_an_id_that_returns_after_thousands_of_lines_is_refused_with_both_lines(
-    tmp_path: Path,
-) -> None:
+def test_an_id_that_returns_after_thousands_of_lines_is_refused_with_both(tmp_path: Path) -> None:
     path = table(tmp_path, [*map(str, range(30_000)), "17"])
     with pytest.raises(
         BadFileError, match=r"line 30001 repeats the id '17' of line 18; ids must be unique"

@@ -176,9 +176,7 @@ def test_a_bad_file_is_refused_with_the_line(
         list(read_corpus(file(tmp_path / name, content)))
 
 
-def test_without_a_map_the_passage_id_is_the_page_id_and_a_map_that_lacks_it_gives_none(
-    tmp_path: Path,
-) -> None:
+def test_without_a_map_the_id_is_the_page_and_a_map_may_lack_one(tmp_path: Path) -> None:
     path = file(tmp_path / "c.tsv", "1\ta\tA\n2\tb\tB\n")
     assert [p.page_id for p in read_corpus(path)] == ["1", "2"]
     assert [p.page_id for p in read_corpus(path, {"1": "x"})] == ["x", ""]
@@ -219,9 +217,7 @@ def test_a_folder_is_read_recursively_in_the_order_of_names_with_titles(tmp_path
     ],
     ids=["scripts and neighbouring blocks", "an older Chinese encoding"],
 )
-def test_html_is_read_as_it_is_shown(
-    page: str | bytes, title: str, text: str, tmp_path: Path
-) -> None:
+def test_html_is_read_as_is_shown(page: str | bytes, title: str, text: str, tmp_path: Path) -> None:
     path = file(tmp_path / "p.html", page)
     assert list(read_corpus(path)) == [Passage("p.html", text, title, "p.html")]
 
@@ -324,9 +320,7 @@ def test_every_format_says_what_it_is() -> None:
 BAD_TABLE = b"id\ttext\ttitle\n1\tone\tT\nbroken\n2\tcaf\xe9\tT\n\tno id\tT\n3\ta\0b\tT\n1\tagain\tT\n4\tfour\n"
 
 
-def test_bad_rows_are_skipped_counted_and_kept_with_their_lines_when_that_is_asked_for(
-    tmp_path: Path,
-) -> None:
+def test_bad_rows_are_skipped_counted_and_kept_with_their_lines_if_asked(tmp_path: Path) -> None:
     problems = Problems(skip=True)
     path = file(tmp_path / "c.tsv", BAD_TABLE)
     assert [p.doc_id for p in read_corpus(path, problems=problems)] == ["1", "4"]

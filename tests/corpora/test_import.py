@@ -50,9 +50,7 @@ def everything(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(p): (s.st_size, s.st_mtime_ns) for p, s in stats.items() if p.is_file()}
 
 
-def test_an_import_says_of_itself_what_it_holds(
-    corpora: Path, source: Path, tmp_path: Path
-) -> None:
+def test_an_import_says_what_it_holds(corpora: Path, source: Path, tmp_path: Path) -> None:
     pages = tmp_path / "pages.json"
     pages.write_text('{"1": "p1", "2": "p2"}')
     corpus = bring(corpora, "moons", source, page_map=pages)
@@ -91,9 +89,7 @@ def test_bad_rows_stop_the_import_or_are_left_out_by_choice(corpora: Path, sourc
     assert (corpus.passages, corpus.skipped, [p.line for p in corpus.problems]) == (4, 3, [5, 6, 7])
 
 
-def test_progress_tells_how_far_it_is_and_an_import_that_is_stopped_leaves_nothing(
-    corpora: Path, source: Path
-) -> None:
+def test_progress_is_told_and_a_stopped_import_leaves_nothing(corpora: Path, source: Path) -> None:
     source.write_text(
         "".join(f"{n}\t{'text ' * 10}\tT\n" for n in range(250_000)), encoding="utf-8"
     )
@@ -106,9 +102,7 @@ def test_progress_tells_how_far_it_is_and_an_import_that_is_stopped_leaves_nothi
     assert list(corpora.iterdir()) == []
 
 
-def test_the_same_files_again_are_no_work_and_equal_passages_are_kept(
-    corpora: Path, source: Path
-) -> None:
+def test_the_same_files_again_are_no_work(corpora: Path, source: Path) -> None:
     first = bring(corpora, "moons", source)
     before = everything(corpora)
     assert list(import_corpus(corpora, "moons", source)) == []
@@ -118,9 +112,7 @@ def test_the_same_files_again_are_no_work_and_equal_passages_are_kept(
     assert everything(corpora) == before
 
 
-def test_a_name_that_other_passages_have_is_refused_and_they_stay(
-    corpora: Path, source: Path
-) -> None:
+def test_other_passages_of_a_name_are_refused(corpora: Path, source: Path) -> None:
     bring(corpora, "moons", source)
     before = everything(corpora)
     source.write_text("1\tother\n", encoding="utf-8")
@@ -134,9 +126,7 @@ def test_a_name_that_other_passages_have_is_refused_and_they_stay(
     assert everything(corpora) == before
 
 
-def test_of_two_imports_with_one_name_the_second_to_end_is_refused(
-    corpora: Path, source: Path, tmp_path: Path
-) -> None:
+def test_of_two_imports_the_second_is_refused(corpora: Path, source: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.tsv"
     other.write_text("9\tother\n", encoding="utf-8")
     slow, quick = import_corpus(corpora, "moons", source), import_corpus(corpora, "moons", other)
@@ -155,9 +145,7 @@ def test_a_name_that_no_folder_can_have_is_refused(name: str, corpora: Path, sou
     assert not corpora.exists()
 
 
-def test_a_source_or_a_format_that_is_not_there_is_refused(
-    corpora: Path, source: Path, tmp_path: Path
-) -> None:
+def test_an_absent_source_or_format_is_refused(corpora: Path, source: Path, tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match=r"none\.tsv does not exist"):
         bring(corpora, "x", tmp_path / "none.tsv")
     with pytest.raises(NotFoundError, match="no corpus format 'xml'"):
@@ -166,9 +154,7 @@ def test_a_source_or_a_format_that_is_not_there_is_refused(
 
 
 @pytest.mark.parametrize("size", [50, 3000, 12_000])
-def test_an_import_on_a_full_disk_leaves_what_was_there(
-    size: int, corpora: Path, source: Path
-) -> None:
+def test_a_full_disk_leaves_what_was_there(size: int, corpora: Path, source: Path) -> None:
     bring(corpora, "old", source)
     before = everything(corpora)
     source.write_text("".join(f"{n}\t{'text ' * 3}\tT\n" for n in range(500)), encoding="utf-8")
@@ -196,9 +182,7 @@ def test_what_a_killed_import_left_is_removed_by_the_next(corpora: Path, source:
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "", '{"format": "rallebench-corpus/2"}'])
-def test_a_damaged_card_is_refused_and_left_out_of_the_list(
-    content: str, corpora: Path, source: Path
-) -> None:
+def test_a_damaged_card_is_refused_and_unlisted(content: str, corpora: Path, source: Path) -> None:
     bring(corpora, "moons", source)
     (corpora / "moons" / "corpus.json").write_text(content)
     with pytest.raises(BadFileError, match=r"corpus\.json"):
@@ -206,9 +190,7 @@ def test_a_damaged_card_is_refused_and_left_out_of_the_list(
     assert imported_corpora(corpora) == {}
 
 
-def test_a_deleted_corpus_is_gone_and_an_index_over_it_keeps_its_passages(
-    corpora: Path, source: Path, tmp_path: Path
-) -> None:
+def test_an_index_outlives_a_deleted_corpus(corpora: Path, source: Path, tmp_path: Path) -> None:
     bring(corpora, "moons", source)
     index = tmp_path / "index"
     index.mkdir()
@@ -222,9 +204,7 @@ def test_a_deleted_corpus_is_gone_and_an_index_over_it_keeps_its_passages(
         delete_corpus(corpora, "moons")
 
 
-def test_an_index_shares_the_files_of_a_corpus_it_takes_as_it_is(
-    corpora: Path, source: Path, tmp_path: Path
-) -> None:
+def test_an_index_shares_the_files_of_a_corpus(corpora: Path, source: Path, tmp_path: Path) -> None:
     corpus = bring(corpora, "moons", source)
     for name, chunking, pages, shared in (
         ("plain", None, None, True),
@@ -241,9 +221,7 @@ def test_an_index_shares_the_files_of_a_corpus_it_takes_as_it_is(
     )
 
 
-def test_a_file_and_its_import_have_one_fingerprint(
-    corpora: Path, source: Path, tmp_path: Path
-) -> None:
+def test_a_file_and_its_import_have_one_hash(corpora: Path, source: Path, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     assert complete(store_corpus(tmp_path / "a", source)) == (
         3,

@@ -63,9 +63,7 @@ class Attack:
         return open, (self.path, "w")
 
 
-def test_ralles_pickle_is_read_without_the_pages_it_did_not_find_and_nothing_in_it_is_executed(
-    tmp_path: Path,
-) -> None:
+def test_ralles_pickle_is_read_without_lost_pages_and_nothing_is_executed(tmp_path: Path) -> None:
     path = tmp_path / "map.p"
     path.write_bytes(pickle.dumps({1: 10, 2: -1, "3": "30"}))
     assert read_page_map(path) == {"1": "10", "3": "30"}
@@ -82,9 +80,7 @@ def test_ralles_pickle_is_read_without_the_pages_it_did_not_find_and_nothing_in_
 
 
 @pytest.mark.slow
-def test_a_long_table_gives_what_a_dict_would_and_takes_a_fraction_of_its_memory(
-    tmp_path: Path,
-) -> None:
+def test_a_long_table_gives_what_a_dict_would_in_a_fraction_of_its_memory(tmp_path: Path) -> None:
     expected = {f"passage-{n}": f"page-{n // 4}" for n in range(30_000)}
     path = tmp_path / "map.tsv"
     path.write_text(

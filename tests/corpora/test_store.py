@@ -53,9 +53,7 @@ def test_ids_that_share_a_hash_and_parts_that_are_sorted_apart_are_found(
         assert lookup[1].tolist() == [3, 0, 2, 5, 4, 1, 6]
 
 
-def test_a_chunk_knows_its_document_and_its_place_there_without_the_title_before_it(
-    tmp_path: Path,
-) -> None:
+def test_a_chunk_knows_its_document_and_its_place_without_the_title(tmp_path: Path) -> None:
     cases = (
         (Chunking(2), [Passage("a#1", "one two three"), Passage("b", "four")]),
         (Chunking(2, prefix="Title: {title}\n"), [Passage("a", " one two"), Passage("b", "")]),
@@ -146,9 +144,7 @@ print(anonymous() - before)
 @pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="needs /proc to see anonymous memory"
 )
-def test_writing_and_reading_a_hundred_thousand_passages_takes_no_memory_of_its_own(
-    tmp_path: Path,
-) -> None:
+def test_writing_and_reading_a_hundred_thousand_passages_takes_no_memory(tmp_path: Path) -> None:
     command = [sys.executable, "-c", GROWTH, str(tmp_path)]
     ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     assert (tmp_path / "passages.jsonl").stat().st_size > 25 * 2**20

@@ -35,9 +35,7 @@ def lines(*records: Any) -> str:
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
-def test_kilts_records_are_kept_as_they_are_plain_or_gzipped(
-    datasets: Path, tmp_path: Path
-) -> None:
+def test_kilts_records_are_kept_as_they_are_also_gzipped(datasets: Path, tmp_path: Path) -> None:
     records = [RECORD, {"id": 2, "input": "什么？", "meta": {"x": [1]}}]
     for number, content in enumerate(
         (lines(*records).encode(), gzip.compress(lines(*records).encode()))
@@ -60,9 +58,7 @@ def beir(folder: Path, **qrels: str) -> Path:
     return folder
 
 
-def test_beirs_questions_get_a_page_for_each_relevant_passage(
-    datasets: Path, tmp_path: Path
-) -> None:
+def test_beirs_questions_get_a_page_for_relevant_passages(datasets: Path, tmp_path: Path) -> None:
     qrels = "query-id\tcorpus-id\tscore\nq1\td7\t1\nq1\td9\t2\nq2\td7\t0\nq3\td1\t1\n"
     folder = beir(tmp_path / "scifact", test=qrels, train="q0\td1\t1\n")
     made = import_dataset(datasets, "scifact", folder)
@@ -154,9 +150,7 @@ def test_bad_questions_are_skipped_and_counted_by_choice(datasets: Path, tmp_pat
     assert [problem.line for problem in made.problems] == [2, 3, 4, 5]
 
 
-def test_the_same_questions_again_stay_and_others_of_that_name_are_refused(
-    datasets: Path, tmp_path: Path
-) -> None:
+def test_the_same_questions_stay_and_others_are_refused(datasets: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "q.jsonl", lines(RECORD))
     first = import_dataset(datasets, "x", source)
     before = first.path.stat()
@@ -169,9 +163,7 @@ def test_the_same_questions_again_stay_and_others_of_that_name_are_refused(
     assert [p.name for p in datasets.iterdir()] == ["x.jsonl"]
 
 
-def test_a_name_a_file_or_a_format_that_cannot_be_is_refused(
-    datasets: Path, tmp_path: Path
-) -> None:
+def test_a_name_file_or_format_that_cannot_be_is_refused(datasets: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "q.jsonl", lines(RECORD))
     with pytest.raises(UsageError, match="dataset name 'a/b' cannot be"):
         import_dataset(datasets, "a/b", source)

@@ -57,9 +57,7 @@ def test_the_first_n_questions_with_a_page_of_any_evidence_in_the_corpus_are_kep
     assert picked(dataset, pages, number) == (ids, read)
 
 
-def test_records_come_back_unchanged_and_numbers_of_pages_are_compared_as_text(
-    dataset: Path, tmp_path: Path
-):
+def test_records_come_back_unchanged_and_pages_are_compared_as_text(dataset: Path, tmp_path: Path):
     assert pick_up(dataset, {"1"}, 1)[0] == [question("only-inside", ("1",))]
     record = {"id": 5, "input": "q", "output": [{"provenance": [{"wikipedia_id": 12}]}]}
     path = tmp_path / "numbers.jsonl"
@@ -75,9 +73,7 @@ def test_records_come_back_unchanged_and_numbers_of_pages_are_compared_as_text(
         ((), 1, "names no pages"),
     ],
 )
-def test_what_could_keep_nothing_is_refused(
-    dataset: Path, pages: set[str], number: int, message: str
-):
+def test_what_would_keep_none_is_refused(dataset: Path, pages: set[str], number: int, message: str):
     with pytest.raises(UsageError, match=message):
         pick_up(dataset, frozenset(pages), number)
 

@@ -84,9 +84,7 @@ def test_the_first_record_has_its_id_answers_and_gold_pages(form: str, tmp_path:
 
 
 @every
-def test_half_a_file_keeps_its_whole_records_and_says_that_it_is_cut_off(
-    form: str, tmp_path: Path
-) -> None:
+def test_half_a_file_keeps_whole_records_and_says_it_is_cut(form: str, tmp_path: Path) -> None:
     path = file_of(form, tmp_path)
     path.write_bytes(path.read_bytes().rstrip()[:-20])
     assert "download or copy it again" in refused(path, form)
@@ -140,9 +138,7 @@ def test_a_file_in_another_language_is_refused_and_named_as_such(form: str, tmp_
 
 
 @every
-def test_a_test_split_without_answers_names_the_file_that_has_them(
-    form: str, tmp_path: Path
-) -> None:
+def test_a_test_split_without_answers_names_the_file_with_them(form: str, tmp_path: Path) -> None:
     path = file_of(form, tmp_path)
     rows = rows_of(path)
     for row in records(rows):

@@ -41,9 +41,7 @@ def test_all_outputs_are_accepted_and_in_the_original_form_only_the_first(tmp_pa
     assert ours.record["environment"] == "wiki"
 
 
-def test_the_form_is_recognised_and_kept_as_a_dataset_with_what_else_its_records_hold(
-    tmp_path: Path,
-) -> None:
+def test_the_form_is_recognised_and_kept_with_all_that_its_records_hold(tmp_path: Path) -> None:
     path = written(
         tmp_path / "own.jsonl", RECORD, {"input": "Who?", "outputs": ["Ada"], "level": "KS"}
     )
@@ -119,9 +117,7 @@ def test_a_task_without_questions_says_in_one_sentence_how_to_get_them() -> None
     assert all("Not here. " in line for name, line in lines.items() if name != "musique")
 
 
-def test_the_command_that_fetches_a_public_set_names_its_files_or_says_that_there_are_none() -> (
-    None
-):
+def test_the_command_that_fetches_a_public_set_names_its_files_or_says_there_are_none() -> None:
     by_name = {task.name: task for task in TASKS}
     hotpot = by_name["hotpotqa"].how
     assert (

@@ -108,9 +108,7 @@ def test_an_empty_text_is_sent_as_a_space_and_nothing_asks_nothing() -> None:
         assert [body["input"] for body in server.bodies] == [[" ", "moon"]]
 
 
-def test_an_index_is_encoded_in_the_servers_batches_and_can_be_asked_again_after_a_failure(
-    tmp_path: Path,
-) -> None:
+def test_an_index_is_encoded_in_batches_and_again_after_a_failure(tmp_path: Path) -> None:
     passages = [Passage(str(n), text, "t") for n, text in enumerate(TEXTS)]
     with Loopback(embed, fail(400, "no"), embed) as server:
         encoder = opened(server, "&batch=4&concurrency=1")
@@ -123,9 +121,7 @@ def test_an_index_is_encoded_in_the_servers_batches_and_can_be_asked_again_after
 # ── keys and names ───────────────────────────────────────────────────────────
 
 
-def test_the_key_comes_from_the_named_variable_and_stands_nowhere_else(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_key_comes_from_its_variable_and_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-secret-1234567890")
     with Loopback(embed) as server:
         encoder = opened(server, "&api_key_env=MY_KEY")
@@ -186,9 +182,7 @@ def first_row(**values: Any) -> Callable[[dict[str, Any]], Any]:
         (answer(first_row(embedding=None)), "not lists of numbers"),
     ],
 )
-def test_what_cannot_be_used_is_one_sentence_that_names_the_server(
-    behaviour: Any, sentence: str
-) -> None:
+def test_what_cannot_be_used_is_one_sentence_of_the_server(behaviour: Any, sentence: str) -> None:
     with Loopback(behaviour) as server:
         with pytest.raises(BackendError, match=sentence) as caught:
             opened(server, "&max_retries=1").encode(TEXTS[:2], role="query")

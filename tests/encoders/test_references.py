@@ -103,18 +103,14 @@ def test_what_names_no_encoder_is_refused_in_one_sentence(reference: str, senten
     ("name", "sentence"),
     [("nope", "There is no encoder 'nope'"), ("minilm?dtype=int8", "dtype must be one of")],
 )
-def test_a_wrong_name_or_setting_is_found_before_anything_is_read(
-    tmp_path: Path, name: str, sentence: str
-) -> None:
+def test_a_wrong_name_or_setting_is_found_early(tmp_path: Path, name: str, sentence: str) -> None:
     indexes, missing = tmp_path / "indexes", tmp_path / "missing.tsv"
     with pytest.raises(UsageError, match=sentence):
         built(indexes, "x", missing, "flat", encoder=name)
     assert not indexes.exists()
 
 
-def test_settings_are_changed_and_written_so_that_they_are_read_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_settings_that_are_changed_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, Any] = {}
     settings = {"prompt": Setting(str, ""), "batch": Setting(int, 1), "flag": Setting(bool, False)}
 
@@ -128,9 +124,7 @@ def test_settings_are_changed_and_written_so_that_they_are_read_again(
     assert given == {"prompt": "a & b = 50% : ", "batch": 7, "flag": True}
 
 
-def test_an_index_opens_with_the_encoder_that_it_was_built_with_settings_and_all(
-    tmp_path: Any,
-) -> None:
+def test_an_index_opens_with_the_encoder_and_settings_it_was_built_with(tmp_path: Any) -> None:
     pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
     from tiny_bert import save_bert
 

@@ -74,9 +74,7 @@ def test_given_prompts_stand_in_place_of_the_models_own(folder: Path) -> None:
         np.testing.assert_allclose(given.encode(["titan"], role=role), expected, atol=2e-6)
 
 
-def test_vectors_are_unit_float32_in_the_asked_order_whatever_stands_beside_them(
-    encoder: Any,
-) -> None:
+def test_vectors_are_unit_float32_in_the_asked_order_whatever_is_beside_them(encoder: Any) -> None:
     vectors = encoder.encode(TEXTS, role="passage")
     assert vectors.dtype == np.float32 and vectors.shape == (len(TEXTS), encoder.dim)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
@@ -85,9 +83,7 @@ def test_vectors_are_unit_float32_in_the_asked_order_whatever_stands_beside_them
     assert encoder.encode([], role="query").shape == (0, encoder.dim)
 
 
-def test_bfloat16_passages_come_close_to_float32_ones_and_leave_the_model_as_it_was(
-    encoder: Any,
-) -> None:
+def test_bfloat16_passages_come_close_to_float32_and_leave_the_model_alone(encoder: Any) -> None:
     assert isinstance(encoder, BulkEncoder)
     before = encoder.encode(TEXTS, role="passage")
     found = np.zeros_like(before)
@@ -144,9 +140,7 @@ def test_longer_texts_are_cut_at_max_tokens(folder: Path) -> None:
     )
 
 
-def test_a_query_encoder_in_8_bit_takes_the_indexs_place_but_encodes_no_passages(
-    folder: Path, encoder: Any
-) -> None:
+def test_a_query_encoder_in_8_bit_encodes_no_passages(folder: Path, encoder: Any) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed")
     small = open_encoder(f"sentence_transformers:{folder}?quantization=8bit")
     assert small.fingerprint == encoder.fingerprint
@@ -258,9 +252,7 @@ def name_a_strange_model(folder: Path) -> None:
         (lambda folder: shutil.rmtree(folder), "does not exist; give the folder"),
     ],
 )
-def test_a_folder_that_holds_no_whole_model_is_refused_in_one_sentence(
-    copied: Path, spoil: Any, sentence: str
-) -> None:
+def test_a_folder_without_a_whole_model_is_refused(copied: Path, spoil: Any, sentence: str) -> None:
     spoil(copied)
     with pytest.raises(RalleError, match=sentence) as caught:
         open_encoder(f"sentence_transformers:{copied}")

@@ -95,9 +95,7 @@ BATCH = [said(written=10, seconds=2.0, first=4.0, batch=4)] * 4
         ([said(seconds=0.0)], None),
     ],
 )
-def test_tokens_per_second_are_all_tokens_over_the_seconds_of_writing_them(
-    steps: list[Step], expected: float | None
-) -> None:
+def test_tokens_per_second_are_over_writing(steps: list[Step], expected: float | None) -> None:
     assert speed(steps) == (expected and pytest.approx(expected))
     assert [writing_seconds(step) for step in BATCH] == [1.0] * 4
 
@@ -300,9 +298,7 @@ def folder(tmp_path: Path) -> Iterator[RunFolder]:
     yield made
 
 
-def test_a_run_tells_what_it_cost_then_what_it_asked_now_and_what_failures_took(
-    folder: RunFolder,
-) -> None:
+def test_a_run_tells_its_cost_then_what_it_asked_now_and_for_failures(folder: RunFolder) -> None:
     cost = score_run(folder, ["seconds"])["cost"]
     whole, failed, asked = cost["total"], cost["failed"], cost["asked"]
     assert whole["seconds"] == 0.5 + 2 + 1.5 + 4 + 0.25 + 8
@@ -318,9 +314,7 @@ def test_a_run_tells_what_it_cost_then_what_it_asked_now_and_what_failures_took(
     assert cost["answered"]["questions"] == 2
 
 
-def test_questions_and_actions_have_means_medians_and_95th_percentiles_with_their_counts(
-    folder: RunFolder,
-) -> None:
+def test_questions_and_actions_have_means_medians_and_95th_percentiles(folder: RunFolder) -> None:
     cost = score_run(folder, ["seconds"])["cost"]
     each = cost["per_question"]
     assert each["seconds"] == {"mean": 4.0, "median": 4.0, "p95": pytest.approx(5.35), "n": 2}

@@ -32,9 +32,7 @@ def flow(question: Question) -> Flow:
 
 
 @pytest.mark.parametrize(("forces", "more"), [(True, YES_OR_NO), (False, {})])
-def test_both_players_send_record_and_cache_a_request_as_the_model_can_take_it(
-    forces: bool, more: dict[str, Any]
-) -> None:
+def test_both_players_send_what_the_model_can_take(forces: bool, more: dict[str, Any]) -> None:
     question, model = Question("q", "Is it?"), Model(forces_formats=forces)
     backends = Backends({}, {"m": model})
     cache = ReplyCache(None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from performing import prepared
-from small_workspace import CommandLine, make_workspace
+from small_workspace import CommandLine, add_llm
 
 from rallebench.metrics import METRICS
 from rallebench.services.workbench import Workbench
@@ -20,18 +20,10 @@ BROKEN = {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0}
 
 
 @pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
-    cli = CommandLine(capfd, make_workspace(tmp_path / "w"))
-    add_llm(cli, "judge", **SCORES)
-    add_llm(cli, "gone", "openai_compatible", **BROKEN)
-    return cli
-
-
-def add_llm(cli: CommandLine, name: str, backend: str = "scripted", **settings: Any) -> None:
-    """Add a model to the workspace, or exchange it."""
-    path = cli.workspace / "llms.json"
-    entry = {"backend": backend, "settings": settings}
-    path.write_text(json.dumps({**json.loads(path.read_text()), name: entry}))
+def workspace(workspace: Path) -> Path:
+    add_llm(workspace, "judge", **SCORES)
+    add_llm(workspace, "gone", "openai_compatible", **BROKEN)
+    return workspace
 
 
 REPLIES = {
@@ -51,17 +43,17 @@ def passes(cli: CommandLine, run: str) -> list[Path]:
     return sorted((cli.workspace / "runs" / run / "judges").iterdir())
 
 
-def test_a_run_is_judged_beside_its_other_metrics(rallebench: CommandLine) -> None:
-    ran = rallebench(*RUN, "--name", "r", "--metrics", "em,truthfulness:judge", "--json")
+def test_a_run_is_judged_beside_its_other_metrics(cli: CommandLine) -> None:
+    ran = cli(*RUN, "--name", "r", "--metrics", "em,truthfulness:judge", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["metrics"]["truthfulness:judge"]["value"] == 4.0
     assert ran.json["metrics"]["relevance:judge"]["n"] == 3
-    assert set(report(rallebench, "r")["definitions"]) == {
+    assert set(report(cli, "r")["definitions"]) == {
         "truthfulness:judge",
         "relevance:judge",
         "perfect:judge",
     }
-    (folder,) = passes(rallebench, "r")
+    (folder,) = passes(cli, "r")
     assert {"run.json", "episodes.jsonl", "report.json", "state.json"} <= {
         path.name for path in folder.iterdir()
     }
@@ -70,58 +62,54 @@ def test_a_run_is_judged_beside_its_other_metrics(rallebench: CommandLine) -> No
     assert ran.json["judges"]["truthfulness:judge"]["judged"] == 3
 
 
-def test_a_finished_run_is_judged_later_and_its_own_scores_stay(rallebench: CommandLine) -> None:
-    first = rallebench(*RUN, "--name", "r", "--metrics", "em,rouge-L:char", "--json")
+def test_a_finished_run_is_judged_later_and_its_own_scores_stay(cli: CommandLine) -> None:
+    first = cli(*RUN, "--name", "r", "--metrics", "em,rouge-L:char", "--json")
     assert first.code == 0, first.err
-    episodes = (rallebench.workspace / "runs/r/episodes.jsonl").read_bytes()
-    later = rallebench("score", "--run", "r", "--metrics", "f1,rgb-errors:judge", "--json")
+    episodes = (cli.workspace / "runs/r/episodes.jsonl").read_bytes()
+    later = cli("score", "--run", "r", "--metrics", "f1,rgb-errors:judge", "--json")
     assert later.code == 0, later.err
     assert "f1" in later.json["metrics"]
     for metric in ("em", "rouge-L:char"):
         assert later.json["metrics"][metric] == first.json["metrics"][metric]
     assert "rgb-errors:judge" in later.json["judges"]
-    again = rallebench("score", "--run", "r", "--metrics", "truthfulness:judge", "--json")
+    again = cli("score", "--run", "r", "--metrics", "truthfulness:judge", "--json")
     assert set(again.json["judges"]) == {"rgb-errors:judge", "truthfulness:judge"}
     assert "truthfulness:judge" in again.json["suite"]
-    assert (rallebench.workspace / "runs/r/episodes.jsonl").read_bytes() == episodes
+    assert (cli.workspace / "runs/r/episodes.jsonl").read_bytes() == episodes
 
 
-def test_a_judgement_is_asked_for_once_and_a_pass_that_broke_off_is_continued(
-    rallebench: CommandLine,
-) -> None:
+def test_a_judgement_is_asked_for_once_and_a_broken_pass_goes_on(cli: CommandLine) -> None:
     asked = (*RUN, "--name", "r", "--metrics", "truthfulness:judge")
-    assert rallebench(*asked).code == 0
-    (folder,) = passes(rallebench, "r")
+    assert cli(*asked).code == 0
+    (folder,) = passes(cli, "r")
     episodes = folder / "episodes.jsonl"
     lines = episodes.read_bytes()
-    (rallebench.workspace / "cache" / "memo.sqlite").unlink()
-    assert rallebench(*asked, "--resume").code == 0
-    assert passes(rallebench, "r") == [folder] and episodes.read_bytes() == lines
+    (cli.workspace / "cache" / "memo.sqlite").unlink()
+    assert cli(*asked, "--resume").code == 0
+    assert passes(cli, "r") == [folder] and episodes.read_bytes() == lines
     first = lines.splitlines(keepends=True)[0]
     episodes.write_bytes(first)
     (folder / "state.json").unlink()
-    ran = rallebench(*asked, "--resume", "--json")
+    ran = cli(*asked, "--resume", "--json")
     assert ran.code == 0 and ran.json["metrics"]["truthfulness:judge"]["n"] == 3
     assert episodes.read_bytes().splitlines(keepends=True)[0] == first
 
 
 @pytest.mark.parametrize("name", ["report.json", "scores.jsonl"])
-def test_scores_of_judges_that_are_damaged_cost_a_resumed_run_a_warning(
-    rallebench: CommandLine, name: str
-) -> None:
-    assert rallebench(*RUN, "--name", "r", "--metrics", "em,truthfulness:judge").code == 0
-    (rallebench.workspace / "runs/r" / name).write_text("rubbish")
-    ran = rallebench(*RUN, "--name", "r", "--metrics", "em", "--resume", "--json")
+def test_damaged_scores_of_judges_cost_a_resumed_run_a_warning(cli: CommandLine, name: str) -> None:
+    assert cli(*RUN, "--name", "r", "--metrics", "em,truthfulness:judge").code == 0
+    (cli.workspace / "runs/r" / name).write_text("rubbish")
+    ran = cli(*RUN, "--name", "r", "--metrics", "em", "--resume", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["metrics"]["em"]["n"] == 3
     assert "The earlier judges' scores are lost" in ran.err
-    again = rallebench("score", "--run", "r", "--metrics", "truthfulness:judge", "--json")
+    again = cli("score", "--run", "r", "--metrics", "truthfulness:judge", "--json")
     assert again.json["suite"]["truthfulness:judge"]["n"] == 3
 
 
-def test_an_unreadable_judgement_is_counted_and_is_no_score(rallebench: CommandLine) -> None:
-    add_llm(rallebench, "judge", default="no idea")
-    ran = rallebench(*RUN, "--name", "r", "--metrics", "em,truthfulness:judge", "--json")
+def test_an_unreadable_judgement_is_counted_and_is_no_score(cli: CommandLine) -> None:
+    add_llm(cli.workspace, "judge", default="no idea")
+    ran = cli(*RUN, "--name", "r", "--metrics", "em,truthfulness:judge", "--json")
     assert ran.code == 0
     unknown = dict.fromkeys(("value", "low", "high"))
     assert ran.json["metrics"]["truthfulness:judge"] == {**unknown, "n": 0}
@@ -130,56 +118,52 @@ def test_an_unreadable_judgement_is_counted_and_is_no_score(rallebench: CommandL
 
 
 @pytest.mark.parametrize("name", METRICS.judge_names())
-def test_every_judge_scores_a_run_with_it_and_after_it(rallebench: CommandLine, name: str) -> None:
-    add_llm(rallebench, "reader", default=REPLIES[name])
+def test_every_judge_scores_a_run_with_it_and_after_it(cli: CommandLine, name: str) -> None:
+    add_llm(cli.workspace, "reader", default=REPLIES[name])
     columns = {f"{column.name}:reader" for column in METRICS.entry(name).traits["judge"].columns}
-    ran = rallebench(*RUN, "--name", "with", "--metrics", f"em,{name}:reader", "--json")
+    ran = cli(*RUN, "--name", "with", "--metrics", f"em,{name}:reader", "--json")
     assert ran.code == 0, ran.err
     assert {"em", *columns} == set(ran.json["metrics"])
     assert {ran.json["metrics"][column]["n"] for column in columns} == {3}
-    assert rallebench(*RUN, "--name", "after", "--metrics", "em").code == 0
-    later = rallebench("score", "--run", "after", "--metrics", f"{name}:reader", "--json")
+    assert cli(*RUN, "--name", "after", "--metrics", "em").code == 0
+    later = cli("score", "--run", "after", "--metrics", f"{name}:reader", "--json")
     assert later.code == 0, later.err
     assert later.json["suite"] == {column: ran.json["metrics"][column] for column in columns}
 
 
-def test_a_judging_model_with_commas_in_its_settings_stands_in_brackets(
-    rallebench: CommandLine,
-) -> None:
+def test_a_judging_model_with_commas_in_its_settings_stands_in_brackets(cli: CommandLine) -> None:
     metrics = "em,truthfulness:(scripted:?default=4, 5)"
-    ran = rallebench(*RUN, "--name", "r", "--metrics", metrics, "--json")
+    ran = cli(*RUN, "--name", "r", "--metrics", metrics, "--json")
     assert ran.code == 0, ran.err
     assert ran.json["metrics"]["relevance:scripted:?default=4, 5"]["value"] == 5.0
-    again = rallebench(*RUN, "--name", "r", "--metrics", metrics, "--resume", "--json")
-    assert again.json["metrics"] == ran.json["metrics"] and len(passes(rallebench, "r")) == 1
+    again = cli(*RUN, "--name", "r", "--metrics", metrics, "--resume", "--json")
+    assert again.json["metrics"] == ran.json["metrics"] and len(passes(cli, "r")) == 1
 
 
-def test_a_judge_without_scores_cannot_compare_runs(rallebench: CommandLine) -> None:
+def test_a_judge_without_scores_cannot_compare_runs(cli: CommandLine) -> None:
     for run in "ab":
-        assert rallebench(*RUN, "--name", run, "--metrics", "em").code == 0
-    ran = rallebench("compare", "a", "b", "--metric", "truthfulness:judge")
+        assert cli(*RUN, "--name", run, "--metrics", "em").code == 0
+    ran = cli("compare", "a", "b", "--metric", "truthfulness:judge")
     assert ran.code == 2 and "score the run by it first" in ran.last
 
 
-def test_judged_runs_are_compared_varied_and_exported_by_their_judges_scores(
-    rallebench: CommandLine,
-) -> None:
+def test_judged_runs_are_compared_varied_and_exported_by_their_scores(cli: CommandLine) -> None:
     sweep = ("sweep", "--chain", "read", "--dataset", "tiny-qa", "--vary", "k=1,2", "--name", "ks")
-    ran = rallebench(*sweep, "--metrics", "em,truthfulness:judge", "--no-mlflow", "--json")
+    ran = cli(*sweep, "--metrics", "em,truthfulness:judge", "--no-mlflow", "--json")
     assert ran.code == 0, ran.err
     a, b = (variant["run"] for variant in ran.json["variants"])
-    compared = rallebench("compare", a, b, "--metric", "truthfulness:judge", "--json")
+    compared = cli("compare", a, b, "--metric", "truthfulness:judge", "--json")
     assert compared.code == 0 and compared.json["a"] == compared.json["b"] == 4.0
     assert compared.json["higher_is_better"] is True
-    exported = rallebench("export", a, "--format", "csv")
+    exported = cli("export", a, "--format", "csv")
     assert exported.code == 0, exported.err
     heads, first, *_ = exported.out.splitlines()
     assert dict(zip(heads.split(","), first.split(",")))["truthfulness:judge"] == "4.0"
-    assert rallebench("baselines", a, "--no-mlflow").code == 0
+    assert cli("baselines", a, "--no-mlflow").code == 0
 
 
-def test_a_judge_that_fails_as_a_whole_costs_the_run_nothing(rallebench: CommandLine) -> None:
-    ran = rallebench(*RUN, "--name", "r", "--metrics", "em,truthfulness:gone", "--json")
+def test_a_judge_that_fails_as_a_whole_costs_the_run_nothing(cli: CommandLine) -> None:
+    ran = cli(*RUN, "--name", "r", "--metrics", "em,truthfulness:gone", "--json")
     assert ran.code == 0
     assert "em" in ran.json["metrics"] and "truthfulness:gone" not in ran.json["metrics"]
     assert "The judge 'truthfulness:gone' gave no scores" in ran.err
@@ -193,70 +177,60 @@ def test_a_judge_that_fails_as_a_whole_costs_the_run_nothing(rallebench: Command
         ("truthfulnes:judge", "There is no metric"),
     ],
 )
-def test_a_judge_that_cannot_be_is_refused_before_anything_is_written(
-    rallebench: CommandLine, metrics: str, sentence: str
-) -> None:
-    ran = rallebench(*RUN, "--name", "r", "--metrics", metrics)
+def test_a_wrong_judge_writes_nothing(cli: CommandLine, metrics: str, sentence: str) -> None:
+    ran = cli(*RUN, "--name", "r", "--metrics", metrics)
     assert ran.code == 2 and sentence in ran.last
-    assert not (rallebench.workspace / "runs" / "r").exists()
+    assert not (cli.workspace / "runs" / "r").exists()
 
 
-def test_a_judge_with_nothing_to_judge_by_in_any_question_is_refused(
-    rallebench: CommandLine,
-) -> None:
-    bare = rallebench.workspace / "bare.jsonl"
+def test_a_judge_with_nothing_to_judge_by_in_any_question_is_refused(cli: CommandLine) -> None:
+    bare = cli.workspace / "bare.jsonl"
     bare.write_text('{"id": "q1", "input": "Which moon?"}\n')
     run = ("run", "--chain", "closed", "--dataset", bare, "--no-mlflow", "--name", "r")
-    ran = rallebench(*run, "--metrics", "seconds,truthfulness:judge")
+    ran = cli(*run, "--metrics", "seconds,truthfulness:judge")
     assert ran.code == 2 and "an article, a reference or accepted answers" in ran.last
-    assert not (rallebench.workspace / "runs" / "r").exists()
-    ran = rallebench(*run, "--metrics", "seconds,rgb-errors:judge")
+    assert not (cli.workspace / "runs" / "r").exists()
+    ran = cli(*run, "--metrics", "seconds,rgb-errors:judge")
     assert ran.code == 0, "it judges by the answer alone"
 
 
-def test_a_question_with_nothing_to_judge_by_is_counted_and_not_scored(
-    rallebench: CommandLine,
-) -> None:
-    mixed = rallebench.workspace / "mixed.jsonl"
+def test_a_question_with_nothing_to_judge_by_is_counted_and_not_scored(cli: CommandLine) -> None:
+    mixed = cli.workspace / "mixed.jsonl"
     answered = '{"id": "q2", "input": "Which sea?", "output": [{"answer": "Black Sea"}]}'
     mixed.write_text(f'{{"id": "q1", "input": "Which moon?"}}\n{answered}\n')
     run = ("run", "--chain", "closed", "--dataset", mixed, "--no-mlflow", "--name", "r")
-    ran = rallebench(*run, "--metrics", "em,truthfulness:judge", "--json")
+    ran = cli(*run, "--metrics", "em,truthfulness:judge", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["metrics"]["truthfulness:judge"]["n"] == 1
     assert ran.json["judges"]["truthfulness:judge"]["not_judged"] == 1
     assert "1 had nothing to judge by; they are not scored" in ran.err
 
 
-def test_a_resumed_run_keeps_the_scores_of_a_judge_that_is_not_named_again(
-    rallebench: CommandLine,
-) -> None:
-    assert rallebench(*RUN, "--name", "r", "--metrics", "em").code == 0
-    later = rallebench("score", "--run", "r", "--metrics", "truthfulness:judge", "--json")
-    assert rallebench(*RUN, "--name", "r", "--metrics", "em", "--resume").code == 0
-    after = report(rallebench, "r")
+def test_a_resumed_run_keeps_the_scores_of_a_judge_not_named_again(cli: CommandLine) -> None:
+    assert cli(*RUN, "--name", "r", "--metrics", "em").code == 0
+    later = cli("score", "--run", "r", "--metrics", "truthfulness:judge", "--json")
+    assert cli(*RUN, "--name", "r", "--metrics", "em", "--resume").code == 0
+    after = report(cli, "r")
     assert after["suite"] == later.json["suite"] and after["judges"] == later.json["judges"]
 
 
-def test_a_changed_judge_judges_anew_beside_the_earlier_pass(rallebench: CommandLine) -> None:
+def test_a_changed_judge_judges_anew_beside_the_earlier_pass(cli: CommandLine) -> None:
     asked = (*RUN, "--name", "r", "--metrics", "truthfulness:judge")
-    assert rallebench(*asked).code == 0
-    add_llm(rallebench, "judge", default='{"truthfulness": 2, "relevance": 2}')
-    ran = rallebench(*asked, "--resume", "--json")
+    assert cli(*asked).code == 0
+    add_llm(cli.workspace, "judge", default='{"truthfulness": 2, "relevance": 2}')
+    ran = cli(*asked, "--resume", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["metrics"]["truthfulness:judge"]["value"] == 2.0
-    assert len(passes(rallebench, "r")) == 2
+    assert len(passes(cli, "r")) == 2
 
 
-def test_a_run_is_stopped_while_it_is_judged_and_goes_on_with_the_judgements(
-    rallebench: CommandLine,
-) -> None:
-    add_llm(rallebench, "judge", **SCORES, delay=0.2)
-    bench = Workbench(rallebench.workspace)
+def test_a_run_is_stopped_while_it_is_judged_and_goes_on_with_that(cli: CommandLine) -> None:
+    add_llm(cli.workspace, "judge", **SCORES, delay=0.2)
+    bench = Workbench(cli.workspace)
     chain = bench.workspace.chain("closed")
     asked = {"metrics": ("em", "truthfulness:judge"), "batch_size": 1, "track": False}
     job = bench.runs.start(prepared(bench.workspace, chain, "tiny-qa", name="r", **asked))
-    folder = rallebench.workspace / "runs" / "r" / "judges"
+    folder = cli.workspace / "runs" / "r" / "judges"
     end = time.monotonic() + 60
     while time.monotonic() < end and not any(
         path.stat().st_size for path in folder.glob("*/episodes.jsonl")
@@ -271,30 +245,28 @@ def test_a_run_is_stopped_while_it_is_judged_and_goes_on_with_the_judgements(
     before = lines.read_text().splitlines()
     assert 1 <= len(before) < 8
     again = ("run", "--chain", "closed", "--dataset", "tiny-qa", "--no-mlflow", "--resume")
-    ran = rallebench(*again, "--name", "r", "--metrics", "em,truthfulness:judge", "--json")
+    ran = cli(*again, "--name", "r", "--metrics", "em,truthfulness:judge", "--json")
     assert ran.code == 0 and ran.json["judges"]["truthfulness:judge"]["judged"] == 8
     assert lines.read_text().splitlines()[: len(before)] == before
 
 
-def test_ragquesteval_judges_any_run_with_references_in_several_turns(
-    rallebench: CommandLine,
-) -> None:
+def test_ragquesteval_judges_any_run_with_references_in_several_turns(cli: CommandLine) -> None:
     replies = {"key_info": '{"question": ["who?", "when?"]}'}
     answers = "<response>Ada</response> <response>无法推断</response>"
-    add_llm(rallebench, "asks", replies=replies, default=answers)
-    ran = rallebench(*RUN, "--name", "r", "--metrics", "em,ragquesteval:asks", "--json")
+    add_llm(cli.workspace, "asks", replies=replies, default=answers)
+    ran = cli(*RUN, "--name", "r", "--metrics", "em,ragquesteval:asks", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["metrics"]["QA_avg_F1:asks"]["value"] == 1.0
     assert ran.json["metrics"]["QA_recall:asks"]["n"] == 3
-    (folder,) = passes(rallebench, "r")
+    (folder,) = passes(cli, "r")
     judgement = json.loads((folder / "episodes.jsonl").read_text().splitlines()[0])
     assert len([step for step in judgement["steps"] if step["ask"] == "generate"]) == 3
     content = json.loads(judgement["answer"])
     assert content["question"] == ["who?", "when?"] and content["answers"] == ["Ada", "无法推断"]
-    later = rallebench(*RUN, "--name", "other", "--set", "max_tokens=1", "--json")
+    later = cli(*RUN, "--name", "other", "--set", "max_tokens=1", "--json")
     assert later.code == 0, later.err
-    again = rallebench("score", "--run", "other", "--metrics", "ragquesteval:asks", "--json")
-    (folder,) = passes(rallebench, "other")
+    again = cli("score", "--run", "other", "--metrics", "ragquesteval:asks", "--json")
+    (folder,) = passes(cli, "other")
     steps = json.loads((folder / "episodes.jsonl").read_text().splitlines()[0])["steps"]
     assert [step["cached"] for step in steps][:2] == [True, True], "references are asked once"
     assert again.json["suite"]["QA_recall:asks"]["value"] == 1.0

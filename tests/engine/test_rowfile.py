@@ -32,9 +32,7 @@ def test_a_row_holds_for_what_it_was_made_of_and_for_nothing_else(file: Path) ->
     )
 
 
-def test_of_rows_that_were_made_again_the_new_ones_count_and_the_old_ones_stay_in_the_file(
-    file: Path,
-) -> None:
+def test_of_rows_made_again_the_new_ones_count_and_the_old_ones_are_kept(file: Path) -> None:
     add(file, "a", "1111", {"id": "a-q1", "n": 1}, {"id": "a-q2", "n": 1})
     add(file, "a", "2222", {"id": "a-q1", "n": 2})
     rows = RowFile(file)
@@ -89,9 +87,7 @@ def test_a_row_that_failed_is_tried_again(file: Path) -> None:
         ('{"id": "b", "keep": "yes"}', "line 2: 'keep' must be"),
     ],
 )
-def test_a_line_that_was_edited_into_nonsense_is_named(
-    file: Path, line: str, sentence: str
-) -> None:
+def test_a_line_that_was_edited_to_nonsense_is_named(file: Path, line: str, sentence: str) -> None:
     file.write_text(json.dumps({"id": "a"}) + f"\n{line}\n")
     with pytest.raises(BadFileError, match=sentence):
         RowFile(file)

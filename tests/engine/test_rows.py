@@ -78,9 +78,7 @@ def request(bench: Workbench, **settings: Any) -> ExperimentRequest:
     return builder_request(bench.workspace, "moons", "mine", settings, llm="titan")
 
 
-def test_a_plan_and_a_pilot_of_a_builder_ask_and_write_nothing_and_promise_no_cost(
-    bench: Workbench,
-) -> None:
+def test_a_builders_plan_and_pilot_write_nothing_and_promise_no_cost(bench: Workbench) -> None:
     before = everything(bench.workspace.path)
     planned = bench.experiments.plan(request(bench))
     assert planned.rows == ("1-names", "2-replies") and not planned.runs and not planned.open_end

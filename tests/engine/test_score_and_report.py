@@ -202,9 +202,7 @@ def test_a_question_without_gold_says_so(tmp_path: Path) -> None:
     assert "note" not in rows["q0", "em"]
 
 
-def test_scoring_again_with_another_metric_asks_nothing_and_keeps_the_episodes(
-    tmp_path: Path,
-) -> None:
+def test_scoring_again_asks_nothing_and_keeps_the_episodes(tmp_path: Path) -> None:
     folder = make(tmp_path, [RIGHT, NO_PAGE])
     before = (folder.path / "episodes.jsonl").read_bytes()
     scored(folder, ["em"])
@@ -282,9 +280,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_output_has_a_line_per_question_with_prompt_and_outcome_of_every_action(
-    written: Path,
-) -> None:
+def test_output_has_a_line_per_question_with_prompts_and_outcomes(written: Path) -> None:
     rows = read(written / "output.jsonl")
     assert [row["id"] for row in rows] == ["q0", "q1", "q2", "q3"]
     page = {"wikipedia_id": "p9", "doc_id": "dp9", "wikipedia_title": "Title p9"}
@@ -301,9 +297,7 @@ def test_output_has_a_line_per_question_with_prompt_and_outcome_of_every_action(
     assert len(rows[3]["output"]) == 1
 
 
-def test_reduced_output_has_all_pages_and_the_last_answer_and_leaves_failures_out(
-    written: Path,
-) -> None:
+def test_reduced_output_has_all_pages_and_the_last_answers_alone(written: Path) -> None:
     rows = read(written / "output_reduced.jsonl")
     assert [row["id"] for row in rows] == ["q0", "q1", "q2"]
     provenance = [{"wikipedia_id": page, "doc_id": f"d{page}"} for page in ("p1", "p1", "p9")]

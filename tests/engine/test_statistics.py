@@ -31,7 +31,7 @@ def clustered(seed: int, articles: int, each: int = 4) -> tuple[np.ndarray, np.n
 # ── differences ──────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(GAPS, st.integers(1, 3), st.integers(1, 6))
 def test_zero_lies_outside_the_interval_if_and_only_if_p_is_below_five_percent(
     gaps: list[float], each: int, comparisons: int
@@ -47,9 +47,7 @@ def test_zero_lies_outside_the_interval_if_and_only_if_p_is_below_five_percent(
 
 @settings(max_examples=40)
 @given(GAPS, st.randoms(use_true_random=False))
-def test_the_order_of_questions_and_the_names_of_clusters_change_nothing(
-    gaps: list[float], random: object
-) -> None:
+def test_order_and_names_of_clusters_change_nothing(gaps: list[float], random: object) -> None:
     labels = [i // 2 for i in range(len(gaps))]
     order = list(range(len(gaps)))
     random.shuffle(order)  # type: ignore[attr-defined]
@@ -124,9 +122,7 @@ def test_fewer_than_ten_articles_have_no_interval_and_no_p_but_the_plain_words()
 
 
 @pytest.mark.parametrize(("value", "p"), [(0.0, 1.0), (1.0, 2 / 2**12)])
-def test_differences_that_are_all_equal_have_no_interval_and_that_is_said(
-    value: float, p: float
-) -> None:
+def test_equal_differences_have_no_interval_and_that_is_said(value: float, p: float) -> None:
     pair = difference(np.full(12, value))
     assert (pair.value, pair.low, pair.high, pair.note) == (value, None, None, ALL_EQUAL)
     assert pair.p == pytest.approx(p)
@@ -181,9 +177,7 @@ def test_the_degrees_of_freedom_are_those_of_the_whole_matrix(rho: float) -> Non
     assert statistics._freedom(sizes.astype(float), rho) == pytest.approx(expected)
 
 
-def test_the_interval_of_a_share_is_agrestis_and_coulls_where_every_question_is_an_article() -> (
-    None
-):
+def test_the_interval_of_a_share_is_agrestis_and_coulls_if_questions_are_articles() -> None:
     mean = means({"m": [1.0] * 12 + [0.0] * 88}, ranges=SHARE)["m"]
     z = stats.norm.ppf(0.975)
     middle = (12 + z * z / 2) / (100 + z * z)
@@ -261,9 +255,7 @@ def coverage(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("mean", "icc"), [(0.1, 0.2), (0.5, 0.5), (0.9, 0.0)])
-def test_the_interval_of_a_mean_covers_it_in_93_to_97_percent(
-    coverage: Any, mean: float, icc: float
-) -> None:
+def test_a_means_interval_covers_93_to_97_percent(coverage: Any, mean: float, icc: float) -> None:
     held, _ = coverage.mean_row(50, "unequal", icc, mean, False, 2_000)
     assert 0.92 <= held <= 0.98
 

@@ -183,9 +183,7 @@ def test_usual_run_names_are_taken(name: str, runs: Path) -> None:
     assert RunFolder.open(runs, name).spec()["name"] == name
 
 
-def test_a_run_that_is_not_there_is_named_with_those_that_are(
-    folder: RunFolder, runs: Path
-) -> None:
+def test_a_run_that_is_not_there_is_told_with_those_that_are(folder: RunFolder, runs: Path) -> None:
     with pytest.raises(UsageError, match=r"There is no run 'y' in .*runs \(runs: x\)"):
         RunFolder.open(runs, "y")
 
@@ -217,9 +215,7 @@ def test_the_last_line_of_a_question_counts(folder: RunFolder) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 1, 10, -2, -1])
-def test_a_torn_last_line_is_forgiven_when_read_and_cut_before_the_next(
-    kept: int, folder: RunFolder
-) -> None:
+def test_a_torn_last_line_is_forgiven_and_cut_off_later(kept: int, folder: RunFolder) -> None:
     path = folder.path / "episodes.jsonl"
     with folder.log() as log:
         folder.append(log, episode("q0", "whole"), "s1", 1.0)
@@ -249,9 +245,7 @@ def test_the_time_of_a_run_is_the_sum_of_its_sessions(folder: RunFolder) -> None
     assert folder.answers().seconds == 6.0
 
 
-def test_a_full_disk_ends_the_session_with_one_sentence_and_costs_no_answer(
-    folder: RunFolder,
-) -> None:
+def test_a_full_disk_ends_the_session_in_a_sentence_and_costs_no_answer(folder: RunFolder) -> None:
     with (
         pytest.raises(BackendError, match=r"Could not write .*episodes\.jsonl"),
         no_file_grows_beyond(1_000),
@@ -306,9 +300,7 @@ def test_only_the_fingerprint_decides_whether_settings_are_the_same_run(folder: 
         ),
     ],
 )
-def test_other_settings_are_refused_naming_both_sides(
-    changed: dict[str, Any], said: str, folder: RunFolder
-) -> None:
+def test_other_settings_are_refused(changed: dict[str, Any], said: str, folder: RunFolder) -> None:
     with pytest.raises(MismatchError) as refusal:
         folder.check_same({"fingerprint": "other", "spec": {**SPEC["spec"], **changed}})
     assert str(refusal.value) == f"The run 'x' {said}. Use another run name for the new settings."
@@ -365,9 +357,7 @@ def test_a_finished_run_asks_nothing(folder: RunFolder) -> None:
     assert folder.state()["state"] == "answered"
 
 
-def test_five_failures_before_any_success_end_the_run_with_the_first_message(
-    folder: RunFolder,
-) -> None:
+def test_five_failures_before_a_success_end_the_run_with_the_first(folder: RunFolder) -> None:
     model = answering(*map(str, range(12)))
     with pytest.raises(
         BackendError,
@@ -384,9 +374,7 @@ def test_fewer_questions_than_five_that_all_fail_end_the_run_too(folder: RunFold
 
 
 @pytest.mark.parametrize("answered", ["0", "4"])
-def test_one_success_among_the_first_five_lets_the_run_go_on(
-    answered: str, folder: RunFolder
-) -> None:
+def test_one_success_among_five_lets_the_run_go_on(answered: str, folder: RunFolder) -> None:
     model = answering(*(str(n) for n in range(12) if str(n) != answered))
     assert done(folder, model, batch_size=1)[-1].errors == 11
 
@@ -423,9 +411,7 @@ def test_means_so_far_count_only_what_was_scored(folder: RunFolder) -> None:
     assert folder.state()["means"] == {"em": [0.25, 4], "rare": [1.0, 1]}
 
 
-def test_the_state_tells_of_a_whole_batch_while_the_next_one_is_still_being_answered(
-    folder: RunFolder,
-) -> None:
+def test_the_state_tells_of_a_whole_batch_while_the_next_is_answered(folder: RunFolder) -> None:
     """The questions of a batch end within milliseconds; only the first of them used to be told at once."""
     go_on = threading.Event()
 
@@ -490,9 +476,7 @@ def test_an_interrupt_keeps_what_was_answered(folder: RunFolder) -> None:
 # ── the state ────────────────────────────────────────────────────────────────
 
 
-def test_a_run_is_running_as_long_as_its_lock_is_held_whatever_process_has_the_number(
-    folder: RunFolder,
-) -> None:
+def test_a_run_is_running_while_its_lock_is_held_by_any_process(folder: RunFolder) -> None:
     folder.set_state("running", done=3, total=12)  # its process id is ours, which lives
     assert folder.state()["state"] == "interrupted"
     assert folder.state()["done"] == 3
@@ -504,9 +488,7 @@ def test_a_run_is_running_as_long_as_its_lock_is_held_whatever_process_has_the_n
 
 
 @pytest.mark.parametrize("content", [None, b"", b"rubbish", b"[]", b"{}", b'{"state": 7}', b"\xff"])
-def test_without_a_readable_state_the_files_are_counted(
-    content: bytes | None, folder: RunFolder
-) -> None:
+def test_without_a_state_the_files_are_counted(content: bytes | None, folder: RunFolder) -> None:
     done(folder, answering(), QUESTIONS[:4])
     (folder.path / "state.json").unlink()
     if content is not None:
@@ -605,13 +587,13 @@ episodes = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(episodes)
 def test_an_episode_comes_back_from_json_as_it_was(made: Episode) -> None:
     assert episode_from_json(json.loads(json.dumps(episode_to_json(made)))) == made
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(replies)
 def test_a_reply_comes_back_from_json_as_it_was(made: Reply) -> None:
     assert reply_from_json(json.loads(json.dumps(reply_to_json(made), ensure_ascii=False))) == made
@@ -632,15 +614,6 @@ def test_a_confidence_of_zero_is_not_an_absent_one() -> None:
 
 
 # ── speed ────────────────────────────────────────────────────────────────────
-
-
-def test_three_thousand_lines_are_read_in_a_moment(folder: RunFolder) -> None:
-    with folder.log() as log:
-        for number in range(3000):
-            folder.append(log, episode(f"q{number}"), "s", float(number))
-    started = time.perf_counter()
-    assert len(folder.episodes()) == 3000
-    assert time.perf_counter() - started < 3
 
 
 def test_a_search_whose_encoder_counts_no_tokens_can_be_read_again() -> None:

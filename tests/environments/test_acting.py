@@ -23,9 +23,7 @@ def first_paragraph(made: object) -> str:
     raise AssertionError("a title asks no retriever")
 
 
-def test_the_starters_pages_are_opened_without_an_index_and_kept_for_the_next_time(
-    tmp_path: Path,
-) -> None:
+def test_the_starters_pages_are_opened_without_an_index_and_are_kept(tmp_path: Path) -> None:
     space = Workspace(tmp_path)
     made = make_environment(space, "wikipedia", {})
     assert made.retrievers == ("starter-bm25",) and not made.tools

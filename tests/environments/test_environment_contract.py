@@ -56,9 +56,7 @@ def verbs(environment: Environment) -> list[str]:
     return [tool.name for tool in environment.tools]
 
 
-def test_its_tools_have_names_and_json_schemas_and_finish_is_none_of_them(
-    make: MakeEnvironment,
-) -> None:
+def test_its_tools_have_names_and_json_schemas_but_not_finish(make: MakeEnvironment) -> None:
     environment = make()
     assert environment.brackets in ("[]", "()")
     assert verbs(environment) and "finish" not in map(str.lower, verbs(environment))
@@ -79,17 +77,13 @@ def test_an_unknown_verb_is_told_the_valid_actions(make: MakeEnvironment) -> Non
 
 
 @pytest.mark.parametrize("argument", ARGUMENTS)
-def test_no_argument_raises_whatever_it_holds(
-    make: MakeEnvironment, argument: str, table: ScholarTable
-) -> None:
+def test_no_argument_raises(make: MakeEnvironment, argument: str, table: ScholarTable) -> None:
     for verb in verbs(make()):
         said = observed(make().act(verb, argument), {"scholars": table})
         assert isinstance(said, str) and said and len(said) < 30_000
 
 
-def test_a_call_with_wrong_arguments_is_told_what_is_wrong(
-    make: MakeEnvironment, table: ScholarTable
-) -> None:
+def test_a_call_with_wrong_arguments_is_told_so(make: MakeEnvironment, table: ScholarTable) -> None:
     environment = make()
     for tool in environment.tools:
         (name, *_) = tool.parameters["properties"]
@@ -99,18 +93,14 @@ def test_a_call_with_wrong_arguments_is_told_what_is_wrong(
             assert said and (tool.name in said or name in said), said
 
 
-def test_a_call_and_its_text_form_observe_the_same(
-    make: MakeEnvironment, table: ScholarTable
-) -> None:
+def test_a_call_and_its_text_form_are_alike(make: MakeEnvironment, table: ScholarTable) -> None:
     for tool in make().tools:
         (name, *_) = tool.parameters["properties"]
         called = observed(make().call(tool.name, {name: "Titan"}), {"scholars": table})
         assert called == observed(make().act(tool.name, "Titan"), {"scholars": table})
 
 
-def test_two_episodes_act_alike_whatever_another_did_before(
-    make: MakeEnvironment, table: ScholarTable
-) -> None:
+def test_two_episodes_always_act_alike(make: MakeEnvironment, table: ScholarTable) -> None:
     def play(environment: Environment) -> list[str]:
         return [
             observed(environment.act(verb, "Titan"), {"scholars": table})

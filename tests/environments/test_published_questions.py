@@ -31,11 +31,9 @@ def acts(rows: list[dict[str, Any]]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["hotpotqa_dev", "fever_paper_dev"])
-def test_an_oracle_finds_the_page_of_each_question_and_is_scored_right(
-    shared_data: Path, rallebench: CommandLine, name: str
-) -> None:
+def test_an_oracle_finds_pages_and_is_right(shared_data: Path, cli: CommandLine, name: str) -> None:
     rows = list(islice(read_lines(shared_data / "r-eval-ish" / f"{name}.jsonl"), QUESTIONS))
-    space = rallebench.workspace
+    space = cli.workspace
     pages = (f"{n}\t{row['input']} {known(row)}\tPage {n}\n" for n, row in enumerate(rows))
     (space / "own.tsv").write_text("id\ttext\ttitle\n" + "".join(pages), encoding="utf-8")
     built(space / "indexes", "own", space / "own.tsv", "bm25")
@@ -43,13 +41,13 @@ def test_an_oracle_finds_the_page_of_each_question_and_is_scored_right(
     (space / "llms.json").write_text(json.dumps(scripted(oracle)))
     dataset = write_lines(space / "own.jsonl", rows)
     words = "run --workflow react --env wikipedia --set env.retriever=own --set shots=0"
-    report = rallebench.json(
+    report = cli.json(
         f"{words} --llm oracle --no-mlflow --name n --metrics em,f1 --dataset", dataset
     )
     assert (report["n"], report["n_errors"]) == (QUESTIONS, 0)
     assert report["metrics"]["em"]["value"] == report["metrics"]["f1"]["value"] == 1.0
     observed = {
         episode["qid"]: [step["reply"]["text"] for step in episode["steps"]]
-        for episode in rallebench.episodes("n")
+        for episode in cli.episodes("n")
     }
     assert all(any(known(row) in text for text in observed[row["_id"]]) for row in rows)

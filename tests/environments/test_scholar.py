@@ -90,9 +90,7 @@ def found(text: str) -> list[str]:
     return [one["id"] for one in value] if isinstance(value, list) else [value["id"]]
 
 
-def test_one_person_is_returned_as_r_eval_returns_one(
-    env: Environment, table: ScholarTable
-) -> None:
+def test_one_person_is_returned_as_by_r_eval(env: Environment, table: ScholarTable) -> None:
     said = say(env, table, 'searchPerson(name="Zoe Muller")')
     assert said.startswith("One person found: {")
     person = json.loads(said.removeprefix("One person found: "))
@@ -102,9 +100,7 @@ def test_one_person_is_returned_as_r_eval_returns_one(
     assert (person["id"], person["npubs"], person["ncitation"], person["hindex"]) == ("s3", 1, 9, 1)
 
 
-def test_several_people_are_listed_the_most_cited_first(
-    env: Environment, table: ScholarTable
-) -> None:
+def test_several_people_are_listed_most_cited_first(env: Environment, table: ScholarTable) -> None:
     said = say(env, table, "searchPerson(name=Ada Quill)")
     assert said.startswith("2 people found: [") and found(said) == ["s1", "s2"]
 
@@ -147,9 +143,7 @@ def test_who_is_not_there_is_said_in_r_evals_words(
     assert say(env, table, action) == "Could not find that person, please try again."
 
 
-def test_publications_are_found_by_title_or_by_words_of_it_the_most_cited_first(
-    env: Environment, table: ScholarTable
-) -> None:
+def test_publications_are_found_by_title_or_by_words(env: Environment, table: ScholarTable) -> None:
     one = say(env, table, 'searchPublication("Quiet Graphs")')
     assert one.startswith("One publication found: {")
     assert json.loads(one.removeprefix("One publication found: ")) == {
@@ -242,9 +236,7 @@ def test_only_the_four_calls_of_r_evals_code_are_there_if_chosen(table: ScholarT
         ("", {}),
     ],
 )
-def test_texts_with_quotes_and_commas_stay_whole_and_nothing_is_run(
-    text: str, given: dict[str, str]
-) -> None:
+def test_texts_with_quotes_and_commas_stay_whole(text: str, given: dict[str, str]) -> None:
     assert read_arguments(text, ["name", "organization", "interest"]) == given
 
 

@@ -34,9 +34,7 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_csv_of_scholars_with_columns_by_other_names_fills_a_table(
-    space: Workspace, tmp_path: Path
-) -> None:
+def test_a_csv_with_columns_by_other_names_fills_a_table(space: Workspace, tmp_path: Path) -> None:
     made = import_scholars(space, "mine", written(tmp_path / "people.csv", CSV))
     assert (made.scholars, made.publications, made.coauthors, made.skipped) == (2, 0, 0, 0)
     person = scholar_table(space, "mine").person("s1")
@@ -101,9 +99,7 @@ def test_bad_rows_are_left_out_and_counted_if_chosen(space: Workspace, tmp_path:
     assert (made.scholars, made.skipped, len(made.problems)) == (2, 2, 2)
 
 
-def test_a_table_with_other_rows_is_never_replaced_and_the_same_rows_are_welcome(
-    space: Workspace, tmp_path: Path
-) -> None:
+def test_a_table_with_other_rows_is_never_replaced(space: Workspace, tmp_path: Path) -> None:
     source = written(tmp_path / "a.csv", CSV)
     import_scholars(space, "mine", source)
     import_scholars(space, "mine", source)
@@ -127,9 +123,7 @@ def test_a_file_that_is_no_table_is_said_in_a_sentence(space: Workspace) -> None
         scholar_table(space, "odd")
 
 
-def test_the_command_line_imports_and_lists_a_table(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_lists_a_table(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source = written(tmp_path / "a.csv", CSV)
     flags = ["--kind", "scholars", "--name", "mine", "--workspace", str(tmp_path), "--json"]
     assert main(["import", str(source), *flags]) == 0

@@ -137,8 +137,6 @@ def test_each_episode_has_an_environment_of_its_own(opened: PageStore) -> None:
     assert act(second, "Lookup[moon]") == NO_PAGE
 
 
-def test_the_look_ups_of_a_damaged_folder_are_refused_in_a_sentence(
-    opened: PageStore, tmp_path: Path
-) -> None:
+def test_look_ups_of_a_damaged_folder_are_refused(opened: PageStore, tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match="is damaged"):
         PageStore(opened.store, tmp_path)

@@ -138,9 +138,7 @@ def test_printed_averages_follow_from_their_cells_but_for_the_doubtful_ones(
         ("topk", "crud_table7", "top-k"),
     ],
 )
-def test_the_grid_varies_to_the_values_of_the_papers_tables(
-    factor: str, table: str, setting: str
-) -> None:
+def test_the_grid_varies_to_the_values_of_the_paper(factor: str, table: str, setting: str) -> None:
     printed = {row.settings[setting] for row in published_table(table).rows}
     assert sorted(printed) == list(FACTORS[factor].papers)
 

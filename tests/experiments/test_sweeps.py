@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from performing import sweep
-from small_workspace import CommandLine, make_workspace, read_lines, record, write_lines
+from small_workspace import CommandLine, read_lines, record, write_lines
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.files import DiskError
@@ -30,11 +30,6 @@ CHAIN = Chain(
 def varied(*texts: str, strategy: str = "one-factor") -> list[str]:
     factors = [factor(text, parse_settings) for text in texts]
     return [variant.label for variant in expand(CHAIN, factors, strategy)]
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    return make_workspace(tmp_path / "workspace")
 
 
 SWEEP = ("sweep", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow", "--name", "s")
@@ -101,18 +96,16 @@ def test_runs_are_named_after_their_variant_and_never_share_a_name() -> None:
     assert first.startswith("s retriever=rrf-a ") and first != other
 
 
-def test_a_sweep_names_the_best_and_says_when_no_difference_is_shown(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    ran = rallebench(*SWEEP, "--vary", "llm=echo,titan", "--json")
+def test_a_sweep_names_the_best_and_if_that_is_shown(cli: CommandLine, workspace: Path) -> None:
+    ran = cli(*SWEEP, "--vary", "llm=echo,titan", "--json")
     assert ran.code == 0, ran.err
     expected = ("em", ["llm=titan", "llm=echo"])
     assert (ran.json["metric"], [row["variant"] for row in ran.json["variants"]]) == expected
     assert "Best: llm=titan" in ran.json["verdict"]
     assert "too few articles to show a difference" in ran.json["verdict"]
     assert {path.name for path in (workspace / "runs").iterdir()} == {"s llm=titan", "s llm=echo"}
-    assert rallebench("sweep", "--name", "s").out.startswith("Best: llm=titan")
-    by_rouge = rallebench.json("sweep", "--name", "s", "--metric", "rouge-1")["variants"]
+    assert cli("sweep", "--name", "s").out.startswith("Best: llm=titan")
+    by_rouge = cli.json("sweep", "--name", "s", "--metric", "rouge-1")["variants"]
     means = [row["metrics"]["rouge-1"]["value"] for row in by_rouge]
     assert means == sorted(means, reverse=True) and means[0] > means[1], "scored from the answers"
 
@@ -125,13 +118,13 @@ def test_a_sweep_names_the_best_and_says_when_no_difference_is_shown(
     ],
 )
 def test_a_sweep_over_enough_articles_says_whether_its_best_is_more_than_chance(
-    rallebench: CommandLine, right: int, ending: str
+    cli: CommandLine, right: int, ending: str
 ) -> None:
     answers = ("Titan" if n < right else "Rome" for n in range(12))
     rows = [record(n, f"Question {n}?", answer, f"p{n}") for n, answer in enumerate(answers)]
-    own = write_lines(rallebench.workspace / "own.jsonl", rows)
+    own = write_lines(cli.workspace / "own.jsonl", rows)
     words = "sweep --chain closed --no-mlflow --name s --vary llm=echo,titan --dataset"
-    verdict = rallebench.json(words, own)["verdict"]
+    verdict = cli.json(words, own)["verdict"]
     assert verdict.startswith("Best: llm=titan (EM ") and ending in verdict
 
 
@@ -144,17 +137,15 @@ def test_a_sweep_over_enough_articles_says_whether_its_best_is_more_than_chance(
     ],
 )
 def test_a_sweep_that_cannot_work_is_refused_before_anything_runs(
-    rallebench: CommandLine, workspace: Path, vary: str, more: tuple[str, ...], sentence: str
+    cli: CommandLine, workspace: Path, vary: str, more: tuple[str, ...], sentence: str
 ) -> None:
-    ran = rallebench(*SWEEP, "--vary", vary, *more)
+    ran = cli(*SWEEP, "--vary", vary, *more)
     assert ran.code == 2 and sentence in ran.last
     assert not (workspace / "runs").exists() and not (workspace / "experiments").exists()
 
 
-def test_the_best_is_the_best_on_the_questions_that_all_variants_have_scored(
-    rallebench: CommandLine,
-) -> None:
-    found = rallebench.json(*SWEEP, "--vary", "llm=picky,titan,echo")
+def test_the_best_is_best_on_questions_that_all_variants_have_scored(cli: CommandLine) -> None:
+    found = cli.json(*SWEEP, "--vary", "llm=picky,titan,echo")
     assert found["failed"] == {}, "questions that failed are no failed variant"
     means = [row["metrics"]["em"]["value"] for row in found["variants"]]
     assert means == sorted(means, reverse=True)
@@ -167,16 +158,16 @@ def test_the_best_is_the_best_on_the_questions_that_all_variants_have_scored(
     [((), "Give --chain"), (("--name", "s", "--vary", "k=1"), "--chain starter")],
 )
 def test_a_sweep_without_a_chain_says_what_is_missing(
-    rallebench: CommandLine, flags: tuple[str, ...], sentence: str
+    cli: CommandLine, flags: tuple[str, ...], sentence: str
 ) -> None:
-    ran = rallebench("sweep", *flags)
+    ran = cli("sweep", *flags)
     assert ran.code == 2 and sentence in ran.last
 
 
 def test_shared_steps_are_asked_once_and_the_same_sweep_again_runs_only_what_is_missing(
-    rallebench: CommandLine, workspace: Path
+    cli: CommandLine, workspace: Path
 ) -> None:
-    assert rallebench(*SWEEP, "--vary", "k=1,2,3").code == 0
+    assert cli(*SWEEP, "--vary", "k=1,2,3").code == 0
     files = {run.name: run / "episodes.jsonl" for run in (workspace / "runs").iterdir()}
     before = {name: path.read_bytes() for name, path in files.items()}
     cached = {
@@ -189,15 +180,15 @@ def test_shared_steps_are_asked_once_and_the_same_sweep_again_runs_only_what_is_
         for name, path in files.items()
     }
     assert cached == {"s k=3": 0, "s k=2": 8, "s k=1": 8}
-    again = rallebench(*SWEEP, "--vary", "k=1,2,3")
+    again = cli(*SWEEP, "--vary", "k=1,2,3")
     assert again.code == 0 and again.err.count("had ended before") == 3
     assert {name: path.read_bytes() for name, path in files.items()} == before
-    other = rallebench(*SWEEP, "--vary", "k=2")
+    other = cli(*SWEEP, "--vary", "k=2")
     assert other.code == 2 and "exists already with another content" in other.last
 
 
-def test_a_variant_that_fails_is_told_and_the_others_go_on(rallebench: CommandLine) -> None:
-    ran = rallebench(*SWEEP, "--vary", "llm=misspelt,titan", "--json")
+def test_a_variant_that_fails_is_told_and_the_others_go_on(cli: CommandLine) -> None:
+    ran = cli(*SWEEP, "--vary", "llm=misspelt,titan", "--json")
     mend = "1 of 2 variants failed: llm=misspelt. Start the sweep again with --name s"
     assert ran.code == 1 and ran.last.startswith(mend), ran.err
     (row,) = ran.json["variants"]
@@ -205,34 +196,32 @@ def test_a_variant_that_fails_is_told_and_the_others_go_on(rallebench: CommandLi
     assert "dealy" in ran.json["failed"]["llm=misspelt"]
     verdict = "Only llm=titan ended, so there is nothing to compare it with: EM 0.1250, n = 8."
     assert ran.json["verdict"] == verdict
-    opened = rallebench.json("sweep", "--name", "s")
+    opened = cli.json("sweep", "--name", "s")
     assert "It has no run" in opened["failed"]["llm=misspelt"]
-    printed = rallebench("sweep", "--name", "s").out.splitlines()
+    printed = cli("sweep", "--name", "s").out.splitlines()
     (line,) = [line for line in printed if line.startswith("  llm=titan")]
     assert line.split()[1] == "0.1250" and "n=8" in line
 
 
 def test_a_sweep_whose_every_variant_fails_ends_with_the_mend(
-    rallebench: CommandLine, monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> Any:
         raise DiskError("The disk is full.", hint=Hint("free-space"))
         yield
 
     monkeypatch.setattr("rallebench.engine.driver.execute", full)
-    ran = rallebench(*SWEEP, "--vary", "k=1,2")
+    ran = cli(*SWEEP, "--vary", "k=1,2")
     mend = "free space or choose another --workspace."
     assert (ran.code, ran.last) == (1, f"Every variant failed. The disk is full; {mend}")
 
 
-def test_a_sweep_that_is_being_run_is_refused_a_second_time_and_goes_on(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_a_sweep_that_is_run_is_refused_a_second_time(cli: CommandLine, workspace: Path) -> None:
     bench = Workbench(workspace)
     chain = bench.workspace.chain("read")
     first = sweep(bench, "s", chain, ["k=1,2"], "tiny-qa", track=False)
     next(first)
-    second = rallebench(*SWEEP, "--vary", "k=1,2")
+    second = cli(*SWEEP, "--vary", "k=1,2")
     assert second.code == 2
     expected = "The sweep 's' is being run by another process or page; wait for it or stop it."
     assert second.last == expected

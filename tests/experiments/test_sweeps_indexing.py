@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from performing import sweep
-from small_workspace import CommandLine, command, environment, make_workspace
+from small_workspace import CommandLine, command, environment
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
@@ -37,11 +37,6 @@ DENSE = [
     "--strategy",
     "grid",
 ]
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    return make_workspace(tmp_path / "workspace")
 
 
 def indexes(workspace: Path, *texts: str, chain: Chain = CHAIN) -> list[IndexRecipe]:
@@ -77,18 +72,14 @@ def test_an_overlap_may_be_a_share_of_each_size(workspace: Path) -> None:
         (("retriever=rrf:tiny,tiny", "index.k1=1"), "varies one index"),
     ],
 )
-def test_an_index_that_cannot_be_is_one_sentence(
-    workspace: Path, texts: tuple[str, ...], sentence: str
-) -> None:
+def test_a_bad_index_is_a_sentence(workspace: Path, texts: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         indexes(workspace, *texts)
 
 
-def test_pieces_of_a_corpus_that_is_not_here_are_not_cut_again(
-    workspace: Path, rallebench: CommandLine
-) -> None:
+def test_pieces_of_an_absent_corpus_are_not_cut_again(workspace: Path, cli: CommandLine) -> None:
     words = ("--kind", "bm25", "--name", "cut", "--chunk-size", "5")
-    assert rallebench("index", "--corpus", workspace / "corpus.tsv", *words).code == 0
+    assert cli("index", "--corpus", workspace / "corpus.tsv", *words).code == 0
     chain = Chain("c", (Action("retrieve", "{question}", "fstring", "cut", 2),))
     with pytest.raises(UsageError, match="which was not imported into this workspace"):
         indexes(workspace, "index.chunk_size=3", chain=chain)
@@ -98,13 +89,11 @@ def test_pieces_of_a_corpus_that_is_not_here_are_not_cut_again(
     assert one.corpus == workspace / "corpus.tsv"
 
 
-def test_every_variant_runs_on_its_own_index_and_the_sweep_costs_what_was_said(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    planned = rallebench.json(*SWEEP, "--plan", "--factor", "index.chunk_size=5,7,whole", *DENSE)
+def test_every_variant_has_its_own_index_and_costs(cli: CommandLine, workspace: Path) -> None:
+    planned = cli.json(*SWEEP, "--plan", "--factor", "index.chunk_size=5,7,whole", *DENSE)
     assert planned["index_builds"] == 3 and len(planned["variants"]) == 3
     assert not (workspace / "runs").exists()
-    ran = rallebench(*SWEEP, "--factor", "index.chunk_size=5,7,whole", *DENSE, "--json")
+    ran = cli(*SWEEP, "--factor", "index.chunk_size=5,7,whole", *DENSE, "--json")
     assert ran.code == 0, ran.err
     assert "3 indexes to build" in ran.err and len(ran.json["variants"]) == 3
     sizes = set()
@@ -116,22 +105,20 @@ def test_every_variant_runs_on_its_own_index_and_the_sweep_costs_what_was_said(
         assert (manifest.kind, manifest.encoder_name) == ("numpy-flat", "hashing")
     assert sizes == {5, 7, None}
     other = (*SWEEP[:-1], "t")
-    again = rallebench.json(*other, "--plan", "--factor", "index.chunk_size=5,7,whole", *DENSE)
+    again = cli.json(*other, "--plan", "--factor", "index.chunk_size=5,7,whole", *DENSE)
     assert (again["index_builds"], len(again["indexes_there"]), again["encodings"]) == (0, 3, {})
 
 
-def test_the_same_sweep_again_builds_and_asks_nothing(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_the_same_sweep_again_builds_and_asks_nothing(cli: CommandLine, workspace: Path) -> None:
     def built() -> dict[Path, int]:
         manifests = (workspace / "indexes").glob("*/manifest.json")
         return {path: path.stat().st_mtime_ns for path in manifests}
 
     words = (*SWEEP, "--factor", "index.k1=0.9,1.6")
-    assert rallebench(*words).code == 0
+    assert cli(*words).code == 0
     before = built()
     assert len(before) == 2, "the index that is there already has k1 = 0.9"
-    ran = rallebench(*words)
+    ran = cli(*words)
     assert ran.code == 0 and ran.err.count("had ended before") == 2
     assert built() == before
 

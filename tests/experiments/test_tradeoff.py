@@ -27,7 +27,7 @@ KINDS = ("flat", "hnsw")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with the BM25 index ``tiny``, two vector indexes over the same passages, and a hybrid."""
     made = make_workspace(tmp_path_factory.mktemp("tradeoff"))
     bench = Workbench(made)
@@ -40,13 +40,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture
-def bench(folder: Path) -> Iterator[Workbench]:
-    made = Workbench(folder)
-    yield made
-    made.close()
-
-
 def measure(
     bench: Workbench, name: str, indexes: Sequence[str], k: int = 10, **swept: list[int]
 ) -> Operation[ExperimentResult]:
@@ -56,11 +49,11 @@ def measure(
 
 
 @pytest.fixture(scope="module")
-def result(folder: Path) -> Tradeoff:
+def result(workspace: Path) -> Tradeoff:
     """Five indexes and one that was damaged after its build, measured once for all tests."""
-    bench = Workbench(folder)
-    list(bench.data.build_index("hurt", folder / "corpus.tsv", "numpy-flat", encoder="hashing"))
-    broken = folder / "indexes" / "hurt" / "vectors.npy"
+    bench = Workbench(workspace)
+    list(bench.data.build_index("hurt", workspace / "corpus.tsv", "numpy-flat", encoder="hashing"))
+    broken = workspace / "indexes" / "hurt" / "vectors.npy"
     broken.unlink()  # the cache has this file, too
     broken.write_bytes(b"half of it")
     names = ("hurt", "tiny", "tiny-flat", "tiny-hnsw", "both")
@@ -75,9 +68,9 @@ def result(folder: Path) -> Tradeoff:
     return tradeoff
 
 
-def stored(folder: Path, name: str) -> dict[str, Any]:
+def stored(workspace: Path, name: str) -> dict[str, Any]:
     """The report of a trade-off without the lines that every stored experiment has."""
-    report = json.loads((folder / "experiments" / name / "report.json").read_text())
+    report = json.loads((workspace / "experiments" / name / "report.json").read_text())
     return {key: value for key, value in report.items() if key not in ("request", "made")}
 
 
@@ -86,9 +79,7 @@ def points(result: Tradeoff, index: str) -> list[Point]:
 
 
 @pytest.mark.slow
-def test_every_index_is_measured_at_what_it_gives_and_costs(
-    bench: Workbench, result: Tradeoff
-) -> None:
+def test_every_index_is_measured_at_gains_and_costs(bench: Workbench, result: Tradeoff) -> None:
     expected = ["hurt", "tiny", "tiny-flat", "tiny-hnsw", "both"]
     assert list(dict.fromkeys(point.index for point in result.points)) == expected
     for point in result.points[1:]:
@@ -103,9 +94,7 @@ def test_every_index_is_measured_at_what_it_gives_and_costs(
     assert flat.disk == bench.workspace.manifests()["tiny-flat"].bytes and flat.passages == 6
 
 
-def test_recall_is_of_the_exact_neighbours_at_the_settings_that_a_kind_has(
-    result: Tradeoff,
-) -> None:
+def test_recall_is_of_exact_neighbours_at_the_settings_that_a_kind_has(result: Tradeoff) -> None:
     (flat,), graphs = points(result, "tiny-flat"), points(result, "tiny-hnsw")
     assert (flat.recall, flat.label) == (1.0, "tiny-flat")
     assert [point.knobs for point in graphs] == [{"ef_search": 8}, {"ef_search": 32}]
@@ -122,9 +111,7 @@ def test_a_kind_says_which_values_of_its_knobs_are_worth_comparing() -> None:
 
 
 @pytest.mark.slow
-def test_a_measurement_is_made_once_and_never_replaced_by_another_request(
-    bench: Workbench, result: Tradeoff
-) -> None:
+def test_a_measurement_is_never_made_again_or_replaced(bench: Workbench, result: Tradeoff) -> None:
     events: list[Event] = []
     names = ("tiny", "tiny-flat")
     first = complete(measure(bench, "again", names, 3), events.append)
@@ -158,15 +145,15 @@ def test_an_index_that_was_built_anew_is_measured_anew(bench: Workbench) -> None
 
 
 def test_the_plan_says_what_would_be_measured_and_writes_nothing(
-    folder: Path, capfd: pytest.CaptureFixture[str]
+    workspace: Path, cli: CommandLine
 ) -> None:
-    before = everything(folder)
+    before = everything(workspace)
     asked = ("tradeoff", "--index", "tiny,tiny-flat,starter-bm25", "--dataset", "tiny-qa")
-    plan = CommandLine(capfd, folder).json(*asked, "--plan")
+    plan = cli.json(*asked, "--plan")
     assert plan["measurements"] == ["tiny", "tiny-flat exact", "tiny-flat", "starter-bm25"]
     assert plan["indexes"] == {"needed": 1, "to_build": 1} and plan["experiment"] == "tradeoff"
-    assert "4 processes of their own" in CommandLine(capfd, folder)(*asked, "--plan").out
-    assert everything(folder) == before
+    assert "4 processes of their own" in cli(*asked, "--plan").out
+    assert everything(workspace) == before
 
 
 @pytest.mark.parametrize(
@@ -208,14 +195,10 @@ def test_measuring_can_be_stopped_and_continued(bench: Workbench) -> None:
     assert (first.task, first.reused) == ("tiny", True)
 
 
-def test_a_trade_off_that_is_being_measured_is_refused_a_second_time(
-    bench: Workbench, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_measuring_is_refused(bench: Workbench, cli: CommandLine) -> None:
     first = measure(bench, "twice", ["tiny-flat"], 5)
     next(first)
-    second = CommandLine(capfd, bench.workspace.path)(
-        "tradeoff", "--index", "tiny", "--dataset", "tiny-qa", "--name", "twice"
-    )
+    second = cli("tradeoff", "--index", "tiny", "--dataset", "tiny-qa", "--name", "twice")
     assert second.code == 2 and second.out == ""
     assert "The trade-off 'twice' is being run by another process" in second.last
     first.close()
@@ -232,7 +215,10 @@ def test_a_trade_off_that_is_being_measured_is_refused_a_second_time(
         (("--index", "tiny", "--limit", "-1"), "must be at least 1"),
         (("--index", "tiny", "--dataset", "bare"), "holds no question"),
         (("--index", "tiny", "--dataset", "nothing"), "no dataset 'nothing'"),
-        (("--index", "tiny", "--name", "a/b"), "The trade-off name 'a/b' cannot be a folder name"),
+        (
+            ("--index", "tiny", "--name", "a/b"),
+            "The trade-off name 'a/b' cannot be a folder name",
+        ),
         (("--index", "tiny-hnsw", "--knob", "ef_search"), "should read key=value,value"),
         (("--index", "tiny-hnsw", "--knob", "ef_search=0"), "must be a whole number from 1"),
         (("--index", "tiny-hnsw", "--knob", "colour=1"), "'colour'"),
@@ -240,13 +226,13 @@ def test_a_trade_off_that_is_being_measured_is_refused_a_second_time(
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_exit_code_2(
-    folder: Path, capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], sentence: str
+    workspace: Path, cli: CommandLine, arguments: tuple[str, ...], sentence: str
 ) -> None:
     more = () if "--dataset" in arguments else ("--dataset", "tiny-qa")
-    before = everything(folder)
-    ran = CommandLine(capfd, folder)("tradeoff", *arguments, *more)
+    before = everything(workspace)
+    ran = cli("tradeoff", *arguments, *more)
     assert ran.code == 2 and sentence in ran.last and ran.out == "", ran.err
-    assert everything(folder) == before
+    assert everything(workspace) == before
 
 
 def test_a_workspace_that_takes_no_file_is_refused_before_anything_is_measured(
@@ -279,33 +265,26 @@ def test_an_index_that_failed_makes_the_exit_code_1_and_the_others_results_are_p
 
 
 @pytest.mark.slow
-def test_the_command_line_prints_one_document_or_a_table(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    command = CommandLine(capfd, folder)
+def test_the_command_line_prints_one_document_or_a_table(workspace: Path, cli: CommandLine) -> None:
     asked = ("tradeoff", "--index", "tiny", "--dataset", "tiny-qa", "-k", "3")
-    document = command.json(*asked, "--name", "as-json")
-    assert document == stored(folder, "as-json")
+    document = cli.json(*asked, "--name", "as-json")
+    assert document == stored(workspace, "as-json")
     assert [point.index for point in from_json(document, "it").points] == ["tiny"]
-    table = command(*asked).out
+    table = cli(*asked).out
     assert "recall@k" in table and "k = 3, n = 8 questions of tiny-qa, 8 with gold pages" in table
 
 
 @pytest.mark.slow
-def test_a_combination_that_is_written_out_is_measured_like_an_index(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_combination_that_is_written_out_is_measured_like_an_index(cli: CommandLine) -> None:
     written = "rrf:tiny,tiny-flat?weights=0.7,0.3"
     words = ("--index", f"tiny,({written})", "--dataset", "tiny-qa", "-k", "3", "--name", "written")
-    points = CommandLine(capfd, folder).json("tradeoff", *words)["points"]
+    points = cli.json("tradeoff", *words)["points"]
     expected = [("tiny", "bm25", ""), (written, "combined", "")]
     assert [(point["index"], point["kind"], point["error"]) for point in points] == expected
 
 
 @pytest.mark.slow
-def test_without_an_exact_index_recall_is_told_from_the_vectors_that_were_kept(
-    tmp_path: Path,
-) -> None:
+def test_without_an_exact_index_recall_is_told_from_the_kept_vectors(tmp_path: Path) -> None:
     made = make_workspace(tmp_path / "workspace")
     bench = Workbench(made)
     list(bench.data.build_index("graph", made / "corpus.tsv", "hnsw", encoder="hashing"))
@@ -320,9 +299,7 @@ def test_without_an_exact_index_recall_is_told_from_the_vectors_that_were_kept(
     assert recall("after") is None
 
 
-def test_the_rows_of_the_largest_products_are_found_piece_by_piece(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_rows_of_largest_products_are_found_by_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
     vectors, queries = (rng.normal(size=(n, 8)).astype(np.float32) for n in (50, 7))
     products = queries @ vectors.T

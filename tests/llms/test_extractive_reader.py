@@ -68,9 +68,7 @@ def test_it_says_that_it_is_extractive_wherever_its_name_appears(llm: Extractive
     assert "extractive" in reply(llm, ask()).note.lower()
 
 
-def test_a_reply_has_the_span_its_place_a_confidence_and_token_counts(
-    llm: ExtractiveReader,
-) -> None:
+def test_a_reply_has_a_span_its_place_a_confidence_and_token_counts(llm: ExtractiveReader) -> None:
     said = reply(llm, ask())
     assert said.text == "Johann Christoph Denner"
     assert "passage 1 (Clarinet)" in said.note
@@ -128,18 +126,9 @@ def test_max_tokens_cuts_at_a_word_and_says_so(llm: ExtractiveReader) -> None:
     assert reply(llm, prompted(prompt, max_tokens=whole.completion_tokens)).text == whole.text
 
 
-def test_the_answer_ends_before_a_stop_sequence_and_sampling_settings_change_nothing(
-    llm: ExtractiveReader,
-) -> None:
+def test_the_answer_ends_before_a_stop_sequence_in_any_sampling(llm: ExtractiveReader) -> None:
     assert reply(llm, ask(stop=("Denner",))).text == "Johann Christoph "
     assert reply(llm, ask(temperature=1.5, seed=7)) == reply(llm, ask())
-
-
-def test_a_stream_is_the_answer_then_the_reply(llm: ExtractiveReader) -> None:
-    *pieces, last = llm.stream(ask())
-    assert isinstance(last, Reply)
-    assert "".join(map(str, pieces)) == last.text == "Johann Christoph Denner"
-    assert last.first_token_seconds is not None and last.first_token_seconds >= 0
 
 
 @pytest.mark.parametrize(
@@ -171,9 +160,7 @@ def test_a_setting_that_it_does_not_have_is_refused(settings: dict[str, Any], wo
         LLMS["extractive-reader"]("my-reader", **settings)
 
 
-def test_the_confidence_below_which_it_declines_can_be_set_and_is_part_of_its_fingerprint(
-    llm: ExtractiveReader,
-) -> None:
+def test_the_confidence_to_decline_is_set_and_fingerprinted(llm: ExtractiveReader) -> None:
     questions = [ask(), ask("Who wrote the national anthem of Bolivia?")]
     usual = [reply(llm, question).confidence for question in questions]
     answered = {}
@@ -198,9 +185,7 @@ def test_in_bfloat16_it_answers_alike_and_says_so_in_its_fingerprint(llm: Extrac
 @pytest.mark.parametrize(
     "line", ["The town lies on a river. ", "The town lies on a river.\n", "x", "river "]
 )
-def test_a_prompt_of_200000_characters_is_answered_in_time(
-    llm: ExtractiveReader, line: str
-) -> None:
+def test_a_prompt_of_200000_characters_is_read_in_time(llm: ExtractiveReader, line: str) -> None:
     body = (line * (200_000 // len(line)))[:200_000] + f"\n\n{PASSAGES[0].text}"
     prompt = f"Context: {body}\n\nQuestion: Who developed the clarinet?\nAnswer:"
     start = time.process_time()

@@ -67,9 +67,7 @@ def test_every_weight_is_that_of_the_file(converted: tuple[Path, Path, Opened]) 
         assert (loaded[name].numpy() == tensor).all(), name
 
 
-def test_the_conversion_reports_its_steps_and_happens_once(
-    converted: tuple[Path, Path, Opened],
-) -> None:
+def test_the_conversion_tells_steps_and_happens_once(converted: tuple[Path, Path, Opened]) -> None:
     path, cache, (lines, first) = converted
     steps = [line for line in lines if line.startswith(f"Converting {path} once")]
     assert [step.rsplit(": ")[-1].split()[0] for step in steps] == [
@@ -113,9 +111,7 @@ def test_the_memory_that_a_file_needs_is_that_of_its_converted_folder(
     assert need_of("tiny", str(path), **chosen) == need_of("tiny", str(folder), **chosen)
 
 
-def test_a_converted_file_is_quantised_as_a_folder_is(
-    converted: tuple[Path, Path, Opened],
-) -> None:
+def test_a_converted_file_is_quantised_as_a_folder_is(converted: tuple[Path, Path, Opened]) -> None:
     path, cache, _ = converted
     llm = opened(path, cache, quantization="8bit", dtype="bfloat16")[1]
     assert "8bit, bfloat16" in llm.about and reply_to(llm, ask("the river")).completion_tokens == 12
@@ -145,9 +141,7 @@ def test_a_cancelled_conversion_leaves_nothing(tmp_path: Path) -> None:
     assert folders(tmp_path) == []
 
 
-def test_a_second_conversion_waits_for_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_conversion_waits_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "WAIT_SECONDS", 0.01)
     model = gguf_model(save_gguf(tmp_path / "x.gguf"))
     first = converting.converted(model, tmp_path)
@@ -213,9 +207,7 @@ def test_a_file_that_lacks_a_tensor_is_one_sentence(tmp_path: Path) -> None:
     refused(path, tmp_path, BadFileError, "lacks 1 tensors of a llama language model")
 
 
-def test_a_file_without_a_chat_template_is_asked_plainly_and_refused_where_it_must_have_it(
-    tmp_path: Path,
-) -> None:
+def test_a_file_without_a_chat_template_is_asked_plainly_or_refused(tmp_path: Path) -> None:
     path = save_gguf(tmp_path / "x.gguf", template=None)
     refused(
         path,
@@ -231,9 +223,7 @@ def test_a_file_without_a_chat_template_is_asked_plainly_and_refused_where_it_mu
     )
 
 
-def test_no_room_on_the_disk_is_said_before_the_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_room_on_disk_is_said_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save_gguf(tmp_path / "x.gguf")
     monkeypatch.setattr(converting, "free_bytes", lambda place: 1000)
     refused(path, tmp_path, BackendError, "the disk is full. It takes")
@@ -247,9 +237,7 @@ def test_a_disk_that_fills_meanwhile_is_one_sentence_and_leaves_nothing(tmp_path
         )
 
 
-def test_a_quota_that_ends_meanwhile_is_told_as_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_quota_that_ends_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def write(*_: Any) -> Any:
         raise RuntimeError("I/O error: Disk quota exceeded (os error 122)")
         yield
@@ -258,17 +246,13 @@ def test_a_quota_that_ends_meanwhile_is_told_as_one(
     refused(save_gguf(tmp_path / "x.gguf"), tmp_path, BackendError, "your quota on this disk")
 
 
-def test_no_room_in_memory_for_the_conversion_is_said_before_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_room_in_memory_is_said_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save_gguf(tmp_path / "x.gguf")
     monkeypatch.setattr(converting, "free_on", lambda device: 1000)
     refused(path, tmp_path, BackendMemoryError, "conversion of .* needs about")
 
 
-def test_what_the_library_cannot_convert_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_converted_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers import AutoTokenizer
 
     def fail(*_: Any, **__: Any) -> Callable[..., Any]:

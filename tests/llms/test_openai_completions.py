@@ -65,9 +65,7 @@ def test_a_prompt_is_sent_as_it_stands_to_the_plain_endpoint(serve: Serve) -> No
     assert (reply.finish_reason, reply.note) == ("stop", "")
 
 
-def test_messages_become_the_text_that_a_model_of_this_process_without_a_template_gets(
-    serve: Serve,
-) -> None:
+def test_messages_become_the_text_of_a_model_here_without_a_template(serve: Serve) -> None:
     server, llm = base(serve, system="Be brief.")
     turns = (Message("user", "Hi"), Message("assistant", "Hello"), Message("user", "Who?"))
     reply_of(llm, Generate("gpt", turns))
@@ -233,9 +231,7 @@ def test_a_short_text_may_be_the_same_with_two_seeds(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
-def test_a_server_that_changes_its_model_between_two_questions_is_told_of(
-    serve: Serve, api: str
-) -> None:
+def test_a_server_that_changes_its_model_meanwhile_is_told_of(serve: Serve, api: str) -> None:
     def by(model: str) -> Behaviour:
         choice = {"index": 0, "finish_reason": "stop"}
         said = {"message": {"content": "a"}} if api == "chat" else {"text": "a"}

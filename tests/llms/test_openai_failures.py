@@ -51,9 +51,7 @@ Load = Callable[..., Any]
     ],
     ids=["seconds", "milliseconds", "a date in whole seconds"],
 )
-def test_too_many_requests_waits_as_long_as_the_server_asks(
-    serve: Serve, headers: Any, least: float
-) -> None:
+def test_too_many_requests_waits_as_is_asked(serve: Serve, headers: Any, least: float) -> None:
     headers = headers() if callable(headers) else headers
     server, llm = serve(fail(429, "slow down", headers=headers), answer("fine"))
     start = time.monotonic()
@@ -123,9 +121,7 @@ def test_closing_ends_a_wait_for_another_try(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("busy", [hang(60), fail(429, headers={"retry_after": "60"})])
-def test_a_stop_ends_the_waits_of_the_work_that_it_is_for_and_no_other(
-    serve: Serve, busy: Behaviour
-) -> None:
+def test_a_stop_ends_the_waits_of_its_own_work_and_no_other(serve: Serve, busy: Behaviour) -> None:
     server, llm = serve(busy, concurrency=2)
     stop = Stop()
     results: list[Any] = []
@@ -148,9 +144,7 @@ def test_a_stop_ends_the_waits_of_the_work_that_it_is_for_and_no_other(
     assert not other.is_alive()
 
 
-def test_a_stop_ends_the_wait_for_a_connection_that_nobody_answers(
-    make: Callable[..., Any],
-) -> None:
+def test_a_stop_ends_the_wait_for_connections_nobody_answers(make: Callable[..., Any]) -> None:
     with socket.socket() as listener, ExitStack() as crowd:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -330,9 +324,7 @@ BROKEN_STREAMS: dict[str, tuple[Behaviour, str]] = {
     ("name", "streaming"),
     [*itertools.product(BROKEN, (False, True)), *((name, True) for name in BROKEN_STREAMS)],
 )
-def test_what_is_broken_costs_one_sentence_in_time(
-    serve: Serve, name: str, streaming: bool
-) -> None:
+def test_what_is_broken_costs_a_sentence_in_time(serve: Serve, name: str, streaming: bool) -> None:
     behaviour, words = {**BROKEN, **BROKEN_STREAMS}[name]
     server, llm = serve(
         behaviour, timeout=1.0 if name == "a body without limit" else 0.3, max_retries=0

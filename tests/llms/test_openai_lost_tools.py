@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import ask, reply_of
 from loopback import Behaviour, Handler, Loopback, answer, completion, fail, send_json, send_text
-from small_workspace import CommandLine, make_workspace
+from small_workspace import CommandLine
 
 from rallebench.core.types import Episode, Step, ToolSpec
 from rallebench.engine.run_warnings import ReplyCounts
@@ -74,9 +73,7 @@ def test_whether_a_model_takes_tools_is_found_out_once_and_a_server_that_does_no
     assert ("drops tools" in llm.about) is not takes
 
 
-def test_the_small_request_holds_the_models_own_fields_but_none_that_needs_tools(
-    serve: Serve,
-) -> None:
+def test_the_small_request_holds_a_models_fields_but_for_tools(serve: Serve) -> None:
     extra = {"response_format": {"type": "json_object"}, "tool_choice": "auto", "top_k": 1}
     server, llm = serve(counting(40), model="a/m", extra_body=extra)
     assert llm.calls_tools
@@ -87,14 +84,9 @@ def test_the_small_request_holds_the_models_own_fields_but_none_that_needs_tools
 
 
 @pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
-    return CommandLine(capfd, make_workspace(tmp_path / "w"))
-
-
-@pytest.fixture
-def far(rallebench: CommandLine) -> Iterator[Loopback]:
+def far(cli: CommandLine) -> Iterator[Loopback]:
     """A server that takes no tools; the model ``far`` of the workspace is behind it."""
-    file = rallebench.workspace / "llms.json"
+    file = cli.workspace / "llms.json"
     with Loopback(props(False)) as server:
         settings = {"model": "m", "base_url": server.url, "max_retries": 0}
         entry = {"backend": "openai_compatible", "settings": settings}
@@ -110,10 +102,8 @@ def agent_run(*more: str) -> tuple[str, ...]:
     )
 
 
-def test_an_agent_that_must_call_natively_is_left_to_it_and_the_run_says_what_to_set(
-    rallebench: CommandLine, far: Loopback
-) -> None:
-    ran = rallebench(*agent_run("--set", "protocol=native"))
+def test_an_agent_that_must_call_natively_is_left_to_it(cli: CommandLine, far: Loopback) -> None:
+    ran = cli(*agent_run("--set", "protocol=native"))
     assert ran.code == 0 and "so it is not told of any function; set protocol" in ran.err
     assert "called in text;" not in ran.err
     assert all("tools" in body for body in far.bodies if body)
@@ -121,33 +111,31 @@ def test_an_agent_that_must_call_natively_is_left_to_it_and_the_run_says_what_to
 
 @pytest.mark.parametrize("more", [("--set", "protocol=text"), ()])
 def test_a_server_is_not_asked_about_tools_where_none_are_offered_any_more(
-    rallebench: CommandLine, far: Loopback, more: tuple[str, ...]
+    cli: CommandLine, far: Loopback, more: tuple[str, ...]
 ) -> None:
-    assert rallebench(*agent_run(*more)).code == 0
-    assert rallebench(*agent_run(*more, "--resume")).code == 0  # nothing is left to answer
+    assert cli(*agent_run(*more)).code == 0
+    assert cli(*agent_run(*more, "--resume")).code == 0  # nothing is left to answer
     assert far.paths.count("/props?model=m") == (0 if more else 1)
 
 
 def test_an_agent_calls_its_functions_in_text_where_tools_are_dropped_and_the_run_says_so(
-    rallebench: CommandLine, far: Loopback
+    cli: CommandLine, far: Loopback
 ) -> None:
-    ran = rallebench(*agent_run("--json"))
+    ran = cli(*agent_run("--json"))
     assert ran.code == 0, ran.err
     assert "Warning: 'far' drops the tools that it is sent" in ran.err
     assert not any("tools" in body for body in far.bodies)
     assert "Action Input" in far.bodies[-1]["messages"][0]["content"]
     assert ran.json["agent"]["stop_reasons"] == {"answered": 2}
-    state = json.loads((rallebench.workspace / "runs" / "r" / "state.json").read_text())
+    state = json.loads((cli.workspace / "runs" / "r" / "state.json").read_text())
     assert "drops the tools" in state["message"]
 
 
-def test_replies_without_log_probabilities_are_counted_in_the_warnings_of_a_run(
-    rallebench: CommandLine,
-) -> None:
+def test_replies_without_log_probabilities_are_counted_in_a_warning(cli: CommandLine) -> None:
     action = {"kind": "generate", "template": "{question}", "target": "titan"}
     chain = {"name": "asks", "actions": [{**action, "generation": {"logprobs": True}}]}
-    (rallebench.workspace / "chains" / "asks.json").write_text(json.dumps(chain))
-    ran = rallebench("run --chain asks --dataset tiny-qa --limit 3 --name r --no-mlflow")
+    (cli.workspace / "chains" / "asks.json").write_text(json.dumps(chain))
+    ran = cli("run --chain asks --dataset tiny-qa --limit 3 --name r --no-mlflow")
     assert ran.code == 0, ran.err
     assert "Warning: 3 of 3 replies of 'titan' hold no log-probabilities" in ran.err
 

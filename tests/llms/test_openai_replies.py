@@ -122,10 +122,7 @@ WRONG_USAGE = {**completion("Ada"), "usage": {"prompt_tokens": "many", "completi
 PARTS = [{"type": "text", "text": "A"}, {"type": "text", "text": "da"}]
 WHOLE: dict[str, tuple[Behaviour, dict[str, Any]]] = {
     "finish reason": (answer("Ada", finish_reason="length"), {"finish_reason": "length"}),
-    "logprobs": (
-        send_json(with_choice("Ada", logprobs=LOGPROBS)),
-        {"logprobs": (-0.5, -1.0)},
-    ),
+    "logprobs": (send_json(with_choice("Ada", logprobs=LOGPROBS)), {"logprobs": (-0.5, -1.0)}),
     "refusal": (answer(None, refusal="Ada"), {"finish_reason": "refusal"}),
     "content in parts": (answer(PARTS), {}),  # type: ignore[arg-type]
     "usage of wrong types": (
@@ -181,9 +178,7 @@ def test_tools_are_offered_and_tool_calls_come_back(serve: Serve) -> None:
     assert (reply.text, reply.finish_reason) == ("", "tool_calls")
 
 
-def test_a_tools_answer_is_tied_to_the_call_it_answers_and_is_the_users_without_one(
-    serve: Serve,
-) -> None:
+def test_a_tools_answer_is_tied_to_the_call_or_else_is_the_users(serve: Serve) -> None:
     server, llm = serve(answer("Ada Byron"))
     assert reply_of(llm, SECOND).text == "Ada Byron"
     reply_of(llm, Generate("gpt", (Message("tool", "Ada"),)))
@@ -372,9 +367,7 @@ def test_a_malformed_piece_of_a_stream_is_an_error(
 
 
 @pytest.mark.parametrize("promise", [False, True], ids=["clean end", "dropped"])
-def test_a_stream_that_breaks_off_is_an_error_and_is_tried_again_before_its_first_word_only(
-    serve: Serve, promise: bool
-) -> None:
+def test_a_stream_that_breaks_off_is_an_error_or_tried_again(serve: Serve, promise: bool) -> None:
     server, llm = serve(stream([chunk("Ada"), chunk(" was")], promise=promise))
     yielded, message = stream_failure(llm)
     assert yielded == ["Ada", " was"] and len(server.bodies) == 1

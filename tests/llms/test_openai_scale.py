@@ -62,9 +62,7 @@ def crowded_above(bearable: int) -> Behaviour:
     return behave
 
 
-def test_a_server_that_turns_requests_away_is_asked_with_fewer_at_once_and_all_are_answered(
-    load: Load,
-) -> None:
+def test_a_server_that_turns_requests_away_is_asked_with_fewer_until_answered(load: Load) -> None:
     with Loopback(crowded_above(4)) as server:
         llm = load(server, concurrency=16, max_retries=50)
         assert texts(llm.generate(many(80))) == [str(number) for number in range(80)]
@@ -237,9 +235,7 @@ def gaps(server: Loopback) -> list[float]:
     ]
 
 
-def test_requests_per_minute_are_kept_by_all_threads_and_all_models_at_the_address(
-    load: Load,
-) -> None:
+def test_requests_per_minute_are_kept_by_all_threads_and_models_of_an_address(load: Load) -> None:
     with Loopback(echo) as server:
         models = [
             load(server, concurrency=8, model=m, requests_per_minute=rate)

@@ -68,9 +68,7 @@ HERE = "http://localhost:1/v1"
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_wrong_setting_is_refused_with_its_name(
-    make: Make, settings: dict[str, Any], message: str
-) -> None:
+def test_a_wrong_setting_is_named(make: Make, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         make(**{"base_url": HERE, **settings})
     assert message in str(caught.value)
@@ -123,9 +121,7 @@ def test_the_fingerprint_changes_with_what_changes_an_answer_and_only_with_that(
     assert (changed == make(base_url=HERE).fingerprint) == same
 
 
-def test_without_the_http_package_the_install_line_is_named(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_missing_http_package_is_named(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpcore2", None)
     with pytest.raises(MissingPackageError, match="pip install httpcore2"):
         make(base_url=HERE)
@@ -189,9 +185,7 @@ def test_a_key_that_the_user_names_is_shown_to_the_server_it_is_named_for(
     assert server.headers[0]["authorization"] == "Bearer sk-mine0123456789"
 
 
-def test_openais_key_is_shown_to_this_machine_and_to_openai(
-    make: Make, serve: Serve, key: None
-) -> None:
+def test_openais_key_is_shown_here_and_to_openai(make: Make, serve: Serve, key: None) -> None:
     server, llm = serve()
     reply_of(llm)
     reply_of(make(base_url=server.url.replace("127.0.0.1", "localhost"), api_key_env=None))
@@ -201,9 +195,7 @@ def test_openais_key_is_shown_to_this_machine_and_to_openai(
     assert [key_from_environment("gpt", own) for own in settings] == [KEY, KEY, ""]
 
 
-def test_a_server_that_wants_a_key_and_has_none_named_is_told_apart(
-    make: Make, proxied: Callable[..., Loopback]
-) -> None:
+def test_a_server_that_wants_a_key_says_so(make: Make, proxied: Callable[..., Loopback]) -> None:
     proxied(fail(401, "no key"))
     assert failure(make(base_url=STRANGERS[0])) == (
         "'gpt' at http://models.example/v1 refused the key (401: no key). Name the environment variable with "
@@ -211,9 +203,7 @@ def test_a_server_that_wants_a_key_and_has_none_named_is_told_apart(
     )
 
 
-def test_a_refused_key_names_the_variable_to_set(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_key_names_its_variable(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     for value, unset in (("", "MY_KEY is not set. "), (KEY, "")):
         monkeypatch.setenv("MY_KEY", value)
         _, llm = serve(fail(401, "bad key"), api_key_env="MY_KEY")
@@ -221,9 +211,7 @@ def test_a_refused_key_names_the_variable_to_set(
         assert failure(llm).endswith(f". {unset}{mend}")
 
 
-def test_a_missing_key_is_fine_for_a_server_of_ones_own_and_not_for_openai(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_key_is_wrong_for_openai(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     server, llm = serve()
     assert reply_of(llm).text == "fine"
@@ -232,9 +220,7 @@ def test_a_missing_key_is_fine_for_a_server_of_ones_own_and_not_for_openai(
         LLMS["openai_compatible"]("gpt", model="gpt-4o")
 
 
-def test_a_key_with_a_line_end_inside_is_refused_and_not_shown(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_with_a_line_end_is_refused(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-first\nsk-second")
     with pytest.raises(UsageError, match="OPENAI_API_KEY holds characters that no key") as caught:
         make(base_url=HERE)
@@ -304,9 +290,7 @@ def test_openai_account_headers_are_not_sent_to_other_servers(
     assert "secret" not in str(server.headers).replace(KEY, "")
 
 
-def test_the_proxies_of_the_environment_do_not_stand_before_the_loopback(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_loopback_needs_no_proxy(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     for name in PROXIES:

@@ -34,17 +34,13 @@ def refuse_formats(handler: Handler) -> None:
     (fail(400, "unknown field") if "response_format" in handler.body else answer(GOOD))(handler)
 
 
-def test_the_form_is_asked_of_the_server_and_an_answer_in_it_comes_back_as_it_is(
-    serve: Serve,
-) -> None:
+def test_the_form_is_asked_of_the_server_and_an_answer_in_it_stays_as_is(serve: Serve) -> None:
     server, llm = serve(answer('{ "year":1815 }'))
     assert one(llm) == Reply('{ "year":1815 }', prompt_tokens=7, completion_tokens=3)
     assert server.bodies[0]["response_format"] == FORMAT
 
 
-def test_a_server_that_refuses_the_form_is_asked_in_the_prompt_at_once_and_from_then_on(
-    serve: Serve,
-) -> None:
+def test_a_server_that_refuses_the_form_is_asked_in_the_prompt_from_then_on(serve: Serve) -> None:
     server, llm = serve(refuse_formats, max_retries=0)
     first, second = one(llm), one(llm)
     assert (first.text, first.note) == (second.text, second.note) == (GOOD, REFUSED)
@@ -54,9 +50,7 @@ def test_a_server_that_refuses_the_form_is_asked_in_the_prompt_at_once_and_from_
     assert json.dumps(SCHEMA) in asked
 
 
-def test_a_request_that_is_refused_without_the_form_too_is_an_error_and_teaches_nothing(
-    serve: Serve,
-) -> None:
+def test_a_request_refused_without_the_form_too_teaches_nothing(serve: Serve) -> None:
     server, llm = serve(fail(400, "prompt too long"))
     assert "prompt too long" in str(one(llm))
     assert isinstance(one(llm), BackendError)
@@ -94,9 +88,7 @@ def ignore_formats(handler: Handler) -> None:
     answer(GOOD if in_prompt else "In 1815.")(handler)
 
 
-def test_a_form_that_is_ignored_is_asked_for_in_the_prompt_once_more_and_from_then_on(
-    serve: Serve,
-) -> None:
+def test_an_ignored_form_is_asked_for_in_the_prompt_from_then_on(serve: Serve) -> None:
     server, llm = serve(ignore_formats, max_retries=0)
     first, second = one(llm), one(llm)
     assert (first.text, first.note) == (second.text, second.note) == (GOOD, IGNORED)
@@ -125,9 +117,7 @@ def test_an_answer_that_was_cut_off_is_no_sign_that_the_form_is_ignored(serve: S
     "behaviour",
     [answer("I won't.", finish_reason="content_filter"), answer(None, refusal="No."), answer("")],
 )
-def test_an_answer_that_is_withheld_says_nothing_about_the_server(
-    serve: Serve, behaviour: Behaviour
-) -> None:
+def test_a_withheld_answer_says_nothing_of_a_server(serve: Serve, behaviour: Behaviour) -> None:
     server, llm = serve(behaviour)
     one(llm)
     one(llm)
@@ -155,9 +145,7 @@ def ignore_formats_in_a_stream(handler: Handler) -> None:
         (refuse_formats, REFUSED),
     ],
 )
-def test_a_stream_hands_out_only_the_checked_answer_that_has_the_form(
-    serve: Serve, behaviour: Behaviour, note: str
-) -> None:
+def test_a_stream_hands_out_checked_answers(serve: Serve, behaviour: Behaviour, note: str) -> None:
     text, reply = serve(behaviour)[1].stream(WHEN)
     assert (text, reply.text, reply.note) == (GOOD, GOOD, note)
 
@@ -177,9 +165,7 @@ def test_plain_text_needs_no_check(serve: Serve) -> None:
         {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "int"}}},
     ],
 )
-def test_a_form_that_cannot_be_is_refused_before_anything_is_asked(
-    serve: Serve, wrong: Any
-) -> None:
+def test_a_form_that_cannot_be_is_refused_before_anything_asks(serve: Serve, wrong: Any) -> None:
     server, llm = serve()
     assert isinstance(one(llm, wrong), UsageError)
     assert server.bodies == []

@@ -21,9 +21,7 @@ from rallebench.workspace.paths import Workspace
 
 
 @pytest.mark.parametrize("name", presets())
-def test_the_backend_of_every_preset_takes_its_settings_and_its_facts_fit_together(
-    name: str,
-) -> None:
+def test_the_backend_of_every_preset_takes_its_settings_and_facts_fit(name: str) -> None:
     entry = preset(name)
     local = entry.backend == "transformers"
     check = LLMS.entry(entry.backend).traits["settings"]
@@ -61,9 +59,7 @@ def test_the_users_settings_stand_over_the_presets_and_null_takes_one_away() -> 
     assert entry_of("qwen3-0.6b", settings).settings == expected
 
 
-def test_a_preset_stands_wherever_a_model_is_named_after_the_entries_of_the_workspace(
-    tmp_path: Path,
-) -> None:
+def test_a_preset_stands_wherever_a_model_is_named_after_the_entries(tmp_path: Path) -> None:
     entry = Workspace(tmp_path).llm("ollama?model=llama3.2&temperature=0.5")
     url = {"base_url": "http://127.0.0.1:11434/v1"}
     assert entry.backend == "openai_compatible"

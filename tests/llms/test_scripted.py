@@ -43,9 +43,7 @@ def test_a_list_is_said_in_order_across_batches() -> None:
         ({"x": "y"}, "has no pattern that matches the prompt; add one, or a default."),
     ],
 )
-def test_a_script_without_an_answer_is_an_error_in_place_unless_there_is_a_default(
-    replies: Any, words: str
-) -> None:
+def test_a_script_without_an_answer_or_default_is_an_error(replies: Any, words: str) -> None:
     (result,) = Scripted(replies, "fake").generate([ask()])
     assert isinstance(result, BackendError) and str(result) == f"The script of 'fake' {words}"
     assert text(Scripted(replies, default="again")) == "again"

@@ -6,16 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from loopback import (
-    Loopback,
-    drip,
-    fail,
-    flood,
-    hang,
-    models,
-    send_json,
-    send_text,
-)
+from loopback import Loopback, drip, fail, flood, hang, models, send_json, send_text
 
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.http.model_list import LONGEST, served_models
@@ -48,9 +39,7 @@ def test_a_server_without_a_model_has_none(listed: Any) -> None:
         assert served_models(server.url) == ()
 
 
-def test_what_is_no_name_is_passed_over_and_a_key_is_not_shown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_no_name_is_passed_over_and_no_key_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     names = (3, " ", "a\nb", "y" * (LONGEST + 1), KEY, "good")
     with Loopback(send_json({"data": ["x", {}, *({"id": name} for name in names)]})) as server:
@@ -72,9 +61,7 @@ def test_what_is_no_name_is_passed_over_and_a_key_is_not_shown(
         (flood, "more than 32 MB"),
     ],
 )
-def test_a_server_that_misbehaves_is_one_sentence_with_its_address(
-    behaviour: Any, words: str
-) -> None:
+def test_a_server_that_misbehaves_is_told_with_its_address(behaviour: Any, words: str) -> None:
     with Loopback(behaviour) as server, pytest.raises(BackendError, match=words) as caught:
         served_models(server.url)
     assert str(caught.value).startswith(f"The server at {server.url} ") and "\n" not in str(
@@ -101,9 +88,7 @@ def test_nobody_waits_longer_than_the_time_out(behaviour: Any) -> None:
         ("https://api.openai.com/v1", None, r"needs a key for https://api\.openai\.com/v1"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_before_anything_is_sent(
-    base_url: str, variable: str | None, words: str
-) -> None:
+def test_what_cannot_be_asked_is_refused(base_url: str, variable: str | None, words: str) -> None:
     with pytest.raises(UsageError, match=words) as caught:
         served_models(base_url, variable)
     assert KEY not in str(caught.value)

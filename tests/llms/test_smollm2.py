@@ -103,9 +103,7 @@ def test_a_prompt_longer_than_the_window_is_refused(llm: Any) -> None:
     assert "its context window holds 8192 (nothing was cut)" in str(reply)
 
 
-def test_a_prompt_longer_than_the_window_loses_its_last_passages_by_the_rule(
-    smollm2_file: Path, smollm2_cache: Path
-) -> None:
+def test_a_prompt_too_long_loses_its_last_passages(smollm2_file: Path, smollm2_cache: Path) -> None:
     settings = {"context_rule": "cut", "context_window": 128, "max_tokens": 24}
     passages = tuple(Passage(doc, text * 2, title) for doc, text, title, _ in PASSAGES)
     text = "\n".join(passage.text for passage in passages) + "\nWhich moon has an atmosphere?"

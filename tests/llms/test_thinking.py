@@ -56,9 +56,7 @@ WHOLE: dict[str, Behaviour] = {
 
 
 @pytest.mark.parametrize("where", WHOLE)
-def test_of_a_server_the_answer_goes_on_and_the_thoughts_are_in_the_step(
-    serve: Serve, where: str
-) -> None:
+def test_a_servers_answer_goes_on_and_thoughts_are_in_the_step(serve: Serve, where: str) -> None:
     _, episode = asked(serve(WHOLE[where])[1])
     reply = step_of(episode).reply
     assert (episode.answer, reply.text, reply.thinking) == ("Rome", "Rome", "Rome?")
@@ -91,9 +89,7 @@ MEND = "'m' only thought and gave no answer; raise max_tokens, or turn its think
 
 
 @pytest.mark.parametrize("where", ONLY_THOUGHTS)
-def test_thoughts_alone_are_a_failure_that_is_not_asked_again_nor_remembered(
-    serve: Serve, where: str
-) -> None:
+def test_thoughts_alone_are_a_failure_that_is_not_asked_again(serve: Serve, where: str) -> None:
     server, llm = serve(ONLY_THOUGHTS[where], max_retries=3)
     cache = ReplyCache(None)
     _, episode = asked(llm, streamed=where == "streamed", cache=cache)

@@ -56,9 +56,7 @@ def texts(llm: Any, requests: list[Generate]) -> list[str]:
 
 
 @pytest.mark.parametrize("which", ["llama", "chat", "no pad", "ends", "gpt2", "t5"])
-def test_a_batch_gives_what_each_request_gives_alone_in_the_asked_order(
-    tiny: Any, which: str
-) -> None:
+def test_a_batch_gives_what_each_request_gives_alone_in_that_order(tiny: Any, which: str) -> None:
     llm = tiny(which)
     requests = [ask(text) for text in QUESTIONS]
     alone = [one(llm, request).text for request in requests]
@@ -78,9 +76,7 @@ def test_greedy_text_equals_what_the_bare_library_gives(tiny: Any, folder: Folde
 
 
 @pytest.mark.parametrize("which", ["llama", "t5"])
-def test_a_reply_is_what_was_written_without_the_prompt_and_a_start_token(
-    tiny: Any, which: str
-) -> None:
+def test_a_reply_is_what_was_written_without_prompt_and_start(tiny: Any, which: str) -> None:
     reply = one(tiny(which), ask(QUESTIONS[1]))
     assert "founded a new city" not in reply.text
     assert len(reply.text.split()) == reply.completion_tokens == 12
@@ -120,9 +116,7 @@ def test_a_repetition_penalty_changes_the_text(tiny: Any) -> None:
     assert plain != penalised
 
 
-def test_a_batch_size_limits_the_rows_asks_for_several_batches_and_changes_no_text(
-    tiny: Any,
-) -> None:
+def test_a_batch_size_limits_the_rows_asks_for_batches_and_changes_no_text(tiny: Any) -> None:
     requests = [ask(text) for text in QUESTIONS]
     assert texts(tiny(batch_size=2), requests) == texts(tiny(), requests)
     assert (tiny(batch_size=2).preferred_batch, tiny().preferred_batch) == (16, None)
@@ -236,9 +230,7 @@ def test_tokens_are_drawn_as_often_as_their_probabilities_say(
 @pytest.mark.parametrize(
     "settings", [{}, {"temperature": 1.0, "seed": 9}], ids=["greedy", "seeded"]
 )
-def test_a_streams_pieces_join_to_the_text_of_generate(
-    tiny: Any, which: str, settings: Any
-) -> None:
+def test_a_streams_pieces_join_to_what_generate_says(tiny: Any, which: str, settings: Any) -> None:
     llm = tiny(which)
     request = ask(QUESTIONS[1], **settings)
     *pieces, last = llm.stream(request)
@@ -261,9 +253,7 @@ def test_no_piece_of_a_stop_string_is_ever_streamed(tiny: Any) -> None:
     assert last.finish_reason == "stop"
 
 
-def test_closing_a_stream_stops_the_model_at_once(
-    tiny: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_a_stream_stops_the_model_now(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     llm = tiny()
     steps = []
     forward = type(llm._model).forward
@@ -416,9 +406,7 @@ def test_an_empty_prompt_is_refused_in_its_place(tiny: Any, which: str, text: st
         (ask("who \ud83d ?"), "half of a surrogate pair"),
     ],
 )
-def test_what_the_model_cannot_do_is_refused_in_its_place(
-    tiny: Any, request_: Generate, words: str
-) -> None:
+def test_what_the_model_cannot_do_is_refused(tiny: Any, request_: Generate, words: str) -> None:
     refused, answered = tiny().generate([request_, ask("who ?")])
     assert isinstance(refused, RalleError) and words in str(refused)
     assert isinstance(answered, Reply)
@@ -458,16 +446,12 @@ def test_an_unknown_setting_names_the_known_ones() -> None:
         ({"system": 3}, "system is 3; it must be text"),
     ],
 )
-def test_a_setting_that_cannot_be_is_refused_before_loading(
-    settings: dict[str, Any], words: str
-) -> None:
+def test_a_setting_that_cannot_be_is_refused_early(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         LLMS["transformers"]("tiny", **{"model": "/nowhere", **settings})
 
 
-def test_the_fingerprint_stays_when_a_folder_moves(
-    tiny: Any, folder: Folder, tmp_path: Path
-) -> None:
+def test_the_fingerprint_stays_if_a_folder_moves(tiny: Any, folder: Folder, tmp_path: Path) -> None:
     moved = shutil.copytree(folder("llama"), tmp_path / "moved")
     llm = LLMS["transformers"]("other name", model=str(moved), device_map="cpu", batch_size=3)
     assert llm.fingerprint == tiny().fingerprint
@@ -491,9 +475,7 @@ def test_the_fingerprint_changes_with_all_that_changes_an_answer(tiny: Any, fold
     assert len(fingerprints) == len(variants)
 
 
-def test_one_changed_weight_changes_the_fingerprint_of_a_small_model(
-    folder: Folder, tmp_path: Path
-) -> None:
+def test_one_changed_weight_changes_a_models_fingerprint(folder: Folder, tmp_path: Path) -> None:
     from rallebench.checkpoints.files import content_hash
 
     copy = shutil.copytree(folder("llama"), tmp_path / "copy")
@@ -587,16 +569,12 @@ def test_a_folder_that_holds_no_whole_model_is_one_sentence(
         ("not a name", NotFoundError, "neither a folder here nor a model"),
     ],
 )
-def test_a_model_that_is_nowhere_is_one_sentence(
-    model: str, kind: type[RalleError], words: str
-) -> None:
+def test_a_model_nowhere_is_one_sentence(model: str, kind: type[RalleError], words: str) -> None:
     with pytest.raises(kind, match=words):
         LLMS["transformers"]("tiny", model=model, device_map="cpu")
 
 
-def test_a_missing_package_is_named_with_its_install_line(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named_so(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bitsandbytes", None)
     with pytest.raises(MissingPackageError, match="pip install bitsandbytes"):
         LLMS["transformers"]("tiny", model=str(folder("llama")), quantization="8bit")
@@ -614,9 +592,7 @@ def test_a_model_that_cannot_fit_is_refused_before_it_is_read(
         LLMS["transformers"]("tiny", model=str(folder("llama")), device_map="cpu")
 
 
-def test_running_out_of_memory_asks_for_a_smaller_batch(
-    tiny: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_running_out_of_memory_asks_for_less(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     llm = tiny("gpt2", batch_size=7)
@@ -651,9 +627,7 @@ def test_a_second_model_leaves_the_first_as_it_was(tiny: Any, folder: Folder) ->
     assert one(first, ask("who ?")).text == before
 
 
-def test_an_unloaded_model_says_so_and_ends_the_stream_that_is_being_written(
-    folder: Folder,
-) -> None:
+def test_an_unloaded_model_says_so_and_ends_the_stream_being_written(folder: Folder) -> None:
     llm = LLMS["transformers"]("tiny", model=str(folder("llama")), device_map="cpu")
     pieces = llm.stream(ask("who ?", max_tokens=120))
     next(pieces)
@@ -757,9 +731,7 @@ def needs_gpu() -> None:
 @pytest.mark.parametrize(
     "settings", [{"dtype": "float16"}, {"quantization": "8bit"}, {"quantization": "4bit"}]
 )
-def test_a_gpu_answers_and_gets_its_memory_back(
-    needs_gpu: None, tmp_path: Path, settings: Any
-) -> None:
+def test_a_gpu_answers_and_gets_memory_back(needs_gpu: None, tmp_path: Path, settings: Any) -> None:
     folder = tiny_models.save_llama(tmp_path / "wide", hidden=1024, layers=5)
     for _ in range(2):  # the first time CUDA keeps work space of its own
         before = Memory.now()
@@ -775,9 +747,7 @@ def test_a_gpu_answers_and_gets_its_memory_back(
     assert (Memory.now() - before).vram <= 0.05 * took
 
 
-def test_a_prompt_past_learned_positions_never_reaches_the_gpu(
-    needs_gpu: None, folder: Folder
-) -> None:
+def test_a_prompt_past_learned_positions_reaches_no_gpu(needs_gpu: None, folder: Folder) -> None:
     llm = LLMS["transformers"]("tiny", model=str(folder("gpt2")), device_map="cuda")
     refused, near, short = llm.generate([ask("the " * 60), ask("the " * 46), ask("who ?")])
     assert (

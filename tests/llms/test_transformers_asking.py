@@ -42,9 +42,7 @@ AS_PERSON = {"type": "json_schema", "json_schema": {"name": "person", "schema": 
 @pytest.mark.parametrize(
     "settings", [{}, {"temperature": 1.0, "seed": 3}], ids=["greedy", "sampled"]
 )
-def test_logprobs_are_the_same_alone_in_a_batch_and_in_a_stream(
-    tiny: Any, which: str, settings: Any
-) -> None:
+def test_logprobs_are_the_same_alone_batched_streamed(tiny: Any, which: str, settings: Any) -> None:
     requests = [ask(text, options={"logprobs": True}, **settings) for text in QUESTIONS]
     batch = tiny(which).generate(requests)
     for request, reply in zip(requests, batch, strict=True):
@@ -144,9 +142,7 @@ def test_tools_that_the_template_would_not_show_are_refused(tiny: Any, which: st
     assert isinstance(answered, Reply)
 
 
-def test_a_template_takes_tools_if_a_prompt_with_one_differs_from_a_prompt_without(
-    tiny: Any,
-) -> None:
+def test_a_template_takes_tools_if_a_prompt_with_one_differs_from_without(tiny: Any) -> None:
     assert tiny("names").calls_tools  # it writes no more of a tool than its name
     assert not tiny("refuses").calls_tools and not tiny("deaf").calls_tools
 
@@ -180,9 +176,7 @@ def test_a_text_that_is_no_json_is_said_not_hidden(tiny: Any) -> None:
 
 
 @pytest.mark.parametrize("which", ["no system", "deaf"])
-def test_a_system_text_goes_before_the_question_where_the_template_has_no_place_for_it(
-    tiny: Any, which: str
-) -> None:
+def test_a_system_text_without_a_place_goes_before_the_question(tiny: Any, which: str) -> None:
     asked = Generate(
         "tiny", (Message("system", "stop lost"), Message("user", "who ?")), max_tokens=12
     )
@@ -222,9 +216,7 @@ def test_by_default_a_long_prompt_is_refused(tiny: Any) -> None:
     assert isinstance(refused, BackendError) and "nothing was cut" in str(refused)
 
 
-def test_with_the_rule_cut_the_last_passages_are_left_out_and_the_note_names_them(
-    tiny: Any,
-) -> None:
+def test_with_the_rule_cut_last_passages_are_left_out_and_the_note_says_so(tiny: Any) -> None:
     llm = tiny(context_window=64, context_rule="cut")
     cut, short = llm.generate([with_evidence(), ask("who ?")])
     assert cut.note == "1 of 4 passages was left out of the prompt: p3 (City)."
@@ -249,9 +241,7 @@ def test_a_lone_passage_is_cut_at_its_end(tiny: Any) -> None:
 
 
 @pytest.mark.parametrize("passages", [(), PASSAGES])
-def test_what_cannot_be_cut_is_refused_by_that_rule_too(
-    tiny: Any, passages: tuple[Passage, ...]
-) -> None:
+def test_what_cannot_be_cut_is_refused_by_it(tiny: Any, passages: tuple[Passage, ...]) -> None:
     llm = tiny(context_window=20, context_rule="cut")
     text = "the river " * 40 + (PASSAGES[0].text if passages else "")
     refused, answered = llm.generate([with_evidence(text, passages), ask("who ?")])
@@ -298,9 +288,7 @@ def test_200000_characters_are_refused_or_cut_in_their_place(tiny: Any, rule: st
         assert "only the first" in answer.note and "of 200000 characters" in answer.note
 
 
-def test_a_tokenizer_with_more_words_than_the_model_is_refused_before_the_weights_are_read(
-    folder: Any, tmp_path: Path
-) -> None:
+def test_a_tokenizer_with_more_words_than_the_model_is_refused(folder: Any, tmp_path: Path) -> None:
     wrong = shutil.copytree(folder("llama"), tmp_path / "wrong")
     tiny_models.save_tokenizer(wrong, more=["many", "more"])
     with pytest.raises(
@@ -309,9 +297,7 @@ def test_a_tokenizer_with_more_words_than_the_model_is_refused_before_the_weight
         LLMS["transformers"]("tiny", model=str(wrong), device_map="cpu")
 
 
-def test_a_padding_token_that_the_model_does_not_know_does_no_harm(
-    folder: Any, tiny: Any, tmp_path: Path
-) -> None:
+def test_an_unknown_padding_token_does_no_harm(folder: Any, tiny: Any, tmp_path: Path) -> None:
     odd = shutil.copytree(folder("llama"), tmp_path / "odd")
     config = json.loads((odd / "tokenizer_config.json").read_text())
     (odd / "tokenizer_config.json").write_text(json.dumps(config | {"pad_token": "[EXTRA]"}))
@@ -364,9 +350,7 @@ def test_what_this_machine_or_model_cannot_do_is_one_sentence(
         {"device_map": "auto", "max_memory": {"cpu": 1000}},
     ],
 )
-def test_attention_and_device_map_change_no_greedy_text_here(
-    tiny: Any, settings: dict[str, Any]
-) -> None:
+def test_attention_and_device_map_change_no_text(tiny: Any, settings: dict[str, Any]) -> None:
     requests = [ask(text) for text in QUESTIONS]
     llm = tiny(**settings)
     assert [r.text for r in llm.generate(requests)] == [r.text for r in tiny().generate(requests)]
@@ -381,9 +365,7 @@ def test_attention_and_device_map_change_no_greedy_text_here(
 
 
 @pytest.mark.slow
-def test_the_form_of_4_bit_is_what_was_asked_for_and_stands_in_the_fingerprint(
-    tmp_path: Path,
-) -> None:
+def test_the_form_of_4_bit_is_what_was_asked_for_and_fingerprinted(tmp_path: Path) -> None:
     pytest.importorskip("bitsandbytes")
     folder = tiny_models.save_llama(tmp_path / "square", hidden=256, layers=1)
     asked = {

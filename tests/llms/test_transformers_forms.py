@@ -72,9 +72,7 @@ def ask(text: str = QUESTIONS[0], **fields: Any) -> Generate:
         pytest.param({"temperature": 1.0, "seed": 3}, id="sampled", marks=pytest.mark.slow),
     ],
 )
-def test_a_random_model_writes_json_of_the_schema_alone_in_a_batch_and_in_a_stream(
-    tiny: Any, which: str, settings: Any
-) -> None:
+def test_a_random_model_writes_json_of_a_schema(tiny: Any, which: str, settings: Any) -> None:
     llm = tiny(which)
     requests = [ask(text, options=of_schema(PERSON), **settings) for text in QUESTIONS]
     replies = llm.generate(requests)
@@ -175,9 +173,7 @@ def test_log_probabilities_are_those_of_the_model_without_the_form(tiny: Any) ->
         ({"tool_choice": "required"}, "tool_choice must be"),
     ],
 )
-def test_a_form_that_nothing_fits_fails_its_own_request_in_one_sentence(
-    tiny: Any, form: dict[str, Any], words: str
-) -> None:
+def test_a_form_that_nothing_fits_fails_alone(tiny: Any, form: dict[str, Any], words: str) -> None:
     failed, answered = tiny("bytes").generate([ask(options=form), ask(max_tokens=3)])
     assert isinstance(failed, (UsageError, BackendError)) and words in str(failed)
     assert "\n" not in str(failed) and isinstance(answered, Reply)

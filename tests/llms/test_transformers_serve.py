@@ -106,9 +106,7 @@ def counted(asked: Asked) -> Any:
     return reply_of(asked(), ask(COUNT))
 
 
-def test_it_answers_as_the_same_model_in_this_process_does(
-    asked: Asked, folder: Path, counted: Any
-) -> None:
+def test_it_answers_as_the_same_model_here_does(asked: Asked, folder: Path, counted: Any) -> None:
     own: Any = LLMS["transformers"]("tiny", model=str(folder), device_map="cpu", max_tokens=LENGTH)
     with closing(own) as here:
         for text, there in ((CAPITAL, reply_of(asked(), ask(CAPITAL))), (COUNT, counted)):
@@ -184,9 +182,7 @@ def test_plain_completions_continue_a_text_whole_and_streamed(asked: Asked) -> N
     assert whole.completion_tokens == reply.completion_tokens == 8
 
 
-def test_plain_completions_get_what_a_model_of_this_process_without_a_template_gets(
-    asked: Asked, folder: Path
-) -> None:
+def test_plain_completions_get_what_a_plain_model_here_gets(asked: Asked, folder: Path) -> None:
     request = ask("The capital of France is", max_tokens=8)
     own: Any = LLMS["transformers"](
         "tiny", model=str(folder), device_map="cpu", chat_template="off"

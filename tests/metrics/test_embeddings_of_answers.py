@@ -38,9 +38,7 @@ class Counting:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def test_all_answers_of_a_run_are_encoded_at_once_each_text_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_all_answers_of_a_run_are_encoded_at_once_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder, opened = Counting(), []
 
     def open_once(name: str) -> Counting:

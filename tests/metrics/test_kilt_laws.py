@@ -25,7 +25,7 @@ from rallebench.core.types import (
 from rallebench.metrics import metric
 from rallebench.metrics.rank_list import rank_list
 
-LAW = settings(database=None, max_examples=100)
+LAW = settings(database=None, max_examples=50)
 ANSWERS = ["accuracy", "em", "f1", "rougel", "has_answer", "has_answer_all"]
 PAGES = st.sampled_from(["1", "2", "3", "4", "5", "6"])
 RANKS = st.lists(PAGES, max_size=12)
@@ -58,9 +58,7 @@ def value(name: str, said: Episode, gold: Gold) -> float:
 
 @LAW
 @given(TEXTS, ALIASES)
-def test_answer_metrics_are_ordered_and_within_zero_and_one(
-    answer: str, aliases: tuple[str, ...]
-) -> None:
+def test_answer_metrics_are_ordered_from_zero_to_one(answer: str, aliases: tuple[str, ...]) -> None:
     values = {name: value(name, episode(answer), Gold(aliases)) for name in ANSWERS}
     assert all(0 <= v <= 1 for v in values.values())
     assert values["accuracy"] <= values["em"] <= values["has_answer"] == values["has_answer_all"]
@@ -68,9 +66,7 @@ def test_answer_metrics_are_ordered_and_within_zero_and_one(
 
 @LAW
 @given(ALIASES, st.data())
-def test_saying_an_accepted_answer_scores_full_marks(
-    aliases: tuple[str, ...], data: st.DataObject
-) -> None:
+def test_an_accepted_answer_gets_full_marks(aliases: tuple[str, ...], data: st.DataObject) -> None:
     said = episode(f" {data.draw(st.sampled_from(aliases))}\n")
     assert value("accuracy", said, Gold(aliases)) == value("em", said, Gold(aliases)) == 1
     assert value("rougel", said, Gold(aliases)) == pytest.approx(1, abs=1e-8)
@@ -132,9 +128,7 @@ def test_retrieval_metrics_stay_within_bounds_and_agree_with_each_other(
 
 @LAW
 @given(RANKS, SETS)
-def test_recall_and_success_never_fall_as_k_grows(
-    pages: list[str], sets: tuple[frozenset[str], ...]
-) -> None:
+def test_recall_and_success_never_fall(pages: list[str], sets: tuple[frozenset[str], ...]) -> None:
     said, gold = episode("", pages), Gold(provenance=sets)
     for name in ("recall", "success_rate"):
         values = [value(f"{name}@{k}", said, gold) for k in range(1, 14)]
@@ -192,9 +186,7 @@ def test_the_pages_of_several_retrievals_are_joined_in_order(
 
 @LAW
 @given(RANKS, st.lists(PAGES, min_size=1, max_size=5, unique=True))
-def test_with_sets_of_one_page_the_rank_is_the_plain_list_of_relevant_pages(
-    pages: list[str], gold: list[str]
-) -> None:
+def test_sets_of_one_page_rank_as_a_plain_list_of_pages(pages: list[str], gold: list[str]) -> None:
     distinct = list(dict.fromkeys(pages))
     assert rank_list(distinct, [{page} for page in gold]) == [page in gold for page in distinct]
 

@@ -11,18 +11,14 @@ from rallebench.cli.main import main
 from rallebench.metrics import METRICS, card, read_card
 
 
-def test_the_metrics_are_listed_with_their_definitions(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_metrics_are_listed_and_defined(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "metrics", "--workspace", str(tmp_path)]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert len(lines) == len(METRICS.plain_names()) + 1
     assert any(line.split() == ["em", *METRICS.entry("em").about.split()] for line in lines)
 
 
-def test_the_cards_of_named_metrics_are_printed_for_people_and_as_json(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_cards_are_printed_also_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     asked = ["list", "metrics", "recall_at_7", "bleu:zh", "--workspace", str(tmp_path)]
     assert main(asked) == 0
     printed = capfd.readouterr().out

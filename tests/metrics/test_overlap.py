@@ -94,9 +94,7 @@ def test_rouge_of_chinese_text_is_googles_on_jiebas_words(answer: str, gold: str
 @given(
     st.lists(st.sampled_from("abcd"), max_size=40), st.lists(st.sampled_from("abcd"), max_size=40)
 )
-def test_the_longest_common_subsequence_is_that_of_the_table(
-    one: list[str], other: list[str]
-) -> None:
+def test_the_longest_common_subsequence_is_of_the_table(one: list[str], other: list[str]) -> None:
     table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
     for i, a in enumerate(one, 1):
         for j, b in enumerate(other, 1):
@@ -118,9 +116,7 @@ def test_other_scripts_are_compared_in_words_of_their_own_letters() -> None:
 
 @LAW
 @given(TEXTS, TEXTS)
-def test_crud_bleu_is_the_mean_of_nltks_clipped_precisions_without_penalty(
-    answer: str, gold: str
-) -> None:
+def test_crud_bleu_is_the_mean_of_nltks_precisions_without_penalty(answer: str, gold: str) -> None:
     bleu = pytest.importorskip("nltk.translate.bleu_score")
     one, other = list(jieba_words(answer)), list(jieba_words(gold))
     found = [float(bleu.modified_precision([other], one, n)) for n in range(1, 5)]

@@ -165,9 +165,7 @@ def test_bm25_over_the_starter_scores_as_in_ir_measures() -> None:
 
 
 @pytest.mark.shared_data
-def test_bm25_over_real_pages_scores_as_in_ir_measures_by_page_and_by_passage(
-    shared_data: Path,
-) -> None:
+def test_bm25_over_real_pages_scores_as_ir_measures_by_page_and_passage(shared_data: Path) -> None:
     folder = shared_data / "kilt"
     pages = folder / "newwiki_doc_id_to_wikipedia_id.json"
     asked = read_questions(folder / "newwiki_kilt.jsonl", 200)

@@ -25,13 +25,13 @@ def package_score(hypothesis: str, reference: str) -> float:
         return 0.0
 
 
-@settings(database=None, max_examples=200)
+@settings(database=None, max_examples=100)
 @given(TEXTS, TEXTS)
 def test_repetitive_texts_score_as_in_the_package(hypothesis: str, reference: str) -> None:
     assert rouge_l_score(hypothesis, reference) == package_score(hypothesis, reference)
 
 
-@settings(database=None, max_examples=200)
+@settings(database=None, max_examples=100)
 @given(ANYTHING, ANYTHING)
 def test_any_text_scores_as_in_the_package(hypothesis: str, reference: str) -> None:
     assert rouge_l_score(hypothesis, reference) == package_score(hypothesis, reference)

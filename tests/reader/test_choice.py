@@ -46,9 +46,7 @@ def said(best: Best, texts: tuple[str, ...] = (TEXT,)) -> str:
     return texts[best.passage][best.start : best.end]
 
 
-def test_what_else_speaks_for_a_span_counts_like_its_margin_and_leaves_the_margin_as_it_is() -> (
-    None
-):
+def test_what_else_speaks_for_a_span_counts_like_its_margin_which_stays_as_it_is() -> None:
     two = (window(), scores(Ada=(4, 0), Lovelace=(0, 3), London=(3, 3)))
     liked = TEXT.index("London")
     for weight, wins in ((0.9, "Ada Lovelace"), (1.1, "London")):

@@ -30,9 +30,7 @@ def written(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_matrix_comes_back_within_a_fifteenth_of_its_spread_and_the_rest_exactly(
-    written: Path,
-) -> None:
+def test_a_matrix_comes_back_within_a_fifteenth_of_its_spread_the_rest_exact(written: Path) -> None:
     found, about = delta.read(written, BASE)
     given = change()
     assert about == {"seed": 3}

@@ -373,9 +373,7 @@ def test_a_sentence_with_a_comma_is_not_mistaken_for_a_titled_passage() -> None:
         ("If there is no answer in the text, reply with none.", True),
     ],
 )
-def test_a_prompt_that_says_what_to_do_without_an_answer_may_be_declined_sooner(
-    rule: str, may: bool
-) -> None:
+def test_a_prompt_that_says_what_to_do_unanswered_is_declined_sooner(rule: str, may: bool) -> None:
     passage = "Titan does not have a ring, and what it does not contain is unknown. Christiaan Huygens discovered Titan in 1655."
     asked = f"{passage}\n\nWho discovered Titan?"
     for prompt in (f"{rule}\n\n{asked}", f"{asked}\n{rule}\nAnswer:"):

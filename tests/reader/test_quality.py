@@ -50,9 +50,7 @@ def page_tasks(given: list[dict[str, Any]], corpus: list[Passage]) -> list[Task]
     return [Task("short", r["input"], page_passages(r, corpus), max_words=5) for r in given]
 
 
-def test_the_shipped_weights_are_at_most_eight_megabytes_and_say_what_they_are(
-    reader: SpanReader,
-) -> None:
+def test_the_weights_are_at_most_eight_megabytes_and_say_what_they_are(reader: SpanReader) -> None:
     assert WEIGHTS.stat().st_size <= 8e6
     assert {s["name"] for s in reader.about["sources"]} == {source.name for source in SOURCES}
     card = WEIGHTS.with_name("MODEL_CARD.md").read_text(encoding="utf-8")
@@ -69,9 +67,7 @@ def test_the_shipped_weights_are_at_most_eight_megabytes_and_say_what_they_are(
         ("starter-fact", 0.64),  # 0.694, n = 62; rules
     ],
 )
-def test_questions_of_the_starter_are_read_from_the_right_page(
-    reader: SpanReader, name: str, floor: float
-) -> None:
+def test_the_starters_questions_are_read_right(reader: SpanReader, name: str, floor: float) -> None:
     given, corpus = starter(name)
     tasks = page_tasks(given, corpus)
     if name == "starter-slot":
@@ -87,9 +83,7 @@ def test_questions_of_the_starter_are_read_from_the_right_page(
 
 
 @pytest.mark.slow
-def test_questions_without_an_answer_are_often_declined_where_the_prompt_asks_for_it(
-    reader: SpanReader,
-) -> None:
+def test_questions_without_an_answer_are_declined_where_one_asks(reader: SpanReader) -> None:
     given, corpus = starter("starter-unanswerable")
     asked = [Asked(r["input"], (), -1) for r in given]
     texts = [p.text for p in corpus]

@@ -30,9 +30,7 @@ def weight(span: str, asked: dict[str, float] = ASKED) -> float:
         ("home.", NEAR * 0.75),
     ],
 )
-def test_a_span_is_weighed_by_its_sentence_its_ends_and_its_verbs(
-    span: str, expected: float
-) -> None:
+def test_a_span_is_weighed_by_sentence_its_ends_and_verbs(span: str, expected: float) -> None:
     assert weight(span) == pytest.approx(expected, abs=1e-9), span
 
 

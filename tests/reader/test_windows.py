@@ -80,9 +80,7 @@ def test_only_question_and_text_together_make_windows_and_many_short_ones_are_al
     assert len(windows_of(question, texts, tokenizer)) == count
 
 
-def test_of_a_very_long_prompt_the_windows_that_speak_of_the_question_are_kept(
-    tokenizer: Any,
-) -> None:
+def test_of_a_long_prompt_the_windows_that_speak_of_the_question_are_kept(tokenizer: Any) -> None:
     texts = [numbers(90, lambda i: "the town lies on the river") for _ in range(20)]
     texts[13] = f"{texts[13]} The saxophone was patented by Sax. {texts[13]}"
     found = windows_of("Who patented the saxophone?", texts, tokenizer)

@@ -63,9 +63,7 @@ TABLE = Table(
         (0.25, "delta", "+0.2500"),
     ],
 )
-def test_a_number_is_written_by_the_format_of_its_column(
-    value: Any, format: Format, shown: str
-) -> None:
+def test_a_number_is_written_by_its_format(value: Any, format: Format, shown: str) -> None:
     assert numbers.text(value, format) == shown
 
 
@@ -157,9 +155,7 @@ def test_a_table_survives_its_json() -> None:
     assert text.table(Table.from_json(value)) == text.table(mixed)
 
 
-def test_a_figure_in_a_report_has_the_keys_of_the_stored_form_and_others_only_with_a_value() -> (
-    None
-):
+def test_a_figure_in_a_report_has_the_keys_of_the_stored_form_and_others_by_value() -> None:
     figure = Figure("t", "x", "y", {"a": ((1, Mean(0.5, None, None, 3)),)})
     assert set(figure.as_json()) == {"title", "x", "y", "series", "kind"}
     assert set(replace(figure, high=1.0).as_json()) == {*figure.as_json(), "high"}

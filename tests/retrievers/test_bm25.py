@@ -88,12 +88,9 @@ REFERENCE = {
 
 @pytest.mark.shared_data
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.slow] if n == "newwiki" else []) for n in REFERENCE],
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n == "newwiki" else []) for n in REFERENCE]
 )
-def test_page_hits_on_real_questions_are_the_published_ones(
-    name: str, shared_data: Path, tmp_path: Path
-) -> None:
+def test_page_hits_are_the_published_ones(name: str, shared_data: Path, tmp_path: Path) -> None:
     corpus = shared_data / "kilt" / f"{name}_corpus.tsv"
     pages = corpus.with_name(f"{name}_doc_id_to_wikipedia_id.json")
     manifest = built(tmp_path, name, corpus, "bm25", page_map=pages)

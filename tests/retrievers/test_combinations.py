@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from building import built
-from small_workspace import CommandLine, chain, copy_workspace, generate, make_workspace, retrieve
+from small_workspace import CommandLine, add_llm, chain, generate, make_workspace, retrieve
 
 from rallebench.core.entries import Combination
 from rallebench.core.errors import BadFileError, NotFoundError, RalleError, UsageError
@@ -33,43 +32,29 @@ NAMED = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = make_workspace(tmp_path_factory.mktemp("combinations") / "made")
-    corpus, pages = folder / "corpus.tsv", folder / "pages.json"
-    built(folder / "indexes", "tiny-graph", corpus, "hnsw", encoder=Hashing(), page_map=pages)
-    (folder / "retrievers.json").write_text(json.dumps(NAMED))
-    (folder / "chains" / "hybrid.json").write_text(
+    workspace = make_workspace(tmp_path_factory.mktemp("combinations") / "made")
+    corpus, pages = workspace / "corpus.tsv", workspace / "pages.json"
+    built(workspace / "indexes", "tiny-graph", corpus, "hnsw", encoder=Hashing(), page_map=pages)
+    (workspace / "retrievers.json").write_text(json.dumps(NAMED))
+    (workspace / "chains" / "hybrid.json").write_text(
         json.dumps(chain("hybrid", retrieve(target="both"), generate()))
     )
-    return folder
+    return workspace
 
 
-@pytest.fixture()
-def folder(made: Path, tmp_path: Path) -> Path:
-    return copy_workspace(made, tmp_path / "workspace")
+def load(bench: Workbench, name: str) -> Any:
+    list(bench.models.load(name, "retriever"))
+    return bench.models.backends.retrievers[name]
 
 
-@pytest.fixture()
-def workbench(folder: Path) -> Iterator[Workbench]:
-    bench = Workbench(folder)
-    yield bench
-    bench.close()
-
-
-def load(workbench: Workbench, name: str) -> Any:
-    list(workbench.models.load(name, "retriever"))
-    return workbench.models.backends.retrievers[name]
-
-
-def loaded(workbench: Workbench) -> list[str]:
-    return [line.name for line in workbench.models.status()]
+def loaded(bench: Workbench) -> list[str]:
+    return [line.name for line in bench.models.status()]
 
 
 # ── what a name means ────────────────────────────────────────────────────────
 
 
-def test_an_index_is_no_combination_and_a_combination_comes_with_all_its_settings(
-    made: Path,
-) -> None:
+def test_an_index_is_no_combination_and_a_combination_has_all_its_settings(made: Path) -> None:
     workspace = Workspace(made)
     assert workspace.retriever("tiny") is None
     both = workspace.retriever("both")
@@ -159,19 +144,21 @@ def test_combinations_are_listed_with_one_line_each(made: Path) -> None:
         ("{", "retrievers.json"),
     ],
 )
-def test_a_damaged_retrievers_json_is_a_sentence(folder: Path, content: str, sentence: str) -> None:
-    (folder / "retrievers.json").write_text(content)
+def test_a_damaged_retrievers_json_is_a_sentence(
+    workspace: Path, content: str, sentence: str
+) -> None:
+    (workspace / "retrievers.json").write_text(content)
     with pytest.raises(BadFileError) as error:
-        Workspace(folder).retriever("tiny")
+        Workspace(workspace).retriever("tiny")
     assert sentence in str(error.value)
 
 
-def test_a_combination_is_saved_under_a_name_and_read_back(folder: Path) -> None:
+def test_a_combination_is_saved_under_a_name_and_read_back(workspace: Path) -> None:
     saved: dict[str, Any] = {"kind": "scores", "of": ["tiny", "both"], "settings": {"depth": 5}}
-    Workspace(folder).save_retriever("mine", Combination(**saved))
-    entry = Workspace(folder).retriever("mine")
+    Workspace(workspace).save_retriever("mine", Combination(**saved))
+    entry = Workspace(workspace).retriever("mine")
     assert entry is not None and entry.settings["depth"] == 5
-    assert json.loads((folder / "retrievers.json").read_text())["mine"] == saved
+    assert json.loads((workspace / "retrievers.json").read_text())["mine"] == saved
 
 
 @pytest.mark.parametrize(
@@ -186,60 +173,56 @@ def test_a_combination_is_saved_under_a_name_and_read_back(folder: Path) -> None
     ],
 )
 def test_a_combination_that_could_not_be_used_is_not_saved(
-    folder: Path, name: str, entry: dict[str, Any]
+    workspace: Path, name: str, entry: dict[str, Any]
 ) -> None:
-    before = (folder / "retrievers.json").read_bytes()
+    before = (workspace / "retrievers.json").read_bytes()
     with pytest.raises(UsageError):
-        Workspace(folder).save_retriever(name, Combination(**entry))
-    assert (folder / "retrievers.json").read_bytes() == before
+        Workspace(workspace).save_retriever(name, Combination(**entry))
+    assert (workspace / "retrievers.json").read_bytes() == before
 
 
 # ── loading ──────────────────────────────────────────────────────────────────
 
 
-def test_loading_a_combination_loads_its_parts_once_and_shares_what_is_open(
-    workbench: Workbench,
-) -> None:
-    tiny, both = load(workbench, "tiny"), load(workbench, "both")
-    assert loaded(workbench) == ["tiny", "tiny-graph", "both"] and both.parts[0] is tiny
+def test_loading_a_combination_loads_its_parts_once_shared(bench: Workbench) -> None:
+    tiny, both = load(bench, "tiny"), load(bench, "both")
+    assert loaded(bench) == ["tiny", "tiny-graph", "both"] and both.parts[0] is tiny
     assert [hit.passage.doc_id for hit in both.search(["largest moon of Saturn"], 1)[0]] == ["1"]
-    graph = workbench.models.backends.retrievers["tiny-graph"]
-    assert load(workbench, "tiny-graph?ef_search=99")._index is graph._index
-    workbench.models.unload("tiny-graph?ef_search=99")
+    graph = bench.models.backends.retrievers["tiny-graph"]
+    assert load(bench, "tiny-graph?ef_search=99")._index is graph._index
+    bench.models.unload("tiny-graph?ef_search=99")
     assert graph.search(["moon"], 1)[0], "an index goes on without the reference with knobs"
 
 
 @pytest.mark.slow
-def test_the_tokens_that_encoders_read_of_a_query_are_those_of_all_parts(
-    workbench: Workbench,
-) -> None:
+def test_the_tokens_that_encoders_read_are_those_of_all_parts(bench: Workbench) -> None:
     for name in ("tiny-graph", "both"):  # the words of "tiny" need no encoder
-        assert load(workbench, name).embedding_tokens(["largest moon", " "]) == [2, 0]
+        assert load(bench, name).embedding_tokens(["largest moon", " "]) == [2, 0]
 
 
 @pytest.mark.slow
-def test_a_part_of_what_is_loaded_cannot_be_unloaded_before_it(workbench: Workbench) -> None:
-    load(workbench, "judged")
-    assert sorted(loaded(workbench)) == ["both", "judged", "tiny", "tiny-graph", "titan"]
+def test_a_part_of_what_is_loaded_cannot_be_unloaded_before_it(bench: Workbench) -> None:
+    load(bench, "judged")
+    assert sorted(loaded(bench)) == ["both", "judged", "tiny", "tiny-graph", "titan"]
     for part, user in (("tiny", "both"), ("both", "judged"), ("titan", "judged")):
         sentence = f"'{part}' is part of '{user}', which is loaded; unload '{user}' first"
         with pytest.raises(UsageError, match=sentence):
-            workbench.models.unload(part)
+            bench.models.unload(part)
     for name in ("judged", "both", "tiny", "titan", "tiny-graph"):
-        workbench.models.unload(name)
-    assert loaded(workbench) == []
+        bench.models.unload(name)
+    assert loaded(bench) == []
 
 
 @pytest.mark.slow
-def test_a_load_that_fails_leaves_its_parts_loaded_and_free(workbench: Workbench) -> None:
+def test_a_load_that_fails_leaves_its_parts_loaded_and_free(bench: Workbench) -> None:
     with pytest.raises(RalleError, match="the folder /no/such/model does not exist"):
-        load(workbench, "rerank:tiny?model=/no/such/model")
-    assert loaded(workbench) == ["tiny"]
-    workbench.models.unload("tiny")
+        load(bench, "rerank:tiny?model=/no/such/model")
+    assert loaded(bench) == ["tiny"]
+    bench.models.unload("tiny")
 
 
-def test_knobs_reach_the_search_and_the_fingerprint(workbench: Workbench) -> None:
-    plain, knobbed = load(workbench, "tiny-graph"), load(workbench, "careful")
+def test_knobs_reach_the_search_and_the_fingerprint(bench: Workbench) -> None:
+    plain, knobbed = load(bench, "tiny-graph"), load(bench, "careful")
     asked: list[dict[str, Any]] = []
 
     class Index:
@@ -250,23 +233,16 @@ def test_knobs_reach_the_search_and_the_fingerprint(workbench: Workbench) -> Non
     plain_index, knobbed._index = knobbed._index, Index()
     assert knobbed.search(["moon"], 2) == plain.search(["moon"], 2)
     assert asked == [{"ef_search": 40}]
-    third = load(workbench, "tiny-graph?ef_search=41")
+    third = load(bench, "tiny-graph?ef_search=41")
     assert len({retriever.fingerprint for retriever in (plain, knobbed, third)}) == 3
 
 
-def test_the_page_does_not_load_a_heavy_model_by_the_way(
-    workbench: Workbench, folder: Path
-) -> None:
-    entries = json.loads((folder / "llms.json").read_text())
-    entries["heavy"] = {"backend": "transformers", "settings": {"model": "/no/such/model"}}
-    (folder / "llms.json").write_text(json.dumps(entries))
-    hybrid = workbench.workspace.chain("hybrid")
+def test_a_page_does_not_load_a_heavy_model_by_the_way(bench: Workbench, workspace: Path) -> None:
+    add_llm(workspace, "heavy", "transformers", model="/no/such/model")
+    hybrid = bench.workspace.chain("hybrid")
     hidden = hybrid.replace_action(0, target="llm-rerank:both?llm=heavy")
     sentence = r"The language model 'heavy' is not loaded\."
-    with (
-        pytest.raises(NotFoundError, match=sentence),
-        workbench.models.lease("the test") as lease,
-    ):
+    with pytest.raises(NotFoundError, match=sentence), bench.models.lease("the test") as lease:
         complete(lease.load_for(hidden.llms, hidden.retrievers, heavy=False))
 
 
@@ -287,58 +263,51 @@ def test_a_chain_is_checked_with_what_its_combination_names(made: Path) -> None:
             check_chain(workspace, good.replace_action(0, target=target))
 
 
-def test_a_damaged_part_is_found_before_the_run(folder: Path) -> None:
-    (folder / "indexes" / "tiny-graph" / "manifest.json").write_text("{")
-    workspace = Workspace(folder)
+def test_a_damaged_part_is_found_before_the_run(workspace: Path) -> None:
+    (workspace / "indexes" / "tiny-graph" / "manifest.json").write_text("{")
+    space = Workspace(workspace)
     with pytest.raises(UsageError, match=r"Action 1 of 'hybrid': .*manifest\.json"):
-        check_chain(workspace, workspace.chain("hybrid"))
+        check_chain(space, space.chain("hybrid"))
 
 
-def test_a_run_records_the_combinations_fingerprint(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    rallebench = CommandLine(capfd, folder)
-    ran = rallebench.json("run --chain hybrid --dataset tiny-qa --no-mlflow --name one")
+def test_a_run_records_its_combination(cli: CommandLine) -> None:
+    ran = cli.json("run --chain hybrid --dataset tiny-qa --no-mlflow --name one")
     assert ran["n"] == 8 and ran["n_errors"] == 0
     weighted = "rrf:tiny,tiny-graph?weights=0.9,0.1"
-    rallebench.json(
-        "run --chain hybrid --dataset tiny-qa --no-mlflow --name two --retriever", weighted
-    )
+    cli.json("run --chain hybrid --dataset tiny-qa --no-mlflow --name two --retriever", weighted)
     prints = []
     for name, target in (("one", "both"), ("two", weighted)):
-        spec = json.loads((folder / "runs" / name / "run.json").read_text())
+        spec = json.loads((cli.workspace / "runs" / name / "run.json").read_text())
         prints.append(spec["spec"]["settings"]["backends"][f"retriever {target}"])
     assert prints[0] != prints[1]
 
 
 @pytest.mark.parametrize("retriever", ["judged", "several:judged,tiny"])
 def test_answers_of_a_judge_that_could_not_be_read_are_told_after_the_run(
-    folder: Path, capfd: pytest.CaptureFixture[str], retriever: str
+    cli: CommandLine, retriever: str
 ) -> None:
-    ran = CommandLine(capfd, folder)(
+    ran = cli(
         "run --chain hybrid --dataset tiny-qa --no-mlflow --retriever", retriever, "--limit", 3
     )
     assert ran.code == 0, ran.err
-    assert (
-        f"Warning: 3 of 3 judgements of '{retriever}' could not be read; the order stayed as it was."
-        in ran.err
-    )
+    told = f"Warning: 3 of 3 judgements of '{retriever}' could not be read; the order stayed as it"
+    assert told in ran.err
 
 
-def test_search_list_and_pick_take_combinations(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    rallebench = CommandLine(capfd, folder)
-    found = rallebench.json("search", "--index", "both", "-k", 2, "goes round Neptune backwards")
+def test_search_and_pick_take_combinations(cli: CommandLine) -> None:
+    found = cli.json("search", "--index", "both", "-k", 2, "goes round Neptune backwards")
     assert found[0]["hits"][0]["page_id"] == "p2"
-    assert "both" in [row["name"] for row in rallebench.json("list", "retrievers")["retrievers"]]
-    names = [row["name"] for row in rallebench.json("list", "combinations")["combinations"]]
+    assert "both" in [row["name"] for row in cli.json("list", "retrievers")["retrievers"]]
+    names = [row["name"] for row in cli.json("list", "combinations")["combinations"]]
     assert " ".join(names) == "gold llm-rerank nothing pages random rerank rrf scores several union"
-    picked = rallebench.json(
-        "pick --dataset tiny-qa --index both --output", folder / "picked.jsonl", "--number", 5
+    picked = cli.json(
+        "pick --dataset tiny-qa --index both --output",
+        cli.workspace / "picked.jsonl",
+        "--number",
+        5,
     )
     assert picked["kept"] == 5
-    wrong = rallebench("search", "--index", "rrf:tiny,nobody", "moon")
+    wrong = cli("search", "--index", "rrf:tiny,nobody", "moon")
     assert (wrong.code, wrong.out) == (2, "")
     assert wrong.last.startswith(
         "The retriever 'rrf:tiny,nobody' is made of 'nobody': There is no index 'nobody'."

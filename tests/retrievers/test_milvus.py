@@ -50,9 +50,7 @@ def index(folder: Path) -> Iterator[Any]:
         yield opened
 
 
-def test_a_folder_that_was_moved_after_the_build_is_opened_where_it_is(
-    folder: Path, index: Any
-) -> None:
+def test_a_folder_moved_after_the_build_is_opened_where_it_is(folder: Path, index: Any) -> None:
     assert json.loads((folder / ABOUT).read_text())["uri"] == ""
     assert (folder / server.FILE).exists()
 
@@ -78,9 +76,7 @@ def test_opening_and_searching_changes_no_file(folder: Path, vectors: Any) -> No
     assert files() == before
 
 
-def test_two_open_the_same_file_and_the_last_to_close_lets_go_of_it(
-    folder: Path, vectors: Any
-) -> None:
+def test_two_open_the_same_file_and_the_last_one_lets_go_of_it(folder: Path, vectors: Any) -> None:
     one, two = Milvus.load(folder), Milvus.load(folder)
     one.close()
     assert two.search(vectors[:1], 1)[1][0][0] == 0
@@ -89,9 +85,7 @@ def test_two_open_the_same_file_and_the_last_to_close_lets_go_of_it(
 
 
 @pytest.mark.parametrize("index_type", ["HNSW", pytest.param("AUTOINDEX", marks=pytest.mark.slow)])
-def test_a_graph_of_the_engine_finds_nearly_all(
-    index_type: str, vectors: Any, tmp_path: Path
-) -> None:
+def test_an_engines_graph_finds_nearly_all(index_type: str, vectors: Any, tmp_path: Path) -> None:
     complete(Milvus.build(tmp_path, vectors, index_type=index_type))
     with closing(Milvus.load(tmp_path)) as opened:
         _, rows = opened.search(vectors, 10, ef_search=100)
@@ -127,9 +121,7 @@ def test_a_collection_of_other_vectors_is_refused(vectors: Any, tmp_path: Path) 
         complete(Milvus.build(tmp_path, vectors[:100], uri=shared, collection="ours"))
 
 
-def test_one_file_holds_several_indexes_and_equal_ones_share_a_collection(
-    vectors: Any, tmp_path: Path
-) -> None:
+def test_one_file_holds_several_indexes_and_equal_ones_share(vectors: Any, tmp_path: Path) -> None:
     shared = str(tmp_path / "shared.db")
     names = []
     for number, some in enumerate((vectors, vectors[:50], vectors)):
@@ -197,9 +189,7 @@ def test_a_wrong_setting_is_a_sentence(settings: dict[str, str], sentence: str) 
 @pytest.mark.parametrize(
     "mute", [False, True], ids=["nobody listens", "a server that says nothing"]
 )
-def test_a_server_that_does_not_answer_is_a_sentence_within_seconds(
-    monkeypatch: pytest.MonkeyPatch, mute: bool
-) -> None:
+def test_a_silent_server_is_a_sentence(monkeypatch: pytest.MonkeyPatch, mute: bool) -> None:
     monkeypatch.setattr(server, "PATIENCE", 1.0)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -235,9 +225,7 @@ index.close()
 
 
 @pytest.mark.slow
-def test_an_index_that_nobody_asks_for_a_while_says_nothing_and_still_answers(
-    folder: Path, vectors: Any, tmp_path: Path
-) -> None:
+def test_an_index_left_alone_still_answers(folder: Path, vectors: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", vectors)
     ran = subprocess.run(
         [sys.executable, "-c", IDLE, str(folder), str(tmp_path / "v.npy")],

@@ -74,9 +74,7 @@ def test_nothing_finds_nothing_and_still_hands_out_passages_as_its_index_does(in
     assert nothing.search(["Who found Titan?"], 5) == [()] and nothing.titled
 
 
-def test_gold_gives_passages_with_an_answer_first_in_the_order_of_the_pages_and_of_the_corpus(
-    index: Any,
-) -> None:
+def test_gold_gives_passages_with_an_answer_first_in_order_of_the_corpus(index: Any) -> None:
     gold = opened("gold", index)
     assert found(gold, "Who found Titan?") == ["b2", "a2", "b1", "a1"]
     hits = gold.search(["Who found Titan?"], 2)[0]
@@ -103,9 +101,7 @@ def test_questions_of_one_text_share_their_gold(index: Any) -> None:
     assert found(opened("gold", index, examples=twice), "Which?") == ["a1", "a2", "c1"]
 
 
-def test_a_query_that_is_no_question_of_the_set_is_one_sentence_and_a_blank_one_has_no_hits(
-    index: Any,
-) -> None:
+def test_a_query_that_is_no_question_is_a_sentence_and_a_blank_one_no_hits(index: Any) -> None:
     gold = opened("gold", index)
     assert gold.search(["", " \n"], 3) == [(), ()]
     with pytest.raises(
@@ -127,9 +123,7 @@ def test_gold_remembers_by_what_the_questions_name(index: Any) -> None:
     assert prints[0] == prints[1] != prints[2]
 
 
-def test_random_draws_the_same_for_the_same_query_and_seed_and_others_for_others(
-    index: Any,
-) -> None:
+def test_random_draws_the_same_for_a_query_and_seed_and_others_for_others(index: Any) -> None:
     drawn = opened("random", index)
     queries = [f"query {number}" for number in range(30)]
     assert drawn.search(queries, 2) == opened("random", index).search(queries, 2)

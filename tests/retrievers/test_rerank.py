@@ -107,9 +107,7 @@ def test_a_model_is_loaded_once_and_shared_and_let_go_with_its_last_user(model: 
     assert not _cross_encoder._loaded
 
 
-def test_the_fingerprint_names_the_models_content_not_its_place(
-    model: Path, tmp_path: Path
-) -> None:
+def test_the_fingerprint_names_a_models_content_not_its_place(model: Path, tmp_path: Path) -> None:
     copied = shutil.copytree(model, tmp_path / "copied")
     assert reranked(model).fingerprint == reranked(copied).fingerprint
     prints = {
@@ -139,9 +137,7 @@ def test_longer_pairs_than_the_model_reads_are_cut(model: Path) -> None:
         (1, "BertModel", "is a BertModel, so it is no cross-encoder for re-ranking"),
     ],
 )
-def test_a_model_that_gives_not_one_number_per_pair_is_refused(
-    labels: int, kind: str, sentence: str, tmp_path: Path
-) -> None:
+def test_a_number_per_pair_is_needed(labels: int, kind: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=sentence):
         reranked(save_cross_encoder(tmp_path / "m", labels, kind))
 

@@ -124,9 +124,7 @@ def forms_of(model: Scripted, way: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("way", ["listwise", "pointwise"])
-def test_a_model_that_enforces_forms_is_held_to_what_is_read_and_any_other_is_asked_as_before(
-    way: str,
-) -> None:
+def test_a_model_that_enforces_forms_is_held_to_them_and_any_other_is_not(way: str) -> None:
     held, free = Held(default="[1] yes"), Scripted(default="[1] yes")
     assert set(forms_of(free, way)) == {None}
     forms = [format_of("'m'", form) for form in forms_of(held, way)]
@@ -168,9 +166,7 @@ def test_the_fingerprint_changes_with_model_way_and_prompt(tmp_path: Any) -> Non
     assert len(prints) == 5
 
 
-def test_a_prompt_that_shows_no_passages_and_one_that_is_not_there_are_sentences(
-    tmp_path: Any,
-) -> None:
+def test_a_prompt_that_shows_no_passages_and_an_absent_one_are_sentences(tmp_path: Any) -> None:
     own = tmp_path / "own.txt"
     own.write_text("{question}")
     with pytest.raises(UsageError, match=r"lacks \{passages\}; a listwise prompt must hold it"):

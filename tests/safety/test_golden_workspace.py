@@ -91,9 +91,7 @@ def test_what_was_run_is_continued_without_asking_a_model(
         assert report == json.loads(file.read_text("utf-8"))
 
 
-def test_the_stopped_run_is_completed_from_the_reply_cache(
-    workspace: Path, requests: list[Any]
-) -> None:
+def test_the_stopped_run_is_completed_from_the_cache(workspace: Path, requests: list[Any]) -> None:
     before = stored(workspace, "stopped", "episodes.jsonl")
     report = result(*RESUMED["stopped"])
     after = stored(workspace, "stopped", "episodes.jsonl")
@@ -103,9 +101,7 @@ def test_the_stopped_run_is_completed_from_the_reply_cache(
     assert requests == []
 
 
-def test_the_stopped_run_asks_only_what_remains_where_there_is_no_cache(
-    workspace: Path, requests: list[Any]
-) -> None:
+def test_the_stopped_run_asks_what_remains_uncached(workspace: Path, requests: list[Any]) -> None:
     remaining = 8 - stored(workspace, "stopped", "episodes.jsonl").count("\n")
     shutil.rmtree(workspace / "cache")
     result(*RESUMED["stopped"])

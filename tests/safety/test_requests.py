@@ -230,9 +230,7 @@ LABELS = [
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_the_same_requests_are_sent_and_give_the_same_numbers(
-    label: str, workspace: Path, server: Any
-) -> None:
+def test_the_same_requests_give_the_same_numbers(label: str, workspace: Path, server: Any) -> None:
     code, report, err = call(*STEPS[label])
     assert code == 0, err
     check(label, digest_of(label, server.bodies, retrievals(workspace), report))

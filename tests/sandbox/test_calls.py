@@ -91,8 +91,6 @@ def test_a_call_with_other_uses_is_allowed_with_harmless_arguments_only(
     assert [allowed(machine, name, *arguments) for arguments in bad] == [False] * len(bad)
 
 
-def test_a_machine_without_a_table_gets_no_filter_and_the_kernel_reads_eight_bytes_an_instruction() -> (
-    None
-):
+def test_a_machine_without_a_table_gets_no_filter_and_kernels_read_eight_bytes() -> None:
     assert call_filter("riscv64", PID) == []
     assert len(packed(call_filter("aarch64", PID))) == 8 * len(call_filter("aarch64", PID))

@@ -14,7 +14,6 @@ from small_workspace import (
     QUESTIONS,
     CommandLine,
     chain,
-    copy_workspace,
     everything,
     generate,
     make_workspace,
@@ -62,18 +61,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def bench(made: Path, tmp_path: Path) -> Iterator[Workbench]:
-    bench = Workbench(copy_workspace(made, tmp_path / "copy"))
-    yield bench
-    bench.close()
-
-
-@pytest.fixture
-def run(bench: Workbench, capfd: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(capfd, bench.workspace.path)
-
-
 def lines(bench: Workbench, name: str, dataset: str = "tiny-qa") -> dict[str, Chain]:
     examples: tuple[Example, ...] = bench.asking.questions(dataset)
     return baselines.baseline_chains(
@@ -98,9 +85,7 @@ def test_a_line_exchanges_every_retriever_and_asks_it_the_bare_question(bench: W
 
 
 @pytest.mark.slow
-def test_the_long_context_hands_out_whole_pages_of_what_its_own_retriever_finds(
-    bench: Workbench, run: CommandLine
-) -> None:
+def test_the_long_context_hands_out_whole_pages_found(bench: Workbench, cli: CommandLine) -> None:
     examples = bench.asking.questions("tiny-qa")
     own = bench.workspace.chain("two")
     asked = baselines.baseline_chains(bench.workspace, own, "tiny-qa", examples, True)
@@ -109,12 +94,12 @@ def test_the_long_context_hands_out_whole_pages_of_what_its_own_retriever_finds(
     assert (made.target, made.template) == ("pages:(tiny)", own.actions[1].template)
     assert baselines.is_baseline(asked["long-context"])
 
-    without = run.json("baselines", "read", "--no-mlflow")
+    without = cli.json("baselines", "read", "--no-mlflow")
     assert "long-context" not in without["lines"]
-    value = run.json("baselines", "read", "--long-context", "--no-mlflow")
+    value = cli.json("baselines", "read", "--long-context", "--no-mlflow")
     assert value["lines"]["long-context"] == "read long-context"
     assert value["columns"] == ["closed-book", "random", "oracle", "long-context", "ceiling"]
-    out = run("baselines", "read", "--long-context", "--no-mlflow").out
+    out = cli("baselines", "read", "--long-context", "--no-mlflow").out
     assert "whole pages" in out
 
 
@@ -166,18 +151,14 @@ def test_a_long_run_name_leaves_room_for_its_lines() -> None:
         ("nothing:nobody", "There is no index 'nobody'."),
     ],
 )
-def test_a_wrong_line_is_one_sentence_before_anything_is_loaded(
-    bench: Workbench, reference: str, sentence: str
-) -> None:
+def test_a_wrong_line_is_one_sentence(bench: Workbench, reference: str, sentence: str) -> None:
     with pytest.raises(UsageError) as refused:
         bench.workspace.retriever(reference)
     assert sentence in str(refused.value)
 
 
-def test_reference_runs_the_lines_once_and_shows_them_beside_the_run(
-    bench: Workbench, run: CommandLine
-) -> None:
-    told = run.json("baselines", "title", "--no-mlflow")
+def test_reference_runs_the_lines_once_beside_the_run(bench: Workbench, cli: CommandLine) -> None:
+    told = cli.json("baselines", "title", "--no-mlflow")
     assert told["lines"] == {"random": "title random", "oracle": "title oracle"}
     assert told["columns"] == ["random", "oracle", "ceiling"]
     assert "that action retrieved nothing" in told["failed"]["closed-book"], (
@@ -190,19 +171,19 @@ def test_reference_runs_the_lines_once_and_shows_them_beside_the_run(
     pages = [episode.hits[0].passage.page_id for episode in oracle.episodes().values()]
     assert pages == [page for _, _, _, page in QUESTIONS]
     before = (oracle.path / "report.json").stat().st_mtime_ns
-    again = run("baselines", "title", "--no-mlflow")
+    again = cli("baselines", "title", "--no-mlflow")
     assert again.code == 0 and "oracle passage" in again.out and "retrieval ceiling" in again.out
     assert "title random" not in again.err
     assert (oracle.path / "report.json").stat().st_mtime_ns == before
 
 
 def test_where_all_lines_fail_the_run_is_shown_and_the_exit_code_is_1_until_it_is_mended(
-    bench: Workbench, run: CommandLine
+    bench: Workbench, cli: CommandLine
 ) -> None:
     models = bench.workspace.path / "llms.json"
     entries = {**json.loads(models.read_text()), **scripted({"titan": {"replies": []}})}
     models.write_text(json.dumps(entries))
-    ran = run("baselines", "read", "--no-mlflow", "--json")
+    ran = cli("baselines", "read", "--no-mlflow", "--json")
     assert ran.code == 1 and set(ran.json["failed"]) == {"closed-book", "random", "oracle"}
     assert "run" in ran.json["metrics"]["em"]
     assert ran.last.startswith(
@@ -210,24 +191,22 @@ def test_where_all_lines_fail_the_run_is_shown_and_the_exit_code_is_1_until_it_i
     )
 
 
-def test_a_run_of_another_chain_under_a_lines_name_is_left_alone(
-    bench: Workbench, run: CommandLine
-) -> None:
+def test_a_run_of_another_chain_by_that_name_is_let_be(bench: Workbench, cli: CommandLine) -> None:
     plan = prepared(
         bench.workspace, bench.workspace.chain("closed"), "tiny-qa", name="read oracle", track=False
     )
     list(bench.runs.run(plan))
-    refused = run("baselines", "read", "--no-mlflow")
+    refused = cli("baselines", "read", "--no-mlflow")
     assert refused.code == 2
     assert "'read oracle' exists already and is no baseline of 'read'" in refused.last
     assert list(baselines.stored_baselines(bench.workspace, bench.runs.open("read"))) == []
 
 
-def test_a_dataset_that_was_changed_is_told(bench: Workbench, run: CommandLine) -> None:
+def test_a_dataset_that_was_changed_is_told(bench: Workbench, cli: CommandLine) -> None:
     write_lines(
         bench.workspace.path / "datasets" / "bare.jsonl", [record("x", "Triton?", "Triton", "p2")]
     )
-    refused = run("baselines", "two", "--no-mlflow")
+    refused = cli("baselines", "two", "--no-mlflow")
     assert refused.code == 2
     assert "The dataset 'bare' was changed after 'two' was run" in refused.last
 
@@ -267,9 +246,7 @@ def test_the_baselines_of_a_run_with_a_seed_have_its_seed(bench: Workbench) -> N
     assert list(document["lines"]) == ["closed-book", "random", "oracle"]
 
 
-def test_a_stop_ends_the_line_that_is_running_and_those_after_it_and_they_can_be_continued(
-    bench: Workbench,
-) -> None:
+def test_a_stop_ends_the_lines_and_they_can_be_continued_afterwards(bench: Workbench) -> None:
     slow = with_overrides(bench.workspace.chain("read"), {"2.target": "slow"})
     late = prepared(bench.workspace, slow, "tiny-qa", name="late", limit=1, track=False)
     list(bench.runs.run(late))
@@ -289,27 +266,25 @@ def test_a_stop_ends_the_line_that_is_running_and_those_after_it_and_they_can_be
     assert (bench.workspace.runs / "late oracle" / "report.json").is_file()
 
 
-def test_the_plan_names_the_lines_and_runs_none(bench: Workbench, run: CommandLine) -> None:
+def test_the_plan_names_the_lines_and_runs_none(bench: Workbench, cli: CommandLine) -> None:
     before = everything(bench.workspace.path)
-    plan = run.json("baselines", "read", "--plan")
+    plan = cli.json("baselines", "read", "--plan")
     names = [part["run"] for part in plan["plan"]]
     assert names == ["read closed-book", "read random", "read oracle"]
-    assert "read oracle" not in run("baselines", "read", "--plan").err
+    assert "read oracle" not in cli("baselines", "read", "--plan").err
     assert everything(bench.workspace.path) == before
 
 
 @pytest.mark.slow
-def test_mlflow_shows_the_lines_of_a_run_below_one_parent(
-    bench: Workbench, run: CommandLine
-) -> None:
+def test_mlflow_shows_the_lines_of_a_run_below_parents(bench: Workbench, cli: CommandLine) -> None:
     from rallebench.tracking.connection import connect, default_uri
 
     uri = default_uri(bench.workspace.path)
-    told = run.json("baselines", "title", "--tracking-uri", uri)
+    told = cli.json("baselines", "title", "--tracking-uri", uri)
     client = connect(uri)
     experiment = client.get_experiment_by_name("rallebench").experiment_id
     (parent,) = client.search_runs([experiment], "tags.`rallebench.kind` = 'baselines'")
     below = client.search_runs([experiment], f"tags.mlflow.parentRunId = '{parent.info.run_id}'")
     assert {child.info.run_name for child in below} == set(told["lines"].values())
-    sent = run.json("track", "title baselines", "--tracking-uri", uri)
+    sent = cli.json("track", "title baselines", "--tracking-uri", uri)
     assert sent["mlflow_run_id"] == parent.info.run_id

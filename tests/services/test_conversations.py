@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from small_workspace import make_workspace, read_lines
+from small_workspace import read_lines
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain, Generate, Message, Note, Retrieve
@@ -16,13 +13,6 @@ from rallebench.services.conversations import MESSAGE_CHARACTERS, Talk, Turn, an
 from rallebench.services.workbench import Workbench
 
 REWRITTEN = "Who discovered Titan?"
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Workbench]:
-    bench = Workbench(make_workspace(tmp_path))
-    yield bench
-    bench.close()
 
 
 @pytest.fixture
@@ -64,9 +54,7 @@ def test_a_model_that_writes_rewrites_a_follow_up(bench: Workbench, read: Chain)
     assert question.text == REWRITTEN and steps == second.steps and question.history == ()
 
 
-def test_a_rewriting_that_repeats_an_earlier_question_is_refused(
-    bench: Workbench, read: Chain
-) -> None:
+def test_a_rewriting_that_repeats_a_question_is_refused(bench: Workbench, read: Chain) -> None:
     question = "Which moon of Saturn has a thick atmosphere?"
     script(bench, "Titan", question, "Huygens")
     talk = Talk()
@@ -76,9 +64,7 @@ def test_a_rewriting_that_repeats_an_earlier_question_is_refused(
     assert second.standalone == "Who discovered it? (Saturn, Titan)"
 
 
-def test_the_embedded_reader_copies_so_the_question_is_joined(
-    bench: Workbench, read: Chain
-) -> None:
+def test_the_embedded_reader_copies_so_questions_are_joined(bench: Workbench, read: Chain) -> None:
     assert bench.asking.copies("extractive-reader") and not bench.asking.copies("titan")
     assert not bench.asking.copies("nobody")
     reader = read.replace_action(1, target="extractive-reader")
@@ -120,9 +106,7 @@ def test_a_fresh_turn_asks_past_the_reply_cache(bench: Workbench, read: Chain) -
     assert episode.answer == "Rhea" and llm.calls == 2  # type: ignore[union-attr]
 
 
-def test_an_edited_question_begins_a_branch_and_nothing_is_lost(
-    bench: Workbench, read: Chain
-) -> None:
+def test_an_edited_question_begins_a_branch_and_all_stays(bench: Workbench, read: Chain) -> None:
     talk = Talk()
     first = ask(bench, talk, read, "One?")
     second = ask(bench, talk, read, "Two?")
@@ -201,9 +185,7 @@ def test_a_file_without_a_last_line_end_is_continued(bench: Workbench) -> None:
     assert read_lines(path)[-1]["id"] == "own-9"
 
 
-def test_citations_are_worked_out_once_and_only_when_the_turn_has_ended(
-    bench: Workbench, read: Chain
-) -> None:
+def test_citations_are_worked_out_once_when_the_turn_ended(bench: Workbench, read: Chain) -> None:
     talk = Talk()
     turn = talk.ask(bench.asking, read, "Which moon of Saturn has a thick atmosphere?", None)
     for event in bench.asking.chat(read, (), turn.question):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from small_workspace import make_workspace
 
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
@@ -27,13 +24,6 @@ from rallebench.services import (
 from rallebench.services.experiment_design import Design, command, request_of
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Workbench]:
-    workbench = Workbench(make_workspace(tmp_path))
-    yield workbench
-    workbench.close()
 
 
 def sweep(
@@ -146,9 +136,7 @@ def test_every_benchmark_has_its_settings_and_lists_their_values(bench: Workbenc
         ),
     ],
 )
-def test_what_was_chosen_is_also_a_command_line(
-    bench: Workbench, design: Design, words: str
-) -> None:
+def test_what_was_chosen_is_a_command_line(bench: Workbench, design: Design, words: str) -> None:
     design.dataset = "tiny-qa"
     line = command(request_of(bench, design, bench.workspace.chain("read"))).split()
     assert line[:3] == ["python", "-m", "rallebench"]
@@ -268,9 +256,7 @@ def test_a_variant_wins_only_where_it_is_shown_to_be_better_than_every_other(
     assert experiment_groups.standing(rows, "em").open == head[11:-1] * head.startswith("No")
 
 
-def test_progress_is_one_over_all_runs_and_says_little_where_there_is_much(
-    bench: Workbench,
-) -> None:
+def test_progress_is_one_over_all_runs_and_says_little_of_much(bench: Workbench) -> None:
     request = sweep(bench, {"k": ["1", "2"]})
     job = bench.experiments.start(
         request, RunOptions(track=False), forecasts.planned(bench, request)

@@ -56,9 +56,7 @@ def stopped(job: Job) -> bool:
     return job.wait(SOON) and job.status == "stopped"
 
 
-def test_a_run_is_stopped_without_a_failed_question_and_continued(
-    bench: Workbench, server: Loopback
-) -> None:
+def test_a_run_is_stopped_unfailed_and_continued(bench: Workbench, server: Loopback) -> None:
     job = bench.runs.start(plan(bench))
     assert server.until(lambda: len(server.bodies) >= 2, SOON)
     bench.runs.stop("x")
@@ -69,9 +67,7 @@ def test_a_run_is_stopped_without_a_failed_question_and_continued(
     assert again.wait(30) and len(bench.runs.open("x").heads()) == len(RECORDS)
 
 
-def test_a_run_that_is_part_of_other_work_is_stopped_with_it(
-    bench: Workbench, server: Loopback
-) -> None:
+def test_a_run_that_is_part_of_work_is_stopped(bench: Workbench, server: Loopback) -> None:
     job = bench.jobs.submit("sweep", "ks", None, lambda job: bench.runs.run(plan(bench)))
     assert server.until(lambda: len(server.bodies) >= 2, SOON)
     bench.jobs.stop("sweep ks")

@@ -6,12 +6,11 @@ import io
 import json
 import tarfile
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_workspace import PASSAGES, RECORDS, make_workspace, write_lines
+from small_workspace import PASSAGES, RECORDS, write_lines
 
 from rallebench.core.errors import BadFileError, NotFoundError, StoppedError, UsageError
 from rallebench.core.types import Passage
@@ -19,13 +18,6 @@ from rallebench.corpora.chunking import Chunking
 from rallebench.services import imports, uploads
 from rallebench.services.imports import ImportRequest
 from rallebench.services.workbench import Workbench
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Workbench]:
-    workbench = Workbench(make_workspace(tmp_path / "workspace"))
-    yield workbench
-    workbench.close()
 
 
 @pytest.fixture
@@ -66,9 +58,7 @@ def done(bench: Workbench, request: ImportRequest) -> Any:
 # uploads and archives
 
 
-def test_an_upload_keeps_names_and_folders_and_a_single_file_is_itself(
-    bench: Workbench, tmp_path: Path, docs: Path
-) -> None:
+def test_an_upload_keeps_names_and_folders(bench: Workbench, tmp_path: Path, docs: Path) -> None:
     many = [(docs / "titan.md", "docs/titan.md"), (docs / "sub" / "long.txt", "docs/sub/long.txt")]
     folder = uploads.lay_out(bench.workspace, many)
     assert folder.name == "docs" and (folder / "sub" / "long.txt").is_file()
@@ -139,9 +129,7 @@ def test_corpus_and_dataset_are_told_apart_by_what_they_hold(
     assert kinds == ["corpus", "dataset", "dataset", "corpus", "corpus", "both"]
 
 
-def test_what_is_chosen_counts_and_what_is_not_there_is_a_sentence(
-    bench: Workbench, tmp_path: Path
-) -> None:
+def test_what_is_chosen_counts_and_the_rest_is_told(bench: Workbench, tmp_path: Path) -> None:
     corpus = bench.workspace.path / "corpus.tsv"
     assert imports.look(corpus, kind="corpus", form="tsv").corpus is not None
     with pytest.raises(NotFoundError, match="does not exist"):
@@ -186,9 +174,7 @@ def test_an_import_builds_words_dense_and_hybrid_by_default(bench: Workbench, do
     assert done(bench, request).indexes == result.indexes, "the same again changes nothing"
 
 
-def test_a_dataset_and_a_folder_with_both_are_imported(
-    bench: Workbench, tmp_path: Path, beir: Path
-) -> None:
+def test_a_dataset_and_both_are_imported(bench: Workbench, tmp_path: Path, beir: Path) -> None:
     write_lines(tmp_path / "qa.jsonl", RECORDS)
     assert (
         done(bench, ImportRequest("mine", tmp_path / "qa.jsonl", "dataset")).dataset.questions == 8

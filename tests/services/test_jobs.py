@@ -41,9 +41,7 @@ class Gate:
             self.closed += 1
 
 
-def test_jobs_follow_hears_everything_from_the_beginning_and_reads_the_result(
-    jobs: JobManager,
-) -> None:
+def test_jobs_follow_hears_all_from_the_beginning_and_reads_results(jobs: JobManager) -> None:
     gate = Gate()
     job = jobs.submit("sweep", "ks", 1, gate.work)
     first = job.follow()
@@ -55,9 +53,7 @@ def test_jobs_follow_hears_everything_from_the_beginning_and_reads_the_result(
     assert list(job.tasks) == ["a", "b"] and job.ended is not None and job.ended >= job.started
 
 
-def test_jobs_submit_joins_the_same_work_and_refuses_other_work_of_that_name(
-    jobs: JobManager,
-) -> None:
+def test_jobs_submit_joins_the_same_work_and_refuses_other_of_that_name(jobs: JobManager) -> None:
     gate = Gate()
     job = jobs.submit("sweep", "ks", 1, gate.work)
     assert jobs.submit("sweep", "ks", 1, gate.work) is job
@@ -67,9 +63,7 @@ def test_jobs_submit_joins_the_same_work_and_refuses_other_work_of_that_name(
     assert jobs.list(active=True) == (job, other) and jobs.list("suite") == (other,)
 
 
-def test_jobs_stop_ends_the_work_at_its_next_event_and_releases_what_it_holds(
-    jobs: JobManager,
-) -> None:
+def test_jobs_stop_ends_the_work_at_its_next_event_and_releases_holds(jobs: JobManager) -> None:
     gate = Gate()
     job = jobs.submit("sweep", "ks", 1, gate.work)
     next(job.follow())
@@ -126,9 +120,7 @@ def test_an_unexpected_error_is_a_sentence_for_followers_and_a_traceback_in_the_
     assert job.status == "failed" and job.warning == "beware" and "Traceback" in caplog.text
 
 
-def test_jobs_get_and_list_know_an_ended_job_until_it_is_forgotten_or_begun_again(
-    jobs: JobManager,
-) -> None:
+def test_jobs_get_and_list_know_an_ended_job_until_forgotten_or_anew(jobs: JobManager) -> None:
     gate = Gate()
     gate.opened.set()
     job = jobs.submit("import", "x", 1, gate.work)
@@ -199,9 +191,7 @@ def test_an_ended_job_lets_go_of_what_could_have_stopped_it(jobs: JobManager) ->
     assert reference() is None
 
 
-def test_progress_of_a_task_is_collapsed_for_late_followers_and_the_rest_is_kept(
-    jobs: JobManager,
-) -> None:
+def test_progress_is_collapsed_for_late_followers_and_the_rest_is_kept(jobs: JobManager) -> None:
     def work(job: Job) -> Operation[None]:
         for done in range(50):
             yield Progress("a", done, 50, "running")

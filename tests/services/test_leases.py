@@ -197,9 +197,7 @@ def begun(
 
 
 @pytest.mark.parametrize("use", USES)
-def test_what_uses_a_model_keeps_it_loaded_until_its_end_and_is_named(
-    bench: Workbench, use: str
-) -> None:
+def test_what_uses_a_model_keeps_it_loaded_until_its_end_named(bench: Workbench, use: str) -> None:
     work, holder = USES[use]
     thread, errors = begun(work, bench)
     with pytest.raises(UsageError) as refused:
@@ -212,9 +210,7 @@ def test_what_uses_a_model_keeps_it_loaded_until_its_end_and_is_named(
     assert bench.models.unload("gated").startswith("Unloaded gated")
 
 
-def test_a_run_in_the_background_holds_its_models_from_the_moment_it_is_started(
-    bench: Workbench,
-) -> None:
+def test_a_run_in_the_background_holds_its_models_when_it_is_started(bench: Workbench) -> None:
     list(bench.models.load("gated", "language model"))
     job = bench.runs.start(prepared(bench.workspace, CHAIN, "tiny-qa", name="night", track=False))
     with pytest.raises(UsageError, match="in use by the run 'night'"):
@@ -247,9 +243,7 @@ def test_a_closed_workbench_begins_no_load(bench: Workbench) -> None:
     bench.close()
 
 
-def test_serve_holds_its_models_for_its_lifetime(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_serve_holds_its_models(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     refusals = []
 
     def listens(workbench: Workbench, *_: Any) -> None:
@@ -301,9 +295,7 @@ def test_what_fails_and_what_is_closed_midway_holds_nothing(bench: Workbench) ->
     assert bench.models.leases.wait(0)
 
 
-def test_a_load_that_fails_is_held_no_longer_and_what_was_loaded_before_is(
-    bench: Workbench,
-) -> None:
+def test_a_failed_load_is_held_no_longer_and_what_was_before_it_is(bench: Workbench) -> None:
     with bench.models.lease("the suite 's'") as lease:
         list(lease.load("titan", "language model"))
         with pytest.raises(RalleError):
@@ -316,9 +308,7 @@ def test_a_load_that_fails_is_held_no_longer_and_what_was_loaded_before_is(
         assert bench.models.unload("titan")
 
 
-def test_each_lease_counts_every_holder_is_named_and_closing_twice_changes_nothing(
-    bench: Workbench,
-) -> None:
+def test_each_lease_counts_holders_are_named_and_closing_twice_is_fine(bench: Workbench) -> None:
     list(bench.models.load("titan", "language model"))
     holders = ("the run 'a'", "the sweep 'b'", "the run 'a'")
     first, second, third = (bench.models.lease(name).hold(["titan", "none"]) for name in holders)
@@ -353,9 +343,7 @@ def test_leases_of_many_threads_are_all_closed_at_the_end(bench: Workbench) -> N
 # ── parts, replacing, closing ────────────────────────────────────────────────
 
 
-def test_what_a_combination_is_made_of_is_held_with_it_also_the_model_that_it_asks(
-    bench: Workbench,
-) -> None:
+def test_what_a_combination_is_made_of_is_held_also_the_model_it_asks(bench: Workbench) -> None:
     ranked = Combination(kind="llm-rerank", of=["tiny"], settings={"llm": "titan"})
     bench.workspace.save_retriever("ranked", ranked)
     with bench.models.lease("the run 'night'") as lease:
@@ -376,9 +364,7 @@ def night(bench: Workbench) -> Job:
 
 
 @pytest.mark.parametrize("begin", [night, started])
-def test_closing_stops_the_work_before_it_closes_the_models(
-    bench: Workbench, begin: Callable[[Workbench], Job]
-) -> None:
+def test_closing_stops_the_work_first(bench: Workbench, begin: Callable[[Workbench], Job]) -> None:
     job = begin(bench)
     assert Gated.begun.wait(SECONDS)
     closing = threading.Thread(target=bench.close)

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from small_workspace import chain, generate, make_workspace, retrieve, write_lines
+from small_workspace import chain, generate, retrieve, write_lines
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.services import builders, gold_coverage, library, model_lines, passages
 from rallebench.services.gold_coverage import Coverage
 from rallebench.services.workbench import Workbench
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Workbench]:
-    workbench = Workbench(make_workspace(tmp_path / "workspace"))
-    yield workbench
-    workbench.close()
 
 
 def imported(bench: Workbench, name: str = "moons") -> Workbench:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
-from small_workspace import CommandLine, make_workspace
+from small_workspace import CommandLine, add_llm, make_workspace
 
 from rallebench.analysis import deployment
 from rallebench.analysis.measures import Measure
@@ -24,12 +23,7 @@ EM = Measure("em", card("em"))
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     folder = make_workspace(tmp_path_factory.mktemp("footprint") / "workspace")
-    entries = json.loads((folder / "llms.json").read_text())
-    entries["far"] = {
-        "backend": "openai_compatible",
-        "settings": {"base_url": "http://127.0.0.1:9/v1", "model": "m"},
-    }
-    (folder / "llms.json").write_text(json.dumps(entries))
+    add_llm(folder, "far", "openai_compatible", base_url="http://127.0.0.1:9/v1", model="m")
     return Workspace(folder)
 
 
@@ -62,9 +56,9 @@ def test_a_combination_is_counted_with_its_parts_and_nothing_twice(workspace: Wo
 def test_a_run_keeps_it_outside_its_fingerprint_and_mlflow_gets_it(
     workspace: Workspace, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    rallebench = CommandLine(capfd, workspace.path)
+    cli = CommandLine(capfd, workspace.path)
     words = "run --chain read --llm titan --dataset tiny-qa --no-mlflow --limit 2 --name"
-    assert [rallebench(words, name).code for name in ("one", "two")] == [0, 0]
+    assert [cli(words, name).code for name in ("one", "two")] == [0, 0]
     one, two = (RunFolder.open(workspace.runs, name) for name in ("one", "two"))
     assert set(one.spec()["memory"]) == {"titan", "tiny"}
     assert one.spec()["fingerprint"] == two.spec()["fingerprint"]

@@ -113,9 +113,7 @@ def followed(loads: ModelManager, name: str, ends: list[str]) -> threading.Threa
     return visitor
 
 
-def test_a_cancelled_load_ends_for_all_who_follow_it_and_leaves_nothing(
-    loads: ModelManager,
-) -> None:
+def test_a_cancelled_load_ends_for_all_who_follow_and_leaves_nothing(loads: ModelManager) -> None:
     ends: list[str] = []
     visitors = [followed(loads, "one", ends) for _ in range(2)]
     wait_for(lambda: "weights" in loads.loading()["one"].message)
@@ -140,9 +138,7 @@ def test_a_cancelled_load_can_be_asked_for_again_at_once(loads: ModelManager) ->
 
 
 @pytest.mark.slow
-def test_a_load_that_waits_is_cancelled_before_it_begins_and_the_others_go_on(
-    loads: ModelManager,
-) -> None:
+def test_a_load_that_waits_is_cancelled_before_it_begins_alone(loads: ModelManager) -> None:
     for name in ("one", "two", "quick"):
         loads.begin(name, "language model")
     wait_for(lambda: not loads.loading()["one"].waiting)
@@ -185,9 +181,7 @@ def test_a_step_that_cannot_be_interrupted_keeps_nobody_waiting(
     assert loads.loading()["stuck"].cancelled and loads.status() == []
 
 
-def test_cancelling_a_combination_cancels_the_part_that_nobody_else_asked_for(
-    loads: ModelManager,
-) -> None:
+def test_cancelling_a_combination_cancels_parts_nobody_else_asked_for(loads: ModelManager) -> None:
     entry = Combination(kind="llm-rerank", of=["starter-bm25"], settings={"llm": "one"})
     loads._workspace.save_retriever("reranked", entry)
     loads.begin("reranked", "retriever")
@@ -323,9 +317,7 @@ print(json.dumps({"held": held.ram, "expected": loaded.expected, "took": loaded.
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["8bit", "4bit"])
-def test_memory_comes_back_after_an_unload_a_failure_and_a_cancelled_load(
-    tmp_path: Path, form: str
-) -> None:
+def test_memory_comes_back_after_an_unload_failure_or_cancelling(tmp_path: Path, form: str) -> None:
     import tiny_models
 
     wide = tiny_models.save_llama(tmp_path / "wide", hidden=1024, layers=16)

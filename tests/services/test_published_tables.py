@@ -193,23 +193,21 @@ def test_brackets_have_the_digits_of_their_column() -> None:
 # the command line
 
 
-def test_a_table_is_listed_printed_and_written_in_every_form(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    rallebench = CommandLine(capfd, tmp_path)
-    stored(rallebench.workspace, "night", noise_row())
-    listed = {row["name"] for row in rallebench.json("list", "published")["published"]}
+def test_a_table_is_printed_in_all_forms(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    cli = CommandLine(capfd, tmp_path)
+    stored(cli.workspace, "night", noise_row())
+    listed = {row["name"] for row in cli.json("list", "published")["published"]}
     assert {"ralle:2", "rgb:text", "reval:5"} <= listed and len(listed) == len(published_names())
-    shown = rallebench("report", "--published", "rgb:1")
+    shown = cli("report", "--published", "rgb:1")
     assert "96.33" in shown.out and "ours: reader (night, n = 300)" in shown.out
-    value: Mapping[str, Any] = rallebench.json("report", "--published", "rgb:1")
+    value: Mapping[str, Any] = cli.json("report", "--published", "rgb:1")
     assert value["rows"][0]["values"]["en_0"] == 96.33 and value["ours"][0]["experiment"] == "night"
     for suffix, holds in (("csv", "96.33"), ("tex", r"en\_0"), ("json", "96.33"), ("html", "svg")):
         file = tmp_path / f"t.{suffix}"
-        ran = rallebench("report", "--published", "rgb:1", "--out", str(file))
+        ran = cli("report", "--published", "rgb:1", "--out", str(file))
         assert ran.code == 0, ran.err
         assert holds in file.read_text()
-    bad = rallebench("report", "--published", "rgb:1", "--out", str(tmp_path / "t.doc"))
+    bad = cli("report", "--published", "rgb:1", "--out", str(tmp_path / "t.doc"))
     assert bad.code == 2 and "its end must be one of .json, .csv, .tex, .html." in bad.err
-    bare = rallebench("report")
+    bare = cli("report")
     assert bare.code == 2 and "or a table with --published" in bare.err

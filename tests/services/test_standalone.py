@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from project import PROJECT
-from small_workspace import make_workspace
 
 from rallebench.core.errors import BackendError
 from rallebench.core.types import Action, Chain
@@ -21,11 +20,6 @@ CHAIN = Chain(
     'it\'s "mine"',
     (SEARCH, Action("generate", TRICKY, "fstring", "titan", generation={"stop": ["\n"]})),
 )
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_workspace(tmp_path_factory.mktemp("standalone") / "workspace")
 
 
 def test_a_chain_answers_with_all_its_steps(workspace: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from loopback import Loopback, serving
 from performing import prepared
 from small_suites import small_suites  # noqa: F401 - a fixture
-from small_workspace import QUESTIONS, RECORDS, copy_workspace, make_workspace, write_lines
+from small_workspace import QUESTIONS, RECORDS, write_lines
 from tiny_gguf import save_gguf, write_converted
 
 from rallebench.core.errors import Hint, NotFoundError, UsageError
@@ -49,18 +49,6 @@ def test_every_verb_is_called_by_a_test(bench: Workbench) -> None:
     }
     assert len(set(verbs(bench))) > 65
     assert set(verbs(bench)) - called == set(), "call it in a test"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_workspace(tmp_path_factory.mktemp("made"))
-
-
-@pytest.fixture
-def bench(made: Path, tmp_path: Path) -> Iterator[Workbench]:
-    bench = Workbench(copy_workspace(made, tmp_path / "workspace"))
-    yield bench
-    bench.close()
 
 
 @pytest.fixture
@@ -188,11 +176,6 @@ def test_the_converted_copy_of_a_gguf_file_is_deleted_unless_a_model_of_it_is_lo
     assert not copy.exists() and file.exists()
 
 
-def test_a_servers_models_are_listed(bench: Workbench) -> None:
-    with Loopback(serving("b", "a")) as server:
-        assert model_entries.served({"base_url": server.url}) == ("a", "b")
-
-
 # asking
 
 
@@ -315,9 +298,7 @@ def test_an_experiment_that_was_run_is_known_by_name_and_kind(
     assert (request.kind, request.settings) == ("baselines", {"run": "x"})
 
 
-def test_an_experiment_is_performed_in_a_job_that_others_join(
-    bench: Workbench, suite: ExperimentRequest
-) -> None:
+def test_an_experiment_is_a_job_others_can_join(bench: Workbench, suite: ExperimentRequest) -> None:
     planned = bench.experiments.plan(suite)
     with bench.models.queue.turn:  # its models wait
         job = bench.experiments.start(suite, UNTRACKED, planned)
@@ -344,9 +325,7 @@ def test_a_corpus_is_imported_listed_and_deleted(bench: Workbench) -> None:
     assert bench.data.corpora() == {}
 
 
-def test_a_dataset_is_sampled_and_deleted_with_what_runs_lose(
-    bench: Workbench, tmp_path: Path
-) -> None:
+def test_a_dataset_is_sampled_and_deleted_with_its_loss(bench: Workbench, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "q.jsonl", RECORDS)
     assert bench.data.import_dataset("mine", source, sample=3).questions == 3
     assert len(bench.asking.questions("mine")) == 3

@@ -32,7 +32,7 @@ from rallebench.core.errors import (
     TemplateError,
     UsageError,
 )
-from rallebench.core.events import Progress, complete
+from rallebench.core.events import Progress
 from rallebench.core.registry import Entry
 from rallebench.core.types import Action, Chain, Episode, Message, Question
 from rallebench.engine.single import Delta, StepDone, StepStarted
@@ -162,12 +162,7 @@ def test_a_page_that_goes_away_does_not_stop_a_load_and_a_second_load_changes_no
         ("none", "language model", NotFoundError, "There is no language model 'none'"),
         ("none", "retriever", NotFoundError, "There is no index 'none'"),
         ("misspelt", "language model", UsageError, "There is no setting 'dealy'"),
-        (
-            "broken",
-            "language model",
-            BackendError,
-            "RuntimeError: the weights are broken",
-        ),
+        ("broken", "language model", BackendError, "RuntimeError: the weights are broken"),
     ],
 )
 def test_a_load_that_fails_leaves_nothing_and_can_be_tried_again(
@@ -191,29 +186,10 @@ def test_models_unload_gives_the_memory_back_and_the_rest_stays(workbench: Workb
         workbench.models.unload("counted")
 
 
-def test_nothing_is_unloaded_under_a_benchmark(workbench: Workbench) -> None:
-    job = workbench.runs.start(plan(workbench, SLOW_CHAIN, batch_size=1))
-    while not workbench.models.is_loaded("slow"):
-        time.sleep(0.01)
-    with pytest.raises(
-        UsageError, match=r"^'slow' is in use by the run 'x'; stop that, or wait for its end\.$"
-    ):
-        workbench.models.unload("slow")
-    workbench.runs.stop("x")
-    ended(job)
-    workbench.models.unload("slow")
-
-
 def test_close_lets_go_of_everything(workbench: Workbench) -> None:
     list(workbench.models.load("counted", "language model"))
     workbench.close()
     assert workbench.models.status() == [] and Counting.closed == 1
-
-
-def test_models_lease_loads_what_a_chain_names_and_nothing_else(workbench: Workbench) -> None:
-    with workbench.models.lease("the test") as lease:
-        backends = complete(lease.load_for(READ_CHAIN.llms, READ_CHAIN.retrievers))
-    assert (list(backends.retrievers), list(backends.llms)) == (["tiny"], ["titan"])
 
 
 def test_a_model_of_gigabytes_is_loaded_only_when_asked_to(workbench: Workbench) -> None:
@@ -247,9 +223,7 @@ def test_asking_questions_reads_again_when_the_file_changes(workbench: Workbench
     ]
 
 
-def test_asking_example_is_found_by_its_id_and_other_text_is_the_users_own_question(
-    workbench: Workbench,
-) -> None:
+def test_asking_example_is_found_by_its_id_and_other_text_is_ones_own(workbench: Workbench) -> None:
     assert workbench.asking.example("tiny-qa", "q5").gold.answers == ("Christiaan Huygens",)
     own = workbench.asking.example("tiny-qa", "How far is Titan?")
     assert (own.question, own.gold.answers) == (Question("custom", "How far is Titan?"), ())
@@ -278,9 +252,7 @@ def test_asking_execute_action_runs_one_action_on_the_earlier_answers_and_rememb
     assert not workbench.asking.execute_action(changed, 1, TITAN, (first,)).cached
 
 
-def test_asking_execute_chain_runs_every_action_up_to_the_last_or_to_its_error(
-    workbench: Workbench,
-) -> None:
+def test_asking_execute_chain_runs_every_action_to_the_last_or_error(workbench: Workbench) -> None:
     long = Chain("long", tuple(Action("identity", f"{n}: {{question}}") for n in range(8)))
     *events, last = workbench.asking.execute_chain(long, Question("q", "?"))
     assert sum(isinstance(event, StepDone) for event in events) == 8
@@ -305,9 +277,7 @@ def test_a_verdict_knows_the_rank_of_a_gold_page_beyond_k(workbench: Workbench) 
         assert rank is not None and (rank == 1) == is_first
 
 
-def test_asking_chat_streams_the_last_answer_and_knows_the_earlier_turns(
-    workbench: Workbench,
-) -> None:
+def test_asking_chat_streams_the_last_answer_and_knows_earlier_ones(workbench: Workbench) -> None:
     chain = Chain("c", (Action("generate", "{history}|{question}", target="echo"),))
     history = (Message("user", "Hello"), Message("assistant", "Hi there"))
     events = list(workbench.asking.chat(chain, history, "Who are you?"))
@@ -360,26 +330,13 @@ def test_a_chain_name_that_is_no_file_name_is_refused(name: str, workbench: Work
         (Chain("x", ()), "'actions' is wrong"),
     ],
 )
-def test_a_chain_that_could_not_be_read_again_is_not_saved(
-    chain: Chain, message: str, workbench: Workbench
-) -> None:
+def test_an_unreadable_chain_is_not_saved(chain: Chain, message: str, workbench: Workbench) -> None:
     with pytest.raises(UsageError, match=message):
         workbench.asking.save_chain(chain, "bad")
     assert not (workbench.workspace.path / "chains" / "bad.json").exists()
 
 
 # ── runs ─────────────────────────────────────────────────────────────────────
-
-
-def test_runs_start_works_in_the_background_and_leaves_a_run_folder(workbench: Workbench) -> None:
-    job = ended(workbench.runs.start(plan(workbench)))
-    assert (job.status, job.error) == ("finished", None)
-    folder = workbench.runs.open("x")
-    report = folder.report()
-    assert report is not None and report["complete"]
-    assert report["metrics"]["em"]["value"] == 1 / len(RECORDS)
-    assert folder.state()["state"] == "done"
-    assert [run.name for run in workbench.runs.list()] == ["x"]
 
 
 def test_a_run_of_a_name_that_runs_is_refused(workbench: Workbench) -> None:
@@ -426,14 +383,6 @@ def test_runs_resume_works_from_another_folder(
     ended(workbench.runs.start(made))
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert workbench.runs.resume("x").request.examples == made.request.examples
-
-
-def test_a_run_that_cannot_go_on_says_why(workbench: Workbench) -> None:
-    mute = Chain("c", (Action("generate", "{question}", target="mute"),))
-    job = ended(workbench.runs.start(plan(workbench, mute)))
-    assert job.status == "failed"
-    assert str(job.error).startswith("The first 5 questions all failed, so the run was stopped: ")
-    assert workbench.runs.open("x").state()["state"] == "failed"
 
 
 def test_a_run_of_another_process_is_seen_and_stopped_by_its_folder(workbench: Workbench) -> None:

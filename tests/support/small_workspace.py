@@ -125,6 +125,13 @@ def scripted(models: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any
     return {name: {"backend": "scripted", "settings": dict(s)} for name, s in models.items()}
 
 
+def add_llm(folder: Path, name: str, backend: str = "scripted", **settings: Any) -> None:
+    """Add a model to a workspace, or exchange it."""
+    path = folder / "llms.json"
+    entry = {name: {"backend": backend, "settings": settings}}
+    path.write_text(json.dumps(json.loads(path.read_text()) | entry))
+
+
 def numbers(part: Mapping[str, Any]) -> dict[str, Any]:
     """Metric → mean, of a part of a suite's report."""
     return {name: mean["value"] for name, mean in part["metrics"].items()}

@@ -120,9 +120,7 @@ def test_an_article_belongs_to_one_part_only(tmp_path: Path) -> None:
     assert not sources.TEST_ARTICLES & sources.DEVELOPMENT_ARTICLES
 
 
-def test_an_answer_that_does_not_stand_in_its_context_is_reported_with_its_line(
-    tmp_path: Path,
-) -> None:
+def test_an_answer_that_is_not_in_its_context_is_reported_with_its_line(tmp_path: Path) -> None:
     rows = towns("Rivers", 2)
     rows[1]["qas"][0]["answers"][0]["answer_start"] += 1
     (tmp_path / "squad_dev.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
@@ -130,9 +128,7 @@ def test_an_answer_that_does_not_stand_in_its_context_is_reported_with_its_line(
         sources.read_source(tmp_path, sources.SOURCES[0])
 
 
-def test_a_paragraph_that_shares_a_sentence_with_an_excluded_corpus_is_left_out(
-    tmp_path: Path,
-) -> None:
+def test_a_paragraph_with_a_sentence_of_an_excluded_corpus_is_left_out(tmp_path: Path) -> None:
     shared = contexts()[3].text.split(". ")[0] + "."
     corpus = tmp_path / "corpus.tsv"
     corpus.write_text(
@@ -166,9 +162,7 @@ def test_an_article_that_one_set_keeps_back_is_trained_on_from_no_set() -> None:
     assert [c.title for c in parts["train"]] == ["Rivers"]
 
 
-def test_the_published_training_data_shares_no_sentence_with_what_is_reported_on(
-    shared_data: Path,
-) -> None:
+def test_the_training_data_shares_no_sentence_with_what_is_reported_on(shared_data: Path) -> None:
     reported = [shared_data / "kilt" / f"{name}_corpus.tsv" for name in ("xquad_en", "qed_nq")]
     parts, described = program.contexts_of(shared_data / "qa-train", reported)
     trained = {sources.plain_title(c) for c in parts["train"]}
@@ -263,9 +257,7 @@ def train_with_other_seed(tokenizer: Any, work: Path) -> Any:
 
 
 @pytest.mark.slow
-def test_a_run_may_be_ended_sooner_while_its_rates_so_far_stay_the_same(
-    tokenizer: Any, tmp_path: Path
-) -> None:
+def test_a_run_may_be_ended_sooner_and_its_rates_stay_same(tokenizer: Any, tmp_path: Path) -> None:
     longer, sooner = ((40, 40),), ((40, 40), (4, 4))
     trained(tokenizer, tmp_path / "a", stop_after=1, falls=longer)
     resumed = trained(tokenizer, tmp_path / "a", falls=sooner)
@@ -378,9 +370,7 @@ def read_examples(path: Path) -> dict[str, Any]:
     return document
 
 
-def test_a_generative_reader_learns_the_answer_only_where_a_passage_holds_it(
-    tmp_path: Path,
-) -> None:
+def test_a_generative_reader_learns_an_answer_only_where_a_passage_holds_it(tmp_path: Path) -> None:
     folder = write_sets(tmp_path / "sets")
     for name in ("first", "second"):
         generative.write_examples(folder, [], tmp_path / name, seed=1)

@@ -178,9 +178,7 @@ def test_two_set_ups_at_once_both_succeed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-def test_a_page_that_is_stopped_while_it_makes_the_tables_can_be_started_again(
-    tmp_path: Path,
-) -> None:
+def test_a_page_that_is_stopped_while_making_tables_can_be_started_again(tmp_path: Path) -> None:
     server = start_ui(tmp_path)
     while not beside(tmp_path / "mlflow.db").exists():
         assert not server.ready()

@@ -64,9 +64,7 @@ def test_the_parent_has_the_verdict_the_bests_metrics_and_a_table_and_the_runs_s
     assert {run.info.run_name for run in below} == {run.name for run in runs}
 
 
-def test_the_same_group_again_updates_its_parent(
-    workspace: Path, client: Any, runs: list[RunFolder]
-) -> None:
+def test_a_group_updates_its_parent(workspace: Path, client: Any, runs: list[RunFolder]) -> None:
     first = log_group(group(runs[:1]), workspace=workspace)
     assert log_group(group(runs, verdict="Best: k=3."), workspace=workspace) == first
     assert client.get_run(first).data.tags["rallebench.verdict"] == "Best: k=3."
@@ -74,9 +72,7 @@ def test_the_same_group_again_updates_its_parent(
     assert log_group(group(runs), workspace=workspace) != first
 
 
-def test_a_group_that_cannot_be_sent_is_one_sentence(
-    workspace: Path, runs: list[RunFolder]
-) -> None:
+def test_a_group_that_cannot_be_sent_is_a_sentence(workspace: Path, runs: list[RunFolder]) -> None:
     with pytest.raises(BackendError, match="No MLflow server answers at") as raised:
         log_group(group(runs), workspace=workspace, tracking_uri="http://127.0.0.1:9")
     assert "\n" not in str(raised.value)
@@ -92,7 +88,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], place: Path) -> CommandLine:
+def cli(capfd: pytest.CaptureFixture[str], place: Path) -> CommandLine:
     """The command line."""
     return CommandLine(capfd, place)
 
@@ -114,13 +110,13 @@ def parent_named(client: Any, name: str) -> Any:
 
 @pytest.mark.slow
 def test_a_sweep_is_one_run_with_its_variants_below_it_and_can_be_sent_again(
-    rallebench: CommandLine, place: Path, workspace: Path, client: Any
+    cli: CommandLine, place: Path, workspace: Path, client: Any
 ) -> None:
     uri = ("--tracking-uri", default_uri(workspace))
     asked = shlex.split(
         "--chain closed --dataset tiny-qa --name llms --vary llm=titan,echo,misspelt"
     )
-    ran = rallebench("sweep", *asked, *uri, "--json")
+    ran = cli("sweep", *asked, *uri, "--json")
     assert ran.code == 1 and "1 of 3 variants failed: llm=misspelt." in ran.last
     swept = json.loads(ran.out)
     parent = parent_named(client, "llms")
@@ -139,27 +135,25 @@ def test_a_sweep_is_one_run_with_its_variants_below_it_and_can_be_sent_again(
         ("llm=echo", 0.0),
     ]
     assert rows[2]["variant"] == "llm=misspelt" and "dealy" in rows[2]["error"]
-    assert rallebench.json("track", "llms", *uri)["mlflow_run_id"] == parent.info.run_id
+    assert cli.json("track", "llms", *uri)["mlflow_run_id"] == parent.info.run_id
 
 
 @pytest.mark.slow
-def test_a_sweep_whose_mlflow_is_gone_is_complete_and_says_how_to_send_it(
-    rallebench: CommandLine,
-) -> None:
+def test_a_sweep_whose_mlflow_is_gone_is_complete_and_says_how_to_send_it(cli: CommandLine) -> None:
     asked = shlex.split("--chain closed --dataset tiny-qa --name alone --vary llm=titan,echo")
-    ran = rallebench("sweep", *asked, "--tracking-uri", "http://127.0.0.1:9", "--json")
+    ran = cli("sweep", *asked, "--tracking-uri", "http://127.0.0.1:9", "--json")
     assert ran.code == 0 and len(ran.json["variants"]) == 2
     assert "Warning: The sweep 'alone' is complete but was not put together in MLflow" in ran.err
     assert ran.last.endswith("It can be logged later.")
-    assert rallebench("track", "alone", "--model").code == 2, "a sweep is no model"
+    assert cli("track", "alone", "--model").code == 2, "a sweep is no model"
 
 
 @pytest.mark.slow
 def test_the_chains_of_a_folder_are_one_run_with_theirs_below_it(
-    rallebench: CommandLine, place: Path, workspace: Path, client: Any
+    cli: CommandLine, place: Path, workspace: Path, client: Any
 ) -> None:
     asked = ("--dataset", "tiny-qa", "--name", "night", "--tracking-uri", default_uri(workspace))
-    rallebench.json("run", "--chain", place / "chains", *asked)
+    cli.json("run", "--chain", place / "chains", *asked)
     parent = parent_named(client, "night")
     assert below(client, parent) == {"night-closed", "night-read", "night-title"}
     assert (parent.data.tags["rallebench.kind"], parent.data.tags["rallebench.best"]) == (
@@ -167,4 +161,4 @@ def test_the_chains_of_a_folder_are_one_run_with_theirs_below_it(
         "night-title",
     )
     uri = ("--tracking-uri", default_uri(workspace))
-    assert rallebench.json("track", "night", *uri)["mlflow_run_id"] == parent.info.run_id
+    assert cli.json("track", "night", *uri)["mlflow_run_id"] == parent.info.run_id

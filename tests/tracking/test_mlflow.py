@@ -117,9 +117,7 @@ def test_the_experiment_shows_our_metrics_as_columns_and_a_run_links_back_to_our
     assert address_of_run({}) == ""
 
 
-def test_a_long_template_is_cut_in_the_param_and_whole_in_the_artifact(
-    client: Any, run: Any
-) -> None:
+def test_a_long_template_is_cut_in_the_param_not_in_the_artifact(client: Any, run: Any) -> None:
     value = run.data.params["chain.2.template"]
     assert len(value) <= content.MAX_VALUE < len(LONG_TEMPLATE)
     assert value.startswith("Answer from the passages.")
@@ -157,9 +155,7 @@ def test_a_metric_without_any_score_has_a_count_and_no_value() -> None:
     assert "em" not in metrics and "f1" not in metrics
 
 
-def test_the_run_has_the_times_of_the_benchmark_and_no_absolute_path(
-    workspace: Path, run: Any
-) -> None:
+def test_the_run_has_the_times_of_its_benchmark_and_no_path(workspace: Path, run: Any) -> None:
     assert (run.info.start_time, run.info.end_time) == (STARTED * 1000, (STARTED + 12) * 1000)
     assert (run.info.run_name, run.info.status) == ("shown", "FINISHED")
     assert run.data.tags["rallebench.run"] == "shown"
@@ -168,9 +164,7 @@ def test_the_run_has_the_times_of_the_benchmark_and_no_absolute_path(
 
 
 @pytest.mark.slow
-def test_names_with_characters_that_mlflow_refuses_are_still_logged(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
+def test_odd_names_are_logged_all_the_same(workspace: Path, client: Any, new_run: NewRun) -> None:
     changed = spec()["spec"]
     changed["settings"]["backends"] = {
         "llm openai:a/b?x=1": "one",
@@ -187,9 +181,7 @@ def test_names_with_characters_that_mlflow_refuses_are_still_logged(
 
 
 @pytest.mark.slow
-def test_a_run_with_more_params_than_one_batch_takes_is_logged_whole(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
+def test_a_run_with_many_params_is_logged(workspace: Path, client: Any, new_run: NewRun) -> None:
     versions = {f"package{i}": str(i) for i in range(230)}
     params = client.get_run(
         log_run(new_run(versions=versions).path, workspace=workspace)
@@ -200,9 +192,7 @@ def test_a_run_with_more_params_than_one_batch_takes_is_logged_whole(
 # artifacts
 
 
-def test_ralles_files_the_chain_the_report_and_a_table_of_questions_are_artifacts(
-    workspace: Path, client: Any, run: Any
-) -> None:
+def test_ralles_files_and_tables_are_artifacts(workspace: Path, client: Any, run: Any) -> None:
     run_id = run.info.run_id
     names = {
         item.path for place in ("", "templates") for item in client.list_artifacts(run_id, place)
@@ -245,9 +235,7 @@ def test_a_table_for_a_browser_is_cut_and_says_so() -> None:
 # the dataset, and where questions are lost
 
 
-def test_the_dataset_is_the_runs_input_with_its_sum_and_its_file(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
+def test_the_dataset_is_the_runs_input(workspace: Path, client: Any, new_run: NewRun) -> None:
     changed = spec()["spec"]
     changed["settings"]["dataset_sha256"] = "dd" * 32
     folder = new_run(spec=changed, dataset_file="/data/tiny-qa.jsonl")
@@ -300,9 +288,7 @@ def test_a_trace_has_the_chain_at_its_root_and_a_span_per_step_with_its_time_and
     assert root.attributes["usd"] == pytest.approx(46e-6)
 
 
-def test_a_failed_question_is_a_trace_in_error_with_the_sentence(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
+def test_a_failed_question_is_a_failed_trace(workspace: Path, client: Any, new_run: NewRun) -> None:
     run_id = log_run(new_run(1, (0,)).path, workspace=workspace)
     (trace,) = traces_of(client, run_id)
     assert trace.info.state.value == "ERROR"
@@ -322,9 +308,7 @@ def test_a_long_run_has_fifty_sampled_traces_and_its_first_ten_failures() -> Non
     assert len(set(chosen)) == len(chosen)
 
 
-def test_costs_are_metrics_and_prices_are_params(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
+def test_costs_are_metrics_and_prices_params(workspace: Path, client: Any, new_run: NewRun) -> None:
     folder = new_run(prices={"my-llm": {"prompt": 1.0, "completion": 2.0}, "other": None})
     scored = {**(folder.report() or {}), "cost": cost_of(folder)}
     write_json(folder.path / REPORT, scored)
@@ -376,9 +360,7 @@ def test_tools_and_notes_have_spans_too() -> None:
 
 
 @pytest.mark.slow
-def test_half_a_character_in_an_answer_stops_nothing(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
+def test_half_a_character_stops_nothing(workspace: Path, client: Any, new_run: NewRun) -> None:
     folder = new_run(1, ())
     append(folder, [episode("q0", "Ad\ud83d"), episode("q0", "Ad\ud83d", "broken \ud83d")])
     run_id = log_run(folder.path, workspace=workspace)
@@ -389,9 +371,7 @@ def test_half_a_character_in_an_answer_stops_nothing(
 # again, and elsewhere
 
 
-def test_logging_again_updates_the_run_instead_of_adding_one(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
+def test_logging_again_updates_the_run(workspace: Path, client: Any, new_run: NewRun) -> None:
     folder = new_run()
     first = log_run(folder.path, workspace=workspace)
     traces = {trace.info.trace_id for trace in traces_of(client, first)}
@@ -417,9 +397,7 @@ def test_a_failure_that_was_tried_again_with_success_gets_a_trace_of_its_own(
 
 
 @pytest.mark.slow
-def test_a_param_that_changed_since_the_first_logging_is_told_in_a_tag(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
+def test_a_changed_param_is_told_in_a_tag(workspace: Path, client: Any, new_run: NewRun) -> None:
     folder = new_run()
     run_id = log_run(folder.path, workspace=workspace)
     write_json(folder.path / "run.json", {**folder.spec(), "batch_size": 5})
@@ -428,9 +406,7 @@ def test_a_param_that_changed_since_the_first_logging_is_told_in_a_tag(
     assert (run.data.params["batch_size"], run.data.tags["changed.batch_size"]) == ("20", "5")
 
 
-def test_the_folder_remembers_where_it_went_without_credentials(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
+def test_the_folder_knows_where_it_went(workspace: Path, client: Any, new_run: NewRun) -> None:
     folder = new_run()
     assert read_link(folder.path) == {}
     run_id = log_run(folder.path, workspace=workspace)
@@ -441,9 +417,7 @@ def test_the_folder_remembers_where_it_went_without_credentials(
 
 
 @pytest.mark.slow
-def test_a_run_that_was_deleted_in_mlflow_is_logged_anew(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
+def test_a_run_deleted_in_mlflow_comes_back(workspace: Path, client: Any, new_run: NewRun) -> None:
     folder = new_run()
     first = log_run(folder.path, workspace=workspace)
     client.delete_run(first)
@@ -454,9 +428,7 @@ def test_a_run_that_was_deleted_in_mlflow_is_logged_anew(
 
 
 @pytest.mark.slow
-def test_one_folder_in_two_stores_is_two_runs_each_kept_up_to_date(
-    workspace: Path, tmp_path: Path, new_run: NewRun
-) -> None:
+def test_one_folder_in_two_stores_is_two(workspace: Path, tmp_path: Path, new_run: NewRun) -> None:
     folder, other = new_run(), {"workspace": workspace, "tracking_uri": default_uri(tmp_path)}
     here = log_run(folder.path, workspace=workspace)
     there = log_run(folder.path, **other)
@@ -490,9 +462,7 @@ def test_a_folder_logged_by_two_threads_at_once_is_one_run(
     assert len(ids) == 1
 
 
-def test_a_stopped_run_without_a_report_is_logged_as_far_as_it_came(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
+def test_a_stopped_run_is_logged_as_it_is(workspace: Path, client: Any, new_run: NewRun) -> None:
     folder = new_run()
     (folder.path / REPORT).unlink()
     run = client.get_run(log_run(folder.path, workspace=workspace))
@@ -503,9 +473,7 @@ def test_a_stopped_run_without_a_report_is_logged_as_far_as_it_came(
 # secrets
 
 
-def test_secrets_in_a_run_file_never_reach_mlflow(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
+def test_secrets_in_a_run_never_reach_mlflow(workspace: Path, client: Any, new_run: NewRun) -> None:
     changed = spec()["spec"]
     changed["settings"]["endpoint"] = {
         "api_key": "sk-very-secret-1",
@@ -694,9 +662,7 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_was(
     assert tables == [("memo",)]
 
 
-def test_a_workspace_whose_name_no_address_can_hold_is_refused(
-    tmp_path: Path, new_run: NewRun
-) -> None:
+def test_a_workspace_that_no_address_can_hold_is_refused(tmp_path: Path, new_run: NewRun) -> None:
     with pytest.raises(UsageError, match="Choose another workspace, or give a tracking URI"):
         log_run(new_run().path, workspace=tmp_path / "50% off")
 
@@ -718,22 +684,14 @@ def test_a_folder_without_a_run_is_refused(workspace: Path, tmp_path: Path) -> N
 
 
 def test_an_episode_of_the_develop_tab_is_a_trace_of_its_own(workspace: Path, client: Any) -> None:
-    said = trace_episode(
-        episode("dev"),
-        "Who?",
-        workspace=workspace,
-        source="develop",
-        name="mine",
-    )
+    said = trace_episode(episode("dev"), "Who?", workspace=workspace, source="develop", name="mine")
     trace = client.get_trace(said)
     assert (trace.info.tags["rallebench.source"], trace.data.spans[0].name) == ("develop", "mine")
     assert abs(trace.data.spans[0].end_time_ns / 1e9 - time.time()) < 60
 
 
 @pytest.mark.slow
-def test_a_live_trace_is_handed_over_at_once_and_written_later(
-    workspace: Path, client: Any
-) -> None:
+def test_a_live_trace_is_handed_on_at_once_and_written_later(workspace: Path, client: Any) -> None:
     started = time.monotonic()
     where = {"workspace": workspace, "source": "chat", "session": "talk-1"}
     for turn in ("one", "two"):
@@ -747,9 +705,7 @@ def test_a_live_trace_is_handed_over_at_once_and_written_later(
     assert sessions == ["talk-1", "talk-1"]
 
 
-def test_a_live_trace_that_fails_is_told_once_and_raises_nothing(
-    workspace: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_live_trace_that_fails_is_told(workspace: Path, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         trace_later(episode("x"), "x", workspace=workspace, tracking_uri="http://127.0.0.1:9")
     assert WRITER.flush(30)

@@ -45,21 +45,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], place: Path) -> CommandLine:
+def cli(capfd: pytest.CaptureFixture[str], place: Path) -> CommandLine:
     """The command line."""
     return CommandLine(capfd, place)
 
 
 @pytest.fixture
-def track(rallebench: CommandLine, place: Path, workspace: Path) -> Callable[[], Any]:
+def track(cli: CommandLine, place: Path, workspace: Path) -> Callable[[], Any]:
     """Log a run, which the first test makes, and its chain to a store that has its tables already."""
     if not (place / "runs" / "one").exists():
-        rallebench.json(
-            "run", "--chain", "told", "--dataset", "tiny-qa", "--name", "one", "--no-mlflow"
-        )
-    return lambda: rallebench.json(
-        "track", "one", "--model", "--tracking-uri", default_uri(workspace)
-    )
+        cli.json("run", "--chain", "told", "--dataset", "tiny-qa", "--name", "one", "--no-mlflow")
+    return lambda: cli.json("track", "one", "--model", "--tracking-uri", default_uri(workspace))
 
 
 @pytest.fixture

@@ -36,9 +36,7 @@ def versions(client: Any, experiment_id: str, made: dict[str, Any]) -> list[tupl
     return [(prompt["name"], prompt["version"]) for prompt in linked]
 
 
-def test_a_run_names_the_prompts_of_its_chain_and_they_hold_the_whole_text(
-    workspace: Path, client: Any, new_run: NewRun
-) -> None:
+def test_a_run_names_its_prompts_and_texts(workspace: Path, client: Any, new_run: NewRun) -> None:
     changed = spec()["spec"]
     changed["settings"]["chain"] = {**CHAIN, "name": "whole text"}
     run = client.get_run(log_run(new_run(spec=changed).path, workspace=workspace))
@@ -88,9 +86,7 @@ def test_identities_empty_templates_and_those_beyond_mlflows_limit_are_left_out(
     assert [(name, text) for name, text, _ in templates(made)] == [("c.3", "kept")]
 
 
-def test_a_server_without_prompts_is_told_once_and_not_asked_again(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_server_without_prompts_is_told_once_and_let_be(caplog: pytest.LogCaptureFixture) -> None:
     class Old:
         asked = 0
 

@@ -60,9 +60,7 @@ def alive(pid: int) -> bool:
     return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
-def test_the_page_starts_on_loopback_without_making_the_caller_wait(
-    workspace: Path, page: UIServer
-) -> None:
+def test_the_page_starts_on_loopback_without_a_wait(workspace: Path, page: UIServer) -> None:
     assert page.url.startswith("http://127.0.0.1:")
     assert page.waited < 5 or page.ready()
     started = time.monotonic()
@@ -70,9 +68,7 @@ def test_the_page_starts_on_loopback_without_making_the_caller_wait(
     assert time.monotonic() - started < 1
 
 
-def test_the_page_is_found_by_another_program_over_the_workspace(
-    workspace: Path, page: UIServer
-) -> None:
+def test_the_page_is_found_by_another_program_there(workspace: Path, page: UIServer) -> None:
     wait(page)
     with urllib.request.urlopen(f"{page.url}/") as answer:
         assert b"<title>MLflow</title>" in answer.read()
@@ -161,9 +157,7 @@ def test_a_stopped_page_answers_no_more_and_says_so(page: UIServer) -> None:
         page.ready()
 
 
-def test_where_runs_go_to_a_server_its_own_page_is_the_page(
-    tmp_path: Path, no_environment: None
-) -> None:
+def test_a_server_of_runs_is_itself_the_page(tmp_path: Path, no_environment: None) -> None:
     found = start_ui(tmp_path, tracking_uri="https://me:secret@mlflow.example/base")
     assert (found.url, found.process, found.ready()) == ("https://mlflow.example/base", None, True)
     assert list(tmp_path.iterdir()) == []

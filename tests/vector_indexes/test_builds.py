@@ -22,9 +22,7 @@ def random_vectors(count: int, dim: int) -> np.ndarray[tuple[int, int], np.dtype
 
 
 @pytest.mark.parametrize("kind", ["ivf-sq8", "numpy-flat"])
-def test_vectors_mapped_from_a_file_are_linked_and_others_are_written(
-    kind: str, tmp_path: Path
-) -> None:
+def test_vectors_mapped_from_a_file_are_linked_others_written(kind: str, tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", random_vectors(200, 16))
     mapped = np.load(tmp_path / "v.npy", mmap_mode="r")
     for name, vectors, linked in (
@@ -70,9 +68,7 @@ complete(VECTOR_INDEXES["diskann-memory"].build(Path(sys.argv[1]), numpy.load(sy
 
 
 @pytest.mark.slow
-def test_a_diskann_build_ends_with_the_process_that_asked_for_it_even_when_that_is_killed(
-    tmp_path: Path,
-) -> None:
+def test_a_diskann_build_ends_with_the_process_that_asked_even_if_killed(tmp_path: Path) -> None:
     pytest.importorskip("diskannpy", reason="diskannpy has no wheel here")
     np.save(tmp_path / "v.npy", random_vectors(20_000, 64))
     (tmp_path / "x").mkdir()

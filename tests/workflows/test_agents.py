@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from project import GOLDEN
-from small_workspace import CommandLine, copy_workspace, make_workspace, read_lines
+from small_workspace import CommandLine, add_llm, make_workspace, read_lines
 
 from rallebench import sandbox
 from rallebench.core.errors import UsageError
@@ -27,16 +26,10 @@ from rallebench.workspace.paths import Workspace
 
 GOLDEN = GOLDEN / "workflows"
 ACTING = [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits]
-AGENT: Mapping[str, Any] = {
-    "backend": "scripted",
-    "settings": {
-        "replies": {
-            r"Thought \d:$": "I think.",
-            r"Action 1:$": "Search[Titan (moon)]",
-            r"Action 2:$": "Finish[Titan]",
-        },
-        "default": "Finish[?]",
-    },
+REPLIES = {
+    r"Thought \d:$": "I think.",
+    r"Action 1:$": "Search[Titan (moon)]",
+    r"Action 2:$": "Finish[Titan]",
 }
 PROGRAM = "print(Search('Titan (moon)').split()[0])"
 
@@ -44,15 +37,9 @@ PROGRAM = "print(Search('Titan (moon)').split()[0])"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = make_workspace(tmp_path_factory.mktemp("made") / "w")
-    entries = json.loads((folder / "llms.json").read_text())
-    entries |= {"agent": AGENT, "coder": {"backend": "scripted", "settings": {"default": PROGRAM}}}
-    (folder / "llms.json").write_text(json.dumps(entries))
+    add_llm(folder, "agent", replies=REPLIES, default="Finish[?]")
+    add_llm(folder, "coder", default=PROGRAM)
     return folder
-
-
-@pytest.fixture
-def cli(made: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[CommandLine]:
-    yield CommandLine(capfd, copy_workspace(made, tmp_path / "w"))
 
 
 def on_tiny(made: Path, workflow: str, **given: str) -> Agent:
@@ -231,9 +218,7 @@ def test_ask_shows_every_step_and_how_the_episode_ended(cli: CommandLine) -> Non
     assert "Ended: answered" in plain
 
 
-def test_a_run_of_an_agent_is_a_run_folder_as_any_other_and_can_be_continued(
-    cli: CommandLine,
-) -> None:
+def test_a_run_of_an_agent_is_a_run_folder_and_can_be_continued(cli: CommandLine) -> None:
     run = f"run --workflow react {ON_TINY} --llm agent --dataset tiny-qa --no-mlflow --name mine"
     found = cli.json(run)
     assert (found["n"], found["n_errors"]) == (8, 0)
@@ -278,9 +263,7 @@ def test_a_program_runs_only_where_it_is_allowed(cli: CommandLine) -> None:
     ],
 )
 @pytest.mark.parametrize("verb", ["ask", "run"])
-def test_flags_that_do_not_fit_are_refused_and_nothing_is_written(
-    cli: CommandLine, verb: str, flags: str, said: str
-) -> None:
+def test_wrong_flags_write_nothing(cli: CommandLine, verb: str, flags: str, said: str) -> None:
     ran = cli(
         f"{verb} {flags}".strip(),
         *(("--question", "?") if verb == "ask" else ("--dataset", "tiny-qa")),

@@ -69,9 +69,7 @@ def test_the_last_reply_of_an_agent_has_its_form_and_is_recorded_with_it(workflo
 
 
 @pytest.mark.parametrize("workflow", SCRIPTS)
-def test_a_model_that_enforces_nothing_and_the_original_code_are_asked_as_ever(
-    workflow: str,
-) -> None:
+def test_a_model_that_enforces_nothing_and_the_original_are_asked_as_ever(workflow: str) -> None:
     free = asked(played(workflow, SCRIPTS[workflow], forces=False))
     forced = asked(played(workflow, SCRIPTS[workflow]))
     assert [request.messages for request in free] == [request.messages for request in forced]
@@ -171,9 +169,7 @@ def readable(step: Step, scratchpad: bool) -> bool:
 
 
 @pytest.mark.parametrize("workflow", ["zero-shot", "function-calling", "dfsdt"])
-def test_even_a_random_model_takes_actions_that_can_be_read(
-    random_model: Any, workflow: str
-) -> None:
+def test_even_a_random_model_takes_readable_actions(random_model: Any, workflow: str) -> None:
     questions = [Question(f"q{n}", f"{QUESTION.text} {n}") for n in range(2)]
     episodes = loop.run(
         lambda question: flow_of(workflow, question, world=World(), steps=1, max_tokens=400),

@@ -71,9 +71,7 @@ def test_every_step_is_appended_to_the_page_whose_passages_reach_readers_as_evid
         ("搜索[土卫六]", INVALID),
     ],
 )
-def test_a_wrong_action_is_one_observation_and_the_episode_goes_on(
-    action: str, observation: str
-) -> None:
+def test_a_wrong_action_is_an_observation_and_no_end(action: str, observation: str) -> None:
     episode, _ = play("react", acting(action, "Finish[Saturn]"))
     assert observations(episode) == [observation, "Episode finished."]
     assert episode.answer == "Saturn"
@@ -102,9 +100,7 @@ def test_every_other_way_to_end_has_a_reason_of_its_own(
 @pytest.mark.parametrize(
     "broken", [ValueError("no such column"), BackendError("The table is gone.")]
 )
-def test_an_environment_that_raises_ends_the_episode_as_a_tool_error_that_the_trace_explains(
-    broken: Exception,
-) -> None:
+def test_an_environment_that_raises_ends_the_episode_as_a_tool_error(broken: Exception) -> None:
     episode, _ = play("react", acting("Search[Titan]"), world=World(broken=broken))
     assert episode.outcome is not None and episode.outcome.stop_reason == "tool_error"
     assert str(broken) in episode.steps[-1].reply.text
@@ -199,9 +195,7 @@ def test_calls_in_round_brackets_lose_the_quotes_around_an_answer() -> None:
         ),
     ],
 )
-def test_the_kin_of_react_plan_think_and_act_in_turn(
-    workflow: str, script: list[str], ends: list[str]
-) -> None:
+def test_the_kin_of_react_act_in_turn(workflow: str, script: list[str], ends: list[str]) -> None:
     episode, llm = play(workflow, script)
     assert episode.answer == "Saturn" and "example" not in prompts(llm)[0]
     assert [prompt.rsplit("\n", 1)[1] for prompt in prompts(llm)] == ends

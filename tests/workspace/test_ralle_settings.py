@@ -186,9 +186,7 @@ def test_the_quantization_is_8bit_4bit_or_none(project: Path, config: Any, quant
     assert entry.settings == {**plain, "quantization": quantization}
 
 
-def test_every_entry_has_settings_that_its_backend_takes(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_every_entry_has_settings_its_backend_has(project: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("AZURE_OPENAI_API_BASE", "https://example.com")
     args = {"model_type": "m", "revision": "main", "device_map": "auto"}
     extra = {"m": {"model_args": args, "pipeline_args": {"top_p": 0.9}}}
@@ -210,9 +208,7 @@ def test_what_could_not_be_carried_over_is_said(project: Path):
     assert entry.settings["quantization"] == "none"
 
 
-def test_an_azure_model_names_the_variables_and_never_their_values(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_azure_model_names_variables_alone(project: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "sk-very-secret")
     monkeypatch.setenv("AZURE_OPENAI_API_BASE", "https://secret-place.example")
 
@@ -232,9 +228,7 @@ def test_an_azure_model_names_the_variables_and_never_their_values(
     assert "secret" not in entry.model_dump_json()
 
 
-def test_the_address_is_filled_in_when_the_model_is_loaded(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_address_is_filled_in_at_the_load(project: Path, monkeypatch: pytest.MonkeyPatch):
     azure = llm_entries(read(project))["gpt-35-turbo"]
     monkeypatch.setenv("AZURE_OPENAI_API_BASE", "https://mine.openai.azure.example/")
     address = with_environment(azure).settings["base_url"]
@@ -255,9 +249,7 @@ def test_a_model_without_a_name_is_refused(project: Path, entry: dict[str, Any])
 # ── paths ────────────────────────────────────────────────────────────────────
 
 
-def test_a_path_is_the_current_folders_then_one_above_the_settings_else_as_written(
-    project: Path, tmp_path: Path
-):
+def test_a_path_is_the_current_folders_or_the_settings_or_stays_so(project: Path, tmp_path: Path):
     assert read(project).corpora[SUBSET].path == Path(CORPUS)
     above = put(project / CORPUS)
     assert read(project).corpora[SUBSET].path == above
@@ -292,9 +284,7 @@ def test_a_retriever_knows_its_index_its_corpus_and_its_encoder(project: Path):
         ("diskann", "diskann", "has no DiskANN index at {index}/index; put it there, or build it"),
     ],
 )
-def test_each_retriever_says_with_which_command_line_it_is_built(
-    project: Path, name: str, kind: str, reason: str
-):
+def test_a_retriever_says_its_command_line(project: Path, name: str, kind: str, reason: str):
     name += "_subset_499992"
     corpus, pages = put(project / CORPUS), put(project / PAGE_MAP)
     entry = read(project).retrievers[name]
@@ -316,9 +306,7 @@ def test_each_retriever_says_with_which_command_line_it_is_built(
         ("diskann_subset_499992", "", "diskann"),
     ],
 )
-def test_an_index_of_ralles_that_is_there_is_taken_over(
-    project: Path, name: str, first: str, kind: str
-):
+def test_an_index_of_ralles_there_is_taken(project: Path, name: str, first: str, kind: str):
     put(project / CORPUS)
     index = read(project).retrievers[name].index
     there = (
@@ -373,9 +361,7 @@ def test_what_must_be_done_with_a_corpus_first_is_said(project: Path):
         ({"type": "diskann", "index_path": "x"}, "'index_directory' is missing; it should be text"),
     ],
 )
-def test_an_entry_that_is_no_retriever_is_refused(
-    project: Path, entry: dict[str, Any], message: str
-):
+def test_an_entry_of_no_retriever_is_refused(project: Path, entry: dict[str, Any], message: str):
     with pytest.raises(BadFileError) as refused:
         read(project, retrievers={"mine": entry})
     assert f"'mine': {message}" in str(refused.value)

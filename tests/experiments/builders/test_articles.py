@@ -43,9 +43,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return Workspace(tmp_path / "workspace")
 
 
-def test_a_folder_gives_its_files_and_the_date_that_begins_their_names(
-    tmp_path: Path, workspace: Workspace
-) -> None:
+def test_a_folder_gives_its_files_and_dates_by_name(tmp_path: Path, workspace: Workspace) -> None:
     (tmp_path / "news").mkdir()
     (tmp_path / "news" / "2023-04-05 storm.txt").write_text("A storm came.")
     (tmp_path / "news" / "b.md").write_text("# Calm\nNothing came.")
@@ -59,9 +57,7 @@ def test_a_folder_gives_its_files_and_the_date_that_begins_their_names(
     assert "d.pdf is not a PDF" in reading.source.problems.first[0].message
 
 
-def test_a_list_takes_what_its_fields_are_called_and_counts_what_has_no_text(
-    tmp_path: Path,
-) -> None:
+def test_a_list_is_taken_by_its_fields_and_counts_what_has_no_text(tmp_path: Path) -> None:
     own = {"url": "u", "date": "2022", "question": "Who?", "answer": ["x", "y"]}
     rows = [
         {"title": "A", "content": "text a", **own},
@@ -122,9 +118,7 @@ def test_a_dump_of_current_pages_says_that_its_dates_are_of_the_last_edit(tmp_pa
         ("plain", "cannot be read as a MediaWiki dump"),
     ],
 )
-def test_what_is_no_dump_or_ends_in_the_middle_is_told_in_a_sentence(
-    tmp_path: Path, text: str, sentence: str
-) -> None:
+def test_what_is_no_whole_dump_is_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "w.xml").write_text(text)
     with pytest.raises(BadFileError, match=sentence):
         read("dump", tmp_path / "w.xml")
@@ -165,11 +159,7 @@ def test_wikitext_loses_tables_pictures_references_and_keeps_words() -> None:
     ],
 )
 def test_articles_that_are_not_there_or_of_no_known_kind_are_refused(
-    tmp_path: Path,
-    workspace: Workspace,
-    reference: str,
-    error: type[Exception],
-    sentence: str,
+    tmp_path: Path, workspace: Workspace, reference: str, error: type[Exception], sentence: str
 ) -> None:
     (tmp_path / "a.docx").write_bytes(b"x")
     with pytest.raises(error, match=sentence):

@@ -102,9 +102,7 @@ def test_a_model_that_refuses_makes_no_record_and_halves_need_none(workspace: Pa
     assert halved.document["counts"]["records"] == {"continuation": 4}
 
 
-def test_without_a_model_what_needs_one_is_refused_before_anything_is_written(
-    workspace: Path,
-) -> None:
+def test_without_a_model_what_needs_one_is_refused_before_any_writing(workspace: Path) -> None:
     with pytest.raises(UsageError, match="written by a language model"):
         made(workspace, llm="")
     assert not (workspace / "experiments").exists()

@@ -109,9 +109,7 @@ BUSY: Mapping[str, Behaviour] = {
 
 
 @pytest.mark.parametrize("kind", BUSY)
-def test_a_busy_server_is_asked_again_after_the_time_that_it_names(
-    kind: str, waits: list[float]
-) -> None:
+def test_a_busy_server_is_asked_again_when_it_says(kind: str, waits: list[float]) -> None:
     with Loopback(BUSY[kind], wiki, BUSY[kind], BUSY[kind], wiki) as server:
         assert ids(server, 1) == ["1"]
     assert waits == [7.0] * 3
@@ -120,9 +118,7 @@ def test_a_busy_server_is_asked_again_after_the_time_that_it_names(
 @pytest.mark.parametrize(
     ("named", "seconds"), [("soon", WAIT), ("0", 0.0), ("99999", MOST_WAIT), ("", WAIT)]
 )
-def test_a_time_that_cannot_be_waited_is_replaced(
-    named: str, seconds: float, waits: list[float]
-) -> None:
+def test_a_time_beyond_waiting_is_replaced(named: str, seconds: float, waits: list[float]) -> None:
     with Loopback(send_json({}, 503, retry_after=named), wiki) as server:
         assert ids(server, 1) == ["1"]
     assert waits == [seconds]
@@ -237,9 +233,7 @@ def pairs(server: Loopback) -> tuple[str, ...]:
     return ("source=mediawiki", f"api={api_of(server)}", "length=3", "questions=0", *OFF)
 
 
-def test_articles_that_were_drawn_are_not_drawn_again_and_the_rest_is_counted(
-    cli: CommandLine,
-) -> None:
+def test_articles_drawn_are_not_drawn_again_and_the_rest_is_counted(cli: CommandLine) -> None:
     with Loopback(wiki) as server:
         first = cli.built("barag", *pairs(server), name="drawn", flags=("--limit", "1"))
         assert first["counts"]["stages"]["2-dates"]["kept"] == 1
@@ -250,9 +244,7 @@ def test_articles_that_were_drawn_are_not_drawn_again_and_the_rest_is_counted(
     assert "articles fewer than the limit" in more["notes"][0]
 
 
-def test_what_came_before_the_server_failed_is_kept_and_not_asked_for_again(
-    cli: CommandLine, waits: list[float]
-) -> None:
+def test_what_came_before_a_failure_is_kept(cli: CommandLine, waits: list[float]) -> None:
     broken = send_json(error("internal_api_error_DBQueryError", "A database query error."))
     with Loopback(wiki, wiki, broken) as server:
         ran = cli.build("barag", *pairs(server), name="n", flags=("--limit", "4"))

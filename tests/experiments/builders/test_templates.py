@@ -155,9 +155,7 @@ def test_a_tie_of_the_best_rows_is_no_question(folder: Path) -> None:
     assert left_out == {"with several equally good answers": 1}
 
 
-def test_relation_templates_over_triples_ask_one_hop_and_two_and_accept_all_names(
-    folder: Path,
-) -> None:
+def test_relation_templates_over_triples_ask_one_hop_and_two_with_all_names(folder: Path) -> None:
     born = {"question": "Where was {head_name} born?", "answer": "tail_names"}
     country = {"question": "In which country was {head_name} born?", "answer": "then.tail_name"}
     child = {"question": "Who is a child of {head_name}?", "answer": "tail_name", "several": "all"}
@@ -252,9 +250,7 @@ BOOK = {"table": "books", "question": "Who is {title}?", "answer": "year"}
         ({**YEAR, "strata": {"year": 3}}, "'strata.year' is wrong"),
     ],
 )
-def test_a_wrong_template_is_one_sentence_and_nothing_is_written(
-    folder: Path, template: dict[str, Any], why: str
-) -> None:
+def test_a_wrong_template_writes_nothing(folder: Path, template: dict[str, Any], why: str) -> None:
     with pytest.raises(UsageError, match=why):
         made(folder, template)
     assert not (folder / "space" / "experiments").exists()
@@ -316,9 +312,7 @@ def test_a_plan_names_the_stages_and_asks_no_model(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["easy", "hard", "profiling"])
-def test_the_starters_scholar_questions_are_what_its_templates_give(
-    folder: Path, kind: str
-) -> None:
+def test_the_starters_scholar_questions_are_of_its_templates(folder: Path, kind: str) -> None:
     name = f"starter-scholar-{kind}"
     path = STARTER / "scholars" / "templates" / f"{kind}.json"
     done = made(folder, dataset=name, tables="starter-scholars", templates=str(path))

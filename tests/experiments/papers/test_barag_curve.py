@@ -53,9 +53,7 @@ def test_the_ends_cost_one_answer_a_question() -> None:
     assert (always(CASES).n_in, always(CASES).n_out, always(CASES).share) == (300, 6, 1.0)
 
 
-def test_a_certainty_costs_its_draft_even_where_passages_are_read_and_a_retrieval_score_does_not() -> (
-    None
-):
+def test_a_certainty_costs_its_draft_even_if_passages_are_read_but_a_score_does_not() -> None:
     low, high = points.curve(CASES, "confidence", (0.5, 0.7))
     expected = (pytest.approx(1 / 3), 130, 5, 1.0)
     assert (low.share, low.n_in, low.n_out, low.quality.value) == expected
@@ -67,9 +65,7 @@ def test_a_certainty_costs_its_draft_even_where_passages_are_read_and_a_retrieva
     assert (score.n_in, score.n_out, score.quality.value) == (120, 4, 1.0)
 
 
-def test_thresholds_that_read_the_same_questions_are_one_point_and_automatic_ones_reach_both_ends() -> (
-    None
-):
+def test_thresholds_that_read_the_same_are_one_point_and_automatic_ones_reach_ends() -> None:
     assert len(points.curve(CASES, "confidence", (0.3, 0.4, 0.5))) == 1
     for signal in ("confidence", "retrieval"):
         shares = [point.share for point in points.curve(CASES, signal)]
@@ -176,9 +172,7 @@ def test_agreement_by_hand() -> None:
     ("given", "judged"),
     [([], []), ([3], [None]), ([3, 4], [3, 4]), ([5, 5, 5], [1, 2, 3]), ([1, 2, 3], [4, 4, 4])],
 )
-def test_where_there_is_no_correlation_there_is_none_and_no_warning(
-    given: list[float], judged: list[float | None]
-) -> None:
+def test_without_correlation_there_is_none(given: list[float], judged: list[float | None]) -> None:
     found = agreement_of(given, judged)
     assert found.pearson.value is None and found.spearman.value is None
     assert (found.mae.value is None) is (found.n == 0)

@@ -158,9 +158,7 @@ def test_decisions_are_greedy_tool_calls_and_answers_name_their_evidence() -> No
         (Reply("Paris"), None),
     ],
 )
-def test_a_boolean_is_read_from_a_call_from_json_and_from_words(
-    reply: Reply, wanted: bool | None
-) -> None:
+def test_a_boolean_is_read_from_calls_json_and_words(reply: Reply, wanted: bool | None) -> None:
     assert read_boolean(reply, "moreInfo") is wanted
 
 
@@ -218,9 +216,7 @@ def sure(text: str, confidence: float | None = None, logprobs: tuple[float, ...]
         (Rule("confidence", 0.5, draft_passages=1), [FOUND, sure("Ada", 0.1), Reply("Bea")], READ),
     ],
 )
-def test_passages_are_read_where_the_number_says_so(
-    rule: Rule, replies: list[Reply], stops: str
-) -> None:
+def test_passages_are_read_as_numbers_say(rule: Rule, replies: list[Reply], stops: str) -> None:
     asked, outcome = play(uncertain(QUESTION, agent=agent(seed=5), rule=rule), replies)
     assert outcome.stop_reason == stops and outcome.answer == ("Bea" if stops == READ else "Ada")
     drafts = [request for request in asked if isinstance(request, Generate)][: 1 + rule.samples]
@@ -261,9 +257,7 @@ def test_both_branches_are_told_apart_again() -> None:
 # as the published runs have it
 
 
-def test_published_contexts_are_our_chunks_of_these_articles_with_our_joints(
-    shared_data: Path,
-) -> None:
+def test_published_contexts_are_our_chunks_of_these_articles_joined(shared_data: Path) -> None:
     """2 of the 11 runs keep a draft as the context where nothing was retrieved; no other context is of another form."""
     folder = shared_data / "barag"
     articles: dict[str, str] = {}

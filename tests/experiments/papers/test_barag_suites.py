@@ -13,7 +13,6 @@ from loopback import Handler, Loopback, answer, send_json
 from small_workspace import (
     PASSAGES,
     CommandLine,
-    copy_workspace,
     make_workspace,
     numbers,
     read_lines,
@@ -68,12 +67,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     (workspace / "llms.json").write_text(json.dumps(models))
     rows = [
-        {
-            "id": f"A_d-{n}",
-            "title": PASSAGES[n][2],
-            "content": PASSAGES[n][1],
-            "question": question,
-        }
+        {"id": f"A_d-{n}", "title": PASSAGES[n][2], "content": PASSAGES[n][1], "question": question}
         for n, question in enumerate(QUESTIONS)
     ]
     bare = {"id": "A_d-8", "title": "Danube", "content": "It flows."}
@@ -88,33 +82,28 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return workspace
 
 
-@pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], made: Path, tmp_path: Path) -> CommandLine:
-    return CommandLine(capfd, copy_workspace(made, tmp_path / "workspace"))
+def modes(cli: CommandLine, *settings: str, llm: str = "agent", run: str = "r") -> Any:
+    pairs = (f"data={cli.workspace / 'articles_A_d.jsonl'}", "index=tiny", "k=2", *settings)
+    return cli.report("barag-modes", *pairs, llm=llm, run=run)
 
 
-def modes(rallebench: CommandLine, *settings: str, llm: str = "agent", run: str = "r") -> Any:
-    pairs = (f"data={rallebench.workspace / 'articles_A_d.jsonl'}", "index=tiny", "k=2", *settings)
-    return rallebench.report("barag-modes", *pairs, llm=llm, run=run)
-
-
-def report(rallebench: CommandLine, suite: str, *settings: str, llm: str = "agent") -> Any:
-    return rallebench.report(f"barag-{suite}", *settings, llm=llm, run="r")
+def report(cli: CommandLine, suite: str, *settings: str, llm: str = "agent") -> Any:
+    return cli.report(f"barag-{suite}", *settings, llm=llm, run="r")
 
 
 def steps(workspace: Path, run: str) -> list[list[Any]]:
     return [line["steps"] for line in read_lines(workspace / "runs" / run / "episodes.jsonl")]
 
 
-def test_every_mode_is_a_run_with_the_tokens_of_all_its_calls(rallebench: CommandLine) -> None:
-    found = modes(rallebench)
+def test_every_mode_is_a_run_with_the_tokens_of_all_its_calls(cli: CommandLine) -> None:
+    found = modes(cli)
     retrieved = {part["label"]: numbers(part)["retrieved"] for part in found["parts"]}
     expected = {"baseline": 0.0, "naive": 1.0, "basic": 0.0, "advanced": pytest.approx(1 / 3)}
     assert retrieved == expected and list(retrieved) == list(expected)
     asks = {
         label: [
             [step for step in of_question if step["ask"] == "generate"]
-            for of_question in steps(rallebench.workspace, f"r {label}")
+            for of_question in steps(cli.workspace, f"r {label}")
         ]
         for label in retrieved
     }
@@ -130,12 +119,10 @@ def test_every_mode_is_a_run_with_the_tokens_of_all_its_calls(rallebench: Comman
     assert "1 rows of articles_A_d.jsonl have no question and were left out." in found["notes"]
 
 
-def test_what_encoders_and_a_judge_read_stands_beside_the_papers_sums(
-    rallebench: CommandLine,
-) -> None:
-    folder = rallebench.workspace
+def test_what_encoders_and_a_judge_read_stands_beside_the_papers_sums(cli: CommandLine) -> None:
+    folder = cli.workspace
     built(folder / "indexes", "vectors", folder / "corpus.tsv", "flat", encoder=Hashing())
-    found = modes(rallebench, "index=vectors", "modes=baseline,naive", "judge=judge")
+    found = modes(cli, "index=vectors", "modes=baseline,naive", "judge=judge")
     words = sum(len(tokenize(question)) for question in QUESTIONS)
     actual = {mode: counts["embedding_tokens"] for mode, counts in found["other_tokens"].items()}
     assert actual == {"baseline": 0, "naive": words}
@@ -144,15 +131,13 @@ def test_what_encoders_and_a_judge_read_stands_beside_the_papers_sums(
     assert table["columns"] == ["Run", "Embedding tokens", "Judge tokens"]
     expected = ["naive", words, judge["judge_input_tokens"] + judge["judge_output_tokens"]]
     assert table["rows"][1] == expected
-    by_words = modes(rallebench, "modes=naive", run="words")
+    by_words = modes(cli, "modes=naive", run="words")
     assert by_words["other_tokens"] == {"naive": {"embedding_tokens": 0}}
     assert len(by_words["tables"]) == 1
 
 
-def test_run_files_are_in_barags_form_and_give_the_same_table_again(
-    rallebench: CommandLine,
-) -> None:
-    found = modes(rallebench, "judge=judge", "modes=naive,baseline")
+def test_run_files_are_in_barags_form_and_give_the_same_table_again(cli: CommandLine) -> None:
+    found = modes(cli, "judge=judge", "modes=naive,baseline")
     folder = Path(found["folder"]) / "runs"
     rows = read_lines(folder / "A_d_naive.jsonl")
     keys = (
@@ -162,23 +147,21 @@ def test_run_files_are_in_barags_form_and_give_the_same_table_again(
     assert rows[0]["retrieved"]
     assert rows[0]["context"].startswith("\n \nTitle: Titan (moon)\nTitan is")
     assert rows[0]["truthfulness"] == 5
-    again = rallebench.report("barag-tables", f"runs={folder}", run="t")["runs"]
+    again = cli.report("barag-tables", f"runs={folder}", run="t")["runs"]
     for name in ("naive", "baseline"):
         assert found["modes"][name].items() <= again[f"A_d_{name}"].items()
 
 
-def test_in_the_original_a_naive_run_says_that_it_did_not_retrieve(rallebench: CommandLine) -> None:
-    found = modes(rallebench, "modes=naive,baseline", "compat=original")
+def test_in_the_original_a_naive_run_says_that_it_did_not_retrieve(cli: CommandLine) -> None:
+    found = modes(cli, "modes=naive,baseline", "compat=original")
     rows = read_lines(Path(found["folder"]) / "runs" / "A_d_naive.jsonl")
     assert [row["retrieved"] for row in rows] == [False] * 3 and all(row["context"] for row in rows)
-    messages = steps(rallebench.workspace, "r baseline")[0][0]["messages"]
+    messages = steps(cli.workspace, "r baseline")[0][0]["messages"]
     assert [message["content"] for message in messages][:2] == ["", ""]
 
 
-def test_judgements_are_kept_with_prompt_reply_and_reason_and_unparsed_ones_are_counted(
-    rallebench: CommandLine,
-) -> None:
-    found = modes(rallebench, "modes=baseline,naive", "judge=judge")
+def test_judgements_keep_prompt_reply_and_reason_and_failures_are_counted(cli: CommandLine) -> None:
+    found = modes(cli, "modes=baseline,naive", "judge=judge")
     naive = found["parts"][1]
     assert [part["label"] for part in found["parts"]] == ["baseline", "naive"]
     scores = {name: numbers(naive)[name] for name in ("truthfulness", "relevance", "perfect")}
@@ -187,7 +170,7 @@ def test_judgements_are_kept_with_prompt_reply_and_reason_and_unparsed_ones_are_
     assert found["judge of naive"]["unparsed"] == 1
     assert found["judge of naive"]["judge_input_tokens"] > 0
     assert "naive: 1 of 3 judgements could not be read and are not scored." in found["notes"]
-    (folder,) = (rallebench.workspace / "runs" / naive["run"] / "judges").iterdir()
+    (folder,) = (cli.workspace / "runs" / naive["run"] / "judges").iterdir()
     lines = {line["qid"]: line for line in read_lines(folder / "episodes.jsonl")}
     first, last = lines["A_d-0"], lines["A_d-2"]
     expected = {"values": {"truthfulness": 5.0, "relevance": 5.0}, "reason": "It is."}
@@ -199,40 +182,32 @@ def test_judgements_are_kept_with_prompt_reply_and_reason_and_unparsed_ones_are_
     assert found["modes"]["naive"]["scored"] == 2
 
 
-def test_scores_of_an_earlier_judge_are_not_taken_for_those_of_one_that_failed(
-    rallebench: CommandLine,
-) -> None:
-    assert modes(rallebench, "modes=naive", "judge=judge")["modes"]["naive"]["truthfulness"] == 4.5
-    later = modes(rallebench, "modes=naive", "judge=tools")
+def test_scores_of_an_earlier_judge_are_not_those_of_one_that_failed(cli: CommandLine) -> None:
+    assert modes(cli, "modes=naive", "judge=judge")["modes"]["naive"]["truthfulness"] == 4.5
+    later = modes(cli, "modes=naive", "judge=tools")
     assert later["modes"]["naive"]["truthfulness"] is None and "judge of naive" not in later
     assert any("The judge 'truthfulness:tools' gave no scores" in note for note in later["notes"])
-    again = modes(rallebench, "modes=naive", "judge=judge")
+    again = modes(cli, "modes=naive", "judge=judge")
     assert again["modes"]["naive"]["truthfulness"] == 4.5
 
 
-def test_the_right_article_needs_no_index_and_stands_in_the_run_file(
-    rallebench: CommandLine,
-) -> None:
-    data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
-    found = report(rallebench, "modes", data, "modes=baseline,gt")
+def test_the_right_article_needs_no_index_and_stands_in_the_run_file(cli: CommandLine) -> None:
+    data = f"data={cli.workspace / 'articles_A_d.jsonl'}"
+    found = report(cli, "modes", data, "modes=baseline,gt")
     rows = read_lines(Path(found["folder"]) / "runs" / "A_d_gt.jsonl")
     assert rows[0]["context"] == f"\n \nTitle: Titan (moon)\n{PASSAGES[0][1]}\n \n"
     assert rows[0]["answer"] == "Titan"
     assert rows[0]["retrieved"]
 
 
-def test_nothing_is_asked_twice_and_other_settings_need_another_name(
-    rallebench: CommandLine,
-) -> None:
-    modes(rallebench, "modes=naive")
-    before = (rallebench.workspace / "runs" / "r naive" / "episodes.jsonl").read_bytes()
-    found = modes(rallebench, "modes=naive,advanced")
-    assert (rallebench.workspace / "runs" / "r naive" / "episodes.jsonl").read_bytes() == before
+def test_nothing_is_asked_twice_and_other_settings_need_another_name(cli: CommandLine) -> None:
+    modes(cli, "modes=naive")
+    before = (cli.workspace / "runs" / "r naive" / "episodes.jsonl").read_bytes()
+    found = modes(cli, "modes=naive,advanced")
+    assert (cli.workspace / "runs" / "r naive" / "episodes.jsonl").read_bytes() == before
     assert len(found["parts"]) == 2
-    data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
-    ran = rallebench.suite(
-        "barag-modes", data, "index=tiny", "k=1", "modes=naive", llm="agent", run="r"
-    )
+    data = f"data={cli.workspace / 'articles_A_d.jsonl'}"
+    ran = cli.suite("barag-modes", data, "index=tiny", "k=1", "modes=naive", llm="agent", run="r")
     assert ran.code == 2 and "k = 2, you asked for 1" in ran.last
 
 
@@ -250,9 +225,9 @@ def test_nothing_is_asked_twice_and_other_settings_need_another_name(
     ],
 )
 def test_what_could_not_be_read_or_asked_is_counted_and_repeats_have_a_spread(
-    rallebench: CommandLine, settings: str, llm: str, values: dict[str, float], note: str
+    cli: CommandLine, settings: str, llm: str, values: dict[str, float], note: str
 ) -> None:
-    found = modes(rallebench, *settings.split(), llm=llm)
+    found = modes(cli, *settings.split(), llm=llm)
     (part,) = found["parts"]
     assert values.items() <= numbers(part).items()
     label = part["label"]
@@ -269,9 +244,9 @@ def drops_tools(handler: Handler) -> None:
     (told if handler.command == "GET" else answer("Yes."))(handler)
 
 
-def served(rallebench: CommandLine, server: Loopback) -> None:
+def served(cli: CommandLine, server: Loopback) -> None:
     """The model ``tools`` is behind ``server``."""
-    path = rallebench.workspace / "llms.json"
+    path = cli.workspace / "llms.json"
     models = json.loads(path.read_text())
     models["tools"]["settings"]["base_url"] = server.url
     path.write_text(json.dumps(models))
@@ -285,11 +260,11 @@ def served(rallebench: CommandLine, server: Loopback) -> None:
     ],
 )
 def test_decisions_are_asked_for_in_words_where_the_server_drops_tools(
-    rallebench: CommandLine, calls: str, offered: bool, sentence: str
+    cli: CommandLine, calls: str, offered: bool, sentence: str
 ) -> None:
     with Loopback(drops_tools) as server:
-        served(rallebench, server)
-        found = modes(rallebench, "modes=naive,basic,advanced", f"calls={calls}", llm="tools")
+        served(cli, server)
+        found = modes(cli, "modes=naive,basic,advanced", f"calls={calls}", llm="tools")
     assert any("tools" in body for body in server.bodies) is offered
     assert sum(path.startswith("/props") for path in server.paths) == 1
     (note,) = [note for note in found["notes"] if "drops the tools" in note]
@@ -297,38 +272,32 @@ def test_decisions_are_asked_for_in_words_where_the_server_drops_tools(
     assert found["calls"] == "tools"  # what a run's fingerprint covers stays as it was
 
 
-def test_a_server_is_not_asked_about_tools_by_modes_that_decide_nothing(
-    rallebench: CommandLine,
-) -> None:
+def test_a_server_is_not_asked_about_tools_by_modes_that_decide_nothing(cli: CommandLine) -> None:
     with Loopback(drops_tools) as server:
-        served(rallebench, server)
-        modes(rallebench, "modes=naive,baseline", llm="tools")
+        served(cli, server)
+        modes(cli, "modes=naive,baseline", llm="tools")
     assert not any(path.startswith("/props") for path in server.paths)
 
 
-def test_questions_whose_log_probabilities_are_missing_are_counted_in_the_report(
-    rallebench: CommandLine,
-) -> None:
+def test_questions_without_log_probabilities_are_counted_in_the_report(cli: CommandLine) -> None:
     for _ in range(2):  # also of a run whose answers are there already
-        found = modes(rallebench, "modes=uncertain", "signal=logprob")
+        found = modes(cli, "modes=uncertain", "signal=logprob")
         (note,) = [note for note in found["notes"] if "log-probabilities" in note]
         assert "6 of 6 replies of 'agent' hold no log-probabilities" in note
         assert "reads passages" in note and note.endswith("Questions concerned: 3.")
-    other = modes(rallebench, "modes=uncertain", run="other")
+    other = modes(cli, "modes=uncertain", run="other")
     assert not any("log-probabilities" in note for note in other["notes"])
 
 
-def test_a_set_of_pointers_takes_its_articles_from_the_set_beside_it(
-    rallebench: CommandLine,
-) -> None:
+def test_a_set_of_pointers_takes_its_articles_from_the_set_beside_it(cli: CommandLine) -> None:
     settings = ("set=A_f", "index=tiny", "modes=naive", "judge=judge")
-    found = report(rallebench, "modes", f"data={rallebench.workspace}", *settings)
+    found = report(cli, "modes", f"data={cli.workspace}", *settings)
     assert found["modes"]["naive"]["n"] == 1 and found["modes"]["naive"]["truthfulness"] == 5
 
 
-def test_the_curve_has_a_point_for_every_threshold_from_one_run(rallebench: CommandLine) -> None:
-    data = (f"data={rallebench.workspace / 'gold.jsonl'}", "index=tiny", "ask=true", "samples=2")
-    found = report(rallebench, "curve", *data, "quality=f1")
+def test_the_curve_has_a_point_for_every_threshold_from_one_run(cli: CommandLine) -> None:
+    data = (f"data={cli.workspace / 'gold.jsonl'}", "index=tiny", "ask=true", "samples=2")
+    found = report(cli, "curve", *data, "quality=f1")
     assert [part["label"] for part in found["parts"]] == ["both branches"]
     assert set(found["curves"]) == {"agreement", "retrieval"}
     points, ends = found["curves"]["retrieval"], found["points"]
@@ -340,37 +309,35 @@ def test_the_curve_has_a_point_for_every_threshold_from_one_run(rallebench: Comm
     assert ends["oracle"]["quality"] >= best
     assert ends["model asked"]["retrieved"] == pytest.approx(1 / 3)
     assert found["plots"][0]["kind"] == "line" and "oracle" in found["plots"][0]["series"]
-    tests = rallebench.tests_in(found)
+    tests = cli.tests_in(found)
     assert list(tests) == [("never less always", "f1"), ("model asked less always", "f1")]
     gap = tests["never less always", "f1"][2]
     assert gap["n"] == 3
     assert gap["value"] == pytest.approx(ends["never"]["quality"] - ends["always"]["quality"])
-    again = report(rallebench, "curve", *data, "quality=em", "thresholds=1,2")
-    episodes = steps(rallebench.workspace, "r both branches")
+    again = report(cli, "curve", *data, "quality=em", "thresholds=1,2")
+    episodes = steps(cli.workspace, "r both branches")
     assert {step["cached"] for of_question in episodes for step in of_question} == {False}
     assert {point["threshold"] for point in again["curves"]["retrieval"]} <= {1.0, 2.0}
 
 
-def test_a_threshold_is_tested_on_the_questions_that_it_was_not_chosen_on(
-    rallebench: CommandLine,
-) -> None:
+def test_a_threshold_is_tested_on_the_questions_that_it_was_not_chosen_on(cli: CommandLine) -> None:
     rows = [
         {"id": f"q{n}", "input": f"{QUESTIONS[k]} ({n})", "output": [{"answer": GOLD[k]}]}
         for n in range(24)
         for k in (0 if n % 4 < 2 else 2,)
     ]
-    write_lines(rallebench.workspace / "many.jsonl", rows)
-    data = f"data={rallebench.workspace / 'many.jsonl'}"
-    found = report(rallebench, "curve", data, "index=tiny", "quality=f1")
-    held_out, tests = found["retrieval_held_out"], rallebench.tests_in(found)
+    write_lines(cli.workspace / "many.jsonl", rows)
+    data = f"data={cli.workspace / 'many.jsonl'}"
+    found = report(cli, "curve", data, "index=tiny", "quality=f1")
+    held_out, tests = found["retrieval_held_out"], cli.tests_in(found)
     row = tests["retrieval, held out, less always", "f1"]
     assert row[2]["n"] == 12 and tests["never less always", "f1"][2]["n"] == 24
     assert row[2]["value"] == pytest.approx(held_out["quality"] - held_out["always"]["quality"])
 
 
-def test_a_draft_that_has_read_a_passage_is_not_called_never(rallebench: CommandLine) -> None:
-    data = f"data={rallebench.workspace / 'gold.jsonl'}"
-    found = report(rallebench, "curve", data, "index=tiny", "draft_passages=1", "quality=f1")
+def test_a_draft_that_has_read_a_passage_is_not_called_never(cli: CommandLine) -> None:
+    data = f"data={cli.workspace / 'gold.jsonl'}"
+    found = report(cli, "curve", data, "index=tiny", "draft_passages=1", "quality=f1")
     assert set(found["points"]) == {"draft with 1 passage", "always", "oracle"}
     for table in found["tables"]:
         columns = table["columns"]
@@ -381,20 +348,20 @@ def test_a_draft_that_has_read_a_passage_is_not_called_never(rallebench: Command
     assert any(note.startswith("Every draft has read 1 passage, so no") for note in found["notes"])
 
 
-def test_a_judged_curve_leaves_out_what_has_no_score(rallebench: CommandLine) -> None:
-    data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
-    found = report(rallebench, "curve", data, "index=tiny", "judge=judge")
+def test_a_judged_curve_leaves_out_what_has_no_score(cli: CommandLine) -> None:
+    data = f"data={cli.workspace / 'articles_A_d.jsonl'}"
+    found = report(cli, "curve", data, "index=tiny", "judge=judge")
     assert found["questions"] == 2 and found["quality"] == "both"
     assert "1 of 3 questions lack a score or a token count and are in no point." in found["notes"]
     assert found["points"]["never"]["quality"] == pytest.approx((1 + 4.5) / 2)
     (part,) = found["parts"]
     assert part["metrics"]["draft_truthfulness"]["n"] == part["metrics"]["read_perfect"]["n"] == 2
-    assert len(list((rallebench.workspace / "runs" / part["run"] / "judges").iterdir())) == 2
+    assert len(list((cli.workspace / "runs" / part["run"] / "judges").iterdir())) == 2
     assert found["judge of draft"]["judged"] == found["judge of read"]["judged"] == 3
 
 
-def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine) -> None:
-    folder = rallebench.workspace / "runs-given"
+def test_agreement_is_reported_run_by_run_with_intervals(cli: CommandLine) -> None:
+    folder = cli.workspace / "runs-given"
     folder.mkdir()
     answers = [("I don't know", 1, 1), ("Titan", 5, 4.5), ("Titan", 4, 5), ("Paris", 2, 1)]
     rows = [
@@ -411,7 +378,7 @@ def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine
     write_lines(folder / "one.jsonl", [*rows, {**rows[0], "id": "y", "title": "Nowhere"}])
     unread = {"title": PASSAGES[2][2], "question": QUESTIONS[2]}
     write_lines(folder / "two.jsonl", [{**row, **unread} for row in rows])
-    found = report(rallebench, "agreement", f"runs={folder}", llm="judge")
+    found = report(cli, "agreement", f"runs={folder}", llm="judge")
     one = found["truthfulness"]["one"]
     values = [one[name]["value"] for name in ("mae", "bias", "exact")]
     assert (one["n"], one["unparsed"], values) == (4, 0, [0.75, 0.75, 0.5])
@@ -421,7 +388,7 @@ def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine
     assert [table["columns"][:3] for table in found["tables"]] == [["Run", "Pairs", "Unparsed"]] * 2
     assert len(found["plots"]) == 2
     assert found["runs"]["two"]["judged"] == 4 and found["compat"] == "corrected"
-    dead = rallebench.suite("barag-agreement", f"runs={folder}", llm="tools", run="r")
+    dead = cli.suite("barag-agreement", f"runs={folder}", llm="tools", run="r")
     assert dead.code == 1 and "cannot be reached" in dead.last
 
 
@@ -451,9 +418,9 @@ def test_agreement_is_reported_run_by_run_with_intervals(rallebench: CommandLine
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_writes_nothing(
-    rallebench: CommandLine, suite: str, settings: str, said: str
+    cli: CommandLine, suite: str, settings: str, said: str
 ) -> None:
-    folder = rallebench.workspace
+    folder = cli.workspace
     row = {"id": 1, "title": "T", "content": "", "question": "Q?"}
     write_lines(folder / "bare.jsonl", [row])
     write_lines(folder / "untitled.jsonl", [{"id": 1, "content": "C", "question": "Q?"}])
@@ -461,29 +428,25 @@ def test_a_wrong_request_is_one_sentence_and_writes_nothing(
         settings = settings.replace(word, f"data=DIR/{file}.jsonl index=tiny")
     llm = "agent" if suite != "tables" or "LLM" in settings else ""
     pairs = settings.replace(" LLM", "").replace("DIR", str(folder)).split()
-    ran = rallebench.suite(f"barag-{suite}", *pairs, llm=llm, run="r")
+    ran = cli.suite(f"barag-{suite}", *pairs, llm=llm, run="r")
     assert ran.code == 2 and said in ran.last
     assert not (folder / "runs").exists() and not (folder / "experiments").exists()
 
 
-def test_behind_an_api_decisions_are_tool_calls_and_a_dead_one_stops_the_run(
-    rallebench: CommandLine,
-) -> None:
-    data = f"data={rallebench.workspace / 'articles_A_d.jsonl'}"
-    ran = rallebench.suite("barag-modes", data, "index=tiny", "modes=basic", llm="tools", run="r")
+def test_behind_an_api_decisions_are_tool_calls_and_a_dead_one_stops(cli: CommandLine) -> None:
+    data = f"data={cli.workspace / 'articles_A_d.jsonl'}"
+    ran = cli.suite("barag-modes", data, "index=tiny", "modes=basic", llm="tools", run="r")
     assert ran.code == 1 and "cannot be reached" in ran.last
-    run = json.loads((rallebench.workspace / "runs" / "r basic" / "run.json").read_text())
+    run = json.loads((cli.workspace / "runs" / "r basic" / "run.json").read_text())
     assert run["spec"]["settings"]["calls"] == "tools"
 
 
-def test_the_system_prompts_of_barags_repository_are_sent(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_the_system_prompts_of_barags_repository_are_sent(cli: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "prompts.py").write_text(
         "system_prompt_nrag = 'Use the extracts.'\nsystem_prompt_barag = 'Choose.'\n"
     )
-    found = modes(rallebench, "modes=naive,basic", f"prompts={tmp_path}")
-    sent = [each[-1]["messages"][0]["content"] for each in steps(rallebench.workspace, "r naive")]
+    found = modes(cli, "modes=naive,basic", f"prompts={tmp_path}")
+    sent = [each[-1]["messages"][0]["content"] for each in steps(cli.workspace, "r naive")]
     assert set(sent) == {"Use the extracts."}
     wording = found["wording"]
     assert wording["whose"] == "original" and "basic-decide.txt" in wording["shipped"]

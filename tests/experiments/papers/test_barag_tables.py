@@ -31,12 +31,12 @@ PRESENT: dict[str, tuple[int, float, float, int, int, int, int, int]] = {
 
 
 @pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+def cli(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
     return CommandLine(capfd, tmp_path / "workspace")
 
 
-def tables(rallebench: CommandLine, runs: Path) -> Any:
-    return rallebench.report("barag-tables", f"runs={runs}", run="t")
+def tables(cli: CommandLine, runs: Path) -> Any:
+    return cli.report("barag-tables", f"runs={runs}", run="t")
 
 
 def test_the_published_rows_give_their_sums_to_the_digit(shared_data: Path) -> None:
@@ -56,18 +56,16 @@ def test_the_published_rows_give_their_sums_to_the_digit(shared_data: Path) -> N
     assert all(sum(one.histogram.values()) == one.n for one in found.values())
 
 
-def test_a_limit_cuts_the_rows_of_every_table(rallebench: CommandLine, shared_data: Path) -> None:
+def test_a_limit_cuts_the_rows_of_every_table(cli: CommandLine, shared_data: Path) -> None:
     runs = f"runs={shared_data / 'barag' / 'runs'}"
-    report = rallebench.report("barag-tables", runs, run="t", flags=("--limit", "5"))
+    report = cli.report("barag-tables", runs, run="t", flags=("--limit", "5"))
     titles = [table["title"] for table in report["tables"]]
     assert "What the decision is worth, Table III: 5 questions" in titles
     assert all(run["n"] == 5 for run in report["runs"].values())
 
 
-def test_tables_show_present_whole_and_printed_and_name_what_disagrees(
-    rallebench: CommandLine, shared_data: Path
-) -> None:
-    found = tables(rallebench, shared_data / "barag")
+def test_tables_show_what_disagrees_with_print(cli: CommandLine, shared_data: Path) -> None:
+    found = tables(cli, shared_data / "barag")
     printed = {f"Table {'I' * n}": table for n, table in enumerate(found["tables"][:3], 1)}
     for name, table in printed.items():
         assert table["title"].startswith(f"BARAG, {name}")
@@ -90,7 +88,7 @@ def test_tables_show_present_whole_and_printed_and_name_what_disagrees(
         ("Table III", "NRAG"): "Retrieved by definition",
         ("Table III", "BARAG"): "agrees",
     }
-    tests = rallebench.tests_in(found)
+    tests = cli.tests_in(found)
     ways = ("NRAG less Baseline", "BARAG less Baseline", "BARAG less NRAG")
     assert {label for label, _ in tests} == {f"Table {n}: {w}" for n in ("II", "III") for w in ways}
     row = tests["Table III: BARAG less NRAG", "Truthfulness"]
@@ -146,9 +144,7 @@ def row(n: int, truthfulness: Any, relevance: Any, **more: Any) -> dict[str, Any
     return {**texts, **tokens, "truthfulness": truthfulness, "relevance": relevance, **more}
 
 
-def test_a_run_of_ones_own_needs_no_manifest_and_unscored_answers_are_in_no_mean(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_a_run_of_ones_own_needs_no_manifest(cli: CommandLine, tmp_path: Path) -> None:
     rows = [
         row(1, 5, 5),
         row(2, 4.5, 5, retrieved=True),
@@ -156,7 +152,7 @@ def test_a_run_of_ones_own_needs_no_manifest_and_unscored_answers_are_in_no_mean
         row(4, 1, 1, n_input_tokens=None, context="\n \nTitle: T\nx\n \n"),
     ]
     write_lines(tmp_path / "mine.jsonl", rows)
-    found = tables(rallebench, tmp_path / "mine.jsonl")
+    found = tables(cli, tmp_path / "mine.jsonl")
     mine = found["runs"]["mine"]
     keys = ("n", "scored", "truthfulness", "both_5", "retrieved", "flagged", "n_in", "n_out")
     assert [mine[key] for key in keys] == [4, 3, 3.5, 1, 2, 1, None, 8]
@@ -189,10 +185,10 @@ FLAG = "'retrieved' is {!r}; it should be true or false"
     ],
 )
 def test_what_is_no_run_file_is_refused_with_its_line(
-    rallebench: CommandLine, tmp_path: Path, line: str, said: str
+    cli: CommandLine, tmp_path: Path, line: str, said: str
 ) -> None:
     (tmp_path / "bad.jsonl").write_text(line)
-    ran = rallebench("suite", "barag-tables", "--set", f"runs={tmp_path / 'bad.jsonl'}")
+    ran = cli("suite", "barag-tables", "--set", f"runs={tmp_path / 'bad.jsonl'}")
     assert ran.code == 2 and said in ran.last
 
 
@@ -204,9 +200,7 @@ def test_retrieved_is_true_or_false_or_1_or_0(tmp_path: Path, said: Any, counts:
     ]
 
 
-def test_an_answer_that_stands_there_twice_is_refused_and_doubles_no_sum(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_an_answer_that_stands_twice_is_refused(cli: CommandLine, tmp_path: Path) -> None:
     nameless = {key: value for key, value in row(1, 5, 5).items() if key != "id"}
     for twice, said in (
         ([row(1, 5, 5), row(2, 5, 5), row(1, 3, 3)], "line 3 repeats the id 'x1' of line 1"),
@@ -215,7 +209,7 @@ def test_an_answer_that_stands_there_twice_is_refused_and_doubles_no_sum(
         ([row(1, 5, 5, id=""), row(1, 5, 5, id="")], "line 2 is the same as line 1"),
     ):
         write_lines(tmp_path / "bad.jsonl", twice)
-        ran = rallebench("suite", "barag-tables", "--set", f"runs={tmp_path / 'bad.jsonl'}")
+        ran = cli("suite", "barag-tables", "--set", f"runs={tmp_path / 'bad.jsonl'}")
         assert ran.code == 2 and said in ran.last and "each answer may stand there once" in ran.last
     write_lines(tmp_path / "good.jsonl", [nameless, {**nameless, "answer": "B"}])
     assert len(read_runs(str(tmp_path / "good.jsonl"))[0].rows) == 2

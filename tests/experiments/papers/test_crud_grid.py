@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from performing import plan, run_suite
-from small_workspace import CommandLine, copy_workspace, everything, scripted, write_lines
+from small_workspace import CommandLine, everything, scripted, write_lines
 
 from rallebench.analysis.paired import PairedComparison
 from rallebench.core.experiments import ExperimentRequest
@@ -61,7 +61,7 @@ def answer(number: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("grid")
     (folder / "data").mkdir()
     asks = [f"{TOWNS[n]}的{THINGS[n % 4]}投资" for n in range(8)]
@@ -86,11 +86,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def workspace(built: Path, tmp_path: Path) -> Path:
-    return copy_workspace(built, tmp_path / "workspace")
-
-
 def chosen(workspace: Path, *settings: str) -> dict[str, str]:
     """A small grid with the hashing encoder; ``settings`` go over it."""
     base = {
@@ -103,12 +98,12 @@ def chosen(workspace: Path, *settings: str) -> dict[str, str]:
     return base | dict(setting.split("=", 1) for setting in settings)
 
 
-def pairs(rallebench: CommandLine, *settings: str) -> list[str]:
-    return [f"{key}={value}" for key, value in chosen(rallebench.workspace, *settings).items()]
+def pairs(cli: CommandLine, *settings: str) -> list[str]:
+    return [f"{key}={value}" for key, value in chosen(cli.workspace, *settings).items()]
 
 
-def grid(rallebench: CommandLine, *settings: str, llm: str = "", run: str = "g") -> Any:
-    return rallebench.report("crud-grid", *pairs(rallebench, *settings), llm=llm, run=run)
+def grid(cli: CommandLine, *settings: str, llm: str = "", run: str = "g") -> Any:
+    return cli.report("crud-grid", *pairs(cli, *settings), llm=llm, run=run)
 
 
 def request_of(workspace: Path, *settings: str, llm: str = "quiet") -> ExperimentRequest:
@@ -172,14 +167,10 @@ def test_under_word_search_encoders_make_no_difference(workspace: Path) -> None:
     assert set(small.impossible.values()) == {why} and not small.values
 
 
-def test_the_base_searches_words_unless_another_retriever_is_named(
-    rallebench: CommandLine,
-) -> None:
-    given = [
-        pair for pair in pairs(rallebench) if not pair.startswith(("retriever=", "embedding="))
-    ]
+def test_the_base_searches_words_unless_another_retriever_is_named(cli: CommandLine) -> None:
+    given = [pair for pair in pairs(cli) if not pair.startswith(("retriever=", "embedding="))]
     factors = "factors=chunk,embedding", "chunks=16"
-    report = rallebench.report("crud-grid", *given, *factors, llm="", run="words")
+    report = cli.report("crud-grid", *given, *factors, llm="", run="words")
     assert [part["label"] for part in report["parts"]] == ["qa1 base", "qa1 chunk=16"]
     assert report["cells"]["failed"] == 0 and report["base"]["retriever"] == "bm25"
     assert [title for t in report["tables"] if (title := t["title"]).startswith("By ")] == [
@@ -189,12 +180,10 @@ def test_the_base_searches_words_unless_another_retriever_is_named(
     assert left_out.startswith("embedding=m3e-base, embedding=stella") and "are" in left_out
 
 
-def test_by_default_what_has_no_encoder_here_is_left_out_and_named_in_plan_and_report(
-    rallebench: CommandLine,
-) -> None:
-    where = [pair for pair in pairs(rallebench) if pair.startswith(("data=", "corpus=", "tasks="))]
-    planned = rallebench.suite("crud-grid", *where, flags=("--plan", "--json")).json
-    report = rallebench.report("crud-grid", *where, run="plain")
+def test_what_has_no_encoder_here_is_left_out_and_named_in_the_plan(cli: CommandLine) -> None:
+    where = [pair for pair in pairs(cli) if pair.startswith(("data=", "corpus=", "tasks="))]
+    planned = cli.suite("crud-grid", *where, flags=("--plan", "--json")).json
+    report = cli.report("crud-grid", *where, run="plain")
     labels = [part["label"] for part in report["parts"]]
     assert labels == [run["label"] for run in planned["plan"]] and "qa1 overlap=50" in labels
     assert not any("retriever=" in label for label in labels) and report["cells"]["failed"] == 0
@@ -206,9 +195,9 @@ def test_by_default_what_has_no_encoder_here_is_left_out_and_named_in_plan_and_r
     assert "By retriever" not in [of["title"] for of in report["tables"]], "it would be the base"
 
 
-def test_a_named_encoder_brings_dense_and_hybrid_cells_in(rallebench: CommandLine) -> None:
+def test_a_named_encoder_brings_dense_and_hybrid_cells_in(cli: CommandLine) -> None:
     settings = ("retriever=bm25", "factors=retriever")
-    report = grid(rallebench, *settings)
+    report = grid(cli, *settings)
     labels = ["qa1 base", "qa1 retriever=dense", "qa1 retriever=hybrid"]
     assert [part["label"] for part in report["parts"]] == labels
     (left_out,) = [note for note in report["notes"] if " left out: " in note and "=" in note]
@@ -226,35 +215,33 @@ def test_the_plan_counts_builds_and_questions_and_writes_nothing(workspace: Path
     assert "It uses 4 indexes; 4 must be built first." in planned["notes"]
 
 
-def test_a_plan_with_a_probe_says_how_many_texts_are_to_be_encoded(rallebench: CommandLine) -> None:
-    settings = pairs(rallebench, "factors=chunk", "chunks=16")
+def test_a_plan_with_a_probe_says_how_many_texts_are_to_be_encoded(cli: CommandLine) -> None:
+    settings = pairs(cli, "factors=chunk", "chunks=16")
     flags = ("--plan", "--probe", "1")
-    out = rallebench.suite("crud-grid", *settings, llm="quiet", run="g", flags=flags).out
+    out = cli.suite("crud-grid", *settings, llm="quiet", run="g", flags=flags).out
     assert "Indexes: 2 indexes to build" in out and "texts to encode with hashing" in out
     assert "not reached by the probe" in out, "a probe builds no index"
 
 
 @pytest.mark.slow
-def test_no_chunk_is_encoded_twice_and_a_second_grid_builds_nothing(
-    rallebench: CommandLine,
-) -> None:
+def test_no_chunk_is_encoded_twice_and_a_second_grid_builds_nothing(cli: CommandLine) -> None:
     settings = ("factors=chunk,retriever", "chunks=16,1000,2000", "ks=1,4")
-    found = grid(rallebench, *settings)
+    found = grid(cli, *settings)
     expected = {"a task": 8, "different": 6, "ran": 6, "failed": 0, "not asked for": 1}
     assert found["cells"] == expected
     assert found["indexes"]["needed"] == 5 and found["indexes"]["built"] == 4, (
         "articles that are not cut are one index"
     )
-    texts = texts_of(rallebench.workspace)
+    texts = texts_of(cli.workspace)
     assert found["indexes"]["passages encoded"] == len(set(texts)) < len(texts)
-    again = grid(rallebench, *settings, run="other")
+    again = grid(cli, *settings, run="other")
     assert again["indexes"] == {"needed": 5, "built": 0, "passages encoded": 0, "failed": 0}
 
 
 def test_a_factor_has_a_table_and_a_plot_and_without_a_difference_nothing_is_recommended(
-    rallebench: CommandLine, like_the_papers: None
+    cli: CommandLine, like_the_papers: None
 ) -> None:
-    report = grid(rallebench, "factors=topk,llm", "ks=1,4", "llms=knows", llm="quiet")
+    report = grid(cli, "factors=topk,llm", "ks=1,4", "llms=knows", llm="quiet")
     first, depth, models = report["tables"][0], table(report, "By top-k"), table(report, "By LLM")
     assert first["rows"][1][1:7] == [39.76, 57.24, 83.81, 52.67, 70.82, 73.3], "the paper's base"
     assert depth["columns"] == ["", "BLEU", "ROUGE-L", "length", "MRR", "asked"]
@@ -315,11 +302,9 @@ def test_the_papers_recommendations_are_of_five_factors() -> None:
     assert all(set(papers_row(name)) == factors for name in SCENARIOS)
 
 
-def test_without_a_model_retrievers_are_compared_by_the_rank_of_gold_documents(
-    rallebench: CommandLine,
-) -> None:
+def test_without_a_model_retrievers_are_compared_by_ranks_of_gold(cli: CommandLine) -> None:
     settings = ("factors=retriever,topk,llm", "ks=1,4", "retrievers=bm25,hybrid")
-    report = grid(rallebench, "tasks=qa1,summary", *settings)
+    report = grid(cli, "tasks=qa1,summary", *settings)
     labels = ["topk=4", "base", "topk=1", "retriever=bm25", "retriever=hybrid"]
     assert [part["label"] for part in report["parts"]] == [f"qa1 {label}" for label in labels]
     for part in report["parts"]:
@@ -337,25 +322,21 @@ def test_without_a_model_retrievers_are_compared_by_the_rank_of_gold_documents(
     assert "nothing is recommended for it by MRR" in recommendations["note"]
     assert "CRUD-RAG" not in [of["title"] for of in report["tables"]], "there are no answers"
     cached = {
-        label: {
-            step["cached"]
-            for line in rallebench.episodes(f"g qa1 {label}")
-            for step in line["steps"]
-        }
+        label: {step["cached"] for line in cli.episodes(f"g qa1 {label}") for step in line["steps"]}
         for label in ("topk=4", "base", "topk=1")
     }
     assert cached == {"topk=4": {False}, "base": {True}, "topk=1": {True}}, "the deepest is asked"
 
 
-def test_of_cells_with_the_same_prompts_the_model_is_asked_once(rallebench: CommandLine) -> None:
-    grid(rallebench, "factors=chunk", "chunks=1000,2000", llm="quiet")
-    lines = rallebench.episodes("g qa1 chunk=2000")
+def test_of_cells_with_the_same_prompts_the_model_is_asked_once(cli: CommandLine) -> None:
+    grid(cli, "factors=chunk", "chunks=1000,2000", llm="quiet")
+    lines = cli.episodes("g qa1 chunk=2000")
     assert len(lines) == 8 and all(step["cached"] for line in lines for step in line["steps"])
 
 
-def test_references_are_judged_once_for_all_cells(rallebench: CommandLine) -> None:
+def test_references_are_judged_once_for_all_cells(cli: CommandLine) -> None:
     settings = ("factors=llm,topk", "ks=1", "llms=knows", "quest=judge", "by=QA_recall")
-    report = grid(rallebench, *settings, llm="quiet")
+    report = grid(cli, *settings, llm="quiet")
     new = [counts["quest_new_references"] > 0 for counts in report["counts"].values()]
     assert new == [True, *[False] * (len(new) - 1)]
     models = table(report, "By LLM")
@@ -367,15 +348,15 @@ def test_references_are_judged_once_for_all_cells(rallebench: CommandLine) -> No
 
 
 @pytest.mark.slow
-def test_a_cell_that_cannot_be_run_is_named_and_the_others_go_on(rallebench: CommandLine) -> None:
+def test_a_cell_that_cannot_be_run_is_named_and_the_others_go_on(cli: CommandLine) -> None:
     settings = pairs(
-        rallebench,
+        cli,
         "factors=embedding,retriever,llm",
-        f"embeddings=sentence_transformers:{a_model(rallebench.workspace / 'encoder')}",
+        f"embeddings=sentence_transformers:{a_model(cli.workspace / 'encoder')}",
         "llms=broken,knows",
-        f"reranker={a_model(rallebench.workspace / 'reranker')}",
+        f"reranker={a_model(cli.workspace / 'reranker')}",
     )
-    ran = rallebench.suite("crud-grid", *settings, llm="quiet", run="g", flags=["--json"])
+    ran = cli.suite("crud-grid", *settings, llm="quiet", run="g", flags=["--json"])
     assert ran.code == 1 and ran.last.startswith("3 of 7 parts failed: qa1 ")
     assert "qa1 llm=broken" in ran.last
     report = ran.json
@@ -388,8 +369,8 @@ def test_a_cell_that_cannot_be_run_is_named_and_the_others_go_on(rallebench: Com
         assert any(all(word in note for word in words) for note in failures), words
 
 
-def test_the_papers_values_that_are_not_at_hand_are_not_asked_for(rallebench: CommandLine) -> None:
-    report = grid(rallebench, "factors=llm,retriever", llm="quiet")
+def test_the_papers_values_that_are_not_at_hand_are_not_asked_for(cli: CommandLine) -> None:
+    report = grid(cli, "factors=llm,retriever", llm="quiet")
     cells = {"a task": 13, "different": 3, "ran": 3, "failed": 0, "not asked for": 9}
     assert report["cells"] == cells
     no_model = "and 2 more are left out: the workspace has no model of this name"
@@ -398,13 +379,11 @@ def test_the_papers_values_that_are_not_at_hand_are_not_asked_for(rallebench: Co
         assert any(words in note for note in report["notes"]), words
 
 
-def test_a_grid_that_was_stopped_goes_on_where_it_was(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    first = grid(rallebench, "factors=topk", "ks=1,4", llm="quiet")
+def test_a_grid_that_was_stopped_goes_on_where_it_was(cli: CommandLine, workspace: Path) -> None:
+    first = grid(cli, "factors=topk", "ks=1,4", llm="quiet")
     base = workspace / "runs" / run_name("g", "qa1 base") / "episodes.jsonl"
     before = base.stat().st_mtime_ns
-    wider = grid(rallebench, "factors=topk,chunk", "ks=1,4", "chunks=16", llm="quiet")
+    wider = grid(cli, "factors=topk,chunk", "ks=1,4", "chunks=16", llm="quiet")
     assert len(wider["parts"]) == len(first["parts"]) + 1
     assert base.stat().st_mtime_ns == before
     settings = ("factors=topk,chunk,overlap", "ks=1,4", "chunks=16", "overlaps=50")
@@ -412,21 +391,19 @@ def test_a_grid_that_was_stopped_goes_on_where_it_was(
     assert left["indexes"] == {"needed": 3, "to_build": 1} and left["total"]["left"] == 8
 
 
-def test_where_no_cell_can_be_run_the_reason_ends_it(rallebench: CommandLine) -> None:
-    settings = pairs(rallebench, "factors=topk", "embedding=sentence_transformers:/nowhere")
-    ran = rallebench.suite("crud-grid", *settings, llm="quiet", run="g")
+def test_where_no_cell_can_be_run_the_reason_ends_it(cli: CommandLine) -> None:
+    settings = pairs(cli, "factors=topk", "embedding=sentence_transformers:/nowhere")
+    ran = cli.suite("crud-grid", *settings, llm="quiet", run="g")
     assert ran.code == 2 and "embedding: " in ran.last and "/nowhere does not exist" in ran.last
-    folder = a_model(rallebench.workspace / "encoder")
-    settings = pairs(rallebench, "factors=topk", f"embedding=sentence_transformers:{folder}")
-    ran = rallebench.suite("crud-grid", *settings, llm="quiet", run="g")
+    folder = a_model(cli.workspace / "encoder")
+    settings = pairs(cli, "factors=topk", f"embedding=sentence_transformers:{folder}")
+    ran = cli.suite("crud-grid", *settings, llm="quiet", run="g")
     assert ran.code in (1, 2) and str(folder) in ran.last
-    assert not (rallebench.workspace / "runs").exists()
+    assert not (cli.workspace / "runs").exists()
 
 
 @pytest.mark.slow
-def test_indexes_are_let_go_before_the_next_is_made_but_for_those_that_the_user_loaded(
-    workspace: Path,
-) -> None:
+def test_indexes_are_let_go_one_by_one_but_for_those_the_user_loaded(workspace: Path) -> None:
     bench = Workbench(workspace)
     settings = ("factors=chunk,retriever", "chunks=16,64", "retrievers=bm25,hybrid")
     request = request_of(workspace, *settings, llm="")
@@ -489,8 +466,6 @@ def test_indexes_are_let_go_before_the_next_is_made_but_for_those_that_the_user_
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_writes_nothing(
-    rallebench: CommandLine, llm: str, settings: str, sentence: str
+    cli: CommandLine, llm: str, settings: str, sentence: str
 ) -> None:
-    assert sentence in rallebench.refused(
-        "crud-grid", *pairs(rallebench, *settings.split()), llm=llm
-    )
+    assert sentence in cli.refused("crud-grid", *pairs(cli, *settings.split()), llm=llm)

@@ -95,9 +95,7 @@ def test_on_the_published_questions_the_arithmetic_is_that_of_the_code(shared_da
 
 
 @pytest.mark.shared_data
-def test_the_published_files_are_read_with_their_empty_and_uneven_entries(
-    shared_data: Path,
-) -> None:
+def test_published_files_are_read_with_empty_and_uneven_entries(shared_data: Path) -> None:
     counts: dict[str, tuple[int, int, int]] = {}
     for task in TASKS.values():
         published = questing.read_published(str(shared_data / "crud"), task)
@@ -134,9 +132,7 @@ def test_as_many_answers_as_questions_or_none_can_be_read() -> None:
     assert answers_in(reply, 3, strict=True) == ("北京",), "tags on lines of their own"
 
 
-def test_an_entry_of_another_reference_or_without_use_is_none_and_stays_as_it_is(
-    tmp_path: Path,
-) -> None:
+def test_an_entry_of_another_reference_is_none_and_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "crud" / "quest_gold_QuestAnswer1Doc.json"
     published: dict[str, questing.Entry] = {
         "a": {"question": [], "answers": []},

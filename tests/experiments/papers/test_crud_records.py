@@ -91,9 +91,7 @@ def test_gold_ids_go_before_gold_texts_and_lists_of_texts_are_lines(tmp_path: Pa
         ("text", "qa1", "should hold an object with CRUD-RAG's lists"),
     ],
 )
-def test_a_file_of_another_kind_is_refused_in_one_sentence(
-    tmp_path: Path, content: Any, tasks: str, sentence: str
-) -> None:
+def test_other_files_are_refused(tmp_path: Path, content: Any, tasks: str, sentence: str) -> None:
     with pytest.raises(RalleError, match=re.escape(sentence)):
         read_tasks(written(tmp_path / "x.json", content), tasks_of(tasks))
 

@@ -9,12 +9,7 @@ import pytest
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Hit, Passage
 from rallebench.experiments.papers.crud.records import GoldDocument
-from rallebench.experiments.papers.crud.retrieval import (
-    RETRIEVERS,
-    joined,
-    searches_words,
-    variant,
-)
+from rallebench.experiments.papers.crud.retrieval import RETRIEVERS, joined, searches_words, variant
 from rallebench.experiments.papers.crud.scoring import reciprocal_ranks
 from rallebench.retrievers._parts import IDENTITIES
 from rallebench.retrievers.composites import written_out

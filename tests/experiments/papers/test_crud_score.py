@@ -33,20 +33,18 @@ def written(path: Path, rows: Any) -> Path:
     return path
 
 
-def score(rallebench: CommandLine, folder: Path, rows: Any, *more: Any) -> Any:
+def score(cli: CommandLine, folder: Path, rows: Any, *more: Any) -> Any:
     guess = written(folder / "r.json", rows)
-    return rallebench.json("score", "--suite", "crud", "--guess", guess, *more)
+    return cli.json("score", "--suite", "crud", "--guess", guess, *more)
 
 
 def values(report: Any) -> dict[str, Any]:
     return {name: (mean["value"], mean["n"]) for name, mean in report["metrics"].items()}
 
 
-def test_texts_are_scored_anew_and_numbers_that_differ_are_counted(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_texts_are_scored_anew_and_differences_counted(cli: CommandLine, tmp_path: Path) -> None:
     rows = [row("a", "北京和上海"), row("b", "广州"), row("c", " ")]
-    report = score(rallebench, tmp_path, rows)
+    report = score(cli, tmp_path, rows)
     expected = ("QuestAnswer1Doc", 3, 1, {"bleu-avg": 2})
     assert tuple(report[key] for key in ("task", "n", "invalid", "differ")) == expected
     assert values(report)["rouge-L"] == (0.5, 2) and values(report)["length"] == (3.5, 2)
@@ -54,37 +52,33 @@ def test_texts_are_scored_anew_and_numbers_that_differ_are_counted(
     assert "QA_recall" not in report["metrics"]
 
 
-def test_questions_are_scored_where_their_answers_were_kept(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_questions_are_scored_where_answers_were_kept(cli: CommandLine, tmp_path: Path) -> None:
     saved = quest(3, ["北京", "无法推断", "上海"], ["北京", "天津", "无法推断"])
     saves = (saved, {"questions_gt": []})
     rows = [row(n, "北京", quest_eval_save=save) for n, save in enumerate(saves)]
-    means = values(score(rallebench, tmp_path, rows))
+    means = values(score(cli, tmp_path, rows))
     assert means["QA_recall"] == (0.5, 1) and means["QA_avg_F1"] == (1.0, 1)
 
 
 def test_a_reference_that_answers_nothing_scores_0_and_missing_answers_leave_their_row_out(
-    rallebench: CommandLine, tmp_path: Path
+    cli: CommandLine, tmp_path: Path
 ) -> None:
     saves = (quest(1, ["北京"], ["北京"]), quest(1, [], ["北京"]), quest(2, ["x", "y"], ["x"]))
     rows = [row(n, "北京", quest_eval_save=save) for n, save in enumerate(saves)]
-    report = score(rallebench, tmp_path, rows)
+    report = score(cli, tmp_path, rows)
     assert values(report)["QA_recall"] == values(report)["QA_avg_F1"] == (0.5, 2)
     assert values(report)["length"][1] == 3
     (note,) = report["notes"]
     assert note.startswith("1 rows have fewer answers than questions")
 
 
-def test_the_records_references_go_before_the_rows_own(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_the_records_references_go_before_the_rows_own(cli: CommandLine, tmp_path: Path) -> None:
     record = {"questions": "哪里？", "answers": "广州", "news1": "新闻", "event": "事"}
     gold = write_lines(tmp_path / "qa1.jsonl", [{"ID": name, **record} for name in "ab"])
-    report = score(rallebench, tmp_path, [row("a", "广州")], "--gold", gold)
+    report = score(cli, tmp_path, [row("a", "广州")], "--gold", gold)
     assert values(report)["rouge-L"] == (1.0, 1) and report["missing"] == 1
     guess = written(tmp_path / "r.json", [row("z", "广州")])
-    ran = rallebench("score", "--suite", "crud", "--guess", guess, "--gold", gold)
+    ran = cli("score", "--suite", "crud", "--guess", guess, "--gold", gold)
     assert ran.code == 2 and "answers 'z'" in ran.last
 
 
@@ -98,16 +92,14 @@ def test_the_records_references_go_before_the_rows_own(
     ],
 )
 def test_what_is_no_result_is_one_sentence(
-    rallebench: CommandLine, tmp_path: Path, rows: Any, sentence: str
+    cli: CommandLine, tmp_path: Path, rows: Any, sentence: str
 ) -> None:
-    ran = rallebench("score", "--suite", "crud", "--guess", written(tmp_path / "r.json", rows))
+    ran = cli("score", "--suite", "crud", "--guess", written(tmp_path / "r.json", rows))
     assert ran.code == 2 and sentence in ran.last
 
 
-def test_a_folder_in_place_of_a_result_is_called_one(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_a_folder_in_place_of_a_result_is_called_one(cli: CommandLine, tmp_path: Path) -> None:
     written(tmp_path / "r.json", [row(1, "x")])
-    ran = rallebench("score", "--suite", "crud", "--guess", tmp_path)
+    ran = cli("score", "--suite", "crud", "--guess", tmp_path)
     sentence = f"{tmp_path} is a folder; name the file that holds a result of CRUD-RAG"
     assert ran.code == 2 and sentence in ran.last and "It holds r.json" in ran.last

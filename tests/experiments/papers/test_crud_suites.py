@@ -10,15 +10,7 @@ from typing import Any
 import building
 import pytest
 from performing import plan
-from small_workspace import (
-    CommandLine,
-    copy_workspace,
-    everything,
-    numbers,
-    read_lines,
-    scripted,
-    write_lines,
-)
+from small_workspace import CommandLine, everything, numbers, read_lines, scripted, write_lines
 
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.experiments import SUITES
@@ -82,7 +74,7 @@ def correction(qid: str, beginning: str, wrong: str, right: str) -> dict[str, st
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("crud")
     (folder / "crud-data").mkdir(parents=True)
     rows = [
@@ -115,19 +107,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def workspace(built: Path, tmp_path: Path) -> Path:
-    return copy_workspace(built, tmp_path / "workspace")
+def suite(cli: CommandLine, name: str, *settings: str, **more: Any) -> Any:
+    pairs = (f"data={cli.workspace / 'crud-data'}", "index=news", "k=2", *settings)
+    return cli.report(name, *pairs, **{"llm": "reads", "run": "r", **more})
 
 
-def suite(rallebench: CommandLine, name: str, *settings: str, **more: Any) -> Any:
-    pairs = (f"data={rallebench.workspace / 'crud-data'}", "index=news", "k=2", *settings)
-    return rallebench.report(name, *pairs, **{"llm": "reads", "run": "r", **more})
-
-
-def prompts(rallebench: CommandLine, run: str) -> list[str]:
+def prompts(cli: CommandLine, run: str) -> list[str]:
     """The prompts of a run, in the order of its episodes."""
-    steps = [step for line in rallebench.episodes(run) for step in line["steps"]]
+    steps = [step for line in cli.episodes(run) for step in line["steps"]]
     return [step["messages"][0]["content"] for step in steps if step["ask"] == "generate"]
 
 
@@ -138,10 +125,8 @@ def results(report: Any) -> dict[str, Any]:
     return value
 
 
-def test_answers_are_parsed_scored_and_shown_beside_the_papers(
-    rallebench: CommandLine, like_the_papers: None
-) -> None:
-    report = suite(rallebench, "crud-qa1")
+def test_answers_are_parsed_scored_and_printed(cli: CommandLine, like_the_papers: None) -> None:
+    report = suite(cli, "crud-qa1")
     (part,), (table,) = report["parts"], report["tables"]
     whole = text_values(QA[0][2], QA[0][2])
     assert {value for name, value in whole.items() if name != "length"} == {1.0}
@@ -158,17 +143,15 @@ def test_answers_are_parsed_scored_and_shown_beside_the_papers(
     assert ours[1]["value"] == pytest.approx(100 * numbers(part)["bleu-avg"])
     assert ours[3] is None, "what was not measured is no 0"
     assert papers[1:7] == [39.76, 57.24, 83.81, 52.67, 70.82, 73.3]
-    (prompt, *_) = prompts(rallebench, "r qa1")
+    (prompt, *_) = prompts(cli, "r qa1")
     line = f"问题：{QA[0][1]}\n检索到的新闻：\n{NEWS['1']}\n"
     assert line in prompt, "behind BM25 a document is a line"
-    step = rallebench.episodes("r qa1")[0]["steps"][1]
+    step = cli.episodes("r qa1")[0]["steps"][1]
     sampling = (0.1, 1280, {"top_p": 0.9, "top_k": 5})
     assert (step["temperature"], step["max_tokens"], step["options"]) == sampling
 
 
-def test_all_tasks_run_in_chinese_over_words_of_the_corpus_that_is_named(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_all_tasks_run_in_chinese_over_ones_own_words(cli: CommandLine, workspace: Path) -> None:
     shutil.rmtree(workspace / "indexes" / "news")
     for task, row in (("2", QA[1]), ("3", QA[2])):
         pages = {f"news{i}": NEWS[str(i)] for i in range(1, int(task) + 1)}
@@ -176,7 +159,7 @@ def test_all_tasks_run_in_chinese_over_words_of_the_corpus_that_is_named(
         write_lines(workspace / "crud-data" / f"qa{task}.jsonl", [line])
     where = (f"data={workspace / 'crud-data'}", f"corpus={workspace / 'corpus.tsv'}", "k=2")
     tasks = "tasks=qa1,qa2,qa3,summary,continuation,hallucination"
-    report = rallebench.report("crud", *where, tasks, llm="reads", run="zh")
+    report = cli.report("crud", *where, tasks, llm="reads", run="zh")
     assert {part["label"] for part in report["parts"]} == set(tasks[6:].split(","))
     assert not any(part["n_errors"] for part in report["parts"]) and report["k"] == 2
     built = Workspace(workspace).manifests()[report["index"]]
@@ -184,39 +167,31 @@ def test_all_tasks_run_in_chinese_over_words_of_the_corpus_that_is_named(
     by_task = {part["label"]: numbers(part) for part in report["parts"]}
     assert by_task["qa1"]["mrr"] == 1.0, "each question finds its own report first"
     assert by_task["qa1"]["rouge-L"] > 0.5 and by_task["qa2"]["mrr"] == pytest.approx(0.75)
-    (prompt, *_) = prompts(rallebench, "zh qa1")
+    (prompt, *_) = prompts(cli, "zh qa1")
     assert f"检索到的新闻：\n{NEWS['1']}\n" in prompt, "behind BM25 a document is a line"
-    again = rallebench.report(
-        "crud", *where, tasks, "reuse=" + report["folder"], llm="reads", run="a"
-    )
+    again = cli.report("crud", *where, tasks, "reuse=" + report["folder"], llm="reads", run="a")
     assert again["index"] == report["index"] and again["counts"]["qa1"]["reused"] == 2
 
 
-def test_the_papers_row_stands_only_beside_the_records_that_it_measured(
-    rallebench: CommandLine,
-) -> None:
-    report = suite(rallebench, "crud-qa1")
+def test_the_papers_row_stands_only_beside_the_records_that_it_measured(cli: CommandLine) -> None:
+    report = suite(cli, "crud-qa1")
     (table,), (own,) = report["tables"], report["published"]
     assert len(table["rows"]) == 1 and "the paper's of split_merged" in table["note"]
     assert (own["table"], own["cells"]) == ("crud_table8", {})
     assert own["settings"] == {"task": "question answering 1-document", "llm": "reads"}
 
 
-def test_a_file_that_only_is_called_as_the_papers_has_no_printed_row_beside_it(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_a_file_only_called_as_the_papers_has_no_row(cli: CommandLine, workspace: Path) -> None:
     """A set that the builder made is called split_merged, too."""
     data = f"data={workspace / 'crud-data' / 'split_merged.json'}"
-    report = rallebench.report("crud-summary", data, "index=news", llm="reads", run="own")
+    report = cli.report("crud-summary", data, "index=news", llm="reads", run="own")
     (table,) = report["tables"]
     assert len(table["rows"]) == 1
     assert "ours has 2 records, the paper's about a fifth of 10,728" in table["note"]
 
 
-def test_cruds_own_file_is_written_and_its_valid_rows_are_used_again(
-    rallebench: CommandLine,
-) -> None:
-    first = suite(rallebench, "crud-qa1")
+def test_cruds_own_file_is_written_and_its_valid_rows_are_used_again(cli: CommandLine) -> None:
+    first = suite(cli, "crud-qa1")
     path = Path(first["folder"]) / "output" / "news_top2_scripted" / "QuestAnswer1Doc_reads.json"
     value, rows = results(first), results(first)["results"]
     assert value["info"]["task"] == "QuestAnswer1Doc"
@@ -231,20 +206,18 @@ def test_cruds_own_file_is_written_and_its_valid_rows_are_used_again(
     rows[0]["log"]["generated_text"] = "别的答案"
     rows[1]["log"]["ground_truth_text"] = "别的参考"
     path.write_text(json.dumps({**value, "results": rows}), encoding="utf-8")
-    again = suite(rallebench, "crud-qa1", f"reuse={first['folder']}", run="again")
+    again = suite(cli, "crud-qa1", f"reuse={first['folder']}", run="again")
     assert again["counts"]["qa1"]["reused"] == 1
     assert numbers(again["parts"][0])["bleu-avg"] < numbers(first["parts"][0])["bleu-avg"]
     assert again["parts"][0]["metrics"]["mrr"]["n"] == 1, "not of an earlier answer"
-    original = suite(rallebench, "crud-qa1", f"reuse={path}", "compat=original", run="o")
+    original = suite(cli, "crud-qa1", f"reuse={path}", "compat=original", run="o")
     assert original["counts"]["qa1"]["reused"] == 2
     overall = results(original)["overall"]
     assert overall["avg. bertScore"] == 0.0 and "invalid" not in overall
 
 
-def test_references_are_asked_once_ever_and_what_cannot_be_read_is_counted(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    report = suite(rallebench, "crud-qa1", "quest=judge")
+def test_references_are_asked_once_and_failures_counted(cli: CommandLine, workspace: Path) -> None:
+    report = suite(cli, "crud-qa1", "quest=judge")
     counts = report["counts"]["qa1"]
     positive = {key: n for key, n in counts.items() if key.startswith("quest") and n}
     assert positive == {
@@ -266,15 +239,13 @@ def test_references_are_asked_once_ever_and_what_cannot_be_read_is_counted(
     row = results(report)["results"][0]
     assert row["log"]["quest_eval_save"]["answers_gm4gt"] == ["4枚", "历史最好"]
     assert row["metrics"]["QA_recall"] == 1.0
-    again = suite(rallebench, "crud-qa1", "quest=judge", "k=1", run="other")
+    again = suite(cli, "crud-qa1", "quest=judge", "k=1", run="other")
     assert again["counts"]["qa1"]["quest_new_references"] == 1
-    assert [len(line["steps"]) for line in rallebench.judgements("other qa1")] == [1, 1]
+    assert [len(line["steps"]) for line in cli.judgements("other qa1")] == [1, 1]
 
 
-def test_precision_by_the_papers_formula_stands_beside_that_of_the_code(
-    rallebench: CommandLine,
-) -> None:
-    report = suite(rallebench, "crud-qa1", "quest=half")
+def test_precision_by_the_papers_formula_stands_beside_that_of_the_code(cli: CommandLine) -> None:
+    report = suite(cli, "crud-qa1", "quest=half")
     table = next(t for t in report["tables"] if t["title"] == "RAGQuestEval by both formulas")
     assert table["columns"] == ["task", "precision, code", "precision, paper", "recall", "answers"]
     ((task, *means, n),) = table["rows"]
@@ -282,42 +253,38 @@ def test_precision_by_the_papers_formula_stands_beside_that_of_the_code(
     assert [mean["value"] for mean in means] == [100.0, 50.0, 50.0]
     (part,) = report["parts"]
     assert numbers(part)["QA_avg_F1"] == 1.0, "the metric itself is the code's"
-    plain = suite(rallebench, "crud-qa1", run="plain")
+    plain = suite(cli, "crud-qa1", run="plain")
     assert len(plain["tables"]) == 1, "nothing is judged, so there is nothing to compare"
 
 
-def test_the_plan_and_the_probe_count_a_judges_turns_and_no_empty_answer_as_failed(
-    rallebench: CommandLine,
-) -> None:
-    planned = suite(rallebench, "crud-qa1", "quest=judge", flags=("--plan", "--probe", "3"))
+def test_the_plan_and_the_probe_count_a_judges_turns_and_no_failures(cli: CommandLine) -> None:
+    planned = suite(cli, "crud-qa1", "quest=judge", flags=("--plan", "--probe", "3"))
     (part,), (costs,) = planned["plan"], planned["probe"]["parts"]
     assert part["llms"] == ["reads", "judge"]
     assert part["generations"]["low"] == 3, "an empty answer is not judged"
     assert costs["asked"] == 3 and costs["failed"] == 0
 
 
-def test_published_questions_are_taken_instead_and_empty_ones_only_in_the_original(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_published_questions_are_taken_but_no_empty_ones(cli: CommandLine, workspace: Path) -> None:
     rows = [
         {"crud_id": "q1", "task": "QuestAnswer1Doc", "question": ["几枚？"], "answers": ["4枚"]},
         {"crud_id": "q2", "task": "QuestAnswer1Doc", "question": [], "answers": []},
     ]
     write_lines(workspace / "quest_gold_QuestAnswer1Doc.jsonl", rows)
     judged = ("quest=judge", f"gold={workspace}")
-    counts = suite(rallebench, "crud-qa1", *judged, "compat=original")["counts"]["qa1"]
-    turns = [len(line["steps"]) for line in rallebench.judgements("r qa1")]
+    counts = suite(cli, "crud-qa1", *judged, "compat=original")["counts"]["qa1"]
+    turns = [len(line["steps"]) for line in cli.judgements("r qa1")]
     assert turns == [1, 0], "nothing was asked of a reference"
     assert (counts["quest_no_questions"], counts["quest_scored"]) == (1, 1)
-    counts = suite(rallebench, "crud-qa1", *judged, run="ours")["counts"]["qa1"]
+    counts = suite(cli, "crud-qa1", *judged, run="ours")["counts"]["qa1"]
     assert counts["quest_new_references"] == 1
     assert counts["quest_unparsed"] == 1, "two answers to one question cannot be matched"
 
 
 def test_several_tasks_are_a_table_and_records_that_are_left_out_are_named(
-    rallebench: CommandLine, like_the_papers: None
+    cli: CommandLine, like_the_papers: None
 ) -> None:
-    report = suite(rallebench, "crud", "tasks=event_summary,continuing_writing,hallu_modified")
+    report = suite(cli, "crud", "tasks=event_summary,continuing_writing,hallu_modified")
     labels = ["summary", "continuation", "hallucination"]
     assert [part["label"] for part in report["parts"]] == labels
     assert ["mrr" in part["metrics"] for part in report["parts"]] == [False, False, True]
@@ -329,25 +296,21 @@ def test_several_tasks_are_a_table_and_records_that_are_left_out_are_named(
         assert note in report["notes"]
     names = ["Summary_reads.json", "ContinueWriting_reads.json", "HalluModified_reads.json"]
     assert [Path(path).name for path in report["files"]] == names
-    (prompt,) = prompts(rallebench, "r summary")
+    (prompt,) = prompts(cli, "r summary")
     assert "事件：水厂通水" in prompt and NEWS["3"] in prompt
 
 
-def test_of_an_error_to_be_put_right_the_original_looks_for_the_beginning_only(
-    rallebench: CommandLine, workspace: Path
-) -> None:
+def test_the_original_looks_for_an_errors_beginning_only(cli: CommandLine, workspace: Path) -> None:
     queries = []
     for compat in ("corrected", "original"):
-        suite(rallebench, "crud-hallucination", f"compat={compat}", run=compat)
+        suite(cli, "crud-hallucination", f"compat={compat}", run=compat)
         file = workspace / "runs" / f"{compat} hallucination" / "questions.jsonl"
         queries.append(read_lines(file)[0]["input"])
     assert queries == ["水厂通水。\n惠及河北省运动员。", "水厂通水。"]
 
 
-def test_without_documents_nothing_is_retrieved_and_failed_questions_are_in_no_mean(
-    rallebench: CommandLine,
-) -> None:
-    report = suite(rallebench, "crud-qa1", "k=0", "index=", llm="picky")
+def test_without_documents_none_is_retrieved_and_failures_are_in_no_mean(cli: CommandLine) -> None:
+    report = suite(cli, "crud-qa1", "k=0", "index=", llm="picky")
     (part,) = report["parts"]
     assert (part["n"], part["n_errors"], part["metrics"]["rouge-L"]["n"]) == (3, 2, 1)
     assert "mrr" not in part["metrics"]
@@ -386,10 +349,10 @@ def test_planning_writes_nothing_not_even_questions_that_it_invented(workspace: 
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_writes_nothing(
-    rallebench: CommandLine, settings: str, sentence: str
+    cli: CommandLine, settings: str, sentence: str
 ) -> None:
-    pairs = (f"data={rallebench.workspace / 'crud-data'}", "index=news", *settings.split())
-    assert sentence in rallebench.refused("crud-qa1", *pairs, llm="reads")
+    pairs = (f"data={cli.workspace / 'crud-data'}", "index=news", *settings.split())
+    assert sentence in cli.refused("crud-qa1", *pairs, llm="reads")
 
 
 def test_a_folder_without_an_earlier_result_has_no_answers(tmp_path: Path) -> None:
@@ -398,9 +361,7 @@ def test_a_folder_without_an_earlier_result_has_no_answers(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.shared_data
-def test_a_chinese_run_over_real_news_finds_the_gold_documents(
-    rallebench: CommandLine, workspace: Path, shared_data: Path
-) -> None:
+def test_a_chinese_run_finds_gold(cli: CommandLine, workspace: Path, shared_data: Path) -> None:
     """A dataset in CRUD's form, made of the published gold questions and the reference's own answers to them."""
     rows = [
         {
@@ -415,29 +376,27 @@ def test_a_chinese_run_over_real_news_finds_the_gold_documents(
     write_lines(workspace / "crud-data" / "qa1.jsonl", rows)
     settings = ("index=", f"corpus={shared_data / 'crud' / 'corpus.tsv'}", "k=8")
     judged = ("quest=judge", f"gold={shared_data / 'crud'}")
-    (part, *_) = suite(rallebench, "crud-qa1", *settings, *judged)["parts"]
+    (part, *_) = suite(cli, "crud-qa1", *settings, *judged)["parts"]
     assert part["n"] == len(rows) > 80 and part["n_errors"] == 0 and numbers(part)["mrr"] > 0.6
     more = {"llm": "extractive-reader", "run": "e"}
-    english = suite(rallebench, "crud-qa1", *settings, "similarity=minilm", **more)
+    english = suite(cli, "crud-qa1", *settings, "similarity=minilm", **more)
     assert english["parts"][0]["metrics"]["similarity"]["n"] == len(rows)
     assert any("reads English only" in note for note in english["notes"])
 
 
-def test_the_prompts_of_cruds_repository_are_sent_with_our_names_of_their_fields(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_cruds_prompts_are_sent_with_our_names_of_fields(cli: CommandLine, tmp_path: Path) -> None:
     folder = tmp_path / "CRUD_RAG" / "src" / "prompts"
     folder.mkdir(parents=True)
     (folder / "quest_answer.txt").write_text(
         "请答{question}，见{search_documents}", encoding="utf-8"
     )
     own = f"prompts={tmp_path / 'CRUD_RAG'}"
-    report = suite(rallebench, "crud-qa1", own)
-    assert prompts(rallebench, "r qa1")[0].startswith(f"请答{QA[0][1]}，见{NEWS['1']}")
+    report = suite(cli, "crud-qa1", own)
+    assert prompts(cli, "r qa1")[0].startswith(f"请答{QA[0][1]}，见{NEWS['1']}")
     assert "Original prompts" in report["published"][0]["differs"][0]
-    spec = json.loads((rallebench.workspace / "runs" / "r qa1" / "run.json").read_text())["spec"]
+    spec = json.loads((cli.workspace / "runs" / "r qa1" / "run.json").read_text())["spec"]
     expected = {"whose": "original", "sha256": report["wording"]["sha256"]}
     assert spec["settings"]["wording"] == expected
-    data = f"data={rallebench.workspace / 'crud-data'}"
-    ran = rallebench.suite("crud-summary", data, "index=news", own, llm="reads", run="s")
+    data = f"data={cli.workspace / 'crud-data'}"
+    ran = cli.suite("crud-summary", data, "index=news", own, llm="reads", run="s")
     assert ran.code == 2 and "without src/prompts/summary.txt; get the whole repository" in ran.err

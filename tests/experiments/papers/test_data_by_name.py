@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_workspace import RECORDS, CommandLine, make_workspace, write_lines
+from small_workspace import RECORDS, CommandLine, add_llm, make_workspace, write_lines
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.experiments import SUITES
@@ -35,61 +34,52 @@ REQUESTS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
-    folder = make_workspace(tmp_path / "workspace")
+def workspace(workspace: Path) -> Path:
     for name, row in (("games", GAME), ("news", SUMMARY), ("articles", ARTICLE)):
-        write_lines(folder / "datasets" / f"{name}.jsonl", [row])
-    return CommandLine(capfd, folder)
+        write_lines(workspace / "datasets" / f"{name}.jsonl", [row])
+    return workspace
 
 
-def parts(rallebench: CommandLine, name: str, pairs: tuple[str, ...], run: str) -> Any:
+def parts(cli: CommandLine, name: str, pairs: tuple[str, ...], run: str) -> Any:
     llm = "titan" if name != "rgb-testbed" else ""
-    report = rallebench.report(name, *pairs, llm=llm, run=run)
+    report = cli.report(name, *pairs, llm=llm, run=run)
     return [(part["label"], part["n"], part["metrics"]) for part in report["parts"]]
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_a_name_and_the_path_of_its_file_give_the_same_run(
-    rallebench: CommandLine, name: str
-) -> None:
-    paths = Workspace(rallebench.workspace).dataset_paths()
+def test_a_name_and_the_path_of_its_file_give_the_same_run(cli: CommandLine, name: str) -> None:
+    paths = Workspace(cli.workspace).dataset_paths()
     split = (pair.partition("=") for pair in REQUESTS[name])
     by_path = tuple(f"{key}={paths.get(value, value)}" for key, _, value in split)
     assert by_path != REQUESTS[name]
-    first = parts(rallebench, name, REQUESTS[name], "named")
-    assert first == parts(rallebench, name, by_path, "by path")
+    first = parts(cli, name, REQUESTS[name], "named")
+    assert first == parts(cli, name, by_path, "by path")
     assert first[0][1] == (len(RECORDS) if "tiny-qa" in str(REQUESTS[name]) else 1)
 
 
-def test_articles_of_a_judge_are_taken_by_name(rallebench: CommandLine) -> None:
+def test_articles_of_a_judge_are_taken_by_name(cli: CommandLine) -> None:
     texts = {"title": "Titan", "question": "What is Titan?", "answer": "A moon."}
     run = {**texts, "truthfulness": 5, "relevance": 5}
-    runs = write_lines(rallebench.workspace / "mine.jsonl", [run])
-    llms = json.loads((rallebench.workspace / "llms.json").read_text())
-    llms["judge"] = {"backend": "scripted", "settings": {"default": "5 5"}}
-    (rallebench.workspace / "llms.json").write_text(json.dumps(llms))
-    found = rallebench.report("barag-agreement", f"runs={runs}", "articles=articles", llm="judge")
+    runs = write_lines(cli.workspace / "mine.jsonl", [run])
+    add_llm(cli.workspace, "judge", default="5 5")
+    found = cli.report("barag-agreement", f"runs={runs}", "articles=articles", llm="judge")
     assert [part["n"] for part in found["parts"]] == [1]
 
 
 @pytest.mark.parametrize(
     "name", [name for name in SUITES.names() if "data" in SUITES.entry(name).form]
 )
-def test_a_name_that_nothing_has_is_one_sentence_that_names_the_known_sets(
-    rallebench: CommandLine, name: str
-) -> None:
+def test_a_name_that_nothing_has_is_a_sentence_of_known_sets(cli: CommandLine, name: str) -> None:
     entry = SUITES.entry(name)
     llm = "titan" if entry.traits.get("needs_llm", True) else ""
     where = ("index", "corpus") if name == "crud-grid" else ("index", "retriever")
     pairs = [f"{key}=tiny" for key in where if key in entry.form]
-    ran = rallebench.suite(name, "data=nowhere", *pairs, llm=llm)
+    ran = cli.suite(name, "data=nowhere", *pairs, llm=llm)
     words = ("nowhere", "dataset", "tiny-qa")
     assert ran.code == 2 and all(word in ran.last for word in words), ran.last
 
 
-def test_the_resolver_takes_names_first_and_says_what_is_wanted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_are_resolved_before_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace = Workspace(make_workspace(tmp_path / "workspace"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny-qa").mkdir()

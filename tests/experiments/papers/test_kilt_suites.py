@@ -10,11 +10,11 @@ import pytest
 from small_workspace import (
     RECORDS,
     CommandLine,
+    add_llm,
     everything,
     make_workspace,
     read_lines,
     record,
-    scripted,
     write_lines,
 )
 
@@ -47,21 +47,18 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "data").mkdir()
     for name, rows in OFFICIAL.items():
         write_lines(folder / "data" / f"{name}.jsonl", rows)
-    models = json.loads((folder / "llms.json").read_text())
-    checker = {"replies": {"SUPPORTS": "SUPPORTS"}, "default": "Titan"}
-    models |= scripted({"checker": checker})
-    (folder / "llms.json").write_text(json.dumps(models))
+    add_llm(folder, "checker", replies={"SUPPORTS": "SUPPORTS"}, default="Titan")
     return folder
 
 
 @pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], made: Path) -> CommandLine:
+def cli(capfd: pytest.CaptureFixture[str], made: Path) -> CommandLine:
     return CommandLine(capfd, made)
 
 
-def suite(rallebench: CommandLine, name: str, run: str, *pairs: str, llm: str = "titan") -> Any:
-    data = f"data={rallebench.workspace / 'data'}"
-    return rallebench.report(name, data, "retriever=tiny", *pairs, llm=llm, run=run)
+def suite(cli: CommandLine, name: str, run: str, *pairs: str, llm: str = "titan") -> Any:
+    data = f"data={cli.workspace / 'data'}"
+    return cli.report(name, data, "retriever=tiny", *pairs, llm=llm, run=run)
 
 
 def value(part: Any, name: str) -> Any:
@@ -75,9 +72,7 @@ def queries(folder: Path, run: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_every_set_has_its_chains_its_metrics_and_its_printed_figure(
-    name: str, tmp_path: Path
-) -> None:
+def test_every_set_has_its_chains_metrics_and_printed_figure(name: str, tmp_path: Path) -> None:
     one, workspace = SETS[name], Workspace(tmp_path)
     assert set(one.chains) <= set(MODES) and {"read", "closed-book", "retrieve"} <= set(one.chains)
     for chain in one.chains.values():
@@ -94,10 +89,8 @@ def test_the_sets_are_ralles_eleven_in_its_order() -> None:
     assert sum(one.rows["dev"] for one in SETS.values()) == 51_304
 
 
-def test_a_set_is_a_run_of_a_chain_that_can_be_analysed_and_continued_as_any(
-    rallebench: CommandLine, made: Path
-) -> None:
-    (part,) = suite(rallebench, "kilt-nq", "one", "k=2")["parts"]
+def test_a_set_is_a_run_of_a_chain_and_is_continued_as_any(cli: CommandLine, made: Path) -> None:
+    (part,) = suite(cli, "kilt-nq", "one", "k=2")["parts"]
     assert (part["label"], part["run"], part["n"]) == ("nq read", "one nq read", 8)
     assert value(part, "em") == 0.125
     assert list(part["metrics"]) == ["em", "KILT-em", "has_answer_all", "Rprec", "recall@5"]
@@ -107,19 +100,17 @@ def test_a_set_is_a_run_of_a_chain_that_can_be_analysed_and_continued_as_any(
     scored = [(row["qid"], row["metric"]) for row in read_lines(folder / "scores.jsonl")]
     assert len(scored) == len(set(scored)) and ("q1", "KILT-f1") in scored
     assert "Action 2: generate titan" in (folder / "prompt.txt").read_text()
-    assert sum(rallebench.json("analyse", part["run"])["runs"][0]["waterfall"].values()) == 8
+    assert sum(cli.json("analyse", part["run"])["runs"][0]["waterfall"].values()) == 8
     before = (folder / "episodes.jsonl").read_bytes()
     command = "run --chain read-qa --retriever tiny --llm titan --set k=2 --resume --no-mlflow"
     data = made / "data" / "nq-dev-kilt.jsonl"
-    again = rallebench(command, "--name", part["run"], "--dataset", data)
+    again = cli(command, "--name", part["run"], "--dataset", data)
     assert again.code == 0, again.err
     assert (folder / "episodes.jsonl").read_bytes() == before
 
 
-def test_several_sets_have_their_macro_average_beside_the_printed_one(
-    rallebench: CommandLine, like_the_papers: None
-) -> None:
-    found = suite(rallebench, "kilt", "several", "datasets=NQ,fever", llm="checker")
+def test_several_sets_have_a_macro_average_beside(cli: CommandLine, like_the_papers: None) -> None:
+    found = suite(cli, "kilt", "several", "datasets=NQ,fever", llm="checker")
     assert [part["label"] for part in found["parts"]] == ["fev read", "nq read"]
     fev, nq = map(value, found["parts"], ("accuracy", "em"))
     average = pytest.approx((fev + nq) / 2)
@@ -133,14 +124,14 @@ def test_several_sets_have_their_macro_average_beside_the_printed_one(
 
 
 def test_an_average_over_eleven_sets_never_stands_in_a_column_with_ours_over_fewer(
-    rallebench: CommandLine, like_the_papers: None
+    cli: CommandLine, like_the_papers: None
 ) -> None:
-    alone = suite(rallebench, "kilt-nq", "alone", "mode=retrieve", llm="")["tables"]
+    alone = suite(cli, "kilt-nq", "alone", "mode=retrieve", llm="")["tables"]
     for table, printed in zip(alone, (0.652, 0.716)):
         assert table["columns"] == ["", "NQ"], "of one set there is no average"
         assert dict(row[:2] for row in table["rows"][1:])["RaLLe: e5 (Flat)"] == printed
     assert not any("REWRITE-EL" in row[0] for row in alone[0]["rows"])
-    two = suite(rallebench, "kilt", "two", "mode=retrieve", "datasets=nq,ay2", llm="")
+    two = suite(cli, "kilt", "two", "mode=retrieve", "datasets=nq,ay2", llm="")
     rows = {row[0]: row[1:] for row in two["tables"][0]["rows"]}
     assert rows["RaLLe: e5 (Flat)"] == [0.516, 0.652, pytest.approx((0.516 + 0.652) / 2)]
     assert rows["RaLLe: e5 (Flat), without REWRITE-EL"][0] == 0.034
@@ -156,10 +147,8 @@ def test_a_printed_average_is_over_the_sets_that_ours_is_over_or_absent() -> Non
     assert printed_row("x", sets, cells, [ours, fewer])[-1] is None
 
 
-def test_without_datasets_all_whose_files_are_there_are_run_and_retrieval_needs_no_model(
-    rallebench: CommandLine, made: Path
-) -> None:
-    found = suite(rallebench, "kilt", "all", "mode=retrieve", llm="")
+def test_without_datasets_all_that_are_there_are_run(cli: CommandLine, made: Path) -> None:
+    found = suite(cli, "kilt", "all", "mode=retrieve", llm="")
     assert [part["label"].split()[0] for part in found["parts"]] == ["fev", "ay2", "trex", "nq"]
     assert all(list(part["metrics"]) == ["Rprec", "recall@5"] for part in found["parts"])
     scores = read_lines(made / "runs" / "all nq retrieve" / "scores.jsonl")
@@ -172,28 +161,24 @@ def test_without_datasets_all_whose_files_are_there_are_run_and_retrieval_needs_
     assert titles == {"R-precision", "Recall@5", "Speed and memory (tiny)"}
 
 
-def test_a_linked_title_stays_whole_and_only_as_ralle_does_it_ends_at_its_comma(
-    rallebench: CommandLine,
-) -> None:
-    assert value(suite(rallebench, "kilt-ay2", "whole", llm="")["parts"][0], "accuracy") == 1.0
-    original = suite(rallebench, "kilt-ay2", "cut", "compat=original", llm="")["parts"][0]
+def test_a_linked_title_stays_whole_and_only_ralles_ends_at_a_comma(cli: CommandLine) -> None:
+    assert value(suite(cli, "kilt-ay2", "whole", llm="")["parts"][0], "accuracy") == 1.0
+    original = suite(cli, "kilt-ay2", "cut", "compat=original", llm="")["parts"][0]
     assert value(original, "accuracy") == 0.5 and "has_answer" in original["metrics"]
 
 
-def test_the_query_of_entity_linking_is_rewritten_unless_that_is_off(
-    rallebench: CommandLine, made: Path
-) -> None:
-    suite(rallebench, "kilt-ay2", "re", "mode=read,retrieve", llm="")
-    suite(rallebench, "kilt-ay2", "plain", "mode=read,retrieve", "rewrite=false", llm="")
+def test_the_query_of_entity_linking_is_rewritten_or_not(cli: CommandLine, made: Path) -> None:
+    suite(cli, "kilt-ay2", "re", "mode=read,retrieve", llm="")
+    suite(cli, "kilt-ay2", "plain", "mode=read,retrieve", "rewrite=false", llm="")
     for mode in ("read", "retrieve"):
         assert queries(made, f"re ay2 {mode}") == ['What is "Titan" ?', 'What is "Lamar County" ?']
         assert queries(made, f"plain ay2 {mode}") == [row["input"] for row in LINKS]
 
 
 def test_every_way_is_a_run_and_a_set_without_such_a_chain_is_said(
-    rallebench: CommandLine, like_the_papers: None
+    cli: CommandLine, like_the_papers: None
 ) -> None:
-    found = suite(rallebench, "kilt", "ways", "datasets=fev,trex", "mode=closed-book,three-action")
+    found = suite(cli, "kilt", "ways", "datasets=fev,trex", "mode=closed-book,three-action")
     expected = ["fev closed-book", "trex closed-book", "trex three-action"]
     assert [part["label"] for part in found["parts"]] == expected
     assert "FEV has no chain for three-action and was left out there." in found["notes"]
@@ -214,8 +199,8 @@ def test_every_way_is_a_run_and_a_set_without_such_a_chain_is_said(
     assert any("Seconds and memory are of this machine" in words for words in costs[0]["differs"])
 
 
-def test_ralles_figures_stand_only_beside_its_own_files(rallebench: CommandLine) -> None:
-    found = suite(rallebench, "kilt-nq", "mine", llm="checker")
+def test_ralles_figures_stand_only_beside_its_own_files(cli: CommandLine) -> None:
+    found = suite(cli, "kilt-nq", "mine", llm="checker")
     assert not any("RaLLe" in row[0] for table in found["tables"] for row in table["rows"])
     why = "nq-dev-kilt.jsonl is not KILT's file of NQ"
     assert f"RaLLe's figures of NQ are left out: {why}." in found["tables"][0]["note"]
@@ -225,25 +210,23 @@ def test_ralles_figures_stand_only_beside_its_own_files(rallebench: CommandLine)
     )
 
 
-def test_gold_pages_that_the_index_lacks_and_failures_are_said(
-    rallebench: CommandLine, made: Path
-) -> None:
+def test_gold_pages_that_an_index_lacks_and_failures_are_said(cli: CommandLine, made: Path) -> None:
     file = write_lines(made / "lost.jsonl", [record("x", "Who?", "Titan", "p9"), *RECORDS])
-    found = suite(rallebench, "kilt-nq", "lost", f"file={file}", llm="picky")
+    found = suite(cli, "kilt-nq", "lost", f"file={file}", llm="picky")
     part, notes = found["parts"][0], "\n".join(found["notes"])
     assert "lost: 6 of 7 gold pages are in this index (tiny);" in notes
     assert part["n_errors"] > 0 and part["metrics"]["em"]["n"] == part["n"] - part["n_errors"]
     assert f"nq read: {part['n_errors']} of 9 questions failed" in notes
 
 
-def test_gold_without_pages_is_not_scored_by_retrieval(rallebench: CommandLine, made: Path) -> None:
+def test_gold_without_pages_is_not_scored_by_retrieval(cli: CommandLine, made: Path) -> None:
     bare = [{**row, "output": [{"answer": "Titan"}]} for row in RECORDS]
     file = write_lines(made / "bare.jsonl", bare)
-    found = suite(rallebench, "kilt-nq", "bare", f"file={file}", "mode=read,retrieve")
+    found = suite(cli, "kilt-nq", "bare", f"file={file}", "mode=read,retrieve")
     (part,) = found["parts"]
     assert (part["label"], list(part["metrics"])) == ("nq read", ["em", "has_answer_all"])
     assert any("bare: its gold names no pages" in note for note in found["notes"])
-    ran = rallebench.suite("kilt-nq", f"file={file}", "retriever=tiny", "mode=retrieve")
+    ran = cli.suite("kilt-nq", f"file={file}", "retriever=tiny", "mode=retrieve")
     assert ran.code == 2 and "nothing could be scored" in ran.last
 
 
@@ -255,11 +238,7 @@ def test_gold_without_pages_is_not_scored_by_retrieval(rallebench: CommandLine, 
         ("kilt", "datasets=squad", "KILT has no set 'squad'"),
         ("kilt", "datasets=nq,fev file=FILE", "file=nq=FILE,hopo=FILE"),
         ("kilt", "datasets=nq file=fev=FILE", "'fev' is not among the requested sets"),
-        (
-            "kilt-nq",
-            "data=nowhere",
-            "nor as a dataset; it should be the folder of KILT's files",
-        ),
+        ("kilt-nq", "data=nowhere", "nor as a dataset; it should be the folder of KILT's files"),
         ("kilt", "datasets=nq,fev data=tiny-qa", "Say whose it is; give --set file=nq=tiny-qa"),
         ("kilt-nq", "data=tiny-qa file=FILE", "tiny-qa is one dataset"),
         ("kilt-tqa", "data=DATA", "holds no triviaqa-dev-kilt.jsonl"),
@@ -281,13 +260,13 @@ def test_gold_without_pages_is_not_scored_by_retrieval(rallebench: CommandLine, 
     ],
 )
 def test_a_wrong_request_or_file_is_one_sentence_and_writes_nothing(
-    rallebench: CommandLine, made: Path, name: str, settings: str, sentence: str
+    cli: CommandLine, made: Path, name: str, settings: str, sentence: str
 ) -> None:
     before = everything(made)
     data, file = str(made / "data"), str(made / "datasets" / "tiny-qa.jsonl")
     pairs = settings.replace("FILE", file).replace("DATA", data).split()
     llm = "" if "LLM=" in pairs else "titan"
-    ran = rallebench.suite(name, "retriever=tiny", *(p for p in pairs if p != "LLM="), llm=llm)
+    ran = cli.suite(name, "retriever=tiny", *(p for p in pairs if p != "LLM="), llm=llm)
     assert ran.code == 2 and sentence in ran.last and everything(made) == before
 
 
@@ -299,10 +278,10 @@ def test_a_wrong_request_or_file_is_one_sentence_and_writes_nothing(
     ],
 )
 def test_triviaqas_ids_without_questions_and_a_test_file_are_refused(
-    rallebench: CommandLine, tmp_path: Path, name: str, file: str, row: Any, sentence: str
+    cli: CommandLine, tmp_path: Path, name: str, file: str, row: Any, sentence: str
 ) -> None:
     write_lines(tmp_path / f"{file}-kilt.jsonl", [{"id": "1", **row}])
-    ran = rallebench.suite(name, f"data={tmp_path}", "retriever=tiny", llm="titan")
+    ran = cli.suite(name, f"data={tmp_path}", "retriever=tiny", llm="titan")
     assert ran.code == 2 and sentence in ran.last
 
 
@@ -316,16 +295,14 @@ def test_a_file_of_as_many_rows_but_other_bytes_is_said_to_be_changed(tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.shared_data
-def test_the_embedded_reader_answers_published_questions_over_their_own_corpus(
-    rallebench: CommandLine, shared_data: Path
-) -> None:
+def test_the_embedded_reader_answers_published_ones(cli: CommandLine, shared_data: Path) -> None:
     data = shared_data / "kilt"
     pages = ("--page-map", data / "qed_nq_doc_id_to_wikipedia_id.json")
     corpus = ("--corpus", data / "qed_nq_corpus.tsv", *pages)
-    rallebench.json("index", *corpus, "--name", "qed", "--kind", "bm25")
+    cli.json("index", *corpus, "--name", "qed", "--kind", "bm25")
     file = f"file={data / 'qed_nq_kilt.jsonl'}"
     few = {"llm": "extractive-reader", "flags": ("--limit", "60")}
-    (part,) = rallebench.report("kilt-nq", "retriever=qed", file, run="qed", **few)["parts"]
+    (part,) = cli.report("kilt-nq", "retriever=qed", file, run="qed", **few)["parts"]
     assert part["n_errors"] == 0 and value(part, "Rprec") > 0.7
     assert 0.1 < value(part, "em") <= value(part, "has_answer_all")
 
@@ -349,27 +326,25 @@ def ralle_copy(folder: Path, template: str) -> Path:
     return path
 
 
-def test_the_chains_of_ralles_repository_are_run_as_they_are_written(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_the_chains_of_ralles_repository_are_run_as_is(cli: CommandLine, tmp_path: Path) -> None:
     file = ralle_copy(tmp_path / "RaLLe", "Tell me: {question} {response[0]}")
     own = f"prompts={tmp_path / 'RaLLe'}"
-    found = suite(rallebench, "kilt-nq", "theirs", own, llm="checker")
-    steps = rallebench.episodes("theirs nq read")[0]["steps"]
+    found = suite(cli, "kilt-nq", "theirs", own, llm="checker")
+    steps = cli.episodes("theirs nq read")[0]["steps"]
     assert steps[1]["messages"][0]["content"].startswith("Tell me: ")
     assert found["wording"]["whose"] == "original" and len(found["wording"]["sha256"]) == 64
     assert "Original prompts (sha256 " in found["tables"][0]["note"]
     assert "read/nq a version that is not known here" in found["tables"][0]["note"]
-    data = f"data={rallebench.workspace / 'data'}"
+    data = f"data={cli.workspace / 'data'}"
 
     def refused(*pairs: str) -> str:
-        ran = rallebench.suite("kilt-nq", data, "retriever=tiny", *pairs, llm="checker", run="x")
+        ran = cli.suite("kilt-nq", data, "retriever=tiny", *pairs, llm="checker", run="x")
         assert ran.code == 2 and ran.err.count("\n") == 1
         return ran.err
 
     assert "without scripts/configs/experiment_settings/closed-book/06_nq.json" in refused(
         own, "mode=closed-book"
     )
-    assert "is no copy of RaLLe's repository" in refused(f"prompts={rallebench.workspace}")
+    assert "is no copy of RaLLe's repository" in refused(f"prompts={cli.workspace}")
     file.write_text(file.read_text()[:80])
     assert "06_nq.json" in refused(own)

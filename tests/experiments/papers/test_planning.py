@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from performing import plan, probe, run_suite
 from small_suites import SETTINGS, part, small_suites  # noqa: F401 - a fixture
-from small_workspace import CommandLine, everything, make_workspace
+from small_workspace import CommandLine, add_llm, everything
 
 from rallebench.core.errors import BackendError, MismatchError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
@@ -21,11 +19,6 @@ from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.services.workbench import Workbench
 
 pytestmark = pytest.mark.usefixtures("small_suites")
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Workbench:
-    return Workbench(make_workspace(tmp_path / "workspace"))
 
 
 def asked(
@@ -42,9 +35,7 @@ def run(bench: Workbench, suite: str, name: str = "n", **more: Any) -> None:
     list(run_suite(bench, suite, asked(bench, suite, **more), name, track=False))
 
 
-def test_parts_questions_calls_and_searches_are_counted_without_loading_or_writing_anything(
-    bench: Workbench,
-) -> None:
+def test_parts_calls_and_searches_are_counted_without_loading_anything(bench: Workbench) -> None:
     before = everything(bench.workspace.path)
     found = planned(bench, "small-alone", times="3", search="true", limit=5)
     assert [(p.label, p.questions, p.left, p.generations, p.retrievals) for p in found.runs] == [
@@ -105,9 +96,7 @@ def probed(bench: Workbench, suite: str, questions: int = 2, **more: Any) -> Cos
     return last
 
 
-def test_a_few_questions_are_answered_and_carried_over_to_all_that_are_left(
-    bench: Workbench,
-) -> None:
+def test_a_few_questions_are_answered_and_carried_over_to_all_left(bench: Workbench) -> None:
     found = probed(bench, "small-alone")
     assert [sample.questions for sample in found.samples if sample] == [2, 2]
     assert found.total["model_calls"] == Interval(16, 16, 16)
@@ -183,22 +172,16 @@ def forgiving(asked: ExperimentRequest) -> Experiment:
 
 
 def test_why_parts_could_not_be_probed_is_said_where_the_suite_goes_on_without_them(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entries = json.loads((bench.workspace.path / "llms.json").read_text())
-    entries["dead"] = {
-        "backend": "openai_compatible",
-        "settings": {"model": "m", "base_url": "http://127.0.0.1:9/v1"},
-    }
-    (bench.workspace.path / "llms.json").write_text(json.dumps(entries))
+    dead = {"model": "m", "base_url": "http://127.0.0.1:9/v1"}
+    add_llm(cli.workspace, "dead", "openai_compatible", **dead)
     monkeypatch.setitem(
         EXPERIMENTS._entries,
         "small-forgiving",
         Entry("small-forgiving", forgiving, "Forgives.", {"place": "suites"}, SETTINGS),
     )
-    ran = CommandLine(capfd, bench.workspace.path)(
-        "suite", "small-forgiving", "--plan", "--llm", "dead", "--probe", "1"
-    )
+    ran = cli("suite small-forgiving --plan --llm dead --probe 1")
     (said,) = [line for line in ran.out.splitlines() if "could not be probed" in line]
     assert said.startswith("Note: time 1, time 2: could not be probed: ") and "127.0.0.1:9" in said
     assert ran.code == 0
@@ -207,9 +190,7 @@ def test_why_parts_could_not_be_probed_is_said_where_the_suite_goes_on_without_t
     assert "The sums are not known." in ran.out
 
 
-def test_a_part_that_could_not_be_probed_is_estimated_from_similar_parts_beside_the_reason(
-    bench: Workbench,
-) -> None:
+def test_an_unprobed_part_is_estimated_from_others_beside_the_reason(bench: Workbench) -> None:
     made = planned(bench, "small-alone", times="2")
     down = PilotSample(0, 0, (), "The server is down.")
     found = estimated(made, [PilotSample(1, 0, (cost(usd=0.0),)), down])
@@ -222,30 +203,21 @@ def test_a_part_that_could_not_be_probed_is_estimated_from_similar_parts_beside_
 # on the command line
 
 
-@pytest.fixture
-def rallebench(capfd: pytest.CaptureFixture[str], bench: Workbench) -> CommandLine:
-    return CommandLine(capfd, bench.workspace.path)
-
-
-def test_plan_prints_parts_and_costs_and_writes_no_run(rallebench: CommandLine) -> None:
-    ran = rallebench(
-        "suite", "small-alone", "--plan", "--llm", "titan", "--name", "n", "--probe", "1"
-    )
+def test_plan_prints_parts_and_costs_and_writes_no_run(cli: CommandLine) -> None:
+    ran = cli("suite", "small-alone", "--plan", "--llm", "titan", "--name", "n", "--probe", "1")
     assert ran.code == 0 and "n would run" in ran.out and "completion tokens" in ran.out
     expected = [["time", "1", "8", "8"], ["time", "2", "8", "8"], ["all", "16", "16", "16"]]
     assert [line.split()[:4] for line in ran.out.splitlines()[2:5]] == expected
-    value = rallebench.json("suite", "small-alone", "--plan", "--llm", "titan", "--probe", "0")
+    value = cli.json("suite", "small-alone", "--plan", "--llm", "titan", "--probe", "0")
     assert value["total"]["generations"] == {"low": 16, "high": 16} and value["probe"] is None
-    assert not (rallebench.workspace / "runs").exists()
-    assert not (rallebench.workspace / "experiments").exists()
-    assert rallebench("suite", "small-alone", "--llm", "titan", "--probe", "1").code == 2
-    assert rallebench("suite", "small-alone", "--plan", "--llm", "titan", "--probe", "-1").code == 2
+    assert not (cli.workspace / "runs").exists()
+    assert not (cli.workspace / "experiments").exists()
+    assert cli("suite", "small-alone", "--llm", "titan", "--probe", "1").code == 2
+    assert cli("suite", "small-alone", "--plan", "--llm", "titan", "--probe", "-1").code == 2
 
 
-def test_the_suites_own_tables_are_printed_and_in_the_json_with_their_intervals(
-    rallebench: CommandLine,
-) -> None:
-    ran = rallebench("suite", "small-alone", "--llm", "titan", "--name", "n", "--no-mlflow")
+def test_the_suites_tables_are_printed_and_in_json_with_intervals(cli: CommandLine) -> None:
+    ran = cli("suite", "small-alone", "--llm", "titan", "--name", "n", "--no-mlflow")
     lines = ran.out.splitlines()
     at = lines.index("Right <i>answers</i> (percent)")
     assert lines[at + 1].split() == ["time", "right", "not", "measured", "word"]
@@ -254,19 +226,15 @@ def test_the_suites_own_tables_are_printed_and_in_the_json_with_their_intervals(
     assert "–" in lines[at + 2]
     assert lines[at + 4].split()[:4] == ["the", "paper", "50.00", "3"]
     assert lines[at + 5] == "A note."
-    value = rallebench.json("suite", "small-alone", "--llm", "titan", "--name", "n", "--no-mlflow")
+    value = cli.json("suite", "small-alone", "--llm", "titan", "--name", "n", "--no-mlflow")
     assert value["tables"][0]["rows"][0][1]["n"] == 8
     assert value["plots"][0]["series"]["ours"][0][1]["value"] == 0.125
 
 
-def test_a_name_that_another_suite_has_is_refused_and_its_report_stays(
-    rallebench: CommandLine,
-) -> None:
-    rallebench.json("suite", "small-alone", "--llm", "titan", "--name", "n", "--no-mlflow")
-    before = everything(rallebench.workspace)
-    ran = rallebench("suite", "small-judged", "--llm", "titan", "--name", "n", "--no-mlflow")
+def test_a_name_that_another_suite_has_is_refused_and_its_report_stays(cli: CommandLine) -> None:
+    cli.json("suite", "small-alone", "--llm", "titan", "--name", "n", "--no-mlflow")
+    before = everything(cli.workspace)
+    ran = cli("suite", "small-judged", "--llm", "titan", "--name", "n", "--no-mlflow")
     assert ran.code == 2 and "The name 'n' is that of the suite 'small-alone' already" in ran.last
-    changed = {
-        path for path, when in everything(rallebench.workspace).items() if before.get(path) != when
-    }
+    changed = {path for path, when in everything(cli.workspace).items() if before.get(path) != when}
     assert not {path for path in changed if path.startswith(("runs", "suites"))}

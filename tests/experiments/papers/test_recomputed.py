@@ -17,15 +17,9 @@ from typing import Any
 
 import jieba
 import pytest
-from small_workspace import CommandLine, make_workspace, read_lines, record, scripted, write_lines
+from small_workspace import CommandLine, add_llm, read_lines, record, scripted, write_lines
 
 from rallebench.experiments.published import FOLDER
-
-
-def models(workspace: Path, replies: dict[str, str], default: str) -> None:
-    workspace.mkdir(parents=True, exist_ok=True)
-    entry = scripted({"m": {"replies": replies, "default": default}})
-    (workspace / "llms.json").write_text(json.dumps(entry, ensure_ascii=False), encoding="utf-8")
 
 
 def table(report: Any, beginning: str) -> Any:
@@ -43,23 +37,23 @@ def plain(text: str) -> str:
     return " ".join(word for word in bare.split() if word not in ("a", "an", "the"))
 
 
-def test_ralles_headline_kilt_variant_and_r_precision(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    workspace = make_workspace(tmp_path / "w")
+def test_ralles_headline_and_r_precision(cli: CommandLine, tmp_path: Path) -> None:
     rows = [
         record("a", "Which moon of Saturn has an atmosphere?", "Titan", "p1"),
         record("b", "Where is the Eiffel Tower?", "Paris", "p2"),
         record("c", "Who saw Titan first?", "Huygens", "p5"),
         record("d", "Which moon has Pluto?", "Charon", "p6"),
     ]
-    models(workspace, {"Saturn": "The titan.", "Eiffel": "Lyon", "Pluto": "Charon!"}, "Cassini")
-    data = f"file={write_lines(tmp_path / 'nq.jsonl', rows)}"
-    report = CommandLine(capfd, workspace).report(
-        "kilt-nq", data, "retriever=tiny", "k=3", llm="m", run="r"
+    add_llm(
+        cli.workspace,
+        "m",
+        replies={"Saturn": "The titan.", "Eiffel": "Lyon", "Pluto": "Charon!"},
+        default="Cassini",
     )
+    data = f"file={write_lines(tmp_path / 'nq.jsonl', rows)}"
+    report = cli.report("kilt-nq", data, "retriever=tiny", "k=3", llm="m", run="r")
     exact, ranked, both = [], [], []
-    for line in read_lines(workspace / "runs" / "r nq read" / "episodes.jsonl"):
+    for line in cli.episodes("r nq read"):
         gold = next(row for row in rows if row["id"] == line["qid"])["output"][0]
         answer = line["answer"]
         exact.append(float(plain(answer) == plain(gold["answer"])))
@@ -87,9 +81,9 @@ def is_right(prediction: str, answer: Any) -> bool:
 
 @pytest.mark.shared_data
 def test_rgbs_accuracy_at_every_share_of_noise(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, shared_data: Path
+    cli: CommandLine, tmp_path: Path, shared_data: Path
 ) -> None:
-    workspace, rows = tmp_path / "w", read_lines(shared_data / "rgb" / "zh_refine.jsonl")[:40]
+    rows = read_lines(shared_data / "rgb" / "zh_refine.jsonl")[:40]
     by_id = {str(row["id"]): row for row in rows}
     said = ["由于文档信息不足，因此我无法基于提供的文档回答该问题。", "答案是 {}。", "不知道"]
     replies = {}
@@ -97,14 +91,12 @@ def test_rgbs_accuracy_at_every_share_of_noise(
         first = [one[0] if isinstance(one, list) else one for one in row["answer"]]
         words = "、".join(first) if isinstance(row["answer"], list) else row["answer"]
         replies[row["query"].replace("?", r"\?")] = said[number % 3].format(words)
-    models(workspace, replies, "没有")
+    add_llm(cli.workspace, "m", replies=replies, default="没有")
     where = f"data={shared_data / 'rgb'}", "language=zh", "set=zh_refine", "noise=0,0.8"
-    report = CommandLine(capfd, workspace).report(
-        "rgb-noise", *where, llm="m", run="r", flags=("--limit", "40")
-    )
+    report = cli.report("rgb-noise", *where, llm="m", run="r", flags=("--limit", "40"))
     shown = table(report, "Accuracy over shares of noise")["rows"]
     for column, share in enumerate(("0", "0.8"), 1):
-        lines = read_lines(workspace / "runs" / f"r noise={share}" / "episodes.jsonl")
+        lines = cli.episodes(f"r noise={share}")
         answers = [(line["answer"], by_id[line["qid"]]["answer"]) for line in lines]
         right = [is_right(*pair) for pair in answers]
         declined = ["信息不足" in prediction for prediction, _ in answers]
@@ -144,9 +136,8 @@ def rouge_l(answer: Sequence[str], reference: Sequence[str]) -> float:
 
 @pytest.mark.shared_data
 def test_crud_rags_bleu_rouge_and_length(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, shared_data: Path
+    cli: CommandLine, tmp_path: Path, shared_data: Path
 ) -> None:
-    workspace = tmp_path / "w"
     with open(shared_data / "crud" / "corpus.tsv", encoding="utf-8") as lines:
         next(lines)
         texts = [next(lines).split("\t")[1] for _ in range(12)]
@@ -160,11 +151,11 @@ def test_crud_rags_bleu_rouge_and_length(
         start, end = cut[n % 4]
         words = row["summary"][start:end] + "另外" * (n % 2)
         replies[re.escape(row["event"])] = f"<response>{words}</response>"
-    models(workspace, replies, "<response></response>")
+    add_llm(cli.workspace, "m", replies=replies, default="<response></response>")
     data = f"data={write_lines(tmp_path / 'summary.jsonl', rows)}"
-    report = CommandLine(capfd, workspace).report("crud-summary", data, "k=0", llm="m", run="r")
+    report = cli.report("crud-summary", data, "k=0", llm="m", run="r")
     scored = []
-    for line in read_lines(workspace / "runs" / "r summary" / "episodes.jsonl"):
+    for line in cli.episodes("r summary"):
         reference = next(row for row in rows if row["ID"] == line["qid"])["summary"].strip()
         if answer := line["answer"]:
             pair = list(jieba.cut(answer)), list(jieba.cut(reference))
@@ -195,9 +186,7 @@ def places(sums: dict[str, float]) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_r_evals_scores_means_and_strict_ranks_from_the_stored_answers(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_r_evals_scores_means_and_ranks(cli: CommandLine, tmp_path: Path) -> None:
     wiki = ("1-1_high_freq_ent", "1-2_low_freq_ent", "2-1_csj", "2-2_cpj", "2-3_cic")
     wiki += ("3-1_hotpotqa", "3-2_2wikimultihopqa", "3-3_musique", "3-4_kqapro")
     scholar = ("1-3_soay_easy", "2-4_profiling", "3-5_soay_hard")
@@ -206,7 +195,6 @@ def test_r_evals_scores_means_and_strict_ranks_from_the_stored_answers(
         for task in (*wiki, *scholar)
         for n in range(4)
     }
-    workspace = make_workspace(tmp_path / "w")
     (folder := tmp_path / "kola").mkdir()
     for task in (*wiki, *scholar):
         name = {"environment": "wiki" if task in wiki else "aminer", "dataset": task[4:]}
@@ -223,14 +211,14 @@ def test_r_evals_scores_means_and_strict_ranks_from_the_stored_answers(
                 brackets = "()" if any(task in question for task in scholar) else "[]"
                 replies[before] = f"Finish{brackets[0]}{answer}{brackets[1]}"
         entries[model] = {"replies": replies, "default": "nothing"}
-    (workspace / "llms.json").write_text(json.dumps(scripted(entries)))
+    (cli.workspace / "llms.json").write_text(json.dumps(scripted(entries)))
     systems = {f"react · {model}": f"r react {model}" for model in entries}
     pairs = f"models={','.join(entries)}", f"data={folder}", "retriever=tiny", "steps=2"
-    report = CommandLine(capfd, workspace).report("reval", *pairs, run="r")
+    report = cli.report("reval", *pairs, run="r")
     scores: dict[str, dict[str, float]] = {system: {} for system in systems}
     for system, run in systems.items():
         for task in (*wiki, *scholar):
-            lines = read_lines(workspace / "runs" / f"{run} {task[4:]}" / "episodes.jsonl")
+            lines = cli.episodes(f"{run} {task[4:]}")
             rewards = [max(f1(line["answer"], a) for a in gold[line["qid"]]) for line in lines]
             assert len(rewards) == 4
             scores[system][task] = fmean(rewards)
@@ -263,9 +251,7 @@ def test_r_evals_scores_means_and_strict_ranks_from_the_stored_answers(
     assert len({tuple(places(sums)) for sums in levels.values()}) > 2, "levels differ"
 
 
-def test_r_evals_printed_means_and_ranks_follow_from_the_printed_tasks_but_for_the_doubtful_ones() -> (
-    None
-):
+def test_r_evals_printed_means_and_ranks_follow_from_tasks_but_for_the_doubtful_ones() -> None:
     printed: dict[str, dict[str, dict[str, float]]] = {}
     documents = {}
     for name, domain in (("reval_table5", "wiki"), ("reval_table3", "aminer")):

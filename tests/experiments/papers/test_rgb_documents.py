@@ -76,11 +76,7 @@ def test_the_order_is_that_of_seed_2333_for_every_record_anew() -> None:
 
 @pytest.mark.parametrize(
     ("groups", "number", "noise", "initials"),
-    [
-        ((3, 3, 3, 3, 3, 3, 3), 5, 0.4, "abcdefg"),
-        ((1, 4), 5, 0.2, "abbbn"),
-        ((0, 2), 3, 0, "bbn"),
-    ],
+    [((3, 3, 3, 3, 3, 3, 3), 5, 0.4, "abcdefg"), ((1, 4), 5, 0.2, "abbbn"), ((0, 2), 3, 0, "bbn")],
     ids=["one of every group, also if that is more", "second ones, then noise", "an empty group"],
 )
 def test_integration_takes_one_of_every_group_then_second_ones_then_noise(
@@ -165,9 +161,7 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_the_lists_of_published_records_follow_the_rules_and_stay(
-    shared_data: Path, name: str
-) -> None:
+def test_the_lists_of_published_records_follow_the_rules(shared_data: Path, name: str) -> None:
     path = shared_data / "rgb" / f"{name}.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     ours = read_records(path).records

@@ -37,9 +37,9 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path / "workspace"
 
 
-def score(rallebench: CommandLine, folder: Path, rows: list[Any], *more: Any) -> Any:
+def score(cli: CommandLine, folder: Path, rows: list[Any], *more: Any) -> Any:
     guess = write_lines(folder / "p.json", rows)
-    return rallebench.json("score", "--suite", "rgb", "--guess", guess, *more)
+    return cli.json("score", "--suite", "rgb", "--guess", guess, *more)
 
 
 def rates(share: Any) -> dict[str, Any]:
@@ -74,16 +74,14 @@ def test_rows_are_used_again_where_id_query_answer_and_documents_match(tmp_path:
     assert read_rows(tmp_path / "absent.json") == {}
 
 
-def test_rows_are_scored_anew_and_labels_that_differ_are_counted(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_rows_are_scored_anew_and_differences_are_counted(cli: CommandLine, tmp_path: Path) -> None:
     rows = [
         row(1, "In rome."),
         row(2, REFUSES, label=[-1]),
         row(3, f"{ERRORS} Rome."),
         row(4, f"{ERRORS} Paris."),
     ]
-    report = score(rallebench, tmp_path, rows)
+    report = score(cli, tmp_path, rows)
     (share,) = report["shares"]
     assert (report["n"], share["noise_rate"], share["labels_differ"]) == (4, 0.2, 1)
     assert rates(share) == {
@@ -98,16 +96,14 @@ def test_rows_are_scored_anew_and_labels_that_differ_are_counted(
     assert share["metrics"]["all_rate"]["low"] is None
 
 
-def test_at_nothing_but_noise_rejections_and_lucky_hits_stand_apart(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_at_mere_noise_rejections_and_hits_stand_apart(cli: CommandLine, tmp_path: Path) -> None:
     rows = [
         row(1, "Rome", noise_rate=1),
         row(2, REFUSES, noise_rate=1),
         row(3, "Paris", noise_rate=1.0),
         row(4, "Rome"),
     ]
-    shares = score(rallebench, tmp_path, rows)["shares"]
+    shares = score(cli, tmp_path, rows)["shares"]
     assert [share["noise_rate"] for share in shares] == [0.2, 1.0]
     third = pytest.approx(1 / 3)
     noise = rates(shares[1])
@@ -115,25 +111,23 @@ def test_at_nothing_but_noise_rejections_and_lucky_hits_stand_apart(
     assert (noise["rejection_rate"], noise["lucky_rate"]) == (third, third)
 
 
-def test_the_gold_file_decides_what_is_required_and_which_rows_are_missing(
-    rallebench: CommandLine, tmp_path: Path
-) -> None:
+def test_the_gold_file_decides_what_is_asked_or_missing(cli: CommandLine, tmp_path: Path) -> None:
     aliases = {"answer": [["Rome", "Roma"]], "positive": ["x"], "negative": []}
     gold = [{"id": n, "query": f"Where was {n}?", **aliases} for n in (1, 2)]
     records = write_lines(tmp_path / "en.json", gold)
-    report = score(rallebench, tmp_path, [row(1, "roma", ans="Paris")], "--gold", records)
+    report = score(cli, tmp_path, [row(1, "roma", ans="Paris")], "--gold", records)
     assert report["missing"] == 1 and rates(report["shares"][0])["all_rate"] == 1.0
     assert any("1 rows have another answer than en.json" in note for note in report["notes"])
     write_lines(records, [{**gold[0], "query": "Who?"}])
     guess = tmp_path / "p.json"
-    ran = rallebench("score", "--suite", "rgb", "--guess", guess, "--gold", records)
+    ran = cli("score", "--suite", "rgb", "--guess", guess, "--gold", records)
     assert ran.code == 2 and "another question for '1'" in ran.last
 
 
-def test_chinese_is_scored_without_its_spaces(rallebench: CommandLine, tmp_path: Path) -> None:
+def test_chinese_is_scored_without_its_spaces(cli: CommandLine, tmp_path: Path) -> None:
     more = {"ans": "罗马", "query": "在哪里?"}
     rows = [row(1, "答案 是 罗 马", **more), row(2, "信息 不足", **more)]
-    (share,) = score(rallebench, tmp_path, rows)["shares"]
+    (share,) = score(cli, tmp_path, rows)["shares"]
     assert (rates(share)["all_rate"], rates(share)["rejection_rate"]) == (0.5, 0.5)
 
 
@@ -156,7 +150,7 @@ def test_chinese_is_scored_without_its_spaces(rallebench: CommandLine, tmp_path:
     ],
 )
 def test_what_cannot_be_scored_is_one_sentence(
-    rallebench: CommandLine, tmp_path: Path, flags: str, sentence: str
+    cli: CommandLine, tmp_path: Path, flags: str, sentence: str
 ) -> None:
     (tmp_path / "FOLDER").mkdir()
     (tmp_path / "EMPTY").write_text("")
@@ -169,5 +163,5 @@ def test_what_cannot_be_scored_is_one_sentence(
     for name, rows in files.items():
         write_lines(tmp_path / name, rows)
     words = (str(tmp_path / word) if word.isupper() else word for word in flags.split())
-    ran = rallebench("score", *words)
+    ran = cli("score", *words)
     assert ran.code == 2 and sentence in ran.last

@@ -188,9 +188,7 @@ def test_a_judge_of_errors_sees_the_answer_alone() -> None:
 
 
 @pytest.mark.parametrize("name", ["en_fact", "zh_fact", "zh_int", "zh_refine"])
-def test_published_answers_are_right_by_any_alias_and_an_empty_reply_is_wrong(
-    shared_data: Path, name: str
-) -> None:
+def test_published_answers_are_right_by_any_alias_never_empty(shared_data: Path, name: str) -> None:
     records = read_records(shared_data / "rgb" / f"{name}.jsonl")
     for record in records.records:
         for pick in (0, -1):
@@ -203,9 +201,7 @@ def test_published_answers_are_right_by_any_alias_and_an_empty_reply_is_wrong(
         assert labels_of("", record.required) == (0,) * len(record.required)
 
 
-def test_three_published_false_answers_contain_the_true_one_and_are_named(
-    shared_data: Path,
-) -> None:
+def test_three_published_false_answers_contain_the_true_ones(shared_data: Path) -> None:
     blurred = {
         name: [
             record.id

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_workspace import CommandLine, make_workspace, read_lines, scripted, write_lines
+from small_workspace import CommandLine, add_llm, read_lines, write_lines
 
 from rallebench.experiments.papers.rgb.from_index import (
     fakes_of,
@@ -28,16 +27,13 @@ REPLIES = {
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    folder = make_workspace(tmp_path / "workspace")
-    models = json.loads((folder / "llms.json").read_text())
-    models |= scripted({"writer": {"replies": REPLIES}})
-    (folder / "llms.json").write_text(json.dumps(models))
-    return folder
+def workspace(workspace: Path) -> Path:
+    add_llm(workspace, "writer", replies=REPLIES)
+    return workspace
 
 
-def bed_of(rallebench: CommandLine, run: str, *pairs: str, llm: str = "") -> Any:
-    return rallebench.report("rgb-testbed", "index=tiny", "k=6", *pairs, run=run, llm=llm)
+def bed_of(cli: CommandLine, run: str, *pairs: str, llm: str = "") -> Any:
+    return cli.report("rgb-testbed", "index=tiny", "k=6", *pairs, run=run, llm=llm)
 
 
 # from an index
@@ -95,12 +91,12 @@ def test_a_false_answer_looks_like_the_true_one_and_differs_from_it() -> None:
     assert answer_of((("a",), ("b", "c"))) == ["a", ["b", "c"]]
 
 
-def test_an_index_becomes_files_that_the_tests_take(rallebench: CommandLine) -> None:
+def test_an_index_becomes_files_that_the_tests_take(cli: CommandLine) -> None:
     question = {"id": "s", "input": "Which moons have Saturn and Pluto?", "output": []}
     several = {**question, "answer": ["Titan", "Charon"]}
-    path = rallebench.workspace / "datasets" / "tiny-qa.jsonl"
+    path = cli.workspace / "datasets" / "tiny-qa.jsonl"
     write_lines(path, [*read_lines(path), several, {"id": "n", "input": "Who?", "output": []}])
-    bed = bed_of(rallebench, "bed", "data=tiny-qa")
+    bed = bed_of(cli, "bed", "data=tiny-qa")
     assert (bed["questions"], bed["unanswered"]) == (9, 1)
     assert bed["records"] == {"en": 8, "en_int": 1, "en_fact": 8}
     folder = Path(bed["folder"])
@@ -109,26 +105,26 @@ def test_an_index_becomes_files_that_the_tests_take(rallebench: CommandLine) -> 
     assert all("Titan" in text for text in first["positive"])
     assert not any("Titan" in text for text in first["negative"] + first["positive_wrong"])
     assert all(first["fakeanswer"] in text for text in first["positive_wrong"])
-    more = bed_of(rallebench, "more", "data=tiny-qa", "positives=2")
+    more = bed_of(cli, "more", "data=tiny-qa", "positives=2")
     assert more["too_few_positives"] > 0
     assert more["records"]["en"] == bed["records"]["en"] - more["too_few_positives"]
     assert all(len(row["positive"]) >= 2 for row in read_lines(Path(more["folder"]) / "en.jsonl"))
-    facts = rallebench.report("rgb-counterfactual", f"data={folder}", llm="titan", run="c")
+    facts = cli.report("rgb-counterfactual", f"data={folder}", llm="titan", run="c")
     assert facts["dataset"] == "en_fact" and facts["acc"] == 0.125
-    parts = rallebench.report("rgb-integration", f"data={folder}", llm="titan", run="i")
+    parts = cli.report("rgb-integration", f"data={folder}", llm="titan", run="i")
     assert parts["dataset"] == "en_int"
-    known = bed_of(rallebench, "known", "data=tiny-qa", "known=c without documents")
+    known = bed_of(cli, "known", "data=tiny-qa", "known=c without documents")
     assert known["records"]["en_fact"] == 1 and known["not_known"] == 7
 
 
-def test_questions_in_rgbs_form_keep_their_false_answers(rallebench: CommandLine) -> None:
+def test_questions_in_rgbs_form_keep_their_false_answers(cli: CommandLine) -> None:
     aliases = [["Christiaan Huygens", "Huygens"]]
     row = {"id": 1, "query": "Who discovered Titan?", "answer": aliases, "fakeanswer": "Ada"}
-    path = write_lines(rallebench.workspace / "datasets" / "own.jsonl", [row])
-    bed = bed_of(rallebench, "own", f"data={path}")
+    path = write_lines(cli.workspace / "datasets" / "own.jsonl", [row])
+    bed = bed_of(cli, "own", f"data={path}")
     (row,) = read_lines(Path(bed["folder"]) / "en_fact.jsonl")
     assert row["positive_wrong"][0].startswith("Ada discovered Titan")
-    assert "nowhere" in rallebench.refused("rgb-testbed", f"data={path}", "index=nowhere")
+    assert "nowhere" in cli.refused("rgb-testbed", f"data={path}", "index=nowhere")
 
 
 # from articles
@@ -142,12 +138,7 @@ ARTICLE = "Ada came to Paris on 3 May, with twelve others."
     [
         ('{"event": "x", "question": "Who came?", "answer": "Ada"}', 1, ["Ada"], ""),
         ('Here:\n```json\n{"Question": "When?", "Answer": "3 May"}\n```\nMore?', 1, ["3 May"], ""),
-        (
-            '{"query": "Where?", "key_information": ["Paris"]}',
-            1,
-            ["Paris"],
-            "",
-        ),
+        ('{"query": "Where?", "key_information": ["Paris"]}', 1, ["Paris"], ""),
         ('{"question": "Who and when?", "answers": ["Ada", "3 May"]}', 2, ["Ada", "3 May"], ""),
         ('{"question": "Who, when?", "answers": ["Ada", "Ada"]}', 2, ["Ada"], "too_few_parts"),
         ('{"question": "Who?", "answer": "Ad"}', 1, ["Ad"], "not_in_article"),
@@ -167,10 +158,8 @@ def test_a_reply_counts_if_it_has_as_many_answers_as_parts_and_all_stand_in_the_
     assert (read, why) == (answers, fault)
 
 
-def test_articles_become_questions_and_these_a_testbed_and_the_rest_is_counted(
-    rallebench: CommandLine, workspace: Path
-) -> None:
-    bed = bed_of(rallebench, "bed", f"articles={workspace / 'corpus.tsv'}", llm="writer")
+def test_articles_become_questions_and_these_a_testbed(cli: CommandLine, workspace: Path) -> None:
+    bed = bed_of(cli, "bed", f"articles={workspace / 'corpus.tsv'}", llm="writer")
     assert [part["label"] for part in bed["parts"]] == ["questions", "documents"]
     counts = {"articles": 6, "unread": 1, "not_in_article": 1, "not_written": 1, "questions": 3}
     assert {name: bed[name] for name in counts} == counts
@@ -186,8 +175,8 @@ def test_articles_become_questions_and_these_a_testbed_and_the_rest_is_counted(
         "input": "What is Saturn's largest moon?",
         "output": [{"answer": "Titan", "provenance": page}],
     }
-    assert bed_of(rallebench, "again", f"data={file}")["records"] == bed["records"]
-    prompt = rallebench.episodes("bed questions")[0]["steps"][0]["messages"][0]["content"]
+    assert bed_of(cli, "again", f"data={file}")["records"] == bed["records"]
+    prompt = cli.episodes("bed questions")[0]["steps"][0]["messages"][0]["content"]
     assert "Titan is the largest moon" in prompt and "{ARTICLE}" not in prompt
 
 
@@ -203,8 +192,8 @@ def test_articles_become_questions_and_these_a_testbed_and_the_rest_is_counted(
     ],
 )
 def test_what_cannot_be_written_is_one_sentence(
-    rallebench: CommandLine, llm: str, more: str, code: int, sentence: str
+    cli: CommandLine, llm: str, more: str, code: int, sentence: str
 ) -> None:
-    articles = f"articles={rallebench.workspace / 'corpus.tsv'}"
-    ran = rallebench.suite("rgb-testbed", "index=tiny", articles, *more.split(), llm=llm)
+    articles = f"articles={cli.workspace / 'corpus.tsv'}"
+    ran = cli.suite("rgb-testbed", "index=tiny", articles, *more.split(), llm=llm)
     assert (ran.code, sentence in ran.last) == (code, True), ran.last

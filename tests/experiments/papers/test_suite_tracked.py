@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from small_suites import small_suites  # noqa: F401 - a fixture
-from small_workspace import CommandLine, make_workspace
+from small_workspace import CommandLine
 
 from rallebench.tracking.connection import connect, default_uri
 
@@ -14,11 +12,10 @@ pytestmark = [pytest.mark.usefixtures("small_suites"), pytest.mark.slow]
 
 
 def test_the_parts_of_a_suite_stand_below_one_run_and_sending_it_again_makes_no_other(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
+    cli: CommandLine,
 ) -> None:
-    rallebench = CommandLine(capfd, make_workspace(tmp_path / "workspace"))
-    rallebench.json("suite", "small-judged", "--llm", "titan", "--name", "n", "--limit", "2")
-    client = connect(default_uri(rallebench.workspace))
+    cli.json("suite", "small-judged", "--llm", "titan", "--name", "n", "--limit", "2")
+    client = connect(default_uri(cli.workspace))
     (experiment,) = [one for one in client.search_experiments() if one.name == "rallebench"]
     runs = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
     assert len(runs) == 3 and runs["n"].data.tags["rallebench.kind"] == "suite"
@@ -30,4 +27,4 @@ def test_the_parts_of_a_suite_stand_below_one_run_and_sending_it_again_makes_no_
     assert runs["n time 1"].data.metrics["right"] == 0.5
     expected = {"report.json", "variants.json"}
     assert {one.path for one in client.list_artifacts(runs["n"].info.run_id)} == expected
-    assert rallebench.json("track", "n")["mlflow_run_id"] == runs["n"].info.run_id
+    assert cli.json("track", "n")["mlflow_run_id"] == runs["n"].info.run_id

@@ -86,9 +86,7 @@ def test_an_index_is_built_once_and_found_again(workspace: Workspace, encoder: C
     assert first.name.startswith("corpus-5w-numpy-flat-")
 
 
-def test_an_index_that_somebody_built_under_another_name_is_taken(
-    workspace: Workspace, encoder: Counting
-) -> None:
+def test_an_index_of_another_name_is_taken(workspace: Workspace, encoder: Counting) -> None:
     corpus = workspace.path / "corpus.tsv"
     more: dict[str, Any] = {"encoder": Hashing(), "chunking": Chunking(5)}
     built(workspace.indexes, "mine", corpus, "numpy-flat", **more)
@@ -96,9 +94,7 @@ def test_an_index_that_somebody_built_under_another_name_is_taken(
     assert costs(workspace, of(workspace, 5)) == Costs(("mine",), 0, 0, {})
 
 
-def test_a_text_is_encoded_once_whatever_it_is_cut_out_of(
-    workspace: Workspace, encoder: Counting
-) -> None:
+def test_a_text_is_encoded_once_wherever_it_is(workspace: Workspace, encoder: Counting) -> None:
     for size in (50, None, 7, 4):
         prepared(workspace, of(workspace, size), encoder)
     prepared(workspace, of(workspace, 7, "flat"), encoder)
@@ -107,9 +103,7 @@ def test_a_text_is_encoded_once_whatever_it_is_cut_out_of(
     )
 
 
-def test_remembered_vectors_are_those_that_the_encoder_gives(
-    workspace: Workspace, encoder: Counting
-) -> None:
+def test_remembered_vectors_are_those_encoded(workspace: Workspace, encoder: Counting) -> None:
     prepared(workspace, of(workspace, 7), encoder)
     before = len(encoder.texts)
     found = prepared(workspace, of(workspace, 8), encoder)
@@ -142,9 +136,7 @@ def test_the_plan_says_what_is_then_done(workspace: Workspace, encoder: Counting
     assert "1 index to build" in again.sentence and "4 there already" in again.sentence
 
 
-def test_another_encoder_setting_or_kind_is_another_index(
-    workspace: Workspace, encoder: Counting
-) -> None:
+def test_another_encoder_or_setting_is_another_one(workspace: Workspace, encoder: Counting) -> None:
     kinds = [("numpy-flat", {}), ("flat", {}), ("bm25", {"k1": 0.9}), ("bm25", {"k1": 1.2})]
     recipes = [of(workspace, 7, kind, **settings) for kind, settings in kinds]
     assert len({prepared(workspace, recipe, encoder).name for recipe in recipes}) == 4
@@ -182,9 +174,7 @@ def test_a_text_that_comes_again_far_behind_is_not_encoded_again(
     )
 
 
-def test_damaged_vectors_are_encoded_again_and_never_read(
-    workspace: Workspace, encoder: Counting
-) -> None:
+def test_damaged_vectors_are_encoded_afresh(workspace: Workspace, encoder: Counting) -> None:
     prepared(workspace, of(workspace, 7), encoder)
     (vectors,) = workspace.vectors.glob("*/vectors.npy")
     kept = bytearray(vectors.read_bytes())
@@ -217,9 +207,7 @@ def test_what_cannot_be_an_index_is_refused_before_anything_is_read(
 # what is kept
 
 
-def test_what_is_kept_is_listed_with_its_size_and_can_be_deleted(
-    workspace: Workspace, encoder: Counting
-) -> None:
+def test_what_is_kept_is_listed_and_can_be_deleted(workspace: Workspace, encoder: Counting) -> None:
     assert stored(workspace) == []
     made = prepared(workspace, of(workspace, 5), encoder)
     texts, passages = sorted(stored(workspace), key=lambda one: one.kind, reverse=True)
@@ -234,9 +222,7 @@ def test_what_is_kept_is_listed_with_its_size_and_can_be_deleted(
     )
 
 
-def test_nothing_kept_is_deleted_while_an_index_is_prepared(
-    workspace: Workspace, encoder: Counting
-) -> None:
+def test_nothing_is_deleted_while_one_is_prepared(workspace: Workspace, encoder: Counting) -> None:
     prepared(workspace, of(workspace, 5), encoder)
     (first, *_) = stored(workspace)
     going = ensure_index(workspace, of(workspace, 7), lambda _: encoder)

@@ -47,9 +47,7 @@ def estimated(bench: Workbench, corpus: str | Path, kind: str, **more: Any) -> E
 @pytest.mark.parametrize(
     "kind", [kind for kind in kinds() if kind not in SLOW and kind != "milvus"]
 )
-def test_the_disk_is_told_within_a_quarter_of_what_the_build_takes(
-    bench: Workbench, corpus: Path, kind: str
-) -> None:
+def test_the_disk_is_told_within_a_quarter(bench: Workbench, corpus: Path, kind: str) -> None:
     told = estimated(bench, corpus, kind)
     assert abs(told.passages - PASSAGES) <= PASSAGES * 0.02 and not told.counted
     *_, made = bench.data.build_index(f"as-{kind}", corpus, kind, encoder="hashing")

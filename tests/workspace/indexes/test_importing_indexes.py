@@ -126,9 +126,7 @@ def test_a_diskann_folder_is_taken_and_its_scores_are_inner_products(
     assert first(tmp_path / "indexes", manifest, f"{TITLES[11]}, {TEXTS[11]}") == TITLES[11]
 
 
-def test_what_does_not_fit_is_refused_and_nothing_is_left(
-    corpus: Path, vectors: Any, tmp_path: Path
-) -> None:
+def test_what_does_not_fit_leaves_nothing(corpus: Path, vectors: Any, tmp_path: Path) -> None:
     import faiss
 
     indexes = tmp_path / "indexes"
@@ -203,9 +201,7 @@ def test_a_value_that_is_no_number_is_refused_with_its_file_and_row(
 
 
 @pytest.mark.slow
-def test_a_diskann_folder_that_ranks_by_distance_alone_or_is_cut_is_refused(
-    corpus: Path, vectors: Any, tmp_path: Path
-) -> None:
+def test_a_wrong_diskann_folder_is_refused(corpus: Path, vectors: Any, tmp_path: Path) -> None:
     lengths = np.linspace(0.5, 2, COUNT, dtype=np.float32)[:, None]
     source = diskann_folder(tmp_path / "theirs", vectors * lengths, "l2")
     with pytest.raises(MismatchError, match="does not rank by inner product"):

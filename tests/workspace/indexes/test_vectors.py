@@ -87,9 +87,7 @@ def lines(cache: Path) -> list[dict[str, Any]]:
 # ── what comes out ───────────────────────────────────────────────────────────
 
 
-def test_the_vectors_are_those_of_title_and_text_in_order_and_are_encoded_once(
-    tmp_path: Path, expected: Any
-) -> None:
+def test_the_vectors_are_those_of_title_and_text_in_order(tmp_path: Path, expected: Any) -> None:
     _, stored = encode(tmp_path)
     assert stored.vectors.dtype == np.float32 and not stored.vectors.flags.writeable
     assert isinstance(stored.vectors, np.memmap)
@@ -128,9 +126,7 @@ def test_indexes_of_all_kinds_share_the_vectors_of_one_corpus(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("stop_at", range(1, -(-COUNT // SHARD) + 1))
-def test_what_was_interrupted_goes_on_and_at_most_one_shard_is_encoded_twice(
-    tmp_path: Path, stop_at: int, expected: Any
-) -> None:
+def test_an_interrupted_encoding_goes_on(tmp_path: Path, stop_at: int, expected: Any) -> None:
     first, second = Counting(stop_at), Counting()
     with pytest.raises(StoppedError):
         encode(tmp_path, first)
@@ -185,9 +181,7 @@ def test_a_process_that_is_killed_loses_at_most_one_shard(tmp_path: Path, expect
     np.testing.assert_array_equal(stored.vectors, expected)
 
 
-def test_an_index_whose_build_was_interrupted_goes_on_when_it_is_built_again(
-    tmp_path: Path,
-) -> None:
+def test_an_index_whose_build_was_interrupted_goes_on_when_built_again(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.tsv"
     corpus.write_text("".join(f"{p.doc_id}\t{p.text}\t{p.title}\n" for p in PASSAGES))
     with pytest.raises(StoppedError):
@@ -275,9 +269,7 @@ class Broken(Hashing):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_model_that_gives_no_numbers_is_refused_naming_the_first_passage(
-    tmp_path: Path, value: float
-) -> None:
+def test_a_model_that_gives_no_numbers_names_a_passage(tmp_path: Path, value: float) -> None:
     with pytest.raises(
         BackendError, match=r"'hashing' gave a vector .* no numbers for the passage 'd5': .*float32"
     ):
@@ -285,9 +277,7 @@ def test_a_model_that_gives_no_numbers_is_refused_naming_the_first_passage(
     assert [line["first"] for line in lines(tmp_path)[1:]] == [0]
 
 
-def test_no_room_for_the_vectors_is_said_before_anything_is_encoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_room_for_the_vectors_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -304,9 +294,7 @@ def test_no_room_for_the_vectors_is_said_before_anything_is_encoded(
 # ── two at once ──────────────────────────────────────────────────────────────
 
 
-def test_whoever_asks_while_another_one_encodes_waits_and_gets_the_same_vectors(
-    tmp_path: Path, expected: Any
-) -> None:
+def test_whoever_asks_meanwhile_gets_the_same_vectors(tmp_path: Path, expected: Any) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     class Slow(Counting):
@@ -358,9 +346,7 @@ def test_kept_vectors_are_listed_with_their_size_and_deleted_by_their_key(tmp_pa
             delete_vectors(tmp_path, wrong)
 
 
-def test_each_corpus_and_encoder_has_vectors_of_its_own_and_damaged_folders_are_not_listed(
-    tmp_path: Path,
-) -> None:
+def test_each_corpus_and_encoder_has_its_own_and_damage_is_not_listed(tmp_path: Path) -> None:
     class Other(Hashing):
         fingerprint = "other"
 
@@ -434,9 +420,7 @@ def test_few_passages_are_encoded_in_float32_without_measuring() -> None:
     assert choose_type(encoder, 2048, lambda row: TEXTS[row % 64]).dtype == "bfloat16"
 
 
-def test_the_overlap_counts_the_neighbours_that_both_find_and_copies_of_one_text_share_a_place() -> (
-    None
-):
+def test_the_overlap_counts_the_neighbours_both_find_and_copies_share_a_place() -> None:
     exact = np.eye(4, dtype=np.float32)
     queries = np.array([[1.0, 0.9, 0.0, 0.0]], dtype=np.float32)
     assert top_overlap(queries, exact, exact, 2) == 1.0
