@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 from collections.abc import Iterator, Mapping
@@ -66,28 +65,3 @@ def _text(value: Any) -> str:
     """A value as text; a checksum shortened."""
     text = ABSENT if value is None else value if isinstance(value, str) else str(value)
     return f"{text[:12]}…" if _CHECKSUM.fullmatch(text) else text
-
-
-def pieces(a: str, b: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
-    """Both texts as (piece, whether it differs from the other text), word by word.
-
-    >>> pieces("in one word", "in two words")
-    ([('in ', False), ('one word', True)], [('in ', False), ('two words', True)])
-    """
-    left, right = _words(a), _words(b)
-    mine: list[tuple[str, bool]] = []
-    theirs: list[tuple[str, bool]] = []
-    for kind, i, j, m, n in difflib.SequenceMatcher(
-        None, left, right, autojunk=False
-    ).get_opcodes():
-        changed = kind != "equal"
-        for side, words in ((mine, left[i:j]), (theirs, right[m:n])):
-            if words:
-                side.append(("".join(words), changed))
-    return mine, theirs
-
-
-def _words(text: str) -> list[str]:
-    """Words with their trailing space, line by line, so that they join to the text again."""
-    lines = text.splitlines(keepends=True)
-    return [word for line in lines for word in re.findall(r"\S+\s*|\s+", line)]

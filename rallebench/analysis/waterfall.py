@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from rallebench.core.answers import passage_has_answer
 from rallebench.core.errors import RalleError
 from rallebench.core.memory import uncollected
-from rallebench.core.tables import Cell, Figure, Table
+from rallebench.core.tables import Figure
 from rallebench.core.types import Episode, Example, Generate, Gold, Note, Passage, Retrieve
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
@@ -136,14 +136,6 @@ def figure(named: Sequence[tuple[str, Waterfall]]) -> Figure:
     """A bar per run that can be traced, a part per stage. ``named``: (name of the run, its waterfall)."""
     series = {name: tuple(fall.counts().items()) for name, fall in named if fall.tells}
     return Figure("Where questions were lost", "", "questions", series, "waterfall", SHORT)
-
-
-def table(named: Sequence[tuple[str, Waterfall]]) -> Table:
-    """The questions of every stage, a row per run that can be traced."""
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (name, *fall.counts().values()) for name, fall in named if fall.tells
-    )
-    return Table("", ("run", *STAGES), rows)
 
 
 def notes(named: Sequence[tuple[str, Waterfall]]) -> list[str]:

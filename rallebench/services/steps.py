@@ -12,7 +12,15 @@ from rallebench.engine.record import hit_to_json
 from rallebench.engine.single import Delta, StepDone, StepStarted
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 
-__all__ = ["Delta", "StepDone", "StepStarted", "hit_to_json", "prompt_of", "wiki_id_title"]
+__all__ = [
+    "Delta",
+    "Prices",
+    "StepDone",
+    "StepStarted",
+    "hit_to_json",
+    "prompt_of",
+    "wiki_id_title",
+]
 
 LONGEST_SPAN = 200
 """Characters. A longer answer is not looked for in a passage: only a copied span can be there."""

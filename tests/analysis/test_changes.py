@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from rallebench.analysis.changes import Change, changes, pieces
+from rallebench.analysis.changes import Change, changes
 
 
 def spec(*actions: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -50,10 +47,3 @@ def test_what_only_one_run_names_stands_part_by_part() -> None:
         {"settings": {}, "dataset": "d", "workflow": "imported"},
     )
     assert Change("backends: llm a", "print-1", "–") in found
-
-
-@given(st.text("ab \n", max_size=40), st.text("ab \n", max_size=40))
-def test_the_pieces_join_to_the_texts_and_unchanged_ones_are_the_same(a: str, b: str) -> None:
-    mine, theirs = pieces(a, b)
-    assert ("".join(t for t, _ in mine), "".join(t for t, _ in theirs)) == (a, b)
-    assert "".join(t for t, new in mine if not new) == "".join(t for t, new in theirs if not new)

@@ -215,7 +215,7 @@ def episode_html(page: Page, state: EpisodeState | None) -> str:
         shown += html.fold("The tree of the search", nodes, id="agent-tree", opened=True)
     shown += _pieces(state)
     if state.steps and not state.going:
-        steps = folds(state.steps, request.example.gold, page.workbench.models.prices())
+        steps = folds(state.steps, request.example.gold)
         count = plural(len(state.steps), "step")
         shown += html.fold("Every request and reply", steps, gist=count, id="agent-requests")
     return shown

@@ -134,7 +134,7 @@ def steps_fold(page: Page, turn: Turn) -> str:
         f"{len(turn.sources)} sources",
     )
     first = "Rewritten question" if turn.rewriting else ""
-    inside = folds(steps, Gold(), prices, first)
+    inside = folds(steps, Gold(), first)
     return html.fold("Steps", inside, gist=facts, id=f"turn-{turn.number}")
 
 

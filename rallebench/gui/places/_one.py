@@ -124,7 +124,7 @@ def output_html(page: Page, bench: Bench, index: int, step: Step) -> str:
     marks = ("", "")
     if index == len(bench.chain.actions) - 1:
         marks = (bench.verdict_kind, bench.verdict_before)
-    return output(step, example_of(page, bench).gold, before, page.workbench.models.prices(), marks)
+    return output(step, example_of(page, bench).gold, before, marks)
 
 
 def result_html(page: Page, bench: Bench) -> str:

@@ -200,7 +200,7 @@ def detail(page: Page, run: RunFolder, qid: str) -> str:
     if episode:
         took = figures.duration(sum(step.seconds for step in episode.steps))
         spent = f"{took} · price {price(episode.steps, prices)}"
-        steps = folds(episode.steps, gold, prices, answer=answer)
+        steps = folds(episode.steps, gold, answer=answer)
     record = html.fold("Record of the dataset", html.as_json(dict(example.record)), id="run-record")
     return (
         f'<div class="dh"><h3 dir="auto">{e(example.question.text)}</h3>{build}</div>'

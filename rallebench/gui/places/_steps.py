@@ -142,7 +142,6 @@ def output(
     step: Step,
     gold: Gold,
     before: Step | None,
-    prices: Prices,
     verdicts: tuple[str, str] = ("", ""),
 ) -> str:
     """The output of an action: the result now beside the one before, the prompt as sent, the reply as it came."""
@@ -231,9 +230,7 @@ def asked(question: str, below: str) -> str:
     return f'<div class="asked-question">{title}<p>{below}</p></div>'
 
 
-def folds(
-    steps: Sequence[Step], gold: Gold, prices: Prices, first: str = "", answer: str | None = None
-) -> str:
+def folds(steps: Sequence[Step], gold: Gold, first: str = "", answer: str | None = None) -> str:
     """Every step, folded; ``first``: the name of the first where that is not what it asks. ``answer``: that of a run, whose
     first two steps and those of the model are open."""
     rows, of_run = "", answer is not None
@@ -249,7 +246,7 @@ def folds(
         opened = " open" if of_run and (n <= 2 or isinstance(request, Generate)) else ""
         id, about = f' id="step-{n}"' if of_run else "", html.dotted(gist(step, gold), tokens(step))
         head = f'<summary><b class="no">{n}</b>{e(name)}<em>{about}</em></summary>'
-        inside = inside or output(step, gold, None, prices)
+        inside = inside or output(step, gold, None)
         rows += f'<details class="fold"{id}{opened}>{head}<div>{inside}</div></details>'
     return rows
 

@@ -380,7 +380,8 @@ def test_labels_as_json_lines_hold_and_others_are_told(cli: CommandLine, tmp_pat
     [
         (None, "there is no such file"),
         ("", "is empty"),
-        ("id,kind\n1,merging\n", "line 2 has no qid or no category"),
+        ("id,kind\n1,merging\n", "line 1 has no qid or no category"),
+        ("qid,category\n1,merging\n2\n", "line 3 has 1 fields where the header names 2"),
         (
             "qid,category\n1,merging\n1,ignoring\n",
             "line 3 calls '1' 'ignoring', and an earlier line 'merging'",

@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rallebench.core.errors import RalleError, StoppedError
+from rallebench.core.errors import RalleError
 from rallebench.core.experiments import (
     ExperimentRequest,
     IndexRequest,
@@ -100,8 +100,6 @@ def perform_grid(
                 plan = _plan(request, config, task, records[task.name], retriever)
                 cell = yield from perform_cell(plan, f"{task.name} {grid.label(config)}")
                 outcomes.ran[config, task.name] = cell
-            except StoppedError:
-                raise
             except RalleError as problem:
                 outcomes.failed[config, task.name] = problem
         done = config.llm not in ("", request.settings["quest"]) and config == last[config.llm]
@@ -118,8 +116,6 @@ def _indexes(
         if label not in outcomes.indexes:
             try:
                 outcomes.indexes[label] = yield IndexRequest(label, recipe)
-            except StoppedError:
-                raise
             except RalleError as problem:
                 outcomes.indexes[label] = problem
     names = {}

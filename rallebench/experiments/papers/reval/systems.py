@@ -13,7 +13,7 @@ from typing import Any
 
 from rallebench.analysis.agents import System, groups_of, tasks_of
 from rallebench.analysis.agents.leaderboard import Leaderboard, board, tables_of, tex_of
-from rallebench.core.errors import BackendError, MismatchError, RalleError, StoppedError
+from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.experiments import ExperimentRequest, Release, Report
 from rallebench.core.files import DiskError, sha256_file
 from rallebench.core.prompts import Wording
@@ -115,7 +115,7 @@ def _answered(request: ExperimentRequest, domain: str) -> Grid:
         try:
             if cell.label in runs:
                 results[cell.label] = yield runs[cell.label]
-        except (StoppedError, MismatchError, DiskError):
+        except DiskError:
             raise  # no other system could be stored
         except RalleError as error:
             failed[cell.label] = str(error)

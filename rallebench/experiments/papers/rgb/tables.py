@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -224,10 +225,7 @@ def read_labels(file: str) -> Categories:
         )
     categories: dict[tuple[str, str], str] = {}
     for line, row in _label_rows(path) if file else ():
-        if not {"qid", "category"} <= row.keys():
-            raise BadFileError(
-                f"{path}, line {line} has no qid or no category; a file of labels has both, and may have part."
-            )
+        _check_columns(path, line, row)
         place = (row.get("part", "").strip(), row["qid"].strip())
         category = " ".join(row["category"].lower().split())
         if category and categories.setdefault(place, category) != category:
@@ -237,20 +235,25 @@ def read_labels(file: str) -> Categories:
     return categories
 
 
+def _check_columns(path: Path, line: int, columns: Collection[str]) -> None:
+    if not {"qid", "category"} <= set(columns):
+        raise BadFileError(
+            f"{path}, line {line} has no qid or no category; a file of labels has both, and may have part."
+        )
+
+
 def _label_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    source = Source(path)
     if path.name.endswith((".jsonl", ".json", ".jsonl.gz")):
-        for line, row in Source(path).objects():
+        for line, row in source.objects():
             yield line, {key: "" if value is None else str(value) for key, value in row.items()}
         return
-    rows = Source(path).table()
-    _, header = next(rows, (0, None))
-    if header is None:
+    if next(source.lines(), None) is None:
         raise BadFileError(
             f"{path} is empty; its first row should name the columns qid and category."
         )
-    names = [name.strip().lower() for name in header]
-    for line, fields in rows:
-        yield line, dict(zip(names, fields))
+    for line, _, row in source.named_rows(partial(_check_columns, path)):
+        yield line, row
 
 
 def error_table(
