@@ -17,7 +17,7 @@ RESULT = "#build-result"
 
 @pytest.fixture
 def build(tab: Any) -> Any:
-    tab.wait_for_selector(".verdict", timeout=PATIENCE)
+    tab.locator(".verdict").first.wait_for(timeout=PATIENCE)
     return tab
 
 
@@ -38,7 +38,7 @@ def test_j_and_k_move_through_the_questions_and_the_address_follows(build: Any) 
 
 
 def test_a_list_that_was_drawn_again_is_forgotten_by_the_browser(build: Any) -> None:
-    build.wait_for_selector("#list-build-questions .r em")
+    expect(build.locator("#list-build-questions .r em").first).to_be_visible()
     build.evaluate("window.left = new WeakRef(document.querySelector('#list-build-questions'))")
     for place in ("models/list", "build/one"):  # the place is drawn anew when it is opened
         go(build, f"#/{place}")

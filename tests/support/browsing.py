@@ -48,7 +48,7 @@ def go(page: Any, address: str) -> None:
     """Open an address of the page and wait for its view."""
     page.evaluate("address => { location.hash = address }", address)
     view = address.removeprefix("#/").partition("?")[0].replace("/", "-")
-    page.wait_for_selector(f"#v-{view}:not([hidden]) *", timeout=PATIENCE)
+    page.locator(f"#v-{view}:not([hidden]) *").first.wait_for(timeout=PATIENCE)
 
 
 def press(page: Any, words: str) -> None:
