@@ -128,8 +128,9 @@ def test_encoders_are_listed_with_the_indexes_that_use_them(bench: Workbench) ->
     parts = {part.name: part for part in model_lines.parts(bench)}
     assert parts["hashing"].kind == "encoder" and "Used by near" in parts["hashing"].about
     assert parts["near"].state == "ready" and parts["hashing"].state == "ready"
-    # The first use of a library takes memory once in a process.
-    assert parts["minilm"].memory in ("100 MB, fits", "109 MB, fits")
+    # The first use of a library takes memory once in a process, so the estimate depends on what ran before.
+    size, _, fit = parts["minilm"].memory.partition(" MB, ")
+    assert 90 <= int(size) <= 120 and fit == "fits"
     assert parts["hashing"].memory == ""
     list(bench.models.load("near", "retriever"))
     parts = {part.name: part for part in model_lines.parts(bench)}

@@ -71,7 +71,7 @@ def test_what_a_model_thought_stands_before_what_it_did() -> None:
     assert [(piece.kind, piece.text) for piece in pieces([thinking])] == kinds
     assert step_json(thinking)["thinking"] == "Who was she?" and "thinking" not in step_json(CALL)
     assert content_of(thinking).attributes["thinking"] == "Who was she?"
-    assert "Who was she?" in output(thinking, Gold(), None, {})
+    assert "Who was she?" in output(thinking, Gold(), None)
 
 
 def test_what_a_model_is_writing_is_told_as_far_as_it_has_come() -> None:
