@@ -44,6 +44,14 @@ def test_every_table_names_its_source_and_has_the_same_columns_in_every_row(name
         assert all(table.unit(column) for column in row.values)
 
 
+def test_tables_stand_by_paper_and_then_by_number() -> None:
+    names = published_names()
+    papers = [name.split("_")[0] for name in names]
+    assert papers == sorted(papers)
+    numbered = [name for name in names if name.startswith("ralle_table")]
+    assert numbered == [f"ralle_table{n}" for n in range(1, len(numbered) + 1)]
+
+
 def test_every_table_of_the_five_papers_is_shipped_also_in_a_wheel() -> None:
     names = published_names()
     papers = [name.split("_")[0] for name in names]

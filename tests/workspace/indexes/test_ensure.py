@@ -234,6 +234,17 @@ def test_nothing_is_deleted_while_one_is_prepared(workspace: Workspace, encoder:
     assert not list((workspace.path / "cache").glob(".prepared.*.use")), "no marks are left"
 
 
+def test_the_mark_of_a_process_that_died_is_taken_away(
+    workspace: Workspace, encoder: Counting
+) -> None:
+    prepared(workspace, of(workspace, 5), encoder)
+    (first, *_) = stored(workspace)
+    mark = workspace.path / "cache" / ".prepared.99999-1.use"
+    mark.touch()  # that nobody holds
+    assert "Deleted" in delete_stored(workspace, first.key)
+    assert not mark.exists()
+
+
 @pytest.mark.parametrize("key", ["", "passages/none", "../llms.json", "vectors"])
 def test_only_what_is_kept_there_can_be_deleted(workspace: Workspace, key: str) -> None:
     with pytest.raises(NotFoundError, match="There is nothing"):
