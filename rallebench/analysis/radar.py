@@ -112,6 +112,7 @@ def axes_of(runs: Sequence[RunFolder], common: Sequence[Example]) -> list[str]:
 
 
 def over(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str, by: str) -> Radar:
+    """The radar by ``by``, one of ``axes_of``. Raises UsageError."""
     return over_datasets(runs, chosen) if by == DATASETS else over_field(runs, common, chosen, by)
 
 

@@ -81,6 +81,7 @@ class Stream:
         self._stream, self._late = stream, late
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """The next bytes; b'' at the end."""
         piece: bytes = self._stream.read(max_bytes, self._left(timeout))
         return piece
 

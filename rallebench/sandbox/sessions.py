@@ -197,6 +197,7 @@ class Sessions:
             return True
 
     def get(self, name: str) -> Session | None:
+        """The session, or None if no session has that name."""
         with self._lock:
             return self._open.get(name)
 

@@ -62,6 +62,7 @@ class EngineContext:
         )
 
     def track(self, run: RunFolder) -> str:
+        """Log a run to MLflow; '' or one sentence on why that did not work."""
         return self._workbench.tracking.track_run(run)
 
     # of an experiment
@@ -71,6 +72,7 @@ class EngineContext:
         return ensure_index(workbench.workspace, recipe, workbench.models.encoders)
 
     def foresee(self, recipe: Any) -> tuple[str, bool]:
+        """(the name of an index of this recipe, '' where it is not known yet; whether it is built)."""
         return expected_name(self._workbench.workspace, recipe)
 
     def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
@@ -86,4 +88,5 @@ class EngineContext:
                     self._workbench.models.unload(name, record=False)
 
     def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
+        """Put the runs below one parent in MLflow; '' or one sentence on why that did not work."""
         return self._workbench.tracking.track_experiment(document, kind)

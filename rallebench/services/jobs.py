@@ -252,6 +252,7 @@ class JobManager:
         return job
 
     def get(self, kind: str, name: str) -> Job | None:
+        """The job of that kind and name, None if there is none."""
         return self._jobs.get(f"{kind} {name}")
 
     def list(self, kind: str = "", *, active: bool = False) -> tuple[Job, ...]:

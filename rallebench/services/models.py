@@ -225,9 +225,11 @@ class ModelManager:
     # the entries of the workspace
 
     def own(self) -> dict[str, LLMEntry]:
+        """Name → entry of the workspace's own file. Raises BadFileError if it is damaged."""
         return model_entries.own(self._workspace)
 
     def entry(self, name: str) -> LLMEntry:
+        """One of the own entries. Raises NotFoundError."""
         return model_entries.entry(self._workspace, name)
 
     def add(self, name: str, entry: LLMEntry, *, replace: bool = False) -> list[str]:

@@ -129,6 +129,7 @@ class Imported:
         self._graph, self._rows = graph, rows
 
     def search(self, vectors: Vectors, k: int, **knobs: int) -> Neighbours:
+        """Scores (q, k) best first and rows (q, k), −1 = none."""
         return self._rows.best(vectors, self._graph.search(vectors, k, **knobs)[1], k)
 
     def close(self) -> None:

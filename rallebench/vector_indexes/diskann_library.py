@@ -200,6 +200,7 @@ class DiskAnn:
     def search(
         self, vectors: Vectors, k: int, *, complexity: int = COMPLEXITY, **more: int
     ) -> Neighbours:
+        """Scores (q, k) best first and rows (q, k), −1 = none."""
         most = min(k, self._count)
         complexity, more = max(complexity, most), {**self._knobs, **more}
         lengths = np.maximum(np.sqrt(np.einsum("qd,qd->q", vectors, vectors)), np.float32(1e-30))

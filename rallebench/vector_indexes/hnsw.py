@@ -54,6 +54,7 @@ class FaissHNSW(FaissIndex):
         return used
 
     def search(self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH) -> Neighbours:
+        """Scores (q, k) best first and rows (q, k), −1 = none."""
         most = min(k, self._index.ntotal)
         parameters = faiss().SearchParametersHNSW(efSearch=max(ef_search, most))
         scores, rows = self._index.search(vectors, most, params=parameters)

@@ -87,6 +87,7 @@ class HnswlibIndex:
         self._turn = threading.Condition()
 
     def search(self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH) -> Neighbours:
+        """Scores (q, k) best first and rows (q, k), −1 = none."""
         most = min(k, self._index.element_count)
         with self._with(max(ef_search, most)):
             try:

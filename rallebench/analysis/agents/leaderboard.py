@@ -63,6 +63,7 @@ def board(
     scores: Mapping[tuple[System, AgentTask], float | None],
     groups: Sequence[TaskGroup],
 ) -> Leaderboard:
+    """The leaderboard of scores (system, task) → 0..1."""
     table = {system: {task: scores.get((system, task)) for task in tasks} for system in systems}
     domains = (*dict.fromkeys(task.domain for task in tasks), ALL)
     means = {

@@ -65,6 +65,7 @@ def measured(
 
 
 def definitions(columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Column → what it is."""
     return {
         f"{name} {column}".strip(): f"{WORDS[column.partition('@')[0]]} among the first {column.partition('@')[2]}."
         for name in names
