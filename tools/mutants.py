@@ -1,16 +1,14 @@
 """Changes 200 places of rallebench, one at a time, and sees whether the tests notice.
 
-    python tools/mutants.py list                 # choose them (seeded) and write tools/mutants.json
-    python tools/mutants.py run [SECONDS]        # go on with those that have no result yet, one process at a time
-
-A mutant is known by the name of its function, the source text of the place, its number among equal ones there, and the new
-text, not by its module: after a move it is found again. One whose place is gone is recorded as ``gone``. The tests of a
-mutant are the examples of its module, the files that name its module or function or mirror its folder, at most MOST, and
-the golden workspace. Each is made in a copy of the project, so that a killed process leaves nothing behind.
+Needs pytest-cov. A mutant is known by the name of its function, the source text of the place, its number among equal ones
+there, and the new text, not by its module: after a move it is found again. One whose place is gone is recorded as ``gone``.
+The tests of a mutant are those that execute its lines, at most MOST, and the golden workspace. Each mutant is made in a copy
+of the project, so that a killed process leaves nothing behind.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import json
 import os
@@ -28,7 +26,8 @@ from typing import NamedTuple
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).with_name("mutants.json")
-NUMBER, SEED, MOST, PATIENCE = 200, 20261123, 25, 600
+COVERAGE = PROJECT / ".coverage"
+NUMBER, SEED, MOST, PATIENCE = 200, 20261123, 60, 600
 FLIPPED = {
     ast.Lt: "<=",
     ast.LtE: "<",
@@ -132,27 +131,28 @@ def choose(root: Path) -> list[Mutant]:
     return [draw.choice(functions[name]) for name in draw.sample(sorted(functions), NUMBER)]
 
 
-def tests_of(root: Path, mutant: Mutant, place: Place) -> list[str]:
-    """The module's own examples, test files that name the function or the module or mirror its folder, the most telling
-    first, and the golden workspace."""
-    path = place.file.relative_to(root).with_suffix("")
-    module = ".".join(path.parts).removesuffix(".__init__")
-    parent, _, name = module.rpartition(".")
-    named = re.compile(
-        rf"\b{re.escape(module)}\b|from {re.escape(parent)} import [^#]*?\b{re.escape(name)}\b"
-    )
-    function = re.compile(rf"\b{re.escape(mutant.function)}\b")
-    mirrors = [root / "tests" / Path(*path.parts[1:depth]) for depth in range(2, len(path.parts))]
-    weights: dict[Path, int] = {}
-    for file in (root / "tests").rglob("test_*.py"):
-        text = file.read_text("utf-8")
-        weight = 4 * bool(function.search(text)) + 3 * bool(named.search(text))
-        weight += sum(2 for mirror in mirrors if mirror in file.parents)
-        if weight and "safety" not in file.parts:
-            weights[file] = weight
-    best = sorted(weights, key=lambda file: (-weights[file], file))[:MOST]
-    golden = root / "tests" / "safety" / "test_golden_workspace.py"
-    return [str(file.relative_to(root)) for file in (place.file, *best, golden)]
+def cover() -> None:
+    """Run the default tests and note in COVERAGE which test executes which line."""
+    covered = ["--cov=rallebench", "--cov-context=test", "--cov-report="]
+    subprocess.run([sys.executable, "-m", "pytest", *covered], cwd=PROJECT, check=False)
+
+
+def tests_of(place: Place) -> list[str]:
+    """Test functions that execute a place, those that mirror its folder first, and the golden workspace."""
+    from coverage import CoverageData
+
+    data = CoverageData(str(COVERAGE))
+    data.read()
+    lines = data.contexts_by_lineno(str(place.file))
+    # A line inside a statement may have no record of its own.
+    first = max((n for n in lines if n <= place.start[0] and any(lines[n])), default=0)
+    inside = [first, *range(place.start[0], place.end[0] + 1)]
+    contexts = {context for line in inside for context in lines.get(line, ()) if context}
+    functions = {context.split("|")[0].split("[")[0] for context in contexts}
+    folder = place.file.relative_to(PROJECT / "rallebench").parts[0]
+    near = (f"tests/{folder}/", f"rallebench/{folder}/")
+    chosen = sorted(functions, key=lambda test: (not test.startswith(near), test))[:MOST]
+    return [*chosen, "tests/safety/test_golden_workspace.py"]
 
 
 def change(place: Place, text: str) -> None:
@@ -166,43 +166,33 @@ def change(place: Place, text: str) -> None:
 
 def judge(mutant: Mutant) -> dict[str, str]:
     """``killed`` or ``survived`` with the tests that ran, ``gone``, or ``late`` if they took too long (also killed)."""
+    place = places(PROJECT).get(mutant)
+    if place is None:
+        return {"result": "gone"}
+    tests = tests_of(place)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "project"
-        shutil.copytree(
-            PROJECT,
-            root,
-            ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", "runs", "cache"),
-        )
+        left_out = shutil.ignore_patterns(".git", ".venv", "__pycache__", "runs", "cache")
+        shutil.copytree(PROJECT, root, ignore=left_out)
         shutil.copytree(PROJECT / "tests" / "golden", root / "tests" / "golden", dirs_exist_ok=True)
-        place = places(root).get(mutant)
-        if place is None:
-            return {"result": "gone"}
-        change(place, mutant.change)
-        tests = tests_of(root, mutant, place)
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-n",
-            "0",
-            "-x",
-            "-q",
-            "--no-header",
-            "--tb=no",
-            *tests,
-        ]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        change(place._replace(file=root / place.file.relative_to(PROJECT)), mutant.change)
+        options = ["-n", "0", "-x", "-q", "--no-header", "--tb=no"]
         try:
             done = subprocess.run(
-                command, cwd=root, env=environment, capture_output=True, text=True, timeout=PATIENCE
+                [sys.executable, "-m", "pytest", *options, *tests],
+                cwd=root,
+                env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
             )
         except subprocess.TimeoutExpired:
-            return {"result": "late", "tests": " ".join(tests)}
-        result = {0: "survived", 1: "killed", 2: "killed"}.get(
-            done.returncode, f"exit code {done.returncode}"
-        )
-        failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-        return {"result": result, "tests": failed[0] if failed else " ".join(tests)}
+            return {"result": "late", "tests": f"{len(tests)} tests"}
+    result = {0: "survived", 1: "killed", 2: "killed"}.get(
+        done.returncode, f"exit code {done.returncode}"
+    )
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    return {"result": result, "tests": failed[0] if failed else f"{len(tests)} tests"}
 
 
 def save(rows: list[dict[str, object]]) -> None:
@@ -211,27 +201,37 @@ def save(rows: list[dict[str, object]]) -> None:
     beside.replace(RESULTS)
 
 
-def main(words: list[str]) -> None:
-    if words[:1] == ["list"]:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("list", help=f"choose them (seeded) and write {RESULTS.name}")
+    verbs.add_parser("cover", help="note which test executes which line; needed before run")
+    run = verbs.add_parser("run", help="go on with those without a result, one process at a time")
+    run.add_argument("seconds", nargs="?", type=float, default=float("inf"))
+    run.add_argument("--survivors", action="store_true", help="those that survived, once more")
+    flags = parser.parse_args()
+    if flags.verb == "list":
         save([{**mutant._asdict()} for mutant in choose(PROJECT)])
-        return
-    os.nice(19)
+    elif flags.verb == "cover":
+        cover()
+    elif COVERAGE.is_file():
+        run_mutants(flags.seconds, "survived" if flags.survivors else None)
+    else:
+        parser.error("No test is known to execute a line yet; run `python tools/mutants.py cover`.")
+
+
+def run_mutants(seconds: float, result: str | None) -> None:
+    """Judge every mutant with this recorded result, for so many seconds."""
     rows = json.loads(RESULTS.read_text("utf-8"))
-    end = time.monotonic() + float(words[1] if words[1:] else "inf")
+    end = time.monotonic() + seconds
     for row in rows:
-        if "result" not in row and time.monotonic() < end:
-            row.update(judge(Mutant(row["function"], row["source"], row["change"], row["number"])))
+        if row.get("result") == result and time.monotonic() < end:
+            row.update(judge(Mutant(*(row[name] for name in Mutant._fields))))
             save(rows)
-            print(
-                row["result"],
-                row["function"],
-                row["source"][:60],
-                "→",
-                row["change"][:60],
-                flush=True,
-            )
+            told = f"{row['function']} {row['source'][:60]} → {row['change'][:60]}"
+            print(row["result"], told, flush=True)
     print(dict(Counter(row.get("result", "not run") for row in rows)))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
