@@ -6,6 +6,7 @@ line, opened by the same browser in the same rounds.
 
 from __future__ import annotations
 
+import compileall
 import json
 import random
 import shutil
@@ -195,6 +196,7 @@ def measure(rounds: int, questions: int, quick: bool) -> Report:
     executable = shutil.which("chromium") or shutil.which("google-chrome")
     if executable is None:
         raise SystemExit("No Chromium is installed: apt-get install chromium")
+    compileall.compile_dir(_report.PROJECT / "rallebench", quiet=1)  # as pip compiled Gradio
     flags = ["--headless=new", "--no-sandbox", "--disable-gpu"]
     actions, rest = (20, 2.0) if quick else (ACTIONS, IDLE_SECONDS)
     with (

@@ -1,6 +1,6 @@
 """Changes 200 places of rallebench, one at a time, and sees whether the tests notice.
 
-Needs pytest-cov. A mutant is known by the name of its function, the source text of the place, its number among equal ones
+Needs coverage. A mutant is known by the name of its function, the source text of the place, its number among equal ones
 there, and the new text, not by its module: after a move it is found again. One whose place is gone is recorded as ``gone``.
 The tests of a mutant are those that execute its lines, at most MOST, and the golden workspace. Each mutant is made in a copy
 of the project, so that a killed process leaves nothing behind.
@@ -132,13 +132,15 @@ def choose(root: Path) -> list[Mutant]:
 
 
 def cover() -> None:
-    """Run the default tests and note in COVERAGE which test executes which line."""
-    covered = ["--cov=rallebench", "--cov-context=test", "--cov-report="]
-    subprocess.run([sys.executable, "-m", "pytest", *covered], cwd=PROJECT, check=False)
+    """Run the default tests but those of the page, and note in COVERAGE which test executes which line."""
+    measured = ["--source=rallebench", f"--data-file={COVERAGE}", "-m", "pytest"]
+    chosen = ["-n", "0", "tests", "--ignore=tests/gui"]
+    subprocess.run([sys.executable, "-m", "coverage", "run", *measured, *chosen], cwd=PROJECT)
 
 
 def tests_of(place: Place) -> list[str]:
-    """Test functions that execute a place, those that mirror its folder first, and the golden workspace."""
+    """The module's own examples, test functions that execute a place, those that mirror its folder first, and the golden
+    workspace."""
     from coverage import CoverageData
 
     data = CoverageData(str(COVERAGE))
@@ -147,12 +149,15 @@ def tests_of(place: Place) -> list[str]:
     # A line inside a statement may have no record of its own.
     first = max((n for n in lines if n <= place.start[0] and any(lines[n])), default=0)
     inside = [first, *range(place.start[0], place.end[0] + 1)]
-    contexts = {context for line in inside for context in lines.get(line, ()) if context}
-    functions = {context.split("|")[0].split("[")[0] for context in contexts}
+    functions = {context for line in inside for context in lines.get(line, ()) if context}
     folder = place.file.relative_to(PROJECT / "rallebench").parts[0]
-    near = (f"tests/{folder}/", f"rallebench/{folder}/")
-    chosen = sorted(functions, key=lambda test: (not test.startswith(near), test))[:MOST]
-    return [*chosen, "tests/safety/test_golden_workspace.py"]
+    order = sorted(functions, key=lambda name: (not name.startswith(f"tests.{folder}."), name))
+    chosen = [
+        f"{name.rpartition('.')[0].replace('.', '/')}.py::{name.rpartition('.')[2]}"
+        for name in order
+    ]
+    golden = "tests/safety/test_golden_workspace.py"
+    return [str(place.file.relative_to(PROJECT)), *chosen[:MOST], golden]
 
 
 def change(place: Place, text: str) -> None:
@@ -228,8 +233,8 @@ def run_mutants(seconds: float, result: str | None) -> None:
         if row.get("result") == result and time.monotonic() < end:
             row.update(judge(Mutant(*(row[name] for name in Mutant._fields))))
             save(rows)
-            told = f"{row['function']} {row['source'][:60]} → {row['change'][:60]}"
-            print(row["result"], told, flush=True)
+            line = f"{row['function']} {row['source'][:60]} → {row['change'][:60]}"
+            print(row["result"], line, flush=True)
     print(dict(Counter(row.get("result", "not run") for row in rows)))
 
 

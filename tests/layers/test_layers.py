@@ -6,10 +6,9 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 import pytest
-from project import PROJECT
+from project import PROJECT, syntax_trees
 
 ROOT = PROJECT / "rallebench"
 COMPONENTS = frozenset(
@@ -83,45 +82,45 @@ HEAVY = {
 
 
 @cache
-def parsed(path: Path) -> ast.Module:
-    """The syntax tree of a file."""
-    return ast.parse(path.read_text(encoding="utf-8"))
+def modules() -> dict[str, ast.Module]:
+    """Dotted name below ``rallebench`` → syntax tree, packages by their own name."""
+    return {
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): tree
+        for name, tree in syntax_trees().items()
+    }
 
 
 @cache
-def modules() -> dict[str, Path]:
-    """Dotted name below ``rallebench`` → file, packages by their own name."""
-    named = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        named[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return named
-
-
-def imports(path: Path) -> Iterator[str]:
+def imports(module: str) -> list[str]:
     """Every imported name, those inside functions included."""
-    for node in ast.walk(parsed(path)):
+    names: list[str] = []
+    for node in ast.walk(modules()[module]):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
+
+
+def run_time_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that only the type checker reads."""
+    queue = [tree]
+    while queue:
+        node = queue.pop()
+        test = node.test if isinstance(node, ast.If) else None
+        if isinstance(test, ast.Name) and test.id == "TYPE_CHECKING":
+            continue
+        yield node
+        queue.extend(ast.iter_child_nodes(node))
 
 
 def module_edges() -> dict[str, set[str]]:
     """Module → the modules of ours that it imports, inside functions too; what only the type checker imports does not count."""
     known, edges = modules(), {}
-    for name, path in known.items():
-        unused = {
-            inner
-            for node in ast.walk(parsed(path))
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-            for inner in ast.walk(node)
-        }
+    for name, tree in known.items():
         targets = set()
-        for node in ast.walk(parsed(path)):
-            if node in unused or not isinstance(node, ast.ImportFrom):
-                continue
-            if (node.module or "").startswith("rallebench."):
+        for node in run_time_nodes(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rallebench."):
                 module = (node.module or "").removeprefix("rallebench.")
                 whole = {f"{module}.{alias.name}" for alias in node.names}
                 targets |= (whole & known.keys()) or {module}
@@ -132,9 +131,9 @@ def module_edges() -> dict[str, set[str]]:
 def package_edges() -> dict[str, set[str]]:
     """Module → the packages of ours that it imports beside its own and ``core``."""
     edges: dict[str, set[str]] = {}
-    for name, path in modules().items():
+    for name in modules():
         package = name.split(".")[0]
-        for target in imports(path):
+        for target in imports(name):
             parts = target.split(".")
             if parts[0] != "rallebench" or len(parts) < 2 or not (ROOT / parts[1]).is_dir():
                 continue
@@ -170,8 +169,8 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_no_package_imports_what_is_private_to_another() -> None:
     violations = {
         f"{name} -> {target}"
-        for name, path in modules().items()
-        for target in imports(path)
+        for name in modules()
+        for target in imports(name)
         if target.startswith("rallebench.") and target.split(".")[1] != name.split(".")[0]
         for part in target.split(".")
         if part.startswith("_") and not part.startswith("__")
@@ -184,7 +183,7 @@ def test_heavy_packages_are_imported_only_inside_functions(name: str) -> None:
     private = any(part.startswith("_") and part != "__main__" for part in name.split("."))
     if name.split(".")[0] == "gui" or private:
         pytest.skip("the page and a backend's own folder are imported when they are used")
-    top = parsed(modules()[name]).body
+    top = modules()[name].body
     names = {
         (node.module or "") if isinstance(node, ast.ImportFrom) else alias.name
         for node in top
@@ -195,7 +194,7 @@ def test_heavy_packages_are_imported_only_inside_functions(name: str) -> None:
 
 
 def test_gradio_stays_in_the_page_and_mlflow_in_tracking() -> None:
-    for name, path in modules().items():
-        names = {target.split(".")[0] for target in imports(path)}
+    for name in modules():
+        names = {target.split(".")[0] for target in imports(name)}
         assert "gradio" not in names or name.split(".")[0] == "gui", name
         assert "mlflow" not in names or name.split(".")[0] == "tracking", name

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-import gc
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 
-from project import PROJECT
+from project import PROJECT, syntax_trees
 
 ROOT = PROJECT / "rallebench"
 EXEMPT = {"gui"}
@@ -21,18 +19,9 @@ FILLERS = {"one", "found", "asked", "said", "told", "shown", "kept", "given", "w
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-@cache
 def trees() -> dict[str, ast.Module]:
     """Path below ``rallebench`` → its syntax tree; the page is left out."""
-    gc.disable()  # the trees stay, so that collecting finds nothing and takes three quarters of the time
-    try:
-        return {
-            name: ast.parse(path.read_text(encoding="utf-8"))
-            for path in sorted(ROOT.rglob("*.py"))
-            if (name := path.relative_to(ROOT).as_posix()).split("/")[0] not in EXEMPT
-        }
-    finally:
-        gc.enable()
+    return {name: tree for name, tree in syntax_trees().items() if name.split("/")[0] not in EXEMPT}
 
 
 def bound_names(tree: ast.AST) -> Iterator[str]:
