@@ -17,7 +17,7 @@ from rallebench.core.errors import BadFileError, StoppedError, UsageError
 from rallebench.core.events import Event, Finished, Operation, Progress, complete
 from rallebench.core.runs import RunOptions
 from rallebench.engine.driver import ExperimentResult
-from rallebench.experiments.tradeoff import Point, Tradeoff, from_json
+from rallebench.experiments.tradeoff import Point, Tradeoff, from_json, probe
 from rallebench.experiments.tradeoff.exact import nearest_rows
 from rallebench.experiments.tradeoff.running import read_swept, settings_of, tradeoff_settings
 from rallebench.services.jobs import pieces_of
@@ -297,6 +297,22 @@ def test_without_an_exact_index_recall_is_told_from_the_kept_vectors(tmp_path: P
     shutil.rmtree(made / "cache" / "vectors")
     bench.close()
     assert recall("after") is None
+
+
+def test_queries_are_timed_in_batches_that_hold_each_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    batches: list[list[int]] = []
+
+    def search(positions: Sequence[int]) -> list[list[Any]]:
+        batches.append(list(positions))
+        return [[] for _ in positions]
+
+    monkeypatch.setattr(probe, "_retriever", lambda job: lambda knobs: search)
+    job = {"texts": ["a", "b", "c", "d", "e"], "settings": [{}], "batch": 2, "rounds": 1}
+    *_, costs = probe.search_costs(job)
+    assert costs["batch_ms"] >= 0 and costs["docs"] == [[]] * 5
+    assert batches == [[0, 1, 2, 3, 4], [0], [1], [2], [3], [4], [0, 1], [2, 3], [4]]
 
 
 def test_the_rows_of_largest_products_are_found_by_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

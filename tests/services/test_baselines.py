@@ -140,6 +140,8 @@ def test_a_long_run_name_leaves_room_for_its_lines() -> None:
     names.add(baseline_name("界" * 66, "oracle"))
     assert len(names) == 3
     assert all(len(name) <= 100 and len(name.encode()) <= 200 for name in names)
+    assert baseline_name("x" * 93, "oracle") == f"{'x' * 93} oracle", "100 characters fit"
+    assert baseline_name("x" * 94, "oracle") != f"{'x' * 94} oracle"
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,11 @@ def table_path(texts: Path, corpus_sha256: str) -> Path:
     return Path(texts) / f"{corpus_sha256}.npy"
 
 
-def write_table(texts: Path, corpus_sha256: str, passages: Passages) -> Path:
-    """The table of a corpus, made if it is not there. Raises OSError."""
+def write_table(texts: Path, corpus_sha256: str, passages: Passages) -> None:
+    """Write the table of a corpus if it is not there. Raises OSError."""
     path = table_path(texts, corpus_sha256)
     if path.exists():
-        return path
+        return
     pieces = []
     for first in range(0, len(passages), stored.SHARD):
         rows = range(first, min(first + stored.SHARD, len(passages)))
@@ -59,7 +59,6 @@ def write_table(texts: Path, corpus_sha256: str, passages: Passages) -> Path:
         with open(part, "wb") as handle:
             np.save(handle, np.stack([both[order, 0], both[order, 1], order.astype(np.uint64)]))
         os.replace(part, path)
-    return path
 
 
 class _Source:

@@ -244,6 +244,16 @@ def test_articles_drawn_are_not_drawn_again_and_the_rest_is_counted(cli: Command
     assert "articles fewer than the limit" in more["notes"][0]
 
 
+def test_a_limit_that_is_raised_by_one_draws_one_more(cli: CommandLine) -> None:
+    with Loopback(wiki) as server:
+        cli.built("barag", *pairs(server), name="drawn", flags=("--limit", "1"))
+        server.draws = 1  # type: ignore[attr-defined]
+        more = cli.built("barag", *pairs(server), name="drawn", flags=("--limit", "2"))
+    assert more["counts"]["stages"]["1-articles"]["inputs"] == 2 and not more["notes"][1:]
+    rows = read_lines(cli.workspace / "experiments" / "drawn" / "1-articles.jsonl")
+    assert [row["id"] for row in rows] == ["1", "3"]
+
+
 def test_what_came_before_a_failure_is_kept(cli: CommandLine, waits: list[float]) -> None:
     broken = send_json(error("internal_api_error_DBQueryError", "A database query error."))
     with Loopback(wiki, wiki, broken) as server:
