@@ -27,6 +27,7 @@ from pathlib import Path
 import _report
 from _report import Fact, Measure, Report
 
+from rallebench.analysis.paired import compare
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import read_corpus
 from rallebench.encoders.minilm import MiniLM
@@ -242,6 +243,33 @@ def measure_nq_open(reader: SpanReader, questions: Questions, path: Path, report
     )
 
 
+def measure_beside(
+    reader: SpanReader, other: SpanReader, sets: Sequence[Questions], report: Report
+) -> None:
+    """The same prompts read by ``other`` weights: paired differences in points, with intervals that count articles."""
+    for questions in sets:
+        articles = {str(i): questions.titles[one.gold] for i, one in enumerate(questions.asked)}
+        for form, said in (("gold", "its paragraph"), ("five", "1 + 4 nearest")):
+            tasks = prompts_of(questions, form)
+            both = [
+                [
+                    prompts.score(f, one.answers)
+                    for f, one in zip(read_all(r, tasks), questions.asked)
+                ]
+                for r in (other, reader)
+            ]
+            for column, name in enumerate(("em", "f1")):
+                before, after = (
+                    {str(i): score[column] for i, score in enumerate(scores)} for scores in both
+                )
+                pair = compare(name, before, after, clusters=articles)
+                low, high = (100 * (side or 0.0) for side in (pair.low, pair.high))
+                report.notes.append(
+                    f"beside the other weights, {questions.name}, {said}: {name} {100 * (pair.a or 0):.1f} → "
+                    f"{100 * (pair.b or 0):.1f}, difference {100 * (pair.difference or 0):+.1f} ({low:+.1f} to {high:+.1f}), n = {pair.n}"
+                )
+
+
 def _plain(question: str) -> str:
     return question.strip().lower().rstrip("?")
 
@@ -316,6 +344,9 @@ def main() -> int:
     flags.add_argument(
         "--weights", type=Path, default=WEIGHTS, metavar="FILE", help="others than the shipped ones"
     )
+    flags.add_argument(
+        "--beside", type=Path, metavar="FILE", help="other weights, for paired differences"
+    )
     flags.add_argument("--no-latency", action="store_true", help="leave the times out")
     arguments = flags.parse_args()
     if arguments.data is not None:
@@ -361,6 +392,8 @@ def _measured(arguments: argparse.Namespace, limit: int) -> Report:
     among_five = measure_quality(reader, sets, report)
     for questions in sets:
         measure_declining(reader, questions, among_five[questions.name], report)
+    if arguments.beside is not None:
+        measure_beside(reader, load(arguments.dtype, arguments.beside), sets, report)
     if arguments.annotators is not None:
         measure_annotators(reader, sets[0], arguments.annotators, report)
     if arguments.data is not None and (short := arguments.data / "nqopen_dev_kilt.jsonl").is_file():

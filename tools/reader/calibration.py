@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rallebench.core.errors import UsageError
 from rallebench.encoders import Encoder
 from rallebench.reader.choice import confidence
 from tools.reader import prompts
@@ -40,7 +41,8 @@ class Observed:
 def observe(
     reader: SpanReader, contexts: Sequence[Context], encoder: Encoder, seed: int
 ) -> list[Observed]:
-    """Read development questions with and without their paragraph among five."""
+    """Read development questions with and without their paragraph among five. Raises UsageError for a reader that has
+    none of them right."""
     paragraphs = [c.text.strip() for c in contexts]
     every = [
         prompts.Asked(q.text, tuple(t for t, _ in q.answers), number)
@@ -63,6 +65,10 @@ def observe(
                 text = paragraphs[numbers[best.passage]][best.start : best.end]
                 right = present and prompts.score(text, one.answers)[1] >= 0.5
                 found.append(Observed(best.features, right, present))
+    if not any(o.right for o in found):
+        raise UsageError(
+            "The reader has no development question right, so no confidence can be fitted; train longer."
+        )
     return found
 
 

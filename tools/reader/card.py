@@ -21,7 +21,6 @@ The training program (`python -m tools.reader.train`) wrote this card; with `--c
 | What is shipped | the difference to its six layers in 5 bits a weight (groups of {group}), a span head in float32 |
 | Size | {megabytes:.2f} MB; the embedding table is the base model's own |
 | Licence of the difference | CC BY-SA 4.0, with the table of sources as attribution |
-| Seed | {seed} |
 | Trained | {stages} |
 """
 
@@ -49,12 +48,10 @@ def card(
 ) -> str:
     """The card. ``about``: what the weights say of themselves. ``reports``: JSON documents of the benchmark."""
     stages = "; ".join(
-        f"{s['name']}: {s['steps']} steps, {s['tokens'] / 1e6:.1f}M tokens, rate {s['rate']:g}"
+        f"{s['name']} (seed {s['seed']}): {s['steps']} steps, {s['tokens'] / 1e6:.1f}M tokens, rate {s['rate']:g}"
         for s in about["stages"]
     )
-    head = _HEAD.format(
-        base=base_sha256, group=group, megabytes=size / 1e6, seed=about["seed"], stages=stages
-    )
+    head = _HEAD.format(base=base_sha256, group=group, megabytes=size / 1e6, stages=stages)
     parts = [head, _sources(about), _recipe(about), _quality(reports), _confidence(about), _LIMITS]
     return "\n".join(part for part in parts if part)
 
@@ -97,44 +94,18 @@ def _recipe(about: Mapping[str, Any]) -> str:
         "",
         "All layers but the embeddings are tuned, with a linear head for start and end; `[CLS]` stands for no answer.",
         "A question is read with one window of its paragraph, with one of another paragraph that looks like it (BM25), or",
-        "with its own beside two others under one normalisation. Of several annotators' answers the original one is",
+        "with its own beside one to three others under one normalisation. Of several annotators' answers the original one is",
         "learned. AdamW, rate rising over 60 steps and falling in straight lines to zero, gradient norm cut at 1, no",
-        "dropout, a fifth of the questions without their question mark. The same data, seed and machine give the same",
-        "weights.",
+        "dropout, a fifth of the questions without their question mark. Four trainings begin at the base model: one with up to",
+        "four windows side by side, three (short) with one window. Their mean is made step by step: each of the three joins it, and",
+        "after each the mean goes on (mixed) and is kept as the mean of before and after. The weights are the mean of the last two",
+        "of these means (Wortsman et al. 2022, arXiv:2203.05482 and arXiv:2109.01903). The same data, seed and machine give the",
+        "same weights.",
         "",
-        f"Run with: `{about['command']}`",
-        *_begun(about),
+        f"Made by one command: `{about['command']}`",
         "",
     ]
     return "\n".join(lines)
-
-
-def _begun(about: Mapping[str, Any]) -> list[str]:
-    if not about["of"]:
-        return []
-    return [
-        "",
-        "EARLIER stands for weights that were made before, below in the order of the command line, and below each of them what it",
-        "was made of. None learned from an article that is kept for testing. What is trained further is kept as the mean of before",
-        "and after (Wortsman et al. 2022, arXiv:2109.01903), and trainings of their own are averaged (arXiv:2203.05482): a mean reads",
-        "the development articles better than each of its parts.",
-        "",
-        *_tree(about["of"], "", set()),
-    ]
-
-
-def _tree(made: Sequence[Mapping[str, Any]], indent: str, told: set[str]) -> list[str]:
-    lines = []
-    for one in made:
-        how = f"`{one['command']}`" if one["command"] else "an earlier release"
-        again = one["sha256"] in told and one["of"]
-        lines.append(
-            f"{indent}* {how}, sha256 `{one['sha256'][:16]}…`"
-            + (", made as said above" if again else "")
-        )
-        told.add(one["sha256"])
-        lines += [] if again else _tree(one["of"], f"{indent}  ", told)
-    return lines
 
 
 def _quality(reports: Sequence[Mapping[str, Any]]) -> str:

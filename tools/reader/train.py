@@ -1,7 +1,10 @@
 """Train the embedded reader: ``python -m tools.reader.train --data FOLDER --out FILE``.
 
-Reads the datasets of ``training.sources`` from a folder, trains, fits the confidence, writes
-the weights and the model card. A run that was interrupted goes on from its last checkpoint.
+One command from the base model to the weights. Trainings of several seeds begin at the base model, and one after another joins
+their mean; after each, the mean goes on with mixed windows and is kept as the mean of before and after. Averages of trainings
+read unseen articles better than each of them (Wortsman et al. 2022, arXiv:2203.05482 and arXiv:2109.01903). Then the confidence
+is fitted on the development articles, and weights and model card are written. An interrupted run goes on from its last
+checkpoints.
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +23,20 @@ from typing import Any
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.files import read_json, sha256_file, write_text
+from rallebench.core.files import read_json, write_text
 from rallebench.encoders.minilm import WEIGHTS_SHA256, MiniLM, model_folder
 from rallebench.reader import delta
 from tools.reader import calibration, overlap, packing, sources
 from tools.reader.card import card
-from tools.reader.examples import STAGES, Paragraphs
+from tools.reader.examples import MIXED, SHORT, SIDE_BY_SIDE, Paragraphs, Stage
 from tools.reader.loop import Progress, Settings, train
 
 STARTER = Path(__file__).resolve().parents[2] / "rallebench" / "starter" / "corpus.tsv"
 Parts = Mapping[sources.Part, list[sources.Context]]
+Difference = dict[str, Any]
+"""Name → float32 array to add to the base model."""
+SHORTS = 3
+"""How many trainings on short windows join the mean."""
 UNFITTED = {
     "confidence": {"one": 0.0, "margin": 1.0},
     "refuse_below": {"short": 0.5, "plain": 0.5, "long": 0.5},
@@ -62,31 +71,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="the weights (.safetensors); the card lies beside it",
     )
-    add(
-        "--stage",
-        default="",
-        choices=("", *STAGES),
-        help="short: from the base model (the default without --begin); mixed: to go on",
-    )
-    add(
-        "--steps",
-        type=int,
-        metavar="N",
-        help="end a stage after N steps, its rate falling to zero by then",
-    )
-    add(
-        "--begin",
-        type=Path,
-        metavar="FILE",
-        help="go on from these weights, and keep the mean of them and what they became",
-    )
-    add(
-        "--mean",
-        type=Path,
-        nargs="+",
-        metavar="FILE",
-        help="train nothing: keep the mean of these weights, which trainings of their own made",
-    )
     add("--work", type=Path, metavar="FOLDER", help="checkpoints (default: FILE.work)")
     add(
         "--exclude",
@@ -97,10 +81,17 @@ def _parser() -> argparse.ArgumentParser:
         help="corpora that results are reported on: their paragraphs never enter training, but for articles that a "
         "set of questions trains on (no result may be reported on those)",
     )
-    add("--seed", type=int, default=1)
+    add(
+        "--seed",
+        type=int,
+        default=1,
+        help="of the first training; the others take the next ones (1)",
+    )
+    add("--steps", type=int, metavar="N", help="end every training after N steps, for a trial")
     add("--device", default="cpu", choices=("cpu", "cuda"))
     add("--bfloat16", action="store_true", help="faster where the processor computes it itself")
-    add("--threads", type=int, default=0, help="0: as torch decides")
+    add("--threads", type=int, default=1, help="of a training (1); other numbers round otherwise")
+    add("--at-once", type=int, default=1, metavar="N", help="trainings side by side (1)")
     add(
         "--figures",
         type=Path,
@@ -113,102 +104,69 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(flags: argparse.Namespace) -> None:
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One training in a process of its own. ``begin``: its first weights as a difference from the base model."""
+
+    seed: int
+    stage: Stage
+    begin: Difference | None
+    data: Path
+    exclude: tuple[Path, ...]
+    work: Path
+    device: str
+    bfloat16: bool
+    threads: int
+
+
+def trained(job: Job) -> tuple[Difference, dict[str, Any]]:
+    """What a training changed of the base model, and its name, seed, rate, and numbers of steps and tokens."""
     import torch
     from transformers import AutoTokenizer
 
     from rallebench.reader.network import build
 
-    if flags.data is None:
-        raise UsageError("Give the folder that holds the datasets: --data FOLDER.")
-    if flags.device == "cuda" and not torch.cuda.is_available():
-        raise UsageError(
-            "There is no CUDA device here; leave --device out to train on the processor."
-        )
-    if flags.threads:
-        torch.set_num_threads(flags.threads)
-    parts, described = contexts_of(flags.data, flags.exclude)
-    if flags.mean:
-        _average(flags, parts, described)
-        return
+    torch.set_num_threads(job.threads)
+    parts, _ = contexts_of(job.data, job.exclude)
     folder = model_folder()
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     base = build(folder).state_dict()
-    begun, known = delta.read(flags.begin, WEIGHTS_SHA256) if flags.begin else (None, {})
-    network = build(folder, begun, attention="eager")
+    network = build(folder, job.begin, attention="eager")
     for values in network.parameters():
         values.data = values.data.clone()  # the base model's file stays as it is
-    stage = STAGES[flags.stage or ("mixed" if flags.begin else "short")]
-    if flags.steps:
-        stage = replace(stage, falls=((flags.steps, max(1, flags.steps * 9 // 10)),))
     settings = Settings(
-        seed=flags.seed, device=flags.device, bfloat16=flags.bfloat16, stages=(stage,)
+        seed=job.seed, device=job.device, bfloat16=job.bfloat16, stages=(job.stage,)
     )
-    last: dict[str, Progress] = {}
-    work = flags.work or flags.out.with_suffix(".work")
-    for progress in train(network, Paragraphs(parts["train"], tokenizer), settings, work):
-        last[progress.stage] = progress
-        print(_line(progress), flush=True)
-    difference = _difference(network, base)
-    if begun:
-        difference = {name: (values + begun[name]) / 2 for name, values in difference.items()}
-    ended = {
-        "name": stage.name,
-        "steps": last[stage.name].steps,
-        "tokens": last[stage.name].tokens,
-        "rate": stage.rate,
-    }
-    of = [_made(flags.begin, known)] if flags.begin else []
-    _finish(
-        flags, parts, described, difference, {"of": of, "stages": [*known.get("stages", []), ended]}
-    )
+    paragraphs, work = Paragraphs(parts["train"], tokenizer), job.work / f"seed-{job.seed}"
+    for progress in train(network, paragraphs, settings, work):
+        print(f"seed {job.seed}, {_line(progress)}", flush=True)
+    about = {"name": job.stage.name, "seed": job.seed, "rate": job.stage.rate}
+    about |= {"steps": progress.steps, "tokens": progress.tokens}
+    return _difference(network, base), about
 
 
-def _average(flags: argparse.Namespace, parts: Parts, described: list[dict[str, Any]]) -> None:
-    """The mean of several weights, which reads better than each (Wortsman et al. 2022, arXiv:2203.05482)."""
-    read = [delta.read(path, WEIGHTS_SHA256) for path in flags.mean]
-    mean = {name: sum(values[name] for values, _ in read) / len(read) for name in read[0][0]}
-    made = [_made(path, about) for path, (_, about) in zip(flags.mean, read)]
-    trained = sorted({article for _, about in read for article in about["trained_articles"]})
-    stages: list[Any] = []
-    for _, about in read:
-        # What several of them went through together, at the beginning, was done once.
-        together = next(
-            (n for n, (a, b) in enumerate(zip(stages, about["stages"])) if a != b),
-            min(len(stages), len(about["stages"])),
+def _run(flags: argparse.Namespace) -> None:
+    if flags.data is None:
+        raise UsageError("Give the folder that holds the datasets: --data FOLDER.")
+    if flags.device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise UsageError(
+                "There is no CUDA device here; leave --device out to train on the processor."
+            )
+    parts, described = contexts_of(flags.data, flags.exclude)
+    for line in described:
+        print(
+            "{name}: {paragraphs} paragraphs, {left_out} left out, {questions} questions".format(
+                **line
+            )
         )
-        stages += about["stages"][together:]
-    _finish(
-        flags, parts, described, mean, {"of": made, "stages": stages, "trained_articles": trained}
-    )
-
-
-def _made(path: Path, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Weights that others are made of, and what those were made of in turn."""
-    before = (
-        [{"sha256": about["begun_from"], "seed": about["seed"], "command": "", "of": []}]
-        if about.get("begun_from")
-        else []
-    )
-    return {
-        "sha256": sha256_file(path),
-        "seed": about["seed"],
-        "command": about["command"],
-        "of": about.get("of", before),
-    }
-
-
-def _finish(
-    flags: argparse.Namespace,
-    parts: Parts,
-    described: list[dict[str, Any]],
-    difference: dict[str, Any],
-    made: Mapping[str, Any],
-) -> None:
-    """Fit the confidence, write weights and card. ``made``: how the weights came to be."""
+    difference, stages = _averaged(flags)
     about = {
         "seed": flags.seed,
         "command": _command(flags),
+        "stages": stages,
         "sources": described,
         "test_articles": sorted(sources.TEST_ARTICLES),
         "development_articles": sorted(sources.DEVELOPMENT_ARTICLES),
@@ -216,7 +174,6 @@ def _finish(
             {sources.plain_title(c) for c in parts["train"] if c.source != "qamr"}
         ),
         "excluded": [path.name for path in flags.exclude],
-        **made,
     }
     packing.write(flags.out, difference, WEIGHTS_SHA256, {**about, **UNFITTED})
     fitted = _fitted(flags.out, parts["development"], flags.seed)
@@ -224,18 +181,49 @@ def _finish(
     _write_card(flags.out, flags.figures)
 
 
+def _averaged(flags: argparse.Namespace) -> tuple[Difference, list[dict[str, Any]]]:
+    """The mean of the trainings, and what each of them was."""
+    trainings: list[dict[str, Any]] = []
+    work = flags.work or flags.out.with_suffix(".work")
+    shared = (flags.data, tuple(flags.exclude), work, flags.device, flags.bfloat16, flags.threads)
+    with ProcessPoolExecutor(flags.at_once, get_context("spawn")) as processes:
+
+        def begin(stage: Stage, turn: int, of: Difference | None = None) -> Future[Any]:
+            if flags.steps:
+                stage = replace(stage, falls=((flags.steps, max(1, flags.steps * 9 // 10)),))
+            return processes.submit(trained, Job(flags.seed + turn, stage, of, *shared))
+
+        def ended(training: Future[Any]) -> Difference:
+            difference, about = training.result()
+            trainings.append(about)
+            return difference
+
+        def further(mean: Difference, number: int, turn: int) -> Difference:
+            stage = replace(MIXED, name=f"mixed-{number}")
+            return _mean([mean, ended(begin(stage, turn, mean))])
+
+        first, *others = begin(SIDE_BY_SIDE, 0), *(begin(SHORT, turn) for turn in range(SHORTS))
+        means = [further(ended(first), 1, 0)]
+        for turn, training in enumerate(others):
+            mean = _mean([means[-1], ended(training)])
+            means.append(further(mean, turn + 2, turn + 2))
+    return _mean(means[-2:]), trainings
+
+
+def _mean(differences: Sequence[Difference]) -> Difference:
+    return {name: sum(d[name] for d in differences) / len(differences) for name in differences[0]}
+
+
 def _command(flags: argparse.Namespace) -> str:
     """The command line without the places of this machine."""
-    given = [
+    parts = [
         f"--exclude {' '.join(p.name for p in flags.exclude)}" if flags.exclude else "",
-        "--begin EARLIER" if flags.begin else "",
-        f"--mean {' '.join('EARLIER' for _ in flags.mean)}" if flags.mean else "",
-        f"--stage {flags.stage}" if flags.stage else "",
-        f"--steps {flags.steps}" if flags.steps else "",
         f"--seed {flags.seed}" if flags.seed != 1 else "",
+        f"--steps {flags.steps}" if flags.steps else "",
+        f"--threads {flags.threads}" if flags.threads != 1 else "",
         "--bfloat16" if flags.bfloat16 else "",
     ]
-    return " ".join(["python -m tools.reader.train --data FOLDER --out FILE", *filter(None, given)])
+    return " ".join(["python -m tools.reader.train --data FOLDER --out FILE", *filter(None, parts)])
 
 
 def contexts_of(folder: Path, reported: Sequence[Path]) -> tuple[Parts, list[dict[str, Any]]]:
@@ -270,15 +258,10 @@ def contexts_of(folder: Path, reported: Sequence[Path]) -> tuple[Parts, list[dic
                 "answered": sum(bool(q.answers) for q in questions),
             }
         )
-        print(
-            "{name}: {paragraphs} paragraphs, {left_out} left out, {questions} questions".format(
-                **described[-1]
-            )
-        )
     return parts, described
 
 
-def _difference(network: Any, base: Mapping[str, Any]) -> dict[str, Any]:
+def _difference(network: Any, base: Mapping[str, Any]) -> Difference:
     """What training changed, by the base model's names; the head as a whole."""
     found = {}
     for name, values in network.state_dict().items():
