@@ -63,7 +63,7 @@ def test_the_weights_are_at_most_eight_megabytes_and_say_what_they_are(reader: S
     ("name", "floor"),
     [
         ("starter-qa", 0.50),  # measured 0.554, n = 222
-        ("starter-slot", 0.54),  # 0.596, n = 52
+        ("starter-slot", 0.50),  # 0.558, n = 52
         ("starter-fact", 0.64),  # 0.694, n = 62; rules
     ],
 )
@@ -100,7 +100,7 @@ def test_questions_without_an_answer_are_declined_where_one_asks(reader: SpanRea
 @pytest.mark.parametrize(
     ("name", "hashed", "floor"),
     [
-        ("xquad_en", False, 0.50),  # measured 0.553, n = 76
+        ("xquad_en", False, 0.48),  # measured 0.539, n = 76
         ("qed_nq", True, 0.38),  # 0.432, n = 88
     ],
 )

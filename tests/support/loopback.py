@@ -37,13 +37,13 @@ class Handler(BaseHTTPRequestHandler):
         self._behave()
 
     def _behave(self) -> None:
-        behaviour = self.owner.enter(self)
+        behaviour, self.in_flight = self.owner.enter(self), 1
         try:
             behaviour(self)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
         finally:
-            self.owner.leave()
+            self.owner.leave(self)
 
     def wait(self, seconds: float) -> None:
         self.owner.closing.wait(seconds)
@@ -51,11 +51,15 @@ class Handler(BaseHTTPRequestHandler):
     def send(
         self, status: int, content: bytes, kind: str = "application/json", **headers: str
     ) -> None:
-        """A whole response in one write; a header ``retry_after`` is sent as ``retry-after``."""
+        """A whole response in one write; a header ``retry_after`` is sent as ``retry-after``.
+
+        It is no longer in flight when its body is written: the client may send the next request at once.
+        """
         lines = {"Content-Type": kind, "Content-Length": str(len(content))}
         self.start(
             status, {**lines, **{name.replace("_", "-"): value for name, value in headers.items()}}
         )
+        self.owner.land(self)
         self.wfile.write(content)
 
     def start(self, status: int, headers: Mapping[str, str]) -> None:
@@ -134,9 +138,15 @@ class Loopback:
             self.changed.notify_all()
         return self.behaviours[min(number, len(self.behaviours) - 1)]
 
-    def leave(self) -> None:
+    def land(self, handler: Handler) -> None:
         with self.changed:
-            self.in_flight -= 1
+            self.in_flight -= handler.in_flight
+            handler.in_flight = 0
+            self.changed.notify_all()
+
+    def leave(self, handler: Handler) -> None:
+        self.land(handler)
+        with self.changed:
             self.answered += 1
             self.changed.notify_all()
 

@@ -30,7 +30,7 @@ _LIMITS = """\
 * English only: the vocabulary serves no other language.
 * It copies. It can not rewrite, summarise, translate, judge, count, compare dates or join facts of two passages.
 * Questions that were written to look answerable and are not fool it often: where the prompt asked for it, it declined
-  9 in 20 of the starter's 51 when it came out, and 1 in 8 where it did not.
+  9 in 20 of the starter's 51 when it came out, and 1 in 6 where it did not.
 * Claims (SUPPORTS or REFUTES) and questions for yes or no are not read by this network: rules compare numbers,
   names and negations with the nearest sentence.
 * Sets of the same kind as those above (Wikipedia paragraphs, questions of one sentence) are read best; the
