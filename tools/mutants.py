@@ -1,7 +1,8 @@
 """Changes 200 places of rallebench, one at a time, and sees whether the tests notice.
 
 Needs coverage. A mutant is known by the name of its function, the source text of the place, its number among equal ones
-there, and the new text, not by its module: after a move it is found again. One whose place is gone is recorded as ``gone``.
+there, and the new text, not by its module: after a move it is found again. One whose place is gone is recorded as ``gone``,
+and by hand as ``equal`` one that changes no result.
 The tests of a mutant are those that execute its lines, at most MOST, and the golden workspace. Each mutant is made in a copy
 of the project, so that a killed process leaves nothing behind.
 """
@@ -134,10 +135,10 @@ def choose(root: Path) -> list[Mutant]:
 def cover() -> None:
     """Run the default tests, and note in COVERAGE which test executes which line.
 
-    Left out are those of the page, and those that become another user, who may not write COVERAGE.
+    Left out are those in a browser, and those that become another user, who may not write COVERAGE.
     """
     measured = ["--source=rallebench", f"--data-file={COVERAGE}", "-m", "pytest"]
-    chosen = ["-n", "0", "tests", "--ignore=tests/gui", "--ignore=tests/cli/test_unwritable.py"]
+    chosen = ["-n", "0", "-m", "not slow and not browser", "--ignore=tests/cli/test_unwritable.py"]
     subprocess.run([sys.executable, "-m", "coverage", "run", *measured, *chosen], cwd=PROJECT)
 
 

@@ -25,6 +25,8 @@ def test_every_card_says_all_a_reader_needs(name: str) -> None:
     assert len(shown.definition) <= 130 and shown.label and shown.unit and shown.source
     assert shown.direction in ("higher is better", "lower is better", "neither direction is better")
     low, high = shown.range
+    estimate = "Student's t" if high is None else "the interval of Agresti and Coull"
+    assert shown.interval.startswith(f"{estimate} with a cluster-robust standard error: ")
     assert low is not None and (high is None or low < high) and shown.bounds[0] in "-0123456789"
     assert set(shown.needs.split("+")) <= {"", *NEEDS} and (not shown.tool or shown.tool in TOOLS)
     assert json.loads(json.dumps(card(name)))["direction"] == shown.direction

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,7 @@ def test_a_plan_names_an_index_before_it_is_built(workspace: Workspace, encoder:
     index = prepared(workspace, first, encoder)
     assert expected_name(workspace, first) == (index.name, True)
     name, exists = expected_name(workspace, second)
-    assert name and not exists
+    assert re.fullmatch(r"[\w-]+-bm25-[0-9a-f]{8}", name) and not exists
     assert prepared(workspace, second, encoder).name == name
     assert expected_name(workspace, second) == (name, True)
 
