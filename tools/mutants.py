@@ -145,7 +145,7 @@ def cover() -> None:
 def tests_of(place: Place) -> list[str]:
     """The module's own examples, test functions that execute a place, those that mirror its folder first, and the golden
     workspace."""
-    from coverage import CoverageData
+    from coverage.sqldata import CoverageData
 
     data = CoverageData(str(COVERAGE))
     data.read()

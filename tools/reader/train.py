@@ -35,6 +35,7 @@ STARTER = Path(__file__).resolve().parents[2] / "rallebench" / "starter" / "corp
 Parts = Mapping[sources.Part, list[sources.Context]]
 Difference = dict[str, Any]
 """Name → float32 array to add to the base model."""
+Training = Future[tuple[Difference, dict[str, Any]]]
 SHORTS = 3
 """How many trainings on short windows join the mean."""
 UNFITTED = {
@@ -188,12 +189,12 @@ def _averaged(flags: argparse.Namespace) -> tuple[Difference, list[dict[str, Any
     shared = (flags.data, tuple(flags.exclude), work, flags.device, flags.bfloat16, flags.threads)
     with ProcessPoolExecutor(flags.at_once, get_context("spawn")) as processes:
 
-        def begin(stage: Stage, turn: int, of: Difference | None = None) -> Future[Any]:
+        def begin(stage: Stage, turn: int, of: Difference | None = None) -> Training:
             if flags.steps:
                 stage = replace(stage, falls=((flags.steps, max(1, flags.steps * 9 // 10)),))
             return processes.submit(trained, Job(flags.seed + turn, stage, of, *shared))
 
-        def ended(training: Future[Any]) -> Difference:
+        def ended(training: Training) -> Difference:
             difference, about = training.result()
             trainings.append(about)
             return difference
