@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 from dataclasses import replace
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -301,6 +302,19 @@ def test_one_command_makes_the_mean_of_trainings_and_a_card_and_goes_on_where_it
         means.append(((mean + short) / 2 + mixed) / 2)
         mean = means[-1]
     np.testing.assert_allclose(kept["head.weight"], (means[-2] + means[-1]) / 2, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_checkpoint_that_cannot_be_taken_up_ends_all_trainings_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--data", str(write_sets(tmp_path / "sets")), "--work", str(tmp_path / "work")]
+    path = tmp_path / "work" / "seed-1" / "stage-0-side-by-side.pt"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"half of it")
+    assert program.main([*flags, "--out", str(tmp_path / "weights.safetensors")]) == 2
+    assert capsys.readouterr().err == f"The checkpoint {path} is damaged; delete it.\n"
+    assert not active_children() and not (tmp_path / "weights.safetensors").exists()
 
 
 def torch_file(path: Path) -> Any:

@@ -11,7 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import MismatchError
+from rallebench.core.errors import BadFileError, MismatchError
 from rallebench.core.files import writing
 from tools.reader.batches import Batch, batches_of
 from tools.reader.examples import MIXED, Paragraphs, Stage, groups_of
@@ -196,7 +196,10 @@ def _resumed(
 
     if not path.is_file():
         return 0
-    state = torch.load(path, map_location=device, weights_only=True)
+    try:
+        state = torch.load(path, map_location=device, weights_only=True)
+    except Exception:  # torch names no error for a file that is not whole
+        raise BadFileError(f"The checkpoint {path} is damaged; delete it.") from None
     done = len(state["rates"])
     if (
         state["key"] != key

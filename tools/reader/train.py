@@ -12,17 +12,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
 # Two spinning threads stall each other on a shared machine; set before torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.errors import BackendError, RalleError, UsageError
 from rallebench.core.files import read_json, write_text
 from rallebench.encoders.minilm import WEIGHTS_SHA256, MiniLM, model_folder
 from rallebench.reader import delta
@@ -182,12 +184,28 @@ def _run(flags: argparse.Namespace) -> None:
     _write_card(flags.out, flags.figures)
 
 
+@contextmanager
+def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes for trainings; where one failed, the others do not go on for hours. Raises BackendError for a killed one."""
+    processes = ProcessPoolExecutor(count, get_context("spawn"))
+    try:
+        yield processes
+    except BrokenProcessPool:
+        raise BackendError(
+            "A training was killed, perhaps for want of memory; run the command again: it goes on from the checkpoints."
+        ) from None
+    finally:
+        for training in active_children():
+            training.terminate()
+        processes.shutdown(cancel_futures=True)
+
+
 def _averaged(flags: argparse.Namespace) -> tuple[Difference, list[dict[str, Any]]]:
     """The mean of the trainings, and what each of them was."""
     trainings: list[dict[str, Any]] = []
     work = flags.work or flags.out.with_suffix(".work")
     shared = (flags.data, tuple(flags.exclude), work, flags.device, flags.bfloat16, flags.threads)
-    with ProcessPoolExecutor(flags.at_once, get_context("spawn")) as processes:
+    with _processes(flags.at_once) as processes:
 
         def begin(stage: Stage, turn: int, of: Difference | None = None) -> Training:
             if flags.steps:
