@@ -26,6 +26,8 @@ from start_up import BARE_PAGE, FirstAnswer, free_port, serving
 PLACES = ("runs/list", "experiments/list", "data/list", "models/list", "build/one")
 IDLE_SECONDS = 20.0
 ACTIONS = 500
+NO_AUTOFILL = "--disable-features=AutofillServerCommunication"
+"""Chromium asks a server of its own about every form, without a network again and again: no work of the page."""
 READY, BARE_READY = ".verdict", ".prose p"
 
 CHAIN = {
@@ -197,7 +199,7 @@ def measure(rounds: int, questions: int, quick: bool) -> Report:
     if executable is None:
         raise SystemExit("No Chromium is installed: apt-get install chromium")
     compileall.compile_dir(_report.PROJECT / "rallebench", quiet=1)  # as pip compiled Gradio
-    flags = ["--headless=new", "--no-sandbox", "--disable-gpu"]
+    flags = ["--headless=new", "--no-sandbox", "--disable-gpu", NO_AUTOFILL]
     actions, rest = (20, 2.0) if quick else (ACTIONS, IDLE_SECONDS)
     with (
         tempfile.TemporaryDirectory(prefix="rallebench-bench-") as folder,

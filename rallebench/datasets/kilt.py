@@ -107,7 +107,6 @@ def read_gold(
     which BEIR's judgements add, where it is a number.
     """
     elements = read_output(record, where)
-    answers = dict.fromkeys(answer for element in elements if (answer := _alias(element, where)))
     items = [read_provenance(element, where) for element in elements]
     sets = [{provenance_id(item, rank_keys, where) for item in group} - {""} for group in items]
     titles: dict[str, str] = {}
@@ -121,12 +120,18 @@ def read_gold(
         if isinstance(item.get("relevance"), (int, float))
     }
     return Gold(
-        tuple(answers),
+        read_answers(record, where),
         provenance=tuple(frozenset(ids) for ids in sets if ids),
         titles=titles,
         passages=tuple(frozenset(ids) for ids in passages if ids),
         grades=grades,
     )
+
+
+def read_answers(record: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """The distinct stripped answers that are not empty, in order."""
+    answers = (_alias(element, where) for element in read_output(record, where))
+    return tuple(dict.fromkeys(filter(None, answers)))
 
 
 def _passage_id(item: Mapping[str, Any]) -> str:

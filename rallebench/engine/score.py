@@ -110,11 +110,13 @@ def _lacking(name: str, example: Example) -> str:
 
 def examples_of(folder: RunFolder) -> list[Example]:
     """The questions of a run with their gold, in order."""
-    where = f"{folder.path}/questions.jsonl"
-    return [
-        Example(Question(record_id(r, where), r["input"]), read_gold(r, where), r)
-        for r in folder.records()
-    ]
+    return [example_of(record, folder.questions_file) for record in folder.records()]
+
+
+def example_of(record: Mapping[str, Any], where: object) -> Example:
+    """The question of a run's record with its gold; ``where``: the file that an error names."""
+    question = Question(record_id(record, str(where)), record["input"])
+    return Example(question, read_gold(record, str(where)), record)
 
 
 def examples_of_runs(runs: Sequence[RunFolder]) -> list[list[Example]]:

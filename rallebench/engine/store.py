@@ -20,6 +20,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
 from rallebench.core.files import (
+    READ_AHEAD,
     Appender,
     disk_error,
     read_json,
@@ -146,9 +147,13 @@ class RunFolder:
             f"The run {self.name!r} {difference(stored, requested)}. Use another run name for the new settings."
         )
 
+    @property
+    def questions_file(self) -> Path:
+        return self.path / QUESTIONS
+
     def records(self) -> list[dict[str, Any]]:
         """The records asked, in order. Raises BadFileError if they are not whole."""
-        path = self.path / QUESTIONS
+        path = self.questions_file
         records = list(read_own_jsonl(path))
         if not records or not all(
             isinstance(r, dict) and {"id", "input"} <= r.keys() for r in records
@@ -160,7 +165,7 @@ class RunFolder:
 
     def questions_sha256(self) -> str:
         """The SHA-256 of the records asked, '' where they are missing."""
-        path = self.path / QUESTIONS
+        path = self.questions_file
         return sha256_file(path) if path.is_file() else ""
 
     def lines(self) -> dict[str, dict[str, Any]]:
@@ -261,7 +266,7 @@ class RunFolder:
             json.dumps(only, ensure_ascii=False).encode("utf-8", "surrogatepass") if only else b""
         )
         try:
-            with open(path, "rb") as handle:
+            with open(path, "rb", buffering=READ_AHEAD) as handle:
                 for raw in handle:
                     if mark in raw:
                         yield _score_line(raw)

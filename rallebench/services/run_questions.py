@@ -11,12 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from rallebench.analysis.waterfall import SHORT, STAGES, waterfall_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import read_json, write_json
-from rallebench.core.types import Episode, Example, Outcome, digest
-from rallebench.engine.score import examples_of, metrics_of
+from rallebench.core.memory import uncollected
+from rallebench.core.types import Episode, Example, Gold, Outcome, digest
+from rallebench.datasets.kilt import read_answers, record_id
+from rallebench.engine.score import example_of, metrics_of
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
 from rallebench.services.verdicts import AT_STAGE, UNKNOWN, verdict_kind
@@ -60,16 +63,22 @@ def questions(workbench: Workbench, run: RunFolder) -> Sequence[QuestionRow]:
 
 
 @lru_cache(maxsize=4)
-def _examples(path: str, version: tuple[int, ...]) -> list[Example]:
-    return examples_of(RunFolder(Path(path)))
+def _records(path: str, version: tuple[int, ...]) -> Mapping[str, Mapping[str, Any]]:
+    run = RunFolder(Path(path))
+    where = str(run.questions_file)
+    return {record_id(record, where): record for record in run.records()}
 
 
-def examples(run: RunFolder) -> list[Example]:
-    """The questions of a run with their gold, read once."""
-    return _examples(str(run.path), _version(run)[-2:])
+def example(run: RunFolder, qid: str) -> Example:
+    """A question of a run with its gold. Raises UsageError if the run does not have it."""
+    record = _records(str(run.path), _version(run)[-2:]).get(qid)
+    if record is None:
+        raise UsageError(f"The run {run.name!r} has no question {qid!r}; choose one of its list.")
+    return example_of(record, run.questions_file)
 
 
 @lru_cache(maxsize=4)
+@uncollected()
 def _questions(
     path: str, version: tuple[int, ...], stages_file: str, known: bool
 ) -> tuple[QuestionRow, ...]:
@@ -79,25 +88,17 @@ def _questions(
     stages: Mapping[str, str] = read_json(Path(stages_file)) if known else {}
     unscored = run.state()["state"] != "done" and "em" in metrics_of(run)  # it is scored at its end
     listed = []
-    for example in _examples(path, version[-2:]):
-        question, line = example.question, lines.get(example.question.qid)
-        stage = stages.get(question.qid, "") if line else TODO
+    for qid, record in _records(path, version[-2:]).items():
+        line, gold = lines.get(qid), read_answers(record, str(run.questions_file))
+        stage = stages.get(qid, "") if line else TODO
         error = str((line or {}).get("error") or "")
-        em = right.get(question.qid)
+        answer = str((line or {}).get("answer") or "")
+        em = right.get(qid)
         if line and em is None and unscored:
-            outcome = Outcome(str(line.get("answer") or ""))
-            em = METRICS["em"](Episode(question.qid, "", (), outcome), example.gold)
+            em = METRICS["em"](Episode(qid, "", (), Outcome(answer)), Gold(gold))
         kind = verdict_kind(error, em, stage) if line else "none"
-        listed.append(
-            QuestionRow(
-                question.qid,
-                question.text,
-                example.gold.answers[0] if example.gold.answers else "",
-                str((line or {}).get("answer") or error),
-                kind,
-                stage,
-            )
-        )
+        first = gold[0] if gold else ""
+        listed.append(QuestionRow(qid, record["input"], first, answer or error, kind, stage))
     return tuple(listed)
 
 
@@ -152,11 +153,8 @@ def lost_parts(listed: Sequence[QuestionRow]) -> list[tuple[str, str, int]]:
 
 
 def opened(run: RunFolder, qid: str) -> tuple[Example, Episode | None]:
-    """A question of a run with its episode, without reading the others."""
-    example = next((x for x in examples(run) if x.question.qid == qid), None)
-    if example is None:
-        raise UsageError(f"The run {run.name!r} has no question {qid!r}; choose one of its list.")
-    return example, run.episode_of(qid)
+    """A question of a run with its episode, without reading the others. Raises UsageError."""
+    return example(run, qid), run.episode_of(qid)
 
 
 def last_verdicts(workbench: Workbench, dataset: str, chain: str) -> Mapping[str, tuple[str, str]]:

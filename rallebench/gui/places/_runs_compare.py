@@ -149,10 +149,9 @@ def flips(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) ->
         return head + html.note("Every question has the same score in both runs.")
     runs = [page.workbench.runs.open(row.name) for row in both]
     answers = [{x.qid: x for x in run_questions.questions(page.workbench, run)} for run in runs]
-    examples = {x.question.qid: x for x in run_questions.examples(runs[0])}
     lines, addresses = [], []
     for qid in list(pair.flipped)[:MOST_FLIPS]:
-        example = examples[qid]
+        example = run_questions.example(runs[0], qid)
         accepted = example.gold.answers
         cells = [
             f'{html.mark(rows[qid].kind)} <span dir="auto">{marked(rows[qid].answer[:300], accepted)}</span>'
