@@ -99,7 +99,7 @@ def test_a_question_shows_every_step(ran: Page) -> None:
 
 
 def test_a_question_that_the_run_does_not_have_is_one_sentence(ran: Page) -> None:
-    words = text_of(ran, "runs/run?id=first&q=q99")
+    words = html_names.unescape(text_of(ran, "runs/run?id=first&q=q99"))
     assert "The run 'first' has no question 'q99'; choose one of its list." in words
 
 
