@@ -120,8 +120,8 @@ def measure_encoder(device: str, texts: Sequence[str], rounds: int, report: Repo
 
 def measure_reader(device: str, count: int, rounds: int, report: Report) -> None:
     """Five-passage prompts a second through the network, one at a time as in a chat, and many together."""
+    import _reader_sets
     import numpy as np
-    import reader
     import torch
 
     from rallebench.reader import delta
@@ -130,7 +130,7 @@ def measure_reader(device: str, count: int, rounds: int, report: Report) -> None
     from rallebench.reader.windows import BATCH_TOKENS, batches_of
 
     loaded = load("float32")
-    tasks = reader.prompts_of(reader.sets_of(None, count, loaded)[0], "five")
+    tasks = _reader_sets.prompts_of(_reader_sets.sets_of(None, count, loaded)[0], "five")
     prompts = [loaded.windows(task) for task in tasks]
     every = [window for windows in prompts for window in windows]
     network = build(model_folder(), delta.read(WEIGHTS, WEIGHTS_SHA256)[0]).to(device).eval()

@@ -1,7 +1,7 @@
 """How often the built-in reader is right, when it declines, and how long it takes.
 
 On questions of articles that were never trained on: XQuAD's English ones and real search questions (QED's
-Natural Questions). The split by article is the training program's own, and the weights name the articles they
+Natural QuestionSet). The split by article is the training program's own, and the weights name the articles they
 learned from: none of those is asked about. Each question is asked with its paragraph alone, with four others
 that MiniLM finds nearest, with MiniLM's own top five, and, for declining, with five paragraphs of which none
 holds an answer. A declined question counts as wrong.
@@ -16,104 +16,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import _report
+from _reader_sets import SEARCH, TESTED, QuestionSet, prompts_of, sets_of
 from _report import Fact, Measure, Report
 
 from rallebench.analysis.paired import compare
-from rallebench.corpora.page_maps import read_page_map
-from rallebench.corpora.reading import read_corpus
-from rallebench.encoders.minilm import MiniLM
 from rallebench.reader import ReaderAnswer, Task
 from rallebench.reader.spans import WEIGHTS, SpanReader, load
 from tools.reader import prompts
 from tools.reader.prompts import Asked
-from tools.reader.sources import SOURCES, part_of, read_source
-
-TESTED = "XQuAD, test articles"
-SEARCH = "search questions (NQ), test articles"
+from tools.reader.sources import SOURCES, read_source
 
 LATENCY_THREADS = 2
 LATENCY_PROMPTS = 60
-
-
-@dataclass(frozen=True)
-class Questions:
-    """A set's questions with their paragraphs, and each question's ranking of all paragraphs."""
-
-    name: str
-    asked: Sequence[Asked]
-    titles: Sequence[str]
-    paragraphs: Sequence[str]
-    rankings: Sequence[Sequence[int]]
-
-
-def read_set(
-    name: str, corpus: Path, questions: Path, limit: int, page_map: Path | None = None
-) -> Questions:
-    """Questions in KILT's format; those without a paragraph in the corpus are left out.
-
-    Where provenance names only the page, the paragraph is the page's first that holds an answer.
-    """
-    passages = list(read_corpus(corpus, read_page_map(page_map) if page_map else None))
-    by_id = {p.doc_id: i for i, p in enumerate(passages)}
-    by_page: dict[str, list[int]] = {}
-    for number, passage in enumerate(passages):
-        by_page.setdefault(passage.page_id, []).append(number)
-    every = []
-    for record in map(json.loads, questions.read_text(encoding="utf-8").splitlines()):
-        answers = tuple(o["answer"] for o in record["output"] if o.get("answer"))
-        places = [p for o in record["output"] for p in o.get("provenance", [])]
-        named = [by_id[str(p["doc_id"])] for p in places if str(p.get("doc_id")) in by_id]
-        pages = [
-            n for p in places if "doc_id" not in p for n in by_page.get(str(p["wikipedia_id"]), [])
-        ]
-        named += [n for n in pages if any(a.lower() in passages[n].text.lower() for a in answers)]
-        if answers and named:
-            every.append(Asked(record["input"], answers, named[0]))
-    asked = prompts.sampled(every, limit, _report.SEED)
-    texts = [p.text for p in passages]
-    rankings = prompts.rankings(asked, texts, MiniLM())
-    return Questions(name, asked, [p.title for p in passages], texts, rankings.tolist())
-
-
-def untrained(questions: Questions, trained: Iterable[str], hashed: bool, limit: int) -> Questions:
-    """At most ``limit`` of the questions whose article is one for testing and not in ``trained``, the articles that
-    the weights say they learned from; all paragraphs stay."""
-    known = set(trained)
-    titles = [questions.titles[one.gold].replace("_", " ") for one in questions.asked]
-    rows = [
-        i
-        for i, title in enumerate(titles)
-        if part_of(title, hashed) == "test" and title not in known
-    ]
-    rows = prompts.sampled(rows, limit, _report.SEED)
-    asked, rankings = ([every[i] for i in rows] for every in (questions.asked, questions.rankings))
-    return Questions(questions.name, asked, questions.titles, questions.paragraphs, rankings)  # type: ignore[arg-type]
-
-
-def prompts_of(questions: Questions, form: str) -> list[Task]:
-    """A task for each question. ``form``: gold, five, nearest or absent."""
-    drawn = random.Random(_report.SEED)
-    tasks = []
-    for one, ranking in zip(questions.asked, questions.rankings):
-        if form == "gold":
-            numbers = [one.gold]
-        elif form == "five":
-            numbers = prompts.with_gold(one, ranking, drawn)
-        elif form == "nearest":
-            numbers = list(ranking[:5])
-        else:
-            numbers = prompts.without_gold(one, ranking, questions.paragraphs)
-        tasks.append(prompts.task_of(one, numbers, questions.paragraphs))
-    return tasks
 
 
 def read_all(reader: SpanReader, tasks: Sequence[Task]) -> list[ReaderAnswer]:
@@ -121,9 +42,11 @@ def read_all(reader: SpanReader, tasks: Sequence[Task]) -> list[ReaderAnswer]:
     return [found for task in tasks for found in reader.read([task])]
 
 
-def row(name: str, found: Sequence[ReaderAnswer], questions: Questions) -> tuple[str, float, float]:
+def row(
+    name: str, found: Sequence[ReaderAnswer], questions: QuestionSet
+) -> tuple[str, float, float]:
     """(a line for the table, exact match in %, F1 in %)."""
-    scores = [prompts.score(f, one.answers) for f, one in zip(found, questions.asked)]
+    scores = [prompts.score(f, one.answers) for f, one in zip(found, questions.questions)]
     columns = [[100 * s[i] for s in scores] for i in (0, 1)]
     means = [statistics.fmean(c) for c in columns]
     errors = [statistics.stdev(c) / len(c) ** 0.5 if len(c) > 1 else 0.0 for c in columns]
@@ -132,7 +55,7 @@ def row(name: str, found: Sequence[ReaderAnswer], questions: Questions) -> tuple
 
 
 def measure_quality(
-    reader: SpanReader, sets: Sequence[Questions], report: Report
+    reader: SpanReader, sets: Sequence[QuestionSet], report: Report
 ) -> dict[str, list[ReaderAnswer]]:
     """Exact match and F1 of every form; set → what was found with the paragraph among five."""
     targets = {
@@ -158,7 +81,7 @@ def measure_quality(
 
 
 def measure_declining(
-    reader: SpanReader, questions: Questions, present: Sequence[ReaderAnswer], report: Report
+    reader: SpanReader, questions: QuestionSet, present: Sequence[ReaderAnswer], report: Report
 ) -> None:
     """The confidence with the paragraph among five (``present``) against five that hold no answer."""
     absent = read_all(reader, prompts_of(questions, "absent"))
@@ -228,33 +151,33 @@ def measure_latency(
     )
 
 
-def measure_nq_open(reader: SpanReader, questions: Questions, path: Path, report: Report) -> None:
+def measure_nq_open(reader: SpanReader, questions: QuestionSet, path: Path, report: Report) -> None:
     """The search questions that NQ-open took over, those with an answer of at most five tokens (Lee et al. 2019,
     arXiv:1906.00300), with the answers of its annotators, too."""
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     known = {_plain(r["input"]): tuple(o["answer"] for o in r["output"]) for r in records}
-    rows = [i for i, a in enumerate(questions.asked) if _plain(a.question) in known]
-    asked = [questions.asked[i] for i in rows]
+    rows = [i for i, a in enumerate(questions.questions) if _plain(a.question) in known]
+    asked = [questions.questions[i] for i in rows]
     asked = [Asked(a.question, (*a.answers, *known[_plain(a.question)]), a.gold) for a in asked]
     name = f"{questions.name}, those of NQ-open"
     rankings = [questions.rankings[i] for i in rows]
     measure_forms(
-        reader, Questions(name, asked, questions.titles, questions.paragraphs, rankings), report
+        reader, QuestionSet(name, asked, questions.titles, questions.paragraphs, rankings), report
     )
 
 
 def measure_beside(
-    reader: SpanReader, other: SpanReader, sets: Sequence[Questions], report: Report
+    reader: SpanReader, other: SpanReader, sets: Sequence[QuestionSet], report: Report
 ) -> None:
     """The same prompts read by ``other`` weights: paired differences in points, with intervals that count articles."""
     for questions in sets:
-        articles = {str(i): questions.titles[one.gold] for i, one in enumerate(questions.asked)}
+        articles = {str(i): questions.titles[one.gold] for i, one in enumerate(questions.questions)}
         for form, said in (("gold", "its paragraph"), ("five", "1 + 4 nearest")):
             tasks = prompts_of(questions, form)
             both = [
                 [
                     prompts.score(f, one.answers)
-                    for f, one in zip(read_all(r, tasks), questions.asked)
+                    for f, one in zip(read_all(r, tasks), questions.questions)
                 ]
                 for r in (other, reader)
             ]
@@ -274,7 +197,7 @@ def _plain(question: str) -> str:
     return question.strip().lower().rstrip("?")
 
 
-def measure_forms(reader: SpanReader, questions: Questions, report: Report) -> None:
+def measure_forms(reader: SpanReader, questions: QuestionSet, report: Report) -> None:
     """Exact match and F1 with the paragraph alone and among five, as notes."""
     for form, said in (("gold", "its paragraph"), ("five", "1 + 4 nearest")):
         report.notes.append(
@@ -287,7 +210,7 @@ def measure_forms(reader: SpanReader, questions: Questions, report: Report) -> N
 
 
 def measure_annotators(
-    reader: SpanReader, questions: Questions, folder: Path, report: Report
+    reader: SpanReader, questions: QuestionSet, folder: Path, report: Report
 ) -> None:
     """XQuAD's questions scored against the answers of all annotators of SQuAD: XQuAD itself keeps one."""
     known = {
@@ -298,12 +221,12 @@ def measure_annotators(
     }
     asked = [
         Asked(a.question, (*a.answers, *known.get(a.question.strip(), ())), a.gold)
-        for a in questions.asked
+        for a in questions.questions
     ]
     name = f"{questions.name}, any annotator's answer"
     measure_forms(
         reader,
-        Questions(name, asked, questions.titles, questions.paragraphs, questions.rankings),
+        QuestionSet(name, asked, questions.titles, questions.paragraphs, questions.rankings),
         report,
     )
 
@@ -363,24 +286,6 @@ def main() -> int:
             )
             return 2
     return _measured(arguments, 20 if arguments.quick else arguments.limit).tell(arguments)
-
-
-def sets_of(data: Path | None, limit: int, reader: SpanReader) -> list[Questions]:
-    """The sets; the first and the last have targets, unless they are the starter's."""
-    if data is None:
-        starter = _report.PROJECT / "rallebench" / "starter"
-        questions = starter / "questions" / "starter-qa.jsonl"
-        return [
-            read_set(
-                "starter-qa", starter / "corpus.tsv", questions, limit, starter / "page_map.json"
-            )
-        ]
-    # Every article's questions are read, so that the limit counts those of the test articles.
-    found = []
-    for name, stem, hashed in ((TESTED, "xquad_en", False), (SEARCH, "qed_nq", True)):
-        every = read_set(name, data / f"{stem}_corpus.tsv", data / f"{stem}_kilt.jsonl", 10**6)
-        found.append(untrained(every, reader.about["trained_articles"], hashed, limit))
-    return found
 
 
 def _measured(arguments: argparse.Namespace, limit: int) -> Report:

@@ -20,12 +20,12 @@ from typing import Any
 
 import _report
 from _report import Fact, Measure, Report
+from _vectors import DIM, K, exact, recall, vectors
 
 from rallebench.core.errors import MissingPackageError
 from rallebench.core.events import complete
 from rallebench.vector_indexes import VECTOR_INDEXES
 
-DIM, K = 384, 10
 KINDS = ("flat", "hnsw", "hnswlib", "ivf-sq8", "diskann", "diskann-memory")
 SWEPT: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "hnsw": ("ef_search", (16, 20, 24, 32, 64, 128, 256)),
@@ -45,55 +45,7 @@ RECALL = {
 MEMORY = {"ivf-sq8": 0.30, "diskann": 0.15}
 GRAPH_BATCH, GRAPH_SINGLE = 8.0, 20.0
 EXTRA_SHARE, EXTRA_MS = 0.05, 0.2
-BLOCK, SWEEP_ROUNDS = 50_000, 3
-
-
-def vectors(path: Path, count: int, query_count: int, hard: bool) -> tuple[Any, Any]:
-    """(count, 384) memory-mapped from ``path`` and (query_count, 384) queries."""
-    import numpy as np
-
-    drawn = np.random.default_rng(_report.SEED)
-    clusters, spread = (count // 250, 2.5) if hard else (count // 100, 0.6)
-    centres = drawn.normal(size=(max(1, clusters), DIM)).astype(np.float32)
-    open_memmap: Callable[..., Any] = np.lib.format.open_memmap
-    out = open_memmap(path, "w+", np.float32, (count + query_count, DIM))
-    for start in range(0, count + query_count, BLOCK):
-        size = min(BLOCK, count + query_count - start)
-        piece = centres[drawn.integers(0, len(centres), size)]
-        piece += np.float32(spread) * drawn.standard_normal((size, DIM), dtype=np.float32)
-        out[start : start + size] = piece / np.linalg.norm(piece, axis=1, keepdims=True)
-    out.flush()
-    whole = np.load(path, mmap_mode="r")
-    queries = np.array(whole[count:])
-    np.save(path.with_suffix(".only.npy"), whole[:count])
-    path.unlink()
-    return np.load(path.with_suffix(".only.npy"), mmap_mode="r"), queries
-
-
-def exact(known: Any, queries: Any) -> Any:
-    """Rows (q, 10) of the largest inner products, block by block."""
-    import numpy as np
-
-    scores = np.empty((len(queries), 0), dtype=np.float32)
-    rows = np.empty((len(queries), 0), dtype=np.int64)
-    for start in range(0, len(known), BLOCK):
-        products = queries @ np.asarray(known[start : start + BLOCK]).T
-        numbers = np.broadcast_to(np.arange(start, start + products.shape[1]), products.shape)
-        scores, rows = (
-            np.concatenate([scores, products], axis=1),
-            np.concatenate([rows, numbers], axis=1),
-        )
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :K]
-        scores, rows = (
-            np.take_along_axis(scores, best, axis=1),
-            np.take_along_axis(rows, best, axis=1),
-        )
-    return rows
-
-
-def recall(rows: Any, true: Any) -> float:
-    """The mean share of the true ten that was found."""
-    return sum(len({*a} & {*b}) / len(b) for a, b in zip(rows.tolist(), true.tolist())) / len(true)
+SWEEP_ROUNDS = 3
 
 
 def bare(kind: str, index: Any, known: Any) -> Callable[[Any], Any]:
