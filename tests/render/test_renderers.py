@@ -189,6 +189,15 @@ def test_an_axis_has_the_numbers_of_the_data_where_they_are_few_and_percents_for
     assert {"0", "10", "20", "30"} <= {*words_of(svg.figure(Figure("t", "x", "y", {"a": many})))}
 
 
+def test_the_names_of_two_bubbles_in_one_place_stand_a_line_apart() -> None:
+    series = {"large": ((1.0, 0.5, 196),), "small": ((1.0, 0.5, 169),)}
+    drawing = svg.figure(Figure("t", "x", "y", series, "bubble"))
+    large, small = (
+        float(re.findall(rf'y="([\d.]+)"[^>]*>{name}</text>', drawing)[0]) for name in series
+    )
+    assert large - small == 13, "lines that are 13 apart do not touch"
+
+
 def test_points_without_a_value_are_left_out_of_a_plot_and_an_empty_plot_says_so() -> None:
     empty = report.block(Figure("t", "x", "y", {}, empty="Nothing is known."))
     assert "Nothing is known." in empty and "<svg" not in empty
