@@ -198,14 +198,13 @@ def judge(mutant: Mutant) -> dict[str, str]:
             )
         except subprocess.TimeoutExpired:
             return {"result": "late", "tests": f"{len(tests)} tests"}
+    # Where a module with the tests cannot be read any more, pytest names it and ends with 4.
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    if failed:
+        return {"result": "killed", "tests": failed[0]}
     result = {0: "survived", 1: "killed", 2: "killed"}.get(
         done.returncode, f"exit code {done.returncode}"
     )
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-    if (
-        failed
-    ):  # pytest ends with 4 where a test that was asked for stands in a module it cannot read
-        return {"result": "killed", "tests": failed[0]}
     return {"result": result, "tests": f"{len(tests)} tests"}
 
 
