@@ -421,6 +421,16 @@ def test_a_folder_with_runs_is_continued_or_renamed(cli: CommandLine, experiment
     assert cli(again).last.endswith("; choose another --name, or add --resume.")
 
 
+def test_runs_of_a_folder_are_titled_by_their_name_or_else_by_the_folder(
+    cli: CommandLine, workspace: Path, experiments: Path
+) -> None:
+    for name in ("", " --name few"):
+        cli.json(f"run --chain {experiments / 'deep'} --no-mlflow{name}")
+    begun = (workspace / "experiments").glob("*/experiment.json")
+    titles = [json.loads(file.read_text())["request"]["settings"]["title"] for file in begun]
+    assert sorted(titles) == ["deep", "few"]
+
+
 def test_overrides_apply_to_every_chain_that_has_such_an_action(
     cli: CommandLine, workspace: Path, experiments: Path
 ) -> None:
@@ -728,6 +738,8 @@ WRONG: dict[str, tuple[str, str]] = {
         "The most failed questions are -1;",
     ),
     "set": (f"run --chain read {ON_TINY} --set k", "The setting 'k' is not key=value."),
+    "set of a suite": ("suite kilt-nq --set k", "--set 'k' is not key=value."),
+    "set without a key": ("suite kilt-nq --set =3", "--set '=3' is not key=value."),
     "set k": (
         f"run --chain read {ON_TINY} --set k=0",
         "k must be a whole number from 1 to 10,000.",

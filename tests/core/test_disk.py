@@ -13,6 +13,7 @@ from full_disk import no_file_grows_beyond
 from rallebench.core import files
 from rallebench.core.errors import BackendError, Hint
 from rallebench.core.files import disk_error, is_full, no_room, write_json
+from rallebench.core.memory import size
 from rallebench.corpora.imported import import_corpus
 from rallebench.encoders.hashing import Hashing
 
@@ -62,6 +63,22 @@ def test_vectors_that_do_not_fit_are_said_to_be_kept_and_the_index_is_not_blamed
     said = str(refusal.value)
     assert "Could not write the vectors in" in said and "no file may grow beyond" in said
     assert said.endswith("what is encoded is kept.")
+
+
+def test_a_full_disk_is_told_what_the_passages_of_an_index_take_at_least(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus.write_text("".join(f"{i}\t{'A brook runs by. ' * 40}\tVillage\n" for i in range(COUNT)))
+    written = built(tmp_path / "indexes", "whole", corpus, "bm25").files
+    passages = sum(size for name, size in written.items() if not name.startswith("bm25"))
+
+    def full(*_: object) -> None:
+        raise FULL
+
+    monkeypatch.setattr("rallebench.workspace.indexes.build.search_known", full)
+    monkeypatch.setattr(files, "free_bytes", lambda place: 0)
+    with pytest.raises(BackendError, match=f"takes at least {size(passages)}, and 0 MB are free"):
+        built(tmp_path / "indexes", "mine", corpus, "bm25")
 
 
 def test_a_corpus_that_does_not_fit_leaves_nothing_there(corpus: Path, tmp_path: Path) -> None:

@@ -306,6 +306,12 @@ def test_a_chain_is_brought_in_as_text_and_undone(opened: Page, tmp_path: Path) 
     refused(opened, "code.upload", {"files": files}, r"mine\.json")
 
 
+def test_a_chain_that_names_what_is_not_here_says_in_which_action(opened: Page) -> None:
+    text = opened.call("code.download", {"shape": "yaml"})["download"]["text"]
+    said = opened.call("code.paste", {"text": text.replace("titan", "gone")})["say"]
+    assert said == "Not known here: action 2 names gone. Choose another."
+
+
 def test_texts_of_models_and_files_never_become_html(opened: Page) -> None:
     hostile = "<img src=x onerror=alert(1)> {question}"
     patch = opened.call("build.run", {**FIELDS, "a1_target": "echo", "a1_template": hostile})

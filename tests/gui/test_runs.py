@@ -253,6 +253,14 @@ def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
     refused(ran, "runs.restore", {"id": "first"}, "in the bin")
 
 
+def test_emptying_the_bin_says_how_many_runs_are_gone(page: Page) -> None:
+    for name in ("one", "two"):
+        run_of(page.workbench, name)
+        page.call("runs.delete", {"id": name})
+    assert page.call("runs.empty_bin")["say"] == "Deleted 2 runs."
+    assert run_list.in_bin(page.workbench) == []
+
+
 def test_a_new_run_says_what_it_will_take_before_it_starts(ran: Page) -> None:
     ran.open("build/one?set=tiny-qa&chain=read")
     dialog = texts(ran.call("runs.new")["dialog"])

@@ -80,6 +80,13 @@ def test_an_unknown_preset_names_the_nearest() -> None:
 FACTS = {"title": "X", "group": "small", "backend": "scripted", "settings": {}, "about": "a"}
 
 
+def test_a_file_of_presets_is_read_by_their_ids_in_its_order(tmp_path: Path) -> None:
+    file = tmp_path / "presets.json"
+    file.write_text(json.dumps({"y": FACTS, "x": {**FACTS, "about": "b"}}))
+    read = read_presets(file)
+    assert [(name, given.about) for name, given in read.items()] == [("y", "a"), ("x", "b")]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

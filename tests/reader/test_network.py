@@ -21,3 +21,12 @@ def test_quickened_layers_score_as_torchs_own() -> None:
         quick = network(*given)
     assert torch.allclose(plain, quick, atol=1e-3)
     assert not torch.allclose(plain, torch.zeros_like(plain), atol=1.0)
+
+
+def test_a_network_without_a_difference_scores_every_place_zero() -> None:
+    import torch
+
+    ids = torch.arange(1000, 1006).reshape(1, 6)
+    with torch.inference_mode():
+        scores = build(model_folder()).eval()(ids, torch.zeros_like(ids), torch.ones_like(ids))
+    assert scores.shape == (1, 6, 2) and not scores.any()

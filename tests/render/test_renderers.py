@@ -55,6 +55,7 @@ TABLE = Table(
         (12.25, "count", "12.2"),
         (1024, "count", "1,024"),
         (75.04, "seconds", "75.0 s"),
+        (1000, "seconds", "1,000 s"),
         (7300, "duration", "2 h 1 min"),
         (84_400_000, "bytes", "84 MB"),
         (0.0000123, "usd", "$0.000012"),
@@ -187,6 +188,15 @@ def test_an_axis_has_the_numbers_of_the_data_where_they_are_few_and_percents_for
     assert len(bars) == 3 and min(bars) > 80 and max(bars) < 660, "no interval lies on the frame"
     many = tuple((x, 0.5) for x in range(40))
     assert {"0", "10", "20", "30"} <= {*words_of(svg.figure(Figure("t", "x", "y", {"a": many})))}
+
+
+def test_the_names_of_two_bubbles_in_one_place_stand_a_line_apart() -> None:
+    series = {"large": ((1.0, 0.5, 196),), "small": ((1.0, 0.5, 169),)}
+    drawing = svg.figure(Figure("t", "x", "y", series, "bubble"))
+    large, small = (
+        float(re.findall(rf'y="([\d.]+)"[^>]*>{name}</text>', drawing)[0]) for name in series
+    )
+    assert large - small == 13, "lines that are 13 apart do not touch"
 
 
 def test_points_without_a_value_are_left_out_of_a_plot_and_an_empty_plot_says_so() -> None:

@@ -32,6 +32,7 @@ from rallebench.core.types import Action, Chain, Example
 from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments import baselines
 from rallebench.experiments.baselines import baseline_name, written
+from rallebench.services import experiment_groups
 from rallebench.services.jobs import pieces_of
 from rallebench.services.workbench import Workbench
 
@@ -275,6 +276,14 @@ def test_the_plan_names_the_lines_and_runs_none(bench: Workbench, cli: CommandLi
     assert names == ["read closed-book", "read random", "read oracle"]
     assert "read oracle" not in cli("baselines", "read", "--plan").err
     assert everything(bench.workspace.path) == before
+
+
+def test_the_list_of_experiments_shows_a_run_beside_its_baselines(bench: Workbench) -> None:
+    complete(perform(bench, "read"))
+    row = experiment_groups.group(bench, "read baselines")
+    assert row.mean is not None and (row.winner, row.metric) == ("read", "em")
+    assert (row.mean["value"], row.mean["n"]) == (1 / 8, 8)
+    assert row.beside.startswith("closed book 12.5 %, ") and row.beside.endswith("ceiling 100.0 %")
 
 
 @pytest.mark.slow

@@ -157,6 +157,21 @@ def test_models_that_are_ticked_are_compared_and_else_the_one_that_is_chosen_is_
     assert request.llm == ("" if compared else llm)
 
 
+def test_the_settings_of_a_search_are_offered_with_the_values_to_try(bench: Workbench) -> None:
+    corpus = bench.workspace.path / "corpus.tsv"
+    list(bench.data.build_index("near", corpus, "hnsw", encoder="hashing"))
+    offered = designs.search_knobs(bench, ["tiny", "near", "nobody"])
+    assert {name: values for name, (_, values) in offered.items()} == {
+        "ef_search": ["16", "32", "64", "128", "256"]
+    }
+
+
+def test_an_experiment_is_continued_with_the_seed_it_was_begun_with(bench: Workbench) -> None:
+    begun = sweep(bench, {"k": ["1", "2"]}, seed=3)
+    bench.experiments.store.save_request("s", "sweep", begun.as_json(), {}, "sweep")
+    assert designs.stored_request(bench, "s").as_json() == begun.as_json()
+
+
 # forecasts
 
 

@@ -139,8 +139,20 @@ def test_encoders_are_listed_with_the_indexes_that_use_them(bench: Workbench) ->
     assert "hashing" not in model_lines.other_encoders(bench)
 
 
-def test_the_memory_line_names_what_is_used_and_whether_there_is_a_gpu() -> None:
-    assert " memory in use · " in model_lines.memory_line()
+@pytest.mark.parametrize(
+    ("gpu", "used", "words"),
+    [
+        (False, 0, "no GPU"),
+        (True, 0, "GPU free"),
+        (True, 2_000_000_000, "2.0 GB of GPU memory"),
+    ],
+)
+def test_the_memory_line_names_what_is_used_and_whether_there_is_a_gpu(
+    gpu: bool, used: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_lines, "has_gpu", lambda: gpu)
+    monkeypatch.setattr("rallebench.core.memory.vram_bytes", lambda: used)
+    assert model_lines.memory_line().endswith(f" memory in use · {words}")
 
 
 def test_models_trouble_says_why_a_server_is_asked_again(bench: Workbench) -> None:

@@ -16,6 +16,7 @@ import pytest
 from rallebench.core.errors import BackendError
 from rallebench.tracking.connection import connect, default_uri, import_mlflow
 from rallebench.tracking.database import prepare, revisions
+from rallebench.tracking.live import WRITER
 from rallebench.tracking.server import start_ui
 
 OLDER = "0584bdc529eb"
@@ -32,6 +33,7 @@ connect(sys.argv[1])
 def upgraded(path: Path, revision: str) -> Path:
     """A database with the tables of ``revision``, made by MLflow's own migrations."""
     import_mlflow()
+    assert WRITER.flush(30), "Alembic migrates one database at a time in a process"
     from alembic import command
     from mlflow.store.db import utils
 

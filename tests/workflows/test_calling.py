@@ -159,6 +159,18 @@ def test_dfsdt_backtracks_twice_then_answers_and_keeps_its_tree(native: bool, ca
     assert [len(request.messages) for request in llm.requests] == [2, 4, 6, 5, 6, 3]
 
 
+@pytest.mark.parametrize(("back", "parent"), [(1, 2), (2, 1), (3, 0)])
+def test_an_attempt_that_gave_up_goes_back_as_many_states_as_is_set(back: int, parent: int) -> None:
+    script = [
+        text_call("Search", SEARCH),  # 1
+        text_call("Lookup", '{"keyword": "a"}'),  # 2 below 1
+        text_call("Finish", GIVE_UP),  # 3 below 2
+        text_call("Finish", ANSWER),  # 4
+    ]
+    episode, _ = play("dfsdt", script, back=back)
+    assert nodes(episode.steps)[-1] == (4, parent, parent + 1, "answered")
+
+
 @pytest.mark.parametrize(
     ("settings", "calls_of_the_model", "too_deep"),
     [({"back": 1}, 2 + 4, 4), ({}, 4, 2)],
