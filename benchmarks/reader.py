@@ -1,7 +1,7 @@
 """How often the built-in reader is right, when it declines, and how long it takes.
 
 On questions of articles that were never trained on: XQuAD's English ones and real search questions (QED's
-Natural QuestionSet). The split by article is the training program's own, and the weights name the articles they
+Natural Questions). The split by article is the training program's own, and the weights name the articles they
 learned from: none of those is asked about. Each question is asked with its paragraph alone, with four others
 that MiniLM finds nearest, with MiniLM's own top five, and, for declining, with five paragraphs of which none
 holds an answer. A declined question counts as wrong.
