@@ -142,7 +142,7 @@ class Talk:
     @property
     def path(self) -> tuple[Turn, ...]:
         """The open branch from its first turn."""
-        return _path(self.last)
+        return path_to(self.last)
 
     @property
     def is_busy(self) -> bool:
@@ -160,7 +160,7 @@ class Talk:
             raise UsageError("There is no question; type one.")
         if self.is_busy:
             raise UsageError("The last question is still being answered; wait for it, or stop it.")
-        turn = Turn(chain, question.strip(), history(_path(before)), len(self.turns), before)
+        turn = Turn(chain, question.strip(), history(path_to(before)), len(self.turns), before)
         turn.copies = bool(chain.llms) and asking.copies(chain.llms[-1])
         self.turns.append(turn)
         self.last = turn
@@ -192,7 +192,7 @@ class Talk:
         )
 
 
-def _path(turn: Turn | None) -> tuple[Turn, ...]:
+def path_to(turn: Turn | None) -> tuple[Turn, ...]:
     """The turns up to this one, the first one first."""
     path: list[Turn] = []
     while turn is not None:

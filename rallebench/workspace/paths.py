@@ -49,7 +49,7 @@ STARTER_INDEXES: Mapping[str, str] = {"starter-bm25": "bm25", "starter-minilm": 
 
 
 class Workspace:
-    """A folder with ``corpora/``, ``datasets/``, ``indexes/``, ``runs/``, ``cache/``, ``chains/``, ``llms.json``,
+    """A folder with ``corpora/``, ``datasets/``, ``indexes/``, ``runs/``, ``conversations/``, ``cache/``, ``chains/``, ``llms.json``,
     ``retrievers.json``, ``mlflow.db``. All in ``cache`` can be made again: ``vectors`` (encoded passages), ``memo`` (the reply
     cache), ``gguf`` (converted models)."""
 
@@ -67,7 +67,7 @@ class Workspace:
     @property
     def own_folders(self) -> tuple[Path, ...]:
         """What only the workbench writes: no export replaces a file in them."""
-        names = ("cache", "corpora", "experiments", "indexes", "runs")
+        names = ("cache", "conversations", "corpora", "experiments", "indexes", "runs")
         return tuple(self.path / name for name in names)
 
     # datasets

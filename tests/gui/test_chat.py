@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,18 @@ def test_conversations_are_listed_and_chosen(opened: Page) -> None:
     opened.call("chat.new")
     assert "New conversation" in view_of(opened, "build/chat")
     assert MOON in opened.call("chat.choose", {"index": "1"})["#v-build-chat"]
+
+
+def test_conversations_outlive_the_program_until_they_are_deleted(opened: Page) -> None:
+    window = "ab" * 16
+    opened.call("chat.send", {"text": MOON}, window=window)
+    with closing(Workbench(opened.workbench.workspace.path)) as bench:
+        again = Page(bench)
+        html = again.open("build/chat", window=window)["#v-build-chat"]
+        assert MOON in html and "1 turn" in html
+        assert MOON not in again.open("build/chat")["#v-build-chat"], "another window"
+        assert MOON not in again.call("chat.delete", window=window)["#v-build-chat"]
+        assert MOON not in Page(bench).open("build/chat", window=window)["#v-build-chat"]
 
 
 def test_a_regenerated_answer_is_a_branch_and_says_when_it_is_the_same(opened: Page) -> None:

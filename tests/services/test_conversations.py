@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from small_workspace import read_lines
+from talking import ask, script
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain, Generate, Message, Note, Retrieve
-from rallebench.llms.scripted import Scripted
 from rallebench.services.asking import REWRITING
 from rallebench.services.conversations import MESSAGE_CHARACTERS, Talk, Turn, answering, history
 from rallebench.services.workbench import Workbench
@@ -18,23 +18,6 @@ REWRITTEN = "Who discovered Titan?"
 @pytest.fixture
 def read(bench: Workbench) -> Chain:
     return bench.workspace.chain("read")
-
-
-def ask(bench: Workbench, talk: Talk, chain: Chain, text: str, before: Turn | None = None) -> Turn:
-    """A turn, answered to its end."""
-    turn = talk.ask(bench.asking, chain, text, before or talk.last)
-    for event in bench.asking.chat(chain, turn.history, turn.question):
-        turn.take(event)
-    return turn
-
-
-def script(bench: Workbench, *replies: str) -> Scripted:
-    """The model ``titan`` with a script."""
-    list(bench.models.load("titan", "language model"))
-    llm = bench.models.backends.llms["titan"]
-    assert isinstance(llm, Scripted)
-    llm._replies, llm._position = list(replies), 0
-    return llm
 
 
 def test_a_model_that_writes_rewrites_a_follow_up(bench: Workbench, read: Chain) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import datetime
 
 from rallebench.core.errors import RalleError
 from rallebench.core.stopping import stop_of_thread
@@ -13,10 +14,11 @@ from rallebench.gui.frame import Event, Meanwhile, Page, Patch
 from rallebench.gui.html import attributes, e
 from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._chain import summary
-from rallebench.gui.places._chat_turn import sources_html, turns_html
+from rallebench.gui.places._chat_turn import cut, sources_html, turns_html
 from rallebench.gui.places._one import MODES, columns
 from rallebench.gui.wording import on_page
-from rallebench.render.numbers import plural, text
+from rallebench.render.numbers import moment, plural, text
+from rallebench.services import stored_conversations
 from rallebench.services.conversations import Talk, Turn, reads_history
 from rallebench.services.verdicts import verdict
 
@@ -28,27 +30,35 @@ NEW_DATASET = "my-chat-questions"
 def register(page: Page) -> None:
     """Add this mode."""
     page.view("build/chat", open_chat)
-    page.actions("chat", send, regenerate, edit, resend, branch, new, choose, stop)
+    page.actions("chat", send, regenerate, edit, resend, branch, new, delete, choose, stop)
     page.actions("chat", sources, open_in_build, keep, save)
 
 
-def talks_of(event: Event) -> list[Talk]:
-    """The conversations of this window, the newest first; at least one."""
-    talks: list[Talk] = event.session.setdefault("talks", [])
-    if not talks:
-        talks.append(Talk())
+def talks_of(page: Page, event: Event) -> list[Talk]:
+    """The conversations of this window, the newest first; at least one. Those of an earlier start of the program are read."""
+    session = event.session
+    if "talks" not in session:
+        stored = stored_conversations.load(page.workbench.workspace, session["window"])
+        session.setdefault("talks", stored or [Talk()])
+    talks: list[Talk] = session["talks"]
     return talks
 
 
-def talk_of(event: Event) -> Talk:
+def talk_of(page: Page, event: Event) -> Talk:
     """The open conversation."""
-    talks = talks_of(event)
+    talks = talks_of(page, event)
     return talks[min(int(event.session.get("talk", 0)), len(talks) - 1)]
 
 
-def turn_of(event: Event) -> Turn:
+def turn_of(page: Page, event: Event) -> Turn:
     """The turn that an event names. Raises UsageError."""
-    return talk_of(event).turn(event.whole("index") or 0)
+    return talk_of(page, event).turn(event.whole("index") or 0)
+
+
+def save_talks(page: Page, event: Event) -> None:
+    """Write the conversations of this window, so that the next start of the program has them."""
+    workspace = page.workbench.workspace
+    stored_conversations.save(workspace, event.session["window"], talks_of(page, event))
 
 
 # the view
@@ -56,9 +66,9 @@ def turn_of(event: Event) -> Turn:
 
 def open_chat(page: Page, event: Event) -> Iterator[Patch]:
     """The three columns; an answer that is being written is followed."""
-    talk = talk_of(event)
+    talk = talk_of(page, event)
     yield {"title": "Chat", **drawn(page, event)}
-    while talk.is_busy and talk is talk_of(event):
+    while talk.is_busy and talk is talk_of(page, event):
         yield {"#turns": turns_html(page, talk)}
         time.sleep(PAUSE)
     yield parts(page, event)
@@ -71,7 +81,7 @@ def drawn(page: Page, event: Event) -> Patch:
     field = '<textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Enter sends it, Shift Enter begins a line" data-on="enter" data-do="chat.send" autofocus></textarea>'
     about = f'<p class="note how">{e(how(page, chain))}</p>'
     body = columns(
-        f'{switch}<span class="note status">{e(f"{chain.name}: {actions}")}</span>{html.button("New conversation", "chat.new")}',
+        f'{switch}<span class="note status">{e(f"{chain.name}: {actions}")}</span>{deletion(page, event)}{html.button("New conversation", "chat.new")}',
         f'<div class="start"><h5>Conversations</h5><div class="convs" id="chat-list">{inside["#chat-list"]}</div></div>',
         f'<div class="mid talk">{about}<div class="turns" id="turns" aria-live="polite">{inside["#turns"]}</div><div class="send" data-form data-problems>{field}<span id="chat-buttons">{inside["#chat-buttons"]}</span></div></div>',
         f'<div class="side" id="chat-side" role="region" aria-label="Sources">{inside["#chat-side"]}</div>',
@@ -81,9 +91,9 @@ def drawn(page: Page, event: Event) -> Patch:
 
 def parts(page: Page, event: Event) -> Patch:
     """All but the field: what is typed in it while an answer is written stays."""
-    talk, send = talk_of(event), html.button("Send", "chat.send", kind="primary")
+    talk, send = talk_of(page, event), html.button("Send", "chat.send", kind="primary")
     return {
-        "#chat-list": conversations(event),
+        "#chat-list": conversations(page, event),
         "#turns": turns_html(page, talk),
         "#chat-buttons": html.button("Stop", "chat.stop") if talk.is_busy else send,
         "#chat-side": sources_html(talk.last),
@@ -105,15 +115,25 @@ def how(page: Page, chain: Chain) -> str:
     )
 
 
-def conversations(event: Event) -> str:
+def deletion(page: Page, event: Event) -> str:
+    """The button that deletes the open conversation, "" before its first turn."""
+    turns = talk_of(page, event).turns
+    if not turns:
+        return ""
+    sure = f"Delete the conversation “{cut(turns[0].question)}”? Nothing brings it back."
+    verb = {"confirm": sure, "confirm_verb": "Delete"}
+    return html.button("Delete", "chat.delete", kind="danger", **verb)
+
+
+def conversations(page: Page, event: Event) -> str:
     """The list at the left."""
-    rows, opened = "", talk_of(event)
-    for index, talk in enumerate(talks_of(event)):
+    rows, opened = "", talk_of(page, event)
+    for index, talk in enumerate(talks_of(page, event)):
         path = talk.path
         title = path[0].question if path else "New conversation"
         on = "on" if talk is opened else ""
-        clock = time.strftime("%H:%M", time.localtime(talk.began))
-        rows += f'<button type="button" class="conv {on}"{attributes(do="chat.choose", index=index)}>{e(title[:80])}<br><small>{clock} · {plural(len(path), "turn")}</small></button>'
+        began = moment(datetime.fromtimestamp(talk.began))
+        rows += f'<button type="button" class="conv {on}"{attributes(do="chat.choose", index=index)}>{e(title[:80])}<br><small>{began} · {plural(len(path), "turn")}</small></button>'
     return rows
 
 
@@ -122,18 +142,18 @@ def conversations(event: Event) -> str:
 
 def send(page: Page, event: Event) -> Iterator[Patch]:
     """Ask the chain; the answer appears as it is written."""
-    return begun(page, event, event.text("text"), talk_of(event).last)
+    return begun(page, event, event.text("text"), talk_of(page, event).last)
 
 
 def regenerate(page: Page, event: Event) -> Iterator[Patch]:
     """Ask a question again, of the chain as it is now and past the reply cache; the earlier answer stays as a branch."""
-    turn = turn_of(event)
+    turn = turn_of(page, event)
     return begun(page, event, turn.question, turn.before, fresh=True)
 
 
 def edit(page: Page, event: Event) -> Patch:
     """Ask for another wording of a question."""
-    turn = turn_of(event)
+    turn = turn_of(page, event)
     body = form.area("edited", "Question", turn.question, rows=3, more=" autofocus")
     body += html.note("The earlier question and all that came after it stay as a branch.")
     return html.ask("Edit and send again", body, "Send", "chat.resend", index=turn.number)
@@ -141,7 +161,7 @@ def edit(page: Page, event: Event) -> Patch:
 
 def resend(page: Page, event: Event) -> Iterator[Patch]:
     """Ask the edited question in the place of the earlier one, which stays as a branch."""
-    return begun(page, event, event.text("edited"), turn_of(event).before, dialog="")
+    return begun(page, event, event.text("edited"), turn_of(page, event).before, dialog="")
 
 
 def begun(
@@ -154,8 +174,9 @@ def begun(
     **more: str,
 ) -> Iterator[Patch]:
     """A question as a new turn. What refuses it is raised at once, so that an answer that is being written goes on."""
-    chain, talk = bench_of(page, event).chain, talk_of(event)
+    chain, talk = bench_of(page, event).chain, talk_of(page, event)
     turn = talk.ask(page.workbench.asking, chain, question, before)
+    save_talks(page, event)
     return answered(page, event, talk, turn, fresh, {**drawn(page, event), **BOTTOM, **more})
 
 
@@ -183,6 +204,7 @@ def answered(
             turn.error, turn.state = on_page(error), "failed"
     finally:
         turn.state = "stopped" if turn.state == "running" else turn.state
+        save_talks(page, event)
     yield {**parts(page, event), **BOTTOM}
 
 
@@ -202,7 +224,7 @@ def waiting(page: Page, talk: Talk, turn: Turn) -> Meanwhile:
 
 def stop(page: Page, event: Event) -> Patch:
     """Stop the answer; what has come stays."""
-    talk_of(event).stop()
+    talk_of(page, event).stop()
     return parts(page, event)
 
 
@@ -211,16 +233,27 @@ def stop(page: Page, event: Event) -> Patch:
 
 def branch(page: Page, event: Event) -> Patch:
     """Another branch of a question, to its newest end."""
-    talk_of(event).show(turn_of(event))
+    talk_of(page, event).show(turn_of(page, event))
     return parts(page, event)
 
 
 def new(page: Page, event: Event) -> Patch:
     """A new conversation."""
-    talks = talks_of(event)
+    talks = talks_of(page, event)
     if talks[0].turns:
         talks.insert(0, Talk())
     event.session["talk"] = 0
+    return drawn(page, event)
+
+
+def delete(page: Page, event: Event) -> Patch:
+    """Delete the open conversation; an answer that is being written is stopped."""
+    talks, talk = talks_of(page, event), talk_of(page, event)
+    talk.stop()
+    talks.remove(talk)
+    if not talks:
+        talks.append(Talk())
+    save_talks(page, event)
     return drawn(page, event)
 
 
@@ -233,7 +266,7 @@ def choose(page: Page, event: Event) -> Patch:
 def sources(page: Page, event: Event) -> Patch:
     """The sources of an answer; of a mark the passage with its span."""
     cite = event.whole("cite")
-    return {"#chat-side": sources_html(turn_of(event), cite), "event": {"name": "rb-cited"}}
+    return {"#chat-side": sources_html(turn_of(page, event), cite), "event": {"name": "rb-cited"}}
 
 
 # to other places
@@ -241,7 +274,7 @@ def sources(page: Page, event: Event) -> Patch:
 
 def open_in_build(page: Page, event: Event) -> Patch:
     """The question as it was answered, its chain and its steps, in One question."""
-    turn, bench = turn_of(event), bench_of(page, event)
+    turn, bench = turn_of(page, event), bench_of(page, event)
     question, steps = turn.in_build
     words: Patch = {}
     if bench.chain != turn.chain:
@@ -262,7 +295,7 @@ def open_in_build(page: Page, event: Event) -> Patch:
 
 def keep(page: Page, event: Event) -> Patch:
     """Ask for the dataset, the right answers and the pages that hold them."""
-    turn = turn_of(event)
+    turn = turn_of(page, event)
     own = page.workbench.data.own_datasets()
     name = event.session.get("chat-dataset") or (own[0] if own else NEW_DATASET)
     about = "A dataset of this workspace, or a new name."
@@ -284,7 +317,7 @@ def keep(page: Page, event: Event) -> Patch:
 
 def save(page: Page, event: Event) -> Patch:
     """Add the question to the dataset."""
-    titles = {hit.passage.page_id: hit.passage.title for hit in turn_of(event).sources}
+    titles = {hit.passage.page_id: hit.passage.title for hit in turn_of(page, event).sources}
     pages = {page_id: titles.get(page_id, "") for page_id in event.many("page")}
     name, answers = event.text("dataset"), event.text("answers").splitlines()
     count = page.workbench.data.add_question(

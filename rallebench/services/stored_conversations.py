@@ -1,0 +1,127 @@
+"""Conversations on disk, a file for each window, so that they outlive the program.
+
+``<workspace>/conversations/<window>.json``: for each conversation its turns as they were asked, each with its chain, the
+number of the turn before, and its steps as in an episode.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+from rallebench.chains.saved import chain_from_json, chain_to_json
+from rallebench.core.errors import RalleError
+from rallebench.core.files import disk_error, read_json, write_json
+from rallebench.engine.record import (
+    episode_from_json,
+    episode_to_json,
+    step_from_json,
+    step_to_json,
+)
+from rallebench.services.conversations import State, Talk, Turn, history, path_to
+from rallebench.workspace.paths import Workspace
+
+FORMAT = "rallebench-conversations/1"
+WINDOW = re.compile(r"[0-9a-f]{32}")
+"""The name that a browser gives its window: random, so nobody guesses the file of another."""
+
+log = logging.getLogger(__name__)
+
+
+def save(workspace: Workspace, window: str, talks: Sequence[Talk]) -> None:
+    """Write the conversations of a window; without any its file goes. A disk that takes no file ends no conversation: the log
+    names it."""
+    if not WINDOW.fullmatch(window):
+        return
+    path, begun = _file(workspace, window), [_talk_to_json(talk) for talk in talks if talk.turns]
+    try:
+        if begun:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(path, {"format": FORMAT, "conversations": begun})
+        else:
+            path.unlink(missing_ok=True)
+    except (RalleError, OSError) as error:
+        reason = disk_error(path, error) if isinstance(error, OSError) else error
+        log.warning("The conversation was not saved: %s", reason)
+
+
+def load(workspace: Workspace, window: str) -> list[Talk]:
+    """The conversations of a window, the newest first; [] where none was saved. A damaged file is set aside."""
+    path = _file(workspace, window)
+    if not WINDOW.fullmatch(window) or not path.exists():
+        return []
+    try:
+        return [_talk_from_json(value) for value in read_json(path)["conversations"]]
+    except (RalleError, LookupError, TypeError, ValueError, AttributeError):
+        aside = path.with_suffix(".damaged")
+        log.warning("%s was damaged by another program; it is now %s.", path, aside.name)
+        path.replace(aside)
+        return []
+
+
+def _file(workspace: Workspace, window: str) -> Path:
+    return workspace.path / "conversations" / f"{window}.json"
+
+
+def _talk_to_json(talk: Talk) -> dict[str, Any]:
+    return {
+        "began": talk.began,
+        "last": None if talk.last is None else talk.last.number,
+        "turns": [_turn_to_json(turn) for turn in talk.turns],
+    }
+
+
+def _turn_to_json(turn: Turn) -> dict[str, Any]:
+    """A turn. The steps of its episode are the rewriting and its own, so they are written once."""
+    episode = turn.episode and replace(turn.episode, steps=())
+    return {
+        "chain": chain_to_json(turn.chain),
+        "question": turn.question,
+        "before": None if turn.before is None else turn.before.number,
+        "answer": turn.answer,
+        "state": turn.state,
+        "error": turn.error,
+        "copies": turn.copies,
+        "rewriting": turn.rewriting and step_to_json(turn.rewriting),
+        "steps": [step_to_json(step) for step in turn.steps],
+        "episode": episode and episode_to_json(episode),
+    }
+
+
+def _talk_from_json(value: Mapping[str, Any]) -> Talk:
+    talk = Talk(began=float(value["began"]))
+    for number, line in enumerate(value["turns"]):
+        before = None if line["before"] is None else talk.turns[line["before"]]
+        talk.turns.append(_turn_from_json(line, number, before))
+    talk.last = None if value["last"] is None else talk.turns[value["last"]]
+    return talk
+
+
+def _turn_from_json(line: Mapping[str, Any], number: int, before: Turn | None) -> Turn:
+    """A turn; one that was still being answered when the program ended is stopped."""
+    state, rewriting, episode = line["state"], line["rewriting"], None
+    if state not in get_args(State):
+        raise ValueError(state)
+    rewriting = rewriting and step_from_json(rewriting)
+    steps = tuple(map(step_from_json, line["steps"]))
+    if line["episode"]:
+        every = (rewriting, *steps) if rewriting else steps
+        episode = replace(episode_from_json(line["episode"]), steps=every)
+    return Turn(
+        chain_from_json(line["chain"]),
+        str(line["question"]),
+        history(path_to(before)),
+        number,
+        before,
+        answer=str(line["answer"]),
+        rewriting=rewriting,
+        steps=steps,
+        episode=episode,
+        error=str(line["error"]),
+        state="stopped" if state == "running" else state,
+        copies=bool(line["copies"]),
+    )
