@@ -14,7 +14,7 @@ from rallebench.gui.frame import Event, Meanwhile, Page, Patch
 from rallebench.gui.html import attributes, e
 from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._chain import summary
-from rallebench.gui.places._chat_turn import cut, sources_html, turns_html
+from rallebench.gui.places._chat_turn import sources_html, turns_html
 from rallebench.gui.places._one import MODES, columns
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import moment, plural, text
@@ -120,9 +120,9 @@ def deletion(page: Page, event: Event) -> str:
     turns = talk_of(page, event).turns
     if not turns:
         return ""
-    sure = f"Delete the conversation “{cut(turns[0].question)}”? Nothing brings it back."
+    sure = f"Delete this conversation of {plural(len(turns), 'turn')}? Nothing brings it back."
     verb = {"confirm": sure, "confirm_verb": "Delete"}
-    return html.button("Delete", "chat.delete", kind="danger", **verb)
+    return html.button("Delete", "chat.delete", kind="quiet", **verb)
 
 
 def conversations(page: Page, event: Event) -> str:
