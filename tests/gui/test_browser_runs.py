@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import PATIENCE, expect, go, press, says, serving, watch
+from browsing import PATIENCE, expect, go, hold_the_first, let_go, press, says, serving, watch
 from page_views import opened_page, run_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-SERVER_CALL = re.compile("component_server")
 
 
 @pytest.fixture(scope="module")
@@ -139,18 +137,6 @@ def test_a_new_run_is_chosen_and_seen_in_another_window(tab: Any, served: tuple[
     assert complaints == []
 
 
-def hold_the_first(tab: Any, words: str) -> list[Any]:
-    """The first call of the server with these words waits in the list until it is let go on."""
-    held: list[Any] = []
-
-    def hold(route: Any) -> None:
-        first = words in (route.request.post_data or "") and not held
-        held.append(route) if first else route.continue_()
-
-    tab.route(SERVER_CALL, hold)
-    return held
-
-
 def test_an_older_answer_of_a_form_does_not_replace_a_newer_one(tab: Any) -> None:
     go(tab, "#/runs/list?new=1")
     says(tab, "#new-plan", "questions")
@@ -160,9 +146,7 @@ def test_an_older_answer_of_a_form_does_not_replace_a_newer_one(tab: Any) -> Non
         tab.select_option("#dialog [name=dataset]", "starter-qa")
     tab.select_option("#dialog [name=dataset]", "tiny-qa")
     says(tab, "#new-plan", "8 questions")
-    with tab.expect_response(SERVER_CALL):
-        held[0].continue_()
-    tab.wait_for_timeout(300)
+    let_go(tab, held)
     says(tab, "#new-plan", "8 questions")
 
 
@@ -172,9 +156,7 @@ def test_a_place_that_is_opened_before_the_last_one_answers_stays(tab: Any) -> N
         tab.evaluate("location.hash = '#/runs/list'")
     go(tab, "#/experiments/list")
     says(tab, "#x-plan", "variants")
-    with tab.expect_response(SERVER_CALL):
-        held[0].continue_()
-    tab.wait_for_timeout(300)
+    let_go(tab, held)
     assert tab.title() == "Experiments · rallebench"
     expect(tab.locator("#v-experiments-list")).to_be_visible()
 

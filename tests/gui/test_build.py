@@ -7,10 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from loopback import Loopback, hang
-from page_views import FIELDS, ended, refused, run_of, text_of, texts, view_of
+from page_views import FIELDS, ended, hanging_model, refused, run_of, text_of, texts, view_of
 
-from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError
 from rallebench.gui.frame import Page
 from rallebench.gui.places._bench import Bench
@@ -66,10 +64,7 @@ def test_what_an_edit_made_out_of_date_is_still_marked_after_a_reload(opened: Pa
 
 
 def test_a_stop_lets_go_of_a_server_that_hangs_and_ends_the_question(opened: Page) -> None:
-    with Loopback(hang(60)) as server:
-        settings = {"base_url": server.url, "model": "m"}
-        far = LLMEntry(backend="openai_compatible", settings=settings)
-        opened.workbench.workspace.save_llm("far", far)
+    with hanging_model(opened.workbench, "far") as server:
         message = {"action": "build.run", "window": "w", "data": {**FIELDS, "a1_target": "far"}}
         stream = opened.act(message)["stream"]
         assert server.until(lambda: bool(server.bodies), 10)

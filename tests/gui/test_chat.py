@@ -10,11 +10,9 @@ from typing import Any
 
 import page_views
 import pytest
-from loopback import Loopback, hang
-from page_views import refused, text_of, texts, view_of
+from page_views import hanging_model, refused, text_of, texts, view_of
 from small_workspace import make_workspace, read_lines, scripted
 
-from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.gui.frame import Page
@@ -73,10 +71,7 @@ def test_a_follow_up_shows_what_was_searched_for_and_the_rewriting_is_a_step(ope
 
 
 def test_a_stopped_turn_lets_go_of_a_server_that_hangs(opened: Page) -> None:
-    with Loopback(hang(60)) as server:
-        settings = {"base_url": server.url, "model": "m"}
-        far = LLMEntry(backend="openai_compatible", settings=settings)
-        opened.workbench.workspace.save_llm("far", far)
+    with hanging_model(opened.workbench, "far") as server:
         opened.call("build.edit", {**FIELDS, "a1_target": "far"})
         opened.act({"action": "chat.send", "window": "w", "data": {"text": MOON}})
         assert server.until(lambda: bool(server.bodies), 10)

@@ -98,11 +98,6 @@ def test_a_question_shows_every_step(ran: Page) -> None:
     assert "#/build/one?set=tiny-qa&amp;q=q2&amp;run=first" in patch["#run-question"]
 
 
-def test_a_question_that_the_run_does_not_have_is_one_sentence(ran: Page) -> None:
-    words = html_names.unescape(text_of(ran, "runs/run?id=first&q=q99"))
-    assert "The run 'first' has no question 'q99'; choose one of its list." in words
-
-
 @pytest.mark.parametrize(
     ("part", "words"),
     [("metrics", "accepted answer"), ("cost", "Calls to models 8"), ("config", "rallebench-run/1")],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from small_workspace import chain, generate, retrieve
 PATIENCE = 60_000
 """Milliseconds after which something is not coming."""
 SCRIPTED = {"echo": {"backend": "scripted", "settings": {"echo": True}}}
+
+SERVER_CALL = re.compile("component_server")
 
 CHAIN = chain("starter", retrieve(target="starter-bm25", k=5), generate("{response[0]}", "echo"))
 """The chain with which the page opens; it needs no weights."""
@@ -113,3 +116,22 @@ def watch(visitor: Any, own: str) -> list[str]:
     visitor.on("request", on_request)
     visitor.on("console", on_console)
     return complaints
+
+
+def hold_the_first(tab: Any, words: str) -> list[Any]:
+    """The first call of the server with these words waits in the list until it is let go on."""
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        first = words in (route.request.post_data or "") and not held
+        held.append(route) if first else route.continue_()
+
+    tab.route(SERVER_CALL, hold)
+    return held
+
+
+def let_go(tab: Any, held: list[Any]) -> None:
+    """Let that call go on, and wait until the page has its answer."""
+    with tab.expect_response(SERVER_CALL):
+        held[0].continue_()
+    tab.wait_for_timeout(300)

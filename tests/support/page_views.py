@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Loopback, hang
 from small_workspace import READ, make_workspace
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import complete
 from rallebench.gui.frame import Page
@@ -35,6 +37,16 @@ def opened_page(folder: Path) -> Iterator[Page]:
     workbench = Workbench(folder if folder.exists() else make_workspace(folder))
     yield Page(workbench)
     workbench.close()
+
+
+@contextlib.contextmanager
+def hanging_model(workbench: Workbench, name: str) -> Iterator[Loopback]:
+    """A server that answers no request, as the model ``name`` of a workspace."""
+    with Loopback(hang(60)) as server:
+        settings = {"base_url": server.url, "model": "m"}
+        entry = LLMEntry(backend="openai_compatible", settings=settings)
+        workbench.workspace.save_llm(name, entry)
+        yield server
 
 
 def view_of(page: Page, address: str, **more: str) -> str:
