@@ -19,11 +19,9 @@ from rallebench.services import catalog, library, model_entries, model_lines
 from rallebench.services.jobs import Job
 from rallebench.services.model_lines import ModelLine, PartLine
 
-# fmt: off
 FIRST = (
     "model", "base_url", "api_key_env", "quantization", "dtype", "max_tokens", "temperature", "decline_below",
-)
-# fmt: on
+)  # fmt: skip
 """Settings that are not folded."""
 
 
