@@ -77,6 +77,7 @@ class Wikipedia:
         self._keyword, self._count = "", 0
 
     def act(self, verb: str, argument: str) -> Observed:
+        """See Environment. Upper and lower case of the verb matter."""
         if verb == "Search":
             return (yield from self._search(argument))
         if verb == "Lookup":

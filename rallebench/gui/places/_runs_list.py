@@ -116,6 +116,7 @@ def so_far(page: Page, job: Job) -> str:
 
 
 def shown_rows(page: Page, filters: dict[str, Any]) -> list[RunRow]:
+    """The runs that fit ``filters``: ``words`` and ``dataset``, '' for all."""
     listed = run_list.rows(page.workbench)
     return run_list.filtered(listed, filters["words"], filters["dataset"])
 

@@ -179,6 +179,7 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
 
 
 def detail(page: Page, run: RunFolder, qid: str) -> str:
+    """A question with its steps, HTML; a hint to choose one where ``qid`` is ''."""
     if not qid:
         return html.empty(
             "Choose a question: its steps appear here. J and K move through the list."

@@ -299,6 +299,7 @@ def saved(page: Page, name: str, entry: LLMEntry) -> Patch:
 
 
 def forms(page: Page, name: str) -> str:
+    """A table of the memory that each quantisation needs, HTML; "" where the model has none."""
     try:
         fits = page.workbench.models.room_in_every_form(name)
     except RalleError as error:
