@@ -16,7 +16,7 @@ from rallebench.encoders.minilm import MiniLM
 from rallebench.reader import Task
 from rallebench.reader.spans import SpanReader
 from tools.reader import prompts
-from tools.reader.prompts import Asked
+from tools.reader.prompts import ParagraphQuestion
 from tools.reader.sources import part_of
 
 TESTED = "XQuAD, test articles"
@@ -28,7 +28,7 @@ class QuestionSet:
     """A set's questions with their paragraphs, and each question's ranking of all paragraphs."""
 
     name: str
-    questions: Sequence[Asked]
+    questions: Sequence[ParagraphQuestion]
     titles: Sequence[str]
     paragraphs: Sequence[str]
     rankings: Sequence[Sequence[int]]
@@ -56,7 +56,7 @@ def read_set(
         ]
         named += [n for n in pages if any(a.lower() in passages[n].text.lower() for a in answers)]
         if answers and named:
-            every.append(Asked(record["input"], answers, named[0]))
+            every.append(ParagraphQuestion(record["input"], answers, named[0]))
     sampled = prompts.sampled(every, limit, _report.SEED)
     texts = [p.text for p in passages]
     rankings = prompts.rankings(sampled, texts, MiniLM())
@@ -84,13 +84,13 @@ def untrained(
 
 def prompts_of(questions: QuestionSet, form: str) -> list[Task]:
     """A task for each question. ``form``: gold, five, nearest or absent."""
-    drawn = random.Random(_report.SEED)
+    rng = random.Random(_report.SEED)
     tasks = []
     for question, ranking in zip(questions.questions, questions.rankings):
         if form == "gold":
             numbers = [question.gold]
         elif form == "five":
-            numbers = prompts.with_gold(question, ranking, drawn)
+            numbers = prompts.with_gold(question, ranking, rng)
         elif form == "nearest":
             numbers = list(ranking[:5])
         else:

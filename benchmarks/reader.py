@@ -30,7 +30,7 @@ from rallebench.analysis.paired import compare
 from rallebench.reader import ReaderAnswer, Task
 from rallebench.reader.spans import WEIGHTS, SpanReader, load
 from tools.reader import prompts
-from tools.reader.prompts import Asked
+from tools.reader.prompts import ParagraphQuestion
 from tools.reader.sources import SOURCES, read_source
 
 LATENCY_THREADS = 2
@@ -39,14 +39,17 @@ LATENCY_PROMPTS = 60
 
 def read_all(reader: SpanReader, tasks: Sequence[Task]) -> list[ReaderAnswer]:
     """What the reader finds, one task after another."""
-    return [found for task in tasks for found in reader.read([task])]
+    return [answer for task in tasks for answer in reader.read([task])]
 
 
 def row(
-    name: str, found: Sequence[ReaderAnswer], questions: QuestionSet
+    name: str, answers: Sequence[ReaderAnswer], questions: QuestionSet
 ) -> tuple[str, float, float]:
     """(a line for the table, exact match in %, F1 in %)."""
-    scores = [prompts.score(f, one.answers) for f, one in zip(found, questions.questions)]
+    scores = [
+        prompts.score(answer, question.answers)
+        for answer, question in zip(answers, questions.questions)
+    ]
     columns = [[100 * s[i] for s in scores] for i in (0, 1)]
     means = [statistics.fmean(c) for c in columns]
     errors = [statistics.stdev(c) / len(c) ** 0.5 if len(c) > 1 else 0.0 for c in columns]
@@ -66,16 +69,16 @@ def measure_quality(
     forms = {"gold": "its paragraph", "five": "1 + 4 nearest", "nearest": "MiniLM's top 5"}
     among_five = {}
     for questions in sets:
-        for form, said in forms.items():
-            found = read_all(reader, prompts_of(questions, form))
+        for form, label in forms.items():
+            answers = read_all(reader, prompts_of(questions, form))
             if form == "five":
-                among_five[questions.name] = found
-            line, exact, f1 = row(f"{questions.name}, {said}", found, questions)
+                among_five[questions.name] = answers
+            line, exact, f1 = row(f"{questions.name}, {label}", answers, questions)
             report.notes.append(line)
             least = targets.get((questions.name, form), (None, None))
-            for label, value, bound in zip(("exact match", "F1"), (exact, f1), least):
+            for metric, value, bound in zip(("exact match", "F1"), (exact, f1), least):
                 report.measures.append(
-                    Measure(f"{questions.name}, {said}: {label}", "%", [value], least=bound)
+                    Measure(f"{questions.name}, {label}: {metric}", "%", [value], least=bound)
                 )
     return among_five
 
@@ -157,12 +160,17 @@ def measure_nq_open(reader: SpanReader, questions: QuestionSet, path: Path, repo
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     known = {_plain(r["input"]): tuple(o["answer"] for o in r["output"]) for r in records}
     rows = [i for i, a in enumerate(questions.questions) if _plain(a.question) in known]
-    asked = [questions.questions[i] for i in rows]
-    asked = [Asked(a.question, (*a.answers, *known[_plain(a.question)]), a.gold) for a in asked]
+    gold_questions = [questions.questions[i] for i in rows]
+    gold_questions = [
+        ParagraphQuestion(a.question, (*a.answers, *known[_plain(a.question)]), a.gold)
+        for a in gold_questions
+    ]
     name = f"{questions.name}, those of NQ-open"
     rankings = [questions.rankings[i] for i in rows]
     measure_forms(
-        reader, QuestionSet(name, asked, questions.titles, questions.paragraphs, rankings), report
+        reader,
+        QuestionSet(name, gold_questions, questions.titles, questions.paragraphs, rankings),
+        report,
     )
 
 
@@ -171,13 +179,16 @@ def measure_beside(
 ) -> None:
     """The same prompts read by ``other`` weights: paired differences in points, with intervals that count articles."""
     for questions in sets:
-        articles = {str(i): questions.titles[one.gold] for i, one in enumerate(questions.questions)}
-        for form, said in (("gold", "its paragraph"), ("five", "1 + 4 nearest")):
+        articles = {
+            str(i): questions.titles[question.gold]
+            for i, question in enumerate(questions.questions)
+        }
+        for form, label in (("gold", "its paragraph"), ("five", "1 + 4 nearest")):
             tasks = prompts_of(questions, form)
             both = [
                 [
-                    prompts.score(f, one.answers)
-                    for f, one in zip(read_all(r, tasks), questions.questions)
+                    prompts.score(answer, question.answers)
+                    for answer, question in zip(read_all(r, tasks), questions.questions)
                 ]
                 for r in (other, reader)
             ]
@@ -188,7 +199,7 @@ def measure_beside(
                 pair = compare(name, before, after, clusters=articles)
                 low, high = (100 * (side or 0.0) for side in (pair.low, pair.high))
                 report.notes.append(
-                    f"beside the other weights, {questions.name}, {said}: {name} {100 * (pair.a or 0):.1f} → "
+                    f"beside the other weights, {questions.name}, {label}: {name} {100 * (pair.a or 0):.1f} → "
                     f"{100 * (pair.b or 0):.1f}, difference {100 * (pair.difference or 0):+.1f} ({low:+.1f} to {high:+.1f}), n = {pair.n}"
                 )
 
@@ -199,10 +210,10 @@ def _plain(question: str) -> str:
 
 def measure_forms(reader: SpanReader, questions: QuestionSet, report: Report) -> None:
     """Exact match and F1 with the paragraph alone and among five, as notes."""
-    for form, said in (("gold", "its paragraph"), ("five", "1 + 4 nearest")):
+    for form, label in (("gold", "its paragraph"), ("five", "1 + 4 nearest")):
         report.notes.append(
             row(
-                f"{questions.name}, {said}",
+                f"{questions.name}, {label}",
                 read_all(reader, prompts_of(questions, form)),
                 questions,
             )[0]
@@ -219,14 +230,16 @@ def measure_annotators(
         for q in context.questions
         if q.answers
     }
-    asked = [
-        Asked(a.question, (*a.answers, *known.get(a.question.strip(), ())), a.gold)
+    gold_questions = [
+        ParagraphQuestion(a.question, (*a.answers, *known.get(a.question.strip(), ())), a.gold)
         for a in questions.questions
     ]
     name = f"{questions.name}, any annotator's answer"
     measure_forms(
         reader,
-        QuestionSet(name, asked, questions.titles, questions.paragraphs, questions.rankings),
+        QuestionSet(
+            name, gold_questions, questions.titles, questions.paragraphs, questions.rankings
+        ),
         report,
     )
 

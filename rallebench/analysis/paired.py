@@ -59,6 +59,7 @@ class PairedComparison:
 
     @property
     def gap(self) -> Mean:
+        """B − A with its interval."""
         return Mean(self.difference, self.low, self.high, self.n)
 
     @property
@@ -174,6 +175,7 @@ def shared_scores(a: Scores, b: Scores) -> list[str]:
 
 
 def is_scored(value: float | None) -> bool:
+    """False for None and for NaN."""
     return value is not None and not math.isnan(value)
 
 

@@ -116,5 +116,6 @@ def verdict(pair: PairedComparison, upward: bool | None) -> str:
 
 
 def changes(differences: Sequence[Change], first: str, other: str) -> Table:
+    """The settings that differ, a row each; ``first`` and ``other`` head the two columns of values."""
     rows = tuple((change.where, change.a, change.b) for change in differences)
     return Table("", ("what", first, other), rows)

@@ -124,6 +124,7 @@ class Waterfall:
         return {stage: numbers[stage] for stage in STAGES}
 
     def questions(self, stage: str) -> list[str]:
+        """The ids of the questions of a stage, in order."""
         return [question.qid for question in self.placed if question.stage == stage]
 
     def within(self, qids: Collection[str]) -> Waterfall:

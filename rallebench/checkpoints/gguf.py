@@ -65,6 +65,7 @@ class GgufModel:
 
     @property
     def bytes(self) -> int:
+        """The size of all weights in memory, in the number format ``dtype``."""
         return int(sum(count for _, count, _, _ in self.tensors) * BITS[self.dtype] / 8)
 
     @property

@@ -53,6 +53,7 @@ class ExperimentRequest:
         return Path(self.workspace.path) / FOLDER / self.name
 
     def as_json(self) -> dict[str, Any]:
+        """Model, settings, limit and seed; kind, name and workspace are left out."""
         return {
             "llm": self.llm,
             "settings": dict(self.settings),

@@ -112,6 +112,7 @@ class Registry(Generic[T]):
             ) from error
 
     def names(self) -> tuple[str, ...]:
+        """All names in alphabetical order. Imports every module of the registry first; raises BadFileError."""
         self._load()
         return tuple(sorted(self._entries))
 

@@ -26,6 +26,7 @@ class Stop:
             raise StoppedError("The work was stopped.")
 
     def set(self) -> None:
+        """Set the stop and call the ``wake`` of every wait, in this thread."""
         with self._lock:  # held during the calls: a wait that ends meanwhile must not be woken
             self._set = True
             for wake in list(self._wakes.values()):

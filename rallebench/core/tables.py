@@ -103,6 +103,7 @@ class Table:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Table:
+        """The table that ``as_json`` wrote; its means stay mappings."""
         definitions, formats = value.get("definitions", {}), value.get("formats", {})
         usual = _numbers(value["percent"])
         columns = tuple(

@@ -83,6 +83,7 @@ class Gold:
 
     @property
     def pages(self) -> frozenset[str]:
+        """The gold page ids of all output elements together."""
         return frozenset().union(*self.provenance) if self.provenance else frozenset()
 
 
@@ -217,6 +218,8 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class UseTool:
+    """A call of the run's tool of that name; the reply's text is its result."""
+
     tool: str
     arguments: Mapping[str, str]
 
@@ -233,6 +236,7 @@ class Note:
     passages: tuple[Passage, ...] = field(default=(), compare=False)
 
     def reply(self) -> Reply:
+        """The text, with its passages as hits of score 1."""
         return Reply(self.text, tuple(Hit(passage, 1.0) for passage in self.passages))
 
 

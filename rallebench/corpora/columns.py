@@ -32,6 +32,7 @@ class NumberColumn:
         self._count = 0
 
     def append(self, *numbers: int) -> None:
+        """Append one row of ``width`` numbers."""
         self._pending.extend(numbers)
         self._count += 1
         if len(self._pending) >= BLOCK:
@@ -42,6 +43,7 @@ class NumberColumn:
         self._pending = array("Q")
 
     def finish(self) -> None:
+        """Write ``path`` in NumPy's format and remove the raw file."""
         self._flush()
         self._handle.close()
         shape = (self._count,) if self._width == 1 else (self._count, self._width)

@@ -30,6 +30,8 @@ CARD = "corpus.json"
 
 
 class BadRow(BaseModel):
+    """A row of the source that was left out: its line, from 1, and the reason."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     line: int

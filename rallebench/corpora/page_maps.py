@@ -105,6 +105,7 @@ class CompactPages:
             )
 
     def get(self, key: str, default: str, /) -> str:
+        """The page id of a passage id, else ``default``."""
         hashed = hashes([key])[0]
         at = int(np.searchsorted(self._keys, hashed))
         if at == len(self._keys) or self._keys[at] != hashed:

@@ -24,6 +24,7 @@ SAMPLE = """[{"_id": "h1", "question": "Which sea does the river of Ulm reach?",
 
 
 def two_hops(row: Record, dataset: str) -> Record:
+    """A row of HotpotQA or 2WikiMultihopQA as a record; its gold pages are the titles of the supporting facts."""
     texts = {title: "".join(sentences).strip() for title, sentences in row["context"]}
     titles = dict.fromkeys(title for title, _ in row.get("supporting_facts") or ())
     return record(

@@ -166,6 +166,7 @@ def provenance_id(item: Mapping[str, Any], rank_keys: Sequence[str], where: str)
 
 
 def record_input(record: Mapping[str, Any], where: str) -> str:
+    """The question of a record. Raises BadFileError if it is absent, blank or no text."""
     text = record.get("input")
     if not isinstance(text, str):
         problem = (

@@ -134,6 +134,7 @@ class Performer:
         self.warnings: dict[str, None] = {}
 
     def play(self, step: WorkRequest) -> Operation[Any]:
+        """Do what one request says; see Player. Returns None for a request without a result."""
         if isinstance(step, RunRequest):
             return (yield from self._run(step))
         if isinstance(step, IndexRequest):

@@ -68,6 +68,7 @@ class Pilot:
         self.failure: RalleError | None = None
 
     def play(self, step: WorkRequest) -> Operation[Any]:
+        """Ask a run's questions; see Player. The pilot ends at a request for rows or for an index that is not built."""
         if isinstance(step, RowsRequest):
             raise _Enough  # a pilot writes no file
         if not isinstance(step, (RunRequest, IndexRequest)):

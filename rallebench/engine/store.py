@@ -317,6 +317,7 @@ class RunFolder:
         return inside or (self.path / STOP).exists()
 
     def forget_stop(self) -> None:
+        """Take back ``ask_to_stop``, so that the run can continue."""
         with contextlib.suppress(OSError):
             (self.path / STOP).unlink()
 

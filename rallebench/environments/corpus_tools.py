@@ -12,7 +12,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import Hit, Note, Passage, Retrieve, ToolSpec
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
 from rallebench.environments._tools import argument_of, tool
-from rallebench.environments.pages import Page, PageStore
+from rallebench.environments.pages import CorpusPage, PageStore
 
 SETTINGS = {
     "retriever": Setting(str, "starter-bm25", about="index that is searched", names="retriever"),
@@ -106,13 +106,13 @@ class CorpusTools:
         self._read[key] = number + 1
         return parts[0] if len(parts) == 1 else f"(Part {number + 1}/{len(parts)}) {parts[number]}"
 
-    def _page_of(self, name: str) -> Page | None:
+    def _page_of(self, name: str) -> CorpusPage | None:
         if not name:
             return None
         passage = self._listed.get(name)
         if passage is not None:
             whole = self._pages.page(passage.page_id) if passage.page_id else None
-            return whole or Page(passage.doc_id, passage.title, passage.text)
+            return whole or CorpusPage(passage.doc_id, passage.title, passage.text)
         return self._pages.page(name) or next(iter(self._pages.titled(name)), None)
 
 

@@ -32,7 +32,7 @@ _BASE = "\0base\0"
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CorpusPage:
     """A page as one text; blank lines separate its paragraphs."""
 
     page_id: str
@@ -64,7 +64,7 @@ class PageStore:
                 f"{folder} is damaged ({error}); remove it, it is built again when it is needed."
             ) from None
 
-    def page(self, page_id: str) -> Page | None:
+    def page(self, page_id: str) -> CorpusPage | None:
         """All passages of a page in the corpus's order as one text; None if there is no such page."""
         rows = rows_with(self._pages, page_id)[:MAX_PASSAGES] if page_id else ()
         passages = [
@@ -73,9 +73,9 @@ class PageStore:
         if not passages:
             return None
         title = next((passage.title for _, passage in passages if passage.title), "")
-        return Page(page_id, title, self.store.joined([row for row, _ in passages]))
+        return CorpusPage(page_id, title, self.store.joined([row for row, _ in passages]))
 
-    def titled(self, title: str) -> tuple[Page, ...]:
+    def titled(self, title: str) -> tuple[CorpusPage, ...]:
         """The pages of that title in the order of the corpus; case and spaces do not matter.
 
         Without such a page: the pages of that title with an addition in brackets.
@@ -86,12 +86,14 @@ class PageStore:
         exact = self._entries(plain, plain_title)
         return exact or self._entries(plain, _base, _BASE)
 
-    def _entries(self, plain: str, form: Callable[[str], str], mark: str = "") -> tuple[Page, ...]:
-        pages: dict[str, Page] = {}
+    def _entries(
+        self, plain: str, form: Callable[[str], str], mark: str = ""
+    ) -> tuple[CorpusPage, ...]:
+        pages: dict[str, CorpusPage] = {}
         for entry in rows_with(self._titles, mark + plain):
             passage = self.store[int(self._rows[entry])]
             if form(passage.title) == plain and passage.page_id not in pages:
-                page = self.page(passage.page_id) or Page("", passage.title, passage.text)
+                page = self.page(passage.page_id) or CorpusPage("", passage.title, passage.text)
                 pages[passage.page_id] = page
         return tuple(pages.values())
 
@@ -102,11 +104,11 @@ class NoPages(PageStore):
     def __init__(self) -> None:
         self.fingerprint = ""
 
-    def page(self, page_id: str) -> Page | None:
+    def page(self, page_id: str) -> CorpusPage | None:
         """None: no page can be opened yet."""
         return None
 
-    def titled(self, title: str) -> tuple[Page, ...]:
+    def titled(self, title: str) -> tuple[CorpusPage, ...]:
         """(): no page can be opened yet."""
         return ()
 

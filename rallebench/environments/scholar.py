@@ -47,6 +47,7 @@ class Scholar:
         self._tool, self.tools = tool, tools
 
     def act(self, verb: str, argument: str) -> Observed:
+        """See Environment. An unknown verb or arguments that cannot be read give a sentence, no error."""
         if verb == "Finish":
             return FINISHED
         spec = next((spec for spec in self.tools if spec.name == verb), None)
@@ -75,6 +76,7 @@ class Scholar:
 
 
 def invalid(tools: tuple[ToolSpec, ...]) -> str:
+    """The observation of an unknown verb: a sentence that lists the verbs and their arguments."""
     actions = (
         f"{spec.name}({', '.join(f'<{name}>' for name in spec.arguments)})" for spec in tools
     )

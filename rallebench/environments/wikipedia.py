@@ -13,7 +13,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import Note, Passage, Retrieve, ToolSpec
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
 from rallebench.environments._tools import argument_of, tool
-from rallebench.environments.pages import Page, PageStore, plain_title
+from rallebench.environments.pages import CorpusPage, PageStore, plain_title
 
 SETTINGS = {
     "retriever": Setting(
@@ -73,10 +73,11 @@ class Wikipedia:
     ) -> None:
         self._retriever, self._pages, self._similar = retriever, pages, similar
         self._first_hit, self._original = otherwise == "first-hit", compat == "original"
-        self._page: Page | None = None
+        self._page: CorpusPage | None = None
         self._keyword, self._count = "", 0
 
     def act(self, verb: str, argument: str) -> Observed:
+        """See Environment. Upper and lower case of the verb matter."""
         if verb == "Search":
             return (yield from self._search(argument))
         if verb == "Lookup":
@@ -104,13 +105,15 @@ class Wikipedia:
         if not pages and self._first_hit:
             for hit in reply.hits:
                 with_page = self._pages.page(hit.passage.page_id) if hit.passage.page_id else None
-                page = with_page or Page(hit.passage.page_id, hit.passage.title, hit.passage.text)
+                page = with_page or CorpusPage(
+                    hit.passage.page_id, hit.passage.title, hit.passage.text
+                )
                 if not _lists_others(page):
                     return (yield from self._open(page))
         titles += [hit.passage.title or hit.passage.doc_id for hit in reply.hits]
         return f"Could not find [{entity}]. Similar: {list(dict.fromkeys(titles))[: self._similar]}"
 
-    def _open(self, page: Page) -> Observed:
+    def _open(self, page: CorpusPage) -> Observed:
         paragraphs = page.paragraphs
         if not paragraphs:
             return NOT_FOUND
@@ -146,7 +149,7 @@ class Wikipedia:
         return observation
 
 
-def _lists_others(page: Page) -> bool:
+def _lists_others(page: CorpusPage) -> bool:
     """Whether this is a disambiguation page."""
     first = page.paragraphs[0] if page.paragraphs else ""
     ends = ("may refer to:", "may also refer to:")

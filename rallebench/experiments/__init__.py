@@ -44,6 +44,7 @@ class ExperimentGroup:
     prefix: str = ""
 
     def names(self) -> tuple[str, ...]:
+        """The names without ``prefix``, in alphabetical order."""
         return tuple(
             kind.removeprefix(self.prefix)
             for kind in EXPERIMENTS.names()

@@ -113,8 +113,8 @@ def check_address(host: str, port: int) -> None:
     try:
         if not 0 <= port <= 65535:  # looking up the host would cut it to 16 bits
             raise OverflowError("a port is a number from 0 to 65535")
-        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-        kind, _, _, _, address = found[0]
+        addresses = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        kind, _, _, _, address = addresses[0]
         with socket.socket(kind, socket.SOCK_STREAM) as probe:
             if os.name == "posix":  # a server that has just ended leaves its port waiting
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

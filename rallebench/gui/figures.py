@@ -199,14 +199,14 @@ def table(value: Table) -> str:
             mean = means[j][i]
             unit = value.units.get(i) or ("fraction" if shares[j] else "")
             if mean is not None and column.format == "delta":
-                shown = gap(mean, unit)
+                content = gap(mean, unit)
             elif mean is not None and column.format in ("score", "percent"):
-                shown = quantity(mean, unit)
+                content = quantity(mean, unit)
             elif column.format == "percent" and isinstance(cell, float):
-                shown = number(100 * cell, unit="%")
+                content = number(100 * cell, unit="%")
             else:
-                shown = e(text(cell, column.format))
-            cells.append(f"<b>{shown}</b>" if (i, j) in value.best else shown)
+                content = e(text(cell, column.format))
+            cells.append(f"<b>{content}</b>" if (i, j) in value.best else content)
         lines.append(cells)
     heads = [f">{column.label}" if j else column.label for j, column in enumerate(columns)]
     drawn = rows(heads, lines, abouts=[column.help for column in columns])

@@ -26,16 +26,18 @@ def draw(
 ) -> str:
     """The controls of all settings; ``folded``: those that stand under "Advanced"."""
     hidden = set(folded)
-    shown, advanced = "", ""
+    visible, advanced = "", ""
     for name, setting in form.items():
         value = values.get(name, setting.default)
         field = control(name, setting, value, choices.get(name), prefix)
-        shown, advanced = (shown, advanced + field) if name in hidden else (shown + field, advanced)
+        visible, advanced = (
+            (visible, advanced + field) if name in hidden else (visible + field, advanced)
+        )
     more = ""
     if advanced:
         gist = plural(len(hidden), "setting")
         more = fold("Advanced", fields(advanced), gist=gist, id=f"{prefix}advanced")
-    return fields(shown) + more
+    return fields(visible) + more
 
 
 def fields(*controls: str) -> str:
@@ -253,16 +255,18 @@ def json_or_text(words: str) -> Any:
 
 def read(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> dict[str, Any]:
     """The settings that the user chose, checked; empty fields have their defaults. Raises UsageError."""
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, setting in form.items():
         key = f"{prefix}{name}"
         if setting.kind is bool:
-            given[name] = event.flag(key)
+            values[name] = event.flag(key)
         elif setting.kind is object and event.text(key):
-            given[name] = json_or_text(event.text(key))
+            values[name] = json_or_text(event.text(key))
         elif event.text(key):
-            given[name] = ",".join(event.many(key)) if len(event.many(key)) > 1 else event.text(key)
-    return checked(owner, form, given)
+            values[name] = (
+                ",".join(event.many(key)) if len(event.many(key)) > 1 else event.text(key)
+            )
+    return checked(owner, form, values)
 
 
 def changed(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> dict[str, Any]:

@@ -116,7 +116,7 @@ class Page:
         self._actions: dict[str, Handler] = {}
         self._rows: dict[str, RowsHandler] = {}
         self._windows: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._streams: dict[str, Stream] = {}
+        self._streams: dict[str, PatchStream] = {}
         self._lock = threading.Lock()
         self.header: Callable[[Event], Patch] | None = None  # of every view: a place may set it
         self.places = sorted(
@@ -235,7 +235,7 @@ class Page:
         if answer is None or isinstance(answer, dict):
             return answer or {}
         key = f"{message.get('window')} {message.get('action')}"
-        stream = Stream(answer, number)
+        stream = PatchStream(answer, number)
         with self._lock:
             before = self._streams.get(key)
             if before is not None and before.number > stream.number:
@@ -278,7 +278,7 @@ class Page:
         except Exception as error:
             return problem(error)
 
-    def _stream(self, stream: str) -> Stream | None:
+    def _stream(self, stream: str) -> PatchStream | None:
         with self._lock:
             return next((s for s in self._streams.values() if s.id == stream), None)
 
@@ -305,7 +305,7 @@ def problem(error: Exception) -> Patch:
     }
 
 
-class Stream:
+class PatchStream:
     """Patches of a generator, made in a thread of their own and taken by the page at its own pace."""
 
     def __init__(self, patches: Iterator[Patch], number: int = 0) -> None:

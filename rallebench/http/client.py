@@ -70,6 +70,7 @@ class Answer:
             yield piece
 
     def read(self) -> bytes:
+        """The whole body. Raises Failure as ``pieces`` does."""
         return b"".join(self.pieces)
 
     def beginning(self) -> bytes:

@@ -57,6 +57,7 @@ class Pages(Combined):
         self._stores = [StoredPages(store) for store in stores_of(name, parts)]
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
+        """See Retriever. Passages of one page make one hit, so there may be fewer than ``k``."""
         return [tuple(self._whole(hits)) for hits in self.parts[0].search(queries, k)]
 
     def _whole(self, hits: Sequence[Hit]) -> list[Hit]:

@@ -40,6 +40,7 @@ def forms(workflow: str, environment: str) -> dict[str, Setting]:
 
 
 def meaning(stop_reason: str) -> str:
+    """A stop reason in words."""
     return REASONS.get(stop_reason, stop_reason.replace("_", " "))
 
 

@@ -58,6 +58,8 @@ class VerifiedIndex:
 
 
 class Data:
+    """Imports, builds, searches and deletes the data of a workspace; it has no state, so threads may share it."""
+
     def __init__(self, workspace: Workspace, models: ModelManager, jobs: JobManager) -> None:
         self._workspace, self._models, self._jobs = workspace, models, jobs
         self._datasets = workspace.path / "datasets"

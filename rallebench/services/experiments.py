@@ -60,6 +60,8 @@ def nouns_of_experiments() -> frozenset[str]:
 
 
 class Experiments:
+    """Plans, probes, starts and opens experiments; it has no state of its own, so threads may share it."""
+
     def __init__(self, workbench: Workbench) -> None:
         self._workbench = workbench
         self.store = ExperimentStore(workbench.workspace.path)

@@ -52,6 +52,7 @@ class Job:
     # for the work
 
     def publish(self, event: Any) -> None:
+        """Add an event and wake all who follow; progress replaces the event before it of the same task and message."""
         with self._change:
             if isinstance(event, Progress):
                 before = self._events.get(self._count)
@@ -90,6 +91,7 @@ class Job:
 
     @property
     def stopping(self) -> bool:
+        """Whether a stop was asked for; it stays true when the job has ended."""
         return self._stop.is_set()
 
     @property
@@ -118,6 +120,7 @@ class Job:
 
     @property
     def warning(self) -> str:
+        """The sentences of all warnings, each once; '' without any."""
         with self._change:
             return " ".join(self._warnings)
 

@@ -64,6 +64,7 @@ class Lease:
         return self
 
     def release(self, names: Iterable[str]) -> None:
+        """Hold these no longer; they stay loaded."""
         self._models.leases.release(self, names)
 
     def close(self) -> None:

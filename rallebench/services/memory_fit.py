@@ -28,6 +28,7 @@ class MemoryFit:
 
     @property
     def fits(self) -> bool:
+        """Whether the model can be loaded now; true where the free memory is not known."""
         return self.free is None or self.need.to_load <= self.free
 
     @property

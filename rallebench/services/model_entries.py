@@ -136,6 +136,7 @@ def check_name(workspace: Workspace, name: str) -> str:
 
 
 def delete(workspace: Workspace, name: str) -> str:
+    """Remove a model from the workspace's own file; returns a sentence that names its users."""
     rest = {key: value for key, value in own(workspace).items() if key != name}
     write_entries(file_of(workspace), rest)
     names = ", ".join(users(workspace, name, "language model"))

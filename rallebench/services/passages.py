@@ -40,6 +40,7 @@ def _matching(folder: Path, sha256: str, words: str) -> range | tuple[int, ...]:
 
 
 def passages_at(workbench: Workbench, corpus: str, rows: list[int]) -> list[Passage]:
+    """The passages of these rows, in their order. Raises NotFoundError."""
     with _store(workbench, corpus) as passages:
         return [passages[row] for row in rows]
 

@@ -216,6 +216,8 @@ def _chain_of(stored: Mapping[str, Any], run: str) -> Chain:
 
 
 class Runs:
+    """Starts, scores, stops, continues and opens runs of a workspace; threads may share it."""
+
     def __init__(self, workbench: Workbench) -> None:
         self._workbench, self._workspace = workbench, workbench.workspace
         self._models, self._jobs = workbench.models, workbench.jobs

@@ -81,6 +81,7 @@ class UIServer:
 
     @property
     def waited(self) -> float:
+        """Seconds since the server was started."""
         return time.monotonic() - self._started
 
     def stop(self) -> None:

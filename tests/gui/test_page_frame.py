@@ -14,7 +14,7 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.gui import frame
 from rallebench.gui.app import script, server_functions, skeleton, style
-from rallebench.gui.frame import Event, Page, Patch, Stream
+from rallebench.gui.frame import Event, Page, Patch, PatchStream
 from rallebench.gui.wording import on_page
 from rallebench.services.jobs import Job
 
@@ -174,7 +174,7 @@ def test_an_older_message_that_arrives_late_ends_no_newer_stream(page: Page) -> 
 
 def test_what_comes_later_is_applied_later() -> None:
     patches = ({"#part": "old"}, {"#view": "new"}, {"#part": "newer"})
-    stream = Stream(patch for patch in patches)
+    stream = PatchStream(patch for patch in patches)
     stream.start()
     deadline = time.monotonic() + 5
     while not stream._ended and time.monotonic() < deadline:

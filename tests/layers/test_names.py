@@ -10,18 +10,12 @@ from collections.abc import Iterator
 from project import PROJECT, syntax_trees
 
 ROOT = PROJECT / "rallebench"
-EXEMPT = {"gui"}
 FILLERS = {"one", "found", "asked", "said", "told", "shown", "kept", "given", "wanted", "made"} | {
     "there",
     "whoever",
     "nobody",
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def trees() -> dict[str, ast.Module]:
-    """Path below ``rallebench`` → its syntax tree; the page is left out."""
-    return {name: tree for name, tree in syntax_trees().items() if name.split("/")[0] not in EXEMPT}
 
 
 def bound_names(tree: ast.AST) -> Iterator[str]:
@@ -49,7 +43,7 @@ def duplicated_classes() -> list[str]:
     """Public names that two classes at the top of a module have."""
     counts = Counter(
         node.name
-        for tree in trees().values()
+        for tree in syntax_trees().values()
         for node in tree.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
@@ -74,19 +68,20 @@ def unformatted(source: str, lines: Iterator[str]) -> list[int]:
 
 
 def programs() -> dict[str, ast.Module]:
-    """Path → the syntax tree of every benchmark and tool, without those that train and measure the reader."""
-    paths = [path for folder in ("benchmarks", "tools") for path in (PROJECT / folder).glob("*.py")]
+    """Path → the syntax tree of every benchmark and tool."""
+    paths = [
+        path for folder in ("benchmarks", "tools") for path in (PROJECT / folder).rglob("*.py")
+    ]
     return {
         path.relative_to(PROJECT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
         for path in paths
-        if path.name != "reader.py"
     }
 
 
 def test_no_identifier_is_a_filler_word() -> None:
     present = {
         name: sorted(set(words))
-        for name, tree in {**trees(), **programs()}.items()
+        for name, tree in {**syntax_trees(), **programs()}.items()
         if (words := fillers(tree))
     }
     assert present == {}, "name the thing"
@@ -98,7 +93,7 @@ def test_a_public_class_name_names_one_class() -> None:
 
 def test_only_tables_of_data_are_laid_out_by_hand() -> None:
     marked = {}
-    for name in trees():
+    for name in syntax_trees():
         source = (ROOT / name).read_text(encoding="utf-8")
         if "fmt:" in source and (lines := unformatted(source, iter(source.splitlines(True)))):
             marked[name] = lines

@@ -19,7 +19,7 @@ from rallebench.corpora.reading import read_corpus
 from rallebench.encoders.minilm import MiniLM
 from rallebench.reader import Task
 from rallebench.reader.spans import WEIGHTS, SpanReader
-from tools.reader.prompts import Asked, rankings, score, task_of
+from tools.reader.prompts import ParagraphQuestion, rankings, score, task_of
 from tools.reader.sources import SOURCES, part_of
 
 STARTER = PROJECT / "rallebench" / "starter"
@@ -85,15 +85,15 @@ def test_the_starters_questions_are_read_right(reader: SpanReader, name: str, fl
 @pytest.mark.slow
 def test_questions_without_an_answer_are_declined_where_one_asks(reader: SpanReader) -> None:
     given, corpus = starter("starter-unanswerable")
-    asked = [Asked(r["input"], (), -1) for r in given]
+    questions = [ParagraphQuestion(r["input"], (), -1) for r in given]
     texts = [p.text for p in corpus]
-    found = reader.read(
+    answers = reader.read(
         [
-            replace(task_of(one, [int(n) for n in ranking[:5]], texts), may_decline=True)
-            for one, ranking in zip(asked, rankings(asked, texts, MiniLM()))
+            replace(task_of(question, [int(n) for n in ranking[:5]], texts), may_decline=True)
+            for question, ranking in zip(questions, rankings(questions, texts, MiniLM()))
         ]
     )
-    assert sum(not f.text for f in found) / len(given) >= 0.40  # measured 0.451, n = 51
+    assert sum(not f.text for f in answers) / len(given) >= 0.40  # measured 0.451, n = 51
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from rallebench.reader import delta
 from tools.reader import generative, overlap, prompts, sources
 from tools.reader import train as program
 from tools.reader.batches import batches_of
-from tools.reader.calibration import KEPT, Observed, fit, summary, threshold, trade_off
+from tools.reader.calibration import RIGHT_SHARE, Observed, fit, summary, threshold, trade_off
 from tools.reader.examples import Group, Paragraphs, Stage, groups_of
 from tools.reader.loop import Settings, train
 from tools.reader.sources import Context, Question
@@ -359,8 +359,8 @@ def test_the_confidence_recovers_how_right_answers_arise_and_is_calibrated() -> 
 def test_the_threshold_is_the_largest_that_keeps_the_right_answers() -> None:
     table = trade_off(observed(), fit(observed()))
     chosen = threshold(table)
-    assert all(row["right_kept"] < KEPT for row in table if row["below"] > chosen)
-    assert next(row for row in table if row["below"] == chosen)["right_kept"] >= KEPT
+    assert all(row["right_kept"] < RIGHT_SHARE for row in table if row["below"] > chosen)
+    assert next(row for row in table if row["below"] == chosen)["right_kept"] >= RIGHT_SHARE
     shares = [row["absent_declined"] for row in table]
     assert shares == sorted(shares)
 

@@ -28,7 +28,7 @@ class Batch:
     last: NDArray[np.int64]
 
 
-def batches_of(groups: Sequence[Group], tokens: int, drawn: random.Random) -> list[Batch]:
+def batches_of(groups: Sequence[Group], tokens: int, rng: random.Random) -> list[Batch]:
     """Batches of groups of one size and of like lengths, at most ``tokens`` with padding, shuffled."""
     batches: list[Batch] = []
     for size in sorted({len(g.windows) for g in groups}):
@@ -37,7 +37,7 @@ def batches_of(groups: Sequence[Group], tokens: int, drawn: random.Random) -> li
         for start in range(0, len(same), 640):
             pool = sorted(same[start : start + 640], key=_longest)
             batches += [_batch(part) for part in _cut(pool, size, tokens)]
-    drawn.shuffle(batches)
+    rng.shuffle(batches)
     return batches
 
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 QUESTIONS = 300
 PENALTY = 0.3
-KEPT = 0.9
+RIGHT_SHARE = 0.9
 """The share of right answers that declining may not cut into: the threshold keeps at least so many."""
 
-KEPT_PLAIN = 0.975
+RIGHT_SHARE_PLAIN = 0.975
 """The same where the prompt does not ask to decline."""
 
 
@@ -45,31 +45,31 @@ def observe(
     none of them right."""
     paragraphs = [c.text.strip() for c in contexts]
     every = [
-        prompts.Asked(q.text, tuple(t for t, _ in q.answers), number)
+        prompts.ParagraphQuestion(q.text, tuple(t for t, _ in q.answers), number)
         for number, c in enumerate(contexts)
         for q in c.questions
         if q.answers
     ]
-    asked = prompts.sampled(every, QUESTIONS, seed)
-    drawn = random.Random(seed)
-    found = []
-    for one, ranking in zip(asked, prompts.rankings(asked, paragraphs, encoder)):
+    questions = prompts.sampled(every, QUESTIONS, seed)
+    rng = random.Random(seed)
+    observed = []
+    for question, ranking in zip(questions, prompts.rankings(questions, paragraphs, encoder)):
         for present in (True, False):
             numbers = (
-                prompts.with_gold(one, ranking, drawn)
+                prompts.with_gold(question, ranking, rng)
                 if present
-                else prompts.without_gold(one, ranking, paragraphs)
+                else prompts.without_gold(question, ranking, paragraphs)
             )
-            best = reader.best(prompts.task_of(one, numbers, paragraphs))
+            best = reader.best(prompts.task_of(question, numbers, paragraphs))
             if best is not None:
                 text = paragraphs[numbers[best.passage]][best.start : best.end]
-                right = present and prompts.score(text, one.answers)[1] >= 0.5
-                found.append(Observed(best.features, right, present))
-    if not any(o.right for o in found):
+                right = present and prompts.score(text, question.answers)[1] >= 0.5
+                observed.append(Observed(best.features, right, present))
+    if not any(o.right for o in observed):
         raise UsageError(
             "The reader has no development question right, so no confidence can be fitted; train longer."
         )
-    return found
+    return observed
 
 
 def fit(observed: Sequence[Observed]) -> dict[str, float]:
@@ -100,22 +100,22 @@ def trade_off(observed: Sequence[Observed], weights: Mapping[str, float]) -> lis
     table = []
     for percent in range(5, 61, 5):
         border = percent / 100
-        given = [o.right for s, o in zip(sure, observed) if s >= border]
+        outcomes = [o.right for s, o in zip(sure, observed) if s >= border]
         table.append(
             {
                 "below": border,
                 "right_kept": _share(right, border),
                 "absent_declined": 1 - _share(absent, border),
-                "given_right": sum(given) / (len(given) or 1),
+                "given_right": sum(outcomes) / (len(outcomes) or 1),
             }
         )
     return table
 
 
-def threshold(table: Sequence[Mapping[str, float]], kept: float = KEPT) -> float:
-    """The largest threshold that keeps ``kept`` of the right answers; the least one if none does."""
+def threshold(table: Sequence[Mapping[str, float]], share: float = RIGHT_SHARE) -> float:
+    """The largest threshold that keeps ``share`` of the right answers; the least one if none does."""
     return max(
-        (row["below"] for row in table if row["right_kept"] >= kept), default=table[0]["below"]
+        (row["below"] for row in table if row["right_kept"] >= share), default=table[0]["below"]
     )
 
 

@@ -135,7 +135,7 @@ def _quality(reports: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _confidence(about: Mapping[str, Any]) -> str:
-    found = about["calibration"]
+    calibration = about["calibration"]
     rows = [
         f"| {row['below']:.2f} | {row['right_kept']:.0%} | {row['absent_declined']:.0%} | {row['given_right']:.0%} |"
         for row in about["trade_off"]
@@ -146,9 +146,9 @@ def _confidence(about: Mapping[str, Any]) -> str:
             "",
             "The confidence is the chance that the best span is right (token F1 of one half or more): a logistic of the",
             "span's margin, its probability, its lead over the next, the score of no answer, and how much of the question",
-            f"stands near it. Fitted on {found['prompts']} five-passage prompts of the development articles, half of them",
-            f"without the answer: AUROC {found['auroc_present']:.2f} for answer there or not, {found['auroc_right']:.2f} for right or not,",
-            f"mean difference between confidence and share of right answers {found['calibration_error']:.3f}.",
+            f"stands near it. Fitted on {calibration['prompts']} five-passage prompts of the development articles, half of them",
+            f"without the answer: AUROC {calibration['auroc_present']:.2f} for answer there or not, {calibration['auroc_right']:.2f} for right or not,",
+            f"mean difference between confidence and share of right answers {calibration['calibration_error']:.3f}.",
             "",
             f"An answer below {about['refuse_below']['short']:.2f} is withheld where the prompt says what to do without an answer, and",
             f"below {about['refuse_below']['plain']:.2f} elsewhere. What other borders would do on the same prompts:",

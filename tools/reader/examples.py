@@ -135,10 +135,10 @@ class Paragraphs:
         index.index(
             bm25s.tokenize([c.text for c in self.contexts], **settings), show_progress=False
         )
-        asked = bm25s.tokenize(list(questions), **settings)
+        queries = bm25s.tokenize(list(questions), **settings)
         depth = min(DEPTH + 1, len(self.contexts))
-        found: NDArray[np.int64] = index.retrieve(asked, k=depth, show_progress=False).documents
-        return found
+        numbers: NDArray[np.int64] = index.retrieve(queries, k=depth, show_progress=False).documents
+        return numbers
 
     def place_of(self, number: int, text: str, start: int) -> tuple[int, int] | None:
         """(first, last) token of a span of characters; None where no token lies in it."""
@@ -149,55 +149,63 @@ class Paragraphs:
     def window(
         self,
         number: int,
-        asked: Sequence[int],
+        question_ids: Sequence[int],
         room: int,
-        drawn: random.Random,
+        rng: random.Random,
         span: tuple[int, int] | None,
     ) -> tuple[Window, int]:
         """A sequence of at most ``room`` tokens around ``span`` (anywhere without one), and what to add to a
         token's place in the paragraph to get its place in the sequence."""
         ids = self.ids[number]
-        length = max(8, room - len(asked) - 3)
+        length = max(8, room - len(question_ids) - 3)
         begin = 0
         if len(ids) > length:
             least, most = 0, len(ids) - length
             if span is not None:
                 least, most = max(least, span[1] + 1 - length), min(most, span[0])
-            begin = drawn.randint(least, max(least, most))
+            begin = rng.randint(least, max(least, most))
         cut = ids[begin : begin + length]
-        context = len(asked) + 2
-        return Window((self.cls, *asked, self.sep, *cut, self.sep), context), context - begin
+        context = len(question_ids) + 2
+        return Window((self.cls, *question_ids, self.sep, *cut, self.sep), context), context - begin
 
 
-def groups_of(paragraphs: Paragraphs, stage: Stage, drawn: random.Random) -> list[Group]:
+def groups_of(paragraphs: Paragraphs, stage: Stage, rng: random.Random) -> list[Group]:
     """The groups of one stage, shuffled."""
-    picked = list(_picked(paragraphs.contexts, stage, drawn))
-    drawn.shuffle(picked)
-    texts = [_worded(question.text, drawn) for _, question, _ in picked]
-    asked = paragraphs.question_ids(texts)
+    picked = list(_picked(paragraphs.contexts, stage, rng))
+    rng.shuffle(picked)
+    texts = [_worded(question.text, rng) for _, question, _ in picked]
+    question_ids = paragraphs.question_ids(texts)
     alike = paragraphs.alike([question.text for _, question, _ in picked])
     by_title: dict[str, list[int]] = {}
     for number, context in enumerate(paragraphs.contexts):
         by_title.setdefault(context.title, []).append(number)
     sizes, weights = list(stage.windows), list(stage.windows.values())
-    made = []
+    groups = []
     for row, (number, question, elsewhere) in enumerate(picked):
         context = paragraphs.contexts[number]
-        size = 1 if elsewhere or context.source == "qamr" else drawn.choices(sizes, weights)[0]
-        room = drawn.randint(*stage.width)
-        absent = elsewhere or (size > 1 and drawn.random() < stage.absent)
-        others = _others(paragraphs, number, question, alike[row], by_title[context.title], drawn)
+        size = 1 if elsewhere or context.source == "qamr" else rng.choices(sizes, weights)[0]
+        room = rng.randint(*stage.width)
+        absent = elsewhere or (size > 1 and rng.random() < stage.absent)
+        others = _others(paragraphs, number, question, alike[row], by_title[context.title], rng)
         # Of several annotators' answers the first is the original one; the others only check it.
         group = _group(
-            paragraphs, number, question.answers[:1], asked[row], size, room, absent, others, drawn
+            paragraphs,
+            number,
+            question.answers[:1],
+            question_ids[row],
+            size,
+            room,
+            absent,
+            others,
+            rng,
         )
         if group is not None:
-            made.append(group)
-    return made
+            groups.append(group)
+    return groups
 
 
 def _picked(
-    contexts: Sequence[Context], stage: Stage, drawn: random.Random
+    contexts: Sequence[Context], stage: Stage, rng: random.Random
 ) -> Iterator[tuple[int, Question, bool]]:
     """(number of the paragraph, question, whether it is asked of another paragraph)."""
     for number, context in enumerate(contexts):
@@ -205,20 +213,20 @@ def _picked(
             share = (
                 stage.shares.get(context.source, 0.0) if question.answers else stage.unanswerable
             )
-            for _ in range(_times(share, drawn)):
+            for _ in range(_times(share, rng)):
                 yield number, question, False
             if question.answers and context.source != "qamr":
-                for _ in range(_times(stage.elsewhere, drawn)):
+                for _ in range(_times(stage.elsewhere, rng)):
                     yield number, question, True
 
 
-def _times(share: float, drawn: random.Random) -> int:
-    return int(share) + (drawn.random() < share % 1)
+def _times(share: float, rng: random.Random) -> int:
+    return int(share) + (rng.random() < share % 1)
 
 
-def _worded(text: str, drawn: random.Random) -> str:
+def _worded(text: str, rng: random.Random) -> str:
     """A fifth of the questions lose their mark; the encoder knows no capitals anyway."""
-    return text.rstrip("? ") if drawn.random() < 0.2 else text
+    return text.rstrip("? ") if rng.random() < 0.2 else text
 
 
 def _others(
@@ -227,39 +235,39 @@ def _others(
     question: Question,
     alike: Sequence[int],
     same: Sequence[int],
-    drawn: random.Random,
+    rng: random.Random,
 ) -> Iterator[int]:
     """Paragraphs without the answer, each once: mostly those like the question, some of the same article."""
     answers = [text.lower() for text, _ in question.answers]
     near = [int(n) for n in alike]
-    drawn.shuffle(near)
+    rng.shuffle(near)
     seen = {number}
     for _ in range(50):
-        pool = near if near and drawn.random() < 0.75 else None
-        found = (
+        pool = near if near and rng.random() < 0.75 else None
+        candidate = (
             pool.pop()
             if pool
-            else drawn.choice(same)
-            if drawn.random() < 0.8
-            else drawn.randrange(len(paragraphs.contexts))
+            else rng.choice(same)
+            if rng.random() < 0.8
+            else rng.randrange(len(paragraphs.contexts))
         )
-        if found in seen or paragraphs.contexts[found].source == "qamr":
+        if candidate in seen or paragraphs.contexts[candidate].source == "qamr":
             continue
-        seen.add(found)
-        if not any(answer in paragraphs.bare[found] for answer in answers):
-            yield found
+        seen.add(candidate)
+        if not any(answer in paragraphs.bare[candidate] for answer in answers):
+            yield candidate
 
 
 def _group(
     paragraphs: Paragraphs,
     number: int,
     answers: Sequence[tuple[str, int]],
-    asked: Sequence[int],
+    question_ids: Sequence[int],
     size: int,
     room: int,
     absent: bool,
     others: Iterator[int],
-    drawn: random.Random,
+    rng: random.Random,
 ) -> Group | None:
     span = None
     if answers:
@@ -273,11 +281,11 @@ def _group(
         numbers.append(other)
     if len(numbers) < size:
         return None
-    drawn.shuffle(numbers)
+    rng.shuffle(numbers)
     windows, answer = [], None
     for place, n in enumerate(numbers):
         own = span if n == number else None
-        sequence, shift = paragraphs.window(n, asked, room, drawn, own)
+        sequence, shift = paragraphs.window(n, question_ids, room, rng, own)
         windows.append(sequence)
         if own is not None:
             answer = (place, own[0] + shift, own[1] + shift)

@@ -58,7 +58,7 @@ def write_examples(data: Path, exclude: Sequence[Path], out: Path, seed: int) ->
     parts, _ = contexts_of(data, exclude)
     tokenizer = AutoTokenizer.from_pretrained(str(model_folder()), local_files_only=True)
     paragraphs = Paragraphs(parts["train"], tokenizer)
-    drawn = random.Random(seed)
+    rng = random.Random(seed)
     questions = [
         (number, question)
         for number, context in enumerate(paragraphs.contexts)
@@ -68,9 +68,9 @@ def write_examples(data: Path, exclude: Sequence[Path], out: Path, seed: int) ->
     rows = [
         row
         for (number, question), near in zip(questions, alike)
-        for row in _prompts_of(paragraphs, number, question, [int(n) for n in near], drawn)
+        for row in _prompts_of(paragraphs, number, question, [int(n) for n in near], rng)
     ]
-    drawn.shuffle(rows)
+    rng.shuffle(rows)
     used = sorted({n for _, numbers, _ in rows for n in numbers})
     places = {number: place for place, number in enumerate(used)}
     document = {
@@ -83,26 +83,26 @@ def write_examples(data: Path, exclude: Sequence[Path], out: Path, seed: int) ->
 
 
 def _prompts_of(
-    paragraphs: Any, number: int, question: Any, near: Sequence[int], drawn: random.Random
+    paragraphs: Any, number: int, question: Any, near: Sequence[int], rng: random.Random
 ) -> Iterator[tuple[str, list[int], str | None]]:
     source = paragraphs.contexts[number].source
     answers = [text for text, _ in question.answers]
-    for _ in range(_times(SHARES[source] if answers else UNANSWERABLE, drawn)):
-        size = 1 if source == "qamr" else drawn.choices(list(SIZES), list(SIZES.values()))[0]
-        absent = bool(answers) and size > 1 and drawn.random() < ABSENT
-        others = _others(paragraphs, number, answers, near, drawn)
+    for _ in range(_times(SHARES[source] if answers else UNANSWERABLE, rng)):
+        size = 1 if source == "qamr" else rng.choices(list(SIZES), list(SIZES.values()))[0]
+        absent = bool(answers) and size > 1 and rng.random() < ABSENT
+        others = _others(paragraphs, number, answers, near, rng)
         numbers = ([] if absent else [number]) + others[: size - (not absent)]
-        drawn.shuffle(numbers)
+        rng.shuffle(numbers)
         if numbers:
             yield question.text, numbers, None if absent or not answers else answers[0]
     if answers and source != "qamr":
-        for _ in range(_times(ELSEWHERE, drawn)):
-            if others := _others(paragraphs, number, answers, near, drawn)[:1]:
+        for _ in range(_times(ELSEWHERE, rng)):
+            if others := _others(paragraphs, number, answers, near, rng)[:1]:
                 yield question.text, others, None
 
 
 def _others(
-    paragraphs: Any, number: int, answers: Sequence[str], near: Sequence[int], drawn: random.Random
+    paragraphs: Any, number: int, answers: Sequence[str], near: Sequence[int], rng: random.Random
 ) -> list[int]:
     """Paragraphs that resemble the question and hold none of its answers, in random order."""
     low = [answer.lower() for answer in answers]
@@ -113,12 +113,12 @@ def _others(
         and paragraphs.contexts[n].source != "qamr"
         and not any(answer in paragraphs.bare[n] for answer in low)
     ]
-    drawn.shuffle(pool)
+    rng.shuffle(pool)
     return pool
 
 
-def _times(share: float, drawn: random.Random) -> int:
-    return int(share) + (drawn.random() < share % 1)
+def _times(share: float, rng: random.Random) -> int:
+    return int(share) + (rng.random() < share % 1)
 
 
 # ── model ────────────────────────────────────────────────────────────────────
@@ -155,22 +155,22 @@ def batches_of(
 ) -> list[list[tuple[list[int], int]]]:
     """Batches of (tokens, where the answer begins), of like lengths, shuffled; at most ``limit`` examples
     and, with padding, ``size`` tokens a batch."""
-    drawn = random.Random(seed)
+    rng = random.Random(seed)
     paragraphs = document["paragraphs"]
     rows = document["examples"][: limit or None]
     prompts = [
         # A tenth of the questions lose their mark, as search questions have none.
         prompt_text(
             tokenizer,
-            q.rstrip("? ") if drawn.random() < 0.1 else q,
+            q.rstrip("? ") if rng.random() < 0.1 else q,
             [paragraphs[n] for n in numbers],
         )
         for q, numbers, _ in rows
     ]
     answers = [(REFUSAL if answer is None else answer) + "<|im_end|>" for *_, answer in rows]
-    read = tokenizer(prompts, add_special_tokens=False)["input_ids"]
-    written = tokenizer(answers, add_special_tokens=False)["input_ids"]
-    sequences = [(a + b, len(a)) for a, b in zip(read, written) if len(a) <= MOST_TOKENS]
+    prompt_ids = tokenizer(prompts, add_special_tokens=False)["input_ids"]
+    answer_ids = tokenizer(answers, add_special_tokens=False)["input_ids"]
+    sequences = [(a + b, len(a)) for a, b in zip(prompt_ids, answer_ids) if len(a) <= MOST_TOKENS]
     batches = []
     for start in range(0, len(sequences), 2048):
         pool = sorted(sequences[start : start + 2048], key=lambda s: len(s[0]))
@@ -181,7 +181,7 @@ def batches_of(
                 batch = []
             batch.append(sequence)
         batches.append(batch)
-    drawn.shuffle(batches)
+    rng.shuffle(batches)
     return batches
 
 
@@ -191,13 +191,13 @@ def loss_of(model: Any, batch: Sequence[tuple[list[int], int]], device: str) -> 
 
     width = max(len(ids) for ids, _ in batch)
     ids = torch.zeros((len(batch), width), dtype=torch.long)
-    learned = torch.zeros((len(batch), width), dtype=torch.bool)
+    of_answer = torch.zeros((len(batch), width), dtype=torch.bool)
     for row, (tokens, start) in enumerate(batch):
         ids[row, : len(tokens)] = torch.tensor(tokens)
-        learned[row, start - 1 : len(tokens) - 1] = True
-    ids, learned = ids.to(device), learned.to(device)
-    hidden = model.model(input_ids=ids).last_hidden_state[learned]
-    targets = ids.roll(-1, 1)[learned]
+        of_answer[row, start - 1 : len(tokens) - 1] = True
+    ids, of_answer = ids.to(device), of_answer.to(device)
+    hidden = model.model(input_ids=ids).last_hidden_state[of_answer]
+    targets = ids.roll(-1, 1)[of_answer]
     scores = model.lm_head(hidden).float()
     return torch.nn.functional.cross_entropy(scores, targets, reduction="sum") / len(batch)
 
@@ -218,13 +218,13 @@ def train(flags: argparse.Namespace) -> None:
         r=RANK, lora_alpha=ALPHA, target_modules=list(LAYERS), task_type="CAUSAL_LM"
     )
     adapted = get_peft_model(model, config)
-    learned = [p for p in adapted.parameters() if p.requires_grad]
+    weights = [p for p in adapted.parameters() if p.requires_grad]
     fused = flags.device != "cpu"
     optimizer = torch.optim.AdamW(
-        learned, lr=flags.rate, weight_decay=0.0, betas=(0.9, 0.98), fused=fused
+        weights, lr=flags.rate, weight_decay=0.0, betas=(0.9, 0.98), fused=fused
     )
-    print(f"{len(batches)} batches, {sum(p.numel() for p in learned):,} weights", flush=True)
-    read, total, started = 0, torch.zeros((), device=flags.device), time.monotonic()
+    print(f"{len(batches)} batches, {sum(p.numel() for p in weights):,} weights", flush=True)
+    token_count, total, started = 0, torch.zeros((), device=flags.device), time.monotonic()
     for step, batch in enumerate(batches[:steps], 1):
         for group in optimizer.param_groups:
             group["lr"] = flags.rate * min(step / WARM_UP, 1.0, (steps - step + 1) / (0.9 * steps))
@@ -232,18 +232,18 @@ def train(flags: argparse.Namespace) -> None:
             loss = loss_of(adapted.get_base_model(), batch, flags.device)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(learned, CLIP)
+        torch.nn.utils.clip_grad_norm_(weights, CLIP)
         optimizer.step()
         total += loss.detach()
-        read += sum(len(ids) for ids, _ in batch)
+        token_count += sum(len(ids) for ids, _ in batch)
         if step % flags.every == 0 or step == steps:
             mean, total = float(total) / ((step - 1) % flags.every + 1), torch.zeros_like(total)
-            speed = read / (time.monotonic() - started)
+            speed = token_count / (time.monotonic() - started)
             print(
-                f"{step}/{steps}: loss {mean:.3f}, {read:,} tokens, {speed:.0f} a second",
+                f"{step}/{steps}: loss {mean:.3f}, {token_count:,} tokens, {speed:.0f} a second",
                 flush=True,
             )
-    for values in learned:
+    for values in weights:
         values.data = values.data.to(torch.bfloat16)
     adapted.save_pretrained(flags.out)
 

@@ -97,21 +97,19 @@ def train(
         torch.nn.init.normal_(network.head.weight, std=0.02)
     network.to(settings.device).train()
     network.bert.embeddings.requires_grad_(False)
-    learned = [p for p in network.parameters() if p.requires_grad]
+    weights = [p for p in network.parameters() if p.requires_grad]
     for number, stage in enumerate(settings.stages):
-        drawn = random.Random(
-            f"{settings.seed} {number} mixed"
-        )  # as the shipped weights were drawn
-        batches = batches_of(groups_of(paragraphs, stage, drawn), stage.tokens, drawn)
+        rng = random.Random(f"{settings.seed} {number} mixed")  # as the shipped weights were drawn
+        batches = batches_of(groups_of(paragraphs, stage, rng), stage.tokens, rng)
         optimizer = torch.optim.AdamW(
-            learned, lr=stage.rate, weight_decay=DECAY, betas=(0.9, 0.98), eps=1e-6
+            weights, lr=stage.rate, weight_decay=DECAY, betas=(0.9, 0.98), eps=1e-6
         )
-        yield from _stage(network, learned, optimizer, stage, batches, settings, folder, number)
+        yield from _stage(network, weights, optimizer, stage, batches, settings, folder, number)
 
 
 def _stage(
     network: Any,
-    learned: Sequence[Any],
+    weights: Sequence[Any],
     optimizer: Any,
     stage: Stage,
     batches: Sequence[Batch],
@@ -141,7 +139,7 @@ def _stage(
         loss = loss_of(scores.float(), batch)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(learned, CLIP)
+        torch.nn.utils.clip_grad_norm_(weights, CLIP)
         optimizer.step()
         total, since = total + float(loss.detach()), since + 1
         done = step + 1

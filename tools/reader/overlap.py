@@ -26,24 +26,24 @@ def marks(text: str) -> set[str]:
     ...     "It rises in the Swiss Alps, and flows into the North Sea.")
     True
     """
-    found = {_bare(text)} | {_bare(text[a:b]) for a, b in sentences(text)}
+    texts = {_bare(text)} | {_bare(text[a:b]) for a, b in sentences(text)}
     return {
         hashlib.sha256(bare.encode()).hexdigest()[:16]
-        for bare in found
+        for bare in texts
         if len(bare) >= LEAST_CHARACTERS
     }
 
 
 def excluded_marks(corpora: Iterable[Path], trained: frozenset[str] = frozenset()) -> set[str]:
     """The marks of all passages of corpora in TSV form (id, text, title), but for articles named in ``trained``."""
-    found: set[str] = set()
+    hashes: set[str] = set()
     for path in corpora:
         if not path.is_file():
             raise NotFoundError(f"The corpus to keep out of training, {path}, does not exist.")
         for passage in read_corpus(path):
             if (passage.title or "").replace("_", " ") not in trained:
-                found |= marks(passage.text)
-    return found
+                hashes |= marks(passage.text)
+    return hashes
 
 
 def without(

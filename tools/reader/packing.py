@@ -35,12 +35,12 @@ def quantise(values: Array) -> tuple[NDArray[np.uint8], NDArray[np.float16]]:
     best = np.full((len(groups), 1), np.inf, dtype=np.float32)
     scales = np.zeros((len(groups), 1), dtype=np.float16)
     for clip in _CLIPS:
-        tried = (largest * clip / LEVELS).astype(np.float16)
-        error = np.square(_levels(groups, tried) * tried.astype(np.float32) - groups).sum(
+        candidate = (largest * clip / LEVELS).astype(np.float16)
+        error = np.square(_levels(groups, candidate) * candidate.astype(np.float32) - groups).sum(
             1, keepdims=True
         )
         better = error < best
-        best, scales = np.where(better, error, best), np.where(better, tried, scales)
+        best, scales = np.where(better, error, best), np.where(better, candidate, scales)
     codes = (_levels(groups, scales) + LEVELS).astype(np.uint8).reshape(-1)
     low = codes & 15
     return np.concatenate([low[0::2] | (low[1::2] << 4), np.packbits(codes >> 4)]), scales[:, 0]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ParagraphQuestion:
     """A question, its accepted answers, and the number of the paragraph that holds one."""
 
     question: str
@@ -28,47 +28,47 @@ class Asked:
 
 
 def rankings(
-    asked: Sequence[Asked], paragraphs: Sequence[str], encoder: Encoder
+    questions: Sequence[ParagraphQuestion], paragraphs: Sequence[str], encoder: Encoder
 ) -> NDArray[np.int64]:
     """(questions, paragraphs): the paragraphs by falling similarity to each question."""
     import numpy as np
 
     passages = encoder.encode(list(paragraphs), role="passage")
-    queries = encoder.encode([a.question for a in asked], role="query")
-    found: NDArray[np.int64] = np.argsort(-np.round(queries @ passages.T, 5), axis=1, kind="stable")
-    return found
+    queries = encoder.encode([a.question for a in questions], role="query")
+    order: NDArray[np.int64] = np.argsort(-np.round(queries @ passages.T, 5), axis=1, kind="stable")
+    return order
 
 
-def task_of(one: Asked, numbers: Iterable[int], paragraphs: Sequence[str]) -> Task:
+def task_of(question: ParagraphQuestion, numbers: Iterable[int], paragraphs: Sequence[str]) -> Task:
     """A short task over the paragraphs of these numbers."""
     passages = tuple(Passage(str(number), paragraphs[number]) for number in numbers)
-    return Task("short", one.question, passages)
+    return Task("short", question.question, passages)
 
 
 def with_gold(
-    one: Asked, ranking: Sequence[int], drawn: random.Random, count: int = 5
+    question: ParagraphQuestion, ranking: Sequence[int], rng: random.Random, count: int = 5
 ) -> list[int]:
     """The gold paragraph and the ``count`` − 1 most similar others, shuffled."""
-    numbers = [one.gold, *[int(n) for n in ranking if n != one.gold][: count - 1]]
-    drawn.shuffle(numbers)
+    numbers = [question.gold, *[int(n) for n in ranking if n != question.gold][: count - 1]]
+    rng.shuffle(numbers)
     return numbers
 
 
 def without_gold(
-    one: Asked, ranking: Sequence[int], paragraphs: Sequence[str], count: int = 5
+    question: ParagraphQuestion, ranking: Sequence[int], paragraphs: Sequence[str], count: int = 5
 ) -> list[int]:
     """The ``count`` most similar paragraphs that hold no accepted answer."""
-    answers = [answer.lower() for answer in one.answers]
+    answers = [answer.lower() for answer in question.answers]
     return [
         int(n)
         for n in ranking
-        if n != one.gold and not any(answer in paragraphs[n].lower() for answer in answers)
+        if n != question.gold and not any(answer in paragraphs[n].lower() for answer in answers)
     ][:count]
 
 
-def score(found: ReaderAnswer | str, answers: Sequence[str]) -> tuple[float, float]:
+def score(answer: ReaderAnswer | str, answers: Sequence[str]) -> tuple[float, float]:
     """(exact match, token F1), each the best over the accepted answers."""
-    text = found if isinstance(found, str) else found.text
+    text = answer if isinstance(answer, str) else answer.text
     return max(exact_match_score(text, a) for a in answers), max(f1_score(text, a) for a in answers)
 
 
@@ -90,5 +90,5 @@ def sampled(rows: Sequence[Any], count: int, seed: int) -> list[Any]:
     """At most ``count`` rows drawn without repetition, in their order."""
     if len(rows) <= count:
         return list(rows)
-    kept = sorted(random.Random(seed).sample(range(len(rows)), count))
-    return [rows[i] for i in kept]
+    places = sorted(random.Random(seed).sample(range(len(rows)), count))
+    return [rows[i] for i in places]

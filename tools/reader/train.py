@@ -50,8 +50,8 @@ LONG_BELOW = 0.04
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; the exit code: 2 for a wrong request, 1 if the work failed."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    flags = _parser().parse_args(given)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    flags = _parser().parse_args(words)
     try:
         if flags.card_only:
             _write_card(flags.out, flags.figures)
@@ -263,16 +263,16 @@ def contexts_of(folder: Path, reported: Sequence[Path]) -> tuple[Parts, list[dic
     parts["development"] = [c for c in parts["development"] if c.source != "qamr"]
     described = []
     for source in sources.SOURCES:
-        kept = [c for c in parts["train"] if c.source == source.name]
-        questions = [q for c in kept for q in c.questions]
+        contexts = [c for c in parts["train"] if c.source == source.name]
+        questions = [q for c in contexts for q in c.questions]
         described.append(
             {
                 "name": source.name,
                 "about": source.about,
                 "licence": source.licence,
                 "url": source.url,
-                "paragraphs": len(kept),
-                "left_out": sum(c.source == source.name for c in whole) - len(kept),
+                "paragraphs": len(contexts),
+                "left_out": sum(c.source == source.name for c in whole) - len(contexts),
                 "questions": len(questions),
                 "answered": sum(bool(q.answers) for q in questions),
             }
@@ -282,13 +282,13 @@ def contexts_of(folder: Path, reported: Sequence[Path]) -> tuple[Parts, list[dic
 
 def _difference(network: Any, base: Mapping[str, Any]) -> Difference:
     """What training changed, by the base model's names; the head as a whole."""
-    found = {}
+    difference = {}
     for name, values in network.state_dict().items():
         if name.startswith("head."):
-            found[name] = values.float().cpu().numpy()
+            difference[name] = values.float().cpu().numpy()
         elif name.startswith("bert.encoder."):
-            found[name.removeprefix("bert.")] = (values.cpu() - base[name]).float().numpy()
-    return found
+            difference[name.removeprefix("bert.")] = (values.cpu() - base[name]).float().numpy()
+    return difference
 
 
 def _fitted(weights: Path, contexts: Sequence[sources.Context], seed: int) -> dict[str, Any]:
@@ -302,7 +302,7 @@ def _fitted(weights: Path, contexts: Sequence[sources.Context], seed: int) -> di
         "confidence": fitted,
         "refuse_below": {
             "short": calibration.threshold(table),
-            "plain": calibration.threshold(table, calibration.KEPT_PLAIN),
+            "plain": calibration.threshold(table, calibration.RIGHT_SHARE_PLAIN),
             "long": LONG_BELOW,
         },
         "calibration": calibration.summary(observed, fitted),

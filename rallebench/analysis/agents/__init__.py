@@ -55,6 +55,7 @@ class System:
 
     @property
     def label(self) -> str:
+        """``workflow · llm``, without a part that is ''."""
         return " · ".join(filter(None, (self.workflow, self.llm)))
 
 
@@ -111,6 +112,7 @@ def mean(values: Sequence[float | None]) -> float | None:
 
 
 def domain_name(domain: str) -> str:
+    """The word for an environment in tables, as Wikipedia for ``wiki``; an unknown name is returned as it is."""
     return DOMAIN_NAMES.get(domain, domain)
 
 
@@ -136,6 +138,7 @@ def tasks_of(runs: Sequence[TaskRun]) -> tuple[AgentTask, ...]:
 
 
 def systems_of(runs: Sequence[TaskRun]) -> tuple[System, ...]:
+    """Each system once, in the order of the runs."""
     return tuple(dict.fromkeys(run.system for run in runs))
 
 
@@ -167,4 +170,5 @@ class Analysis:
 
     @property
     def document(self) -> dict[str, Any]:
+        """The analysis as JSON: ``value`` with the aspect and the notes."""
         return {"aspect": self.aspect, **self.value, "notes": list(self.notes)}

@@ -112,6 +112,7 @@ class ErrorBreakdown:
 
     @property
     def n(self) -> int:
+        """The number of questions that have a class."""
         return sum(map(len, self.rows.values()))
 
     @property
@@ -126,6 +127,7 @@ class ErrorBreakdown:
         return sum(_is_checkable(row) and not row.observed.strip() for row in every)
 
     def sum(self, classes: Iterable[str]) -> float:
+        """The percent of questions in these classes together."""
         return sum(self.shares[name] for name in classes)
 
     def as_json(self, names: Sequence[str]) -> dict[str, Any]:

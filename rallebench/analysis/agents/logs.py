@@ -189,6 +189,7 @@ def _qid(row: Mapping[str, Any]) -> str:
 
 
 def episode_of(row: Mapping[str, Any], workflow: str = "") -> Episode:
+    """The episode of a row of ``rows_of``: its scratchpad as the only step, and its prediction as the answer."""
     pad = row["scratchpad"]
     return Episode(
         _qid(row),

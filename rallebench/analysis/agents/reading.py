@@ -108,6 +108,7 @@ def common_field(examples: Sequence[Example], field: str) -> str:
 
 
 def summarize(example: Example, episode: Episode, *, original: bool = False) -> EpisodeSummary:
+    """A question as an analysis counts it. ``original``: by the first gold answer and by a log's own scores."""
     outcome = episode.outcome or Outcome("", "error")
     answer, reason = outcome.answer.strip(), outcome.stop_reason
     gold = Gold(answers=example.gold.answers[:1] if original else example.gold.answers)

@@ -62,10 +62,12 @@ class ScholarTable:
     # exact
 
     def person(self, person_id: str) -> Record | None:
+        """The record of a scholar with its ``row`` in the table; None for an unknown id."""
         rows = self._rows("SELECT row, record FROM person WHERE id = ?", (person_id.strip(),))
         return {**json.loads(rows[0][1]), "row": rows[0][0]} if rows else None
 
     def publication(self, publication_id: str) -> Record | None:
+        """The record of a publication; None for an unknown id."""
         rows = self._rows("SELECT record FROM publication WHERE id = ?", (publication_id.strip(),))
         return json.loads(rows[0][0]) if rows else None
 

@@ -118,6 +118,7 @@ def drawn(
 
 
 def text_of(article: SourceArticle) -> str:
+    """The plain text of an article, without the markup of a wiki."""
     if not article.wikitext:
         return article.text
     from rallebench.experiments.builders._mediawiki import plain

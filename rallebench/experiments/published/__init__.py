@@ -74,6 +74,7 @@ class PublishedTable:
         }
 
     def unit(self, column: str) -> str:
+        """The unit of a column's values, '' without one."""
         return str(_of(self.units, column, ""))
 
     def printed(self, row: PublishedRow, column: str) -> str:

@@ -38,6 +38,7 @@ EXACT_KINDS = frozenset({"flat", "numpy-flat"})
 
 
 def neighbours(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The program of a process: yields progress, then the questions' vectors, milliseconds and nearest ids."""
     import numpy as np
 
     workspace, texts = Workspace(job["workspace"]), job["texts"]

@@ -14,7 +14,14 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._one import columns, status
-from rallebench.gui.places._steps import TITLES, asked, folds, numbers_box, price, verdict_box
+from rallebench.gui.places._steps import (
+    TITLES,
+    folds,
+    numbers_box,
+    price,
+    question_html,
+    verdict_box,
+)
 from rallebench.render.numbers import plural
 from rallebench.services import agents, catalog, episodes
 from rallebench.services.episodes import EpisodeRequest, EpisodeState
@@ -210,15 +217,15 @@ def episode_html(page: Page, state: EpisodeState | None) -> str:
     request = state.episode_request
     where = f" in {request.env}" if request.env else ""
     about = f"<small>{e(f'{request.workflow}{where} · {request.llm}')}</small>"
-    shown = asked(request.example.question.text, about)
+    body = question_html(request.example.question.text, about)
     if nodes := _branch(agents.search_tree(state.steps), 0):
-        shown += html.fold("The tree of the search", nodes, id="agent-tree", opened=True)
-    shown += _pieces(state)
+        body += html.fold("The tree of the search", nodes, id="agent-tree", opened=True)
+    body += _pieces(state)
     if state.steps and not state.going:
         steps = folds(state.steps, request.example.gold)
         count = plural(len(state.steps), "step")
-        shown += html.fold("Every request and reply", steps, gist=count, id="agent-requests")
-    return shown
+        body += html.fold("Every request and reply", steps, gist=count, id="agent-requests")
+    return body
 
 
 def _pieces(state: EpisodeState) -> str:

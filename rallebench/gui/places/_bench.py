@@ -16,7 +16,7 @@ from rallebench.render.numbers import text
 from rallebench.services.chain_forms import DEFAULT_CHAIN, DEFAULT_DATASET
 from rallebench.services.verdicts import Verdict
 
-KEPT = 60
+UNDO_DEPTH = 60
 """Versions of a chain that undo remembers."""
 
 PAUSE = 0.2
@@ -95,7 +95,7 @@ class Bench(Busy):
     def edit(self, chain: Chain) -> None:
         """Another chain; undo returns to the one before."""
         if chain != self.chain:
-            self.past = [*self.past[-KEPT:], self.chain]
+            self.past = [*self.past[-UNDO_DEPTH:], self.chain]
             self.chain = chain
 
     def forget_steps(self) -> None:

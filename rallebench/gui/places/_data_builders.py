@@ -27,7 +27,7 @@ STAGES = {
     "5-checks": "Quality checks",
 }
 MOST_ROWS = 30
-SHOWN = ("tasks", "questions", "after", "index", "data", "tables", "templates", "number")
+VISIBLE_SETTINGS = ("tasks", "questions", "after", "index", "data", "tables", "templates", "number")
 """Settings that are not folded."""
 WORTH_A_LOOK = {
     "unknown": "replies could not be read",
@@ -88,7 +88,7 @@ def draw(page: Page, event: Event) -> str:
         parts += f'<div class="pair">{articles}</div>'
     offered = catalog.choices(page.workbench.workspace, item.form)
     choices = {n: llms if item.form[n].names == "llm" else names for n, names in offered.items()}
-    rare = [name for name in item.form if name not in SHOWN]
+    rare = [name for name in item.form if name not in VISIBLE_SETTINGS]
     parts += form.draw(item.form, dict(event.data), choices, prefix="set-", folded=rare)
     about = "Asks the model about three of them and tells the cost of all"
     buttons = (

@@ -62,8 +62,8 @@ def list_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[t
     """The rows of either list."""
     part = fitting(page, key["view"], key["id"], key["find"])[start : start + count]
     if key["view"] == "corpus":
-        shown = passages.passages_at(page.workbench, key["id"], list(part))
-        lines = [(p.doc_id, p.title or p.doc_id, p.text[:120]) for p in shown]
+        listed_passages = passages.passages_at(page.workbench, key["id"], list(part))
+        lines = [(p.doc_id, p.title or p.doc_id, p.text[:120]) for p in listed_passages]
     else:
         answers = [html.dotted(*example.gold.answers[:2]) or "no answer" for example in part]
         lines = [(x.question.qid, x.question.text, below) for x, below in zip(part, answers)]

@@ -35,11 +35,9 @@ KINDS = {
 """Kind of experiment → its card."""
 FEW_SHOWN = 12
 """Choices that are shown as boxes; more are chosen from a list."""
-# fmt: off
-DATA = frozenset({
-    "retriever", "index", "dataset", "corpus", "table", "environment", "run", "file", "folder",
-})
-# fmt: on
+DATA = frozenset(
+    {"retriever", "index", "dataset", "corpus", "table", "environment", "run", "file", "folder"}
+)
 """What those settings of published benchmarks name that say over what they run."""
 PARTS = ("set", "datasets", "tasks", "split", "language", "instances")
 """Settings that say which part of the questions is taken."""

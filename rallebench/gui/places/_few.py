@@ -41,7 +41,7 @@ SAMPLES = (
 
 
 @dataclass
-class Grid(Busy):
+class VariantGrid(Busy):
     """``variants``: beside the base. ``picked``: ids chosen by hand."""
 
     variants: list[Chain] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Sheet:
 
     page: Page
     dataset: str
-    grid: Grid
+    grid: VariantGrid
     chains: Sequence[Chain]
     examples: Sequence[Example]
 
@@ -71,9 +71,9 @@ def register(page: Page) -> None:
     page.actions("few", run, ask_all, run_all, choose, ask_variant, add, drop, use, pick)
 
 
-def grid_of(event: Event) -> Grid:
+def grid_of(event: Event) -> VariantGrid:
     """The grid of this window."""
-    grid: Grid = event.session.setdefault("few", Grid())
+    grid: VariantGrid = event.session.setdefault("few", VariantGrid())
     return grid
 
 
@@ -87,7 +87,7 @@ def sheet_of(page: Page, event: Event) -> Sheet:
     return Sheet(page, bench.dataset, grid, chains, chosen(page, bench, grid))
 
 
-def chosen(page: Page, bench: Bench, grid: Grid) -> list[Example]:
+def chosen(page: Page, bench: Bench, grid: VariantGrid) -> list[Example]:
     """The questions of the grid."""
     examples = page.workbench.asking.questions(bench.dataset)
     if grid.sample not in NOTHING:
@@ -198,12 +198,14 @@ def sentence(sheet: Sheet) -> str:
     if len(sheet.chains) == 1:
         return "Add a variant of the chain, with another prompt, k, index or model, and compare it question by question."
     pairs = [(chain, sheet.against(chain)) for chain in sheet.chains[1:]]
-    shown = [(chain, pair) for chain, pair in pairs if pair.significant and pair.difference]
+    significant_pairs = [
+        (chain, pair) for chain, pair in pairs if pair.significant and pair.difference
+    ]
     whole = len(sheet.page.workbench.asking.questions(sheet.dataset))
     label = html.dotted(f"Run on all {whole:,}", duration_of_all(sheet, whole))
     more = html.button(label, "few.ask_all", kind="quiet")
-    if shown:
-        chain, pair = max(shown, key=lambda item: abs(item[1].difference or 0))
+    if significant_pairs:
+        chain, pair = max(significant_pairs, key=lambda item: abs(item[1].difference or 0))
         better = "better" if (pair.difference or 0) > 0 else "worse"
         return f"<b>{e(variants.difference_label(base, chain))}</b> is {better} than {e(base.name)} on these {pair.n} questions: {difference(pair)}. {more}"
     if count < FEW:

@@ -97,6 +97,7 @@ def add_server(page: Page, event: Event) -> Patch:
 
 
 def price_fields(now: Mapping[str, float]) -> str:
+    """Two fields for dollars a million tokens. ``now``: ``prompt`` and ``completion`` → the price; absent: unknown."""
     fields = ""
     for name, way, kind in (("price_in", "in", "prompt"), ("price_out", "out", "completion")):
         value, title = f"{now[kind]:g}" if kind in now else "", f"$ a million tokens {way}"

@@ -13,7 +13,7 @@ from rallebench.gui.html import e
 from rallebench.gui.places._bench import Bench, example_of
 from rallebench.gui.places._chain import draw
 from rallebench.gui.places._questions import left
-from rallebench.gui.places._steps import asked, gist, output, result
+from rallebench.gui.places._steps import gist, output, question_html, result
 from rallebench.services.chain_forms import chain_from_json, chain_to_json
 from rallebench.services.chain_versions import is_saved
 
@@ -93,7 +93,7 @@ def question(page: Page, bench: Bench) -> str:
     )
     pick = '<a class="link" href="#/build/few" data-do="few.pick">Pick for a few questions</a>'
     below = f"{parts}<small>{e(where)}</small>{pick if known else ''}"
-    return asked(example.question.text, below)
+    return question_html(example.question.text, below)
 
 
 def chain_html(page: Page, bench: Bench, opened: int | None = None) -> str:
@@ -145,8 +145,8 @@ def header(page: Page, bench: Bench) -> Patch:
     patch: Patch = {
         "chain": f'<a href="#/build/one"><span>Chain</span> <b>{e(bench.chain.name)}</b>{dot}</a>'
     }
-    kept = {"window": bench.window, "chain": chain_to_json(bench.chain)} if edited_now else None
-    draft = json.dumps(kept, ensure_ascii=False) if kept else None
+    edits = {"window": bench.window, "chain": chain_to_json(bench.chain)} if edited_now else None
+    draft = json.dumps(edits, ensure_ascii=False) if edits else None
     if draft != bench.draft:  # a window without edits leaves the draft of another alone
         bench.draft = draft
         patch["store"] = {"rb-draft": draft}

@@ -88,11 +88,11 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
     paper = chosen.partition(":")[0]
     own = published.own_rows(page.workbench, value)
     table = published.as_table(value, own)
-    shown = [i for i, _ in enumerate(table.labels) if _tells(i, table.rows)]
-    numeric = [all(_is_figure(str(row[i])) for row in table.rows) for i in shown]
-    labels = [_head(table.labels[i]) for i in shown]
+    columns = [i for i, _ in enumerate(table.labels) if _tells(i, table.rows)]
+    numeric = [all(_is_figure(str(row[i])) for row in table.rows) for i in columns]
+    labels = [_head(table.labels[i]) for i in columns]
     heads = [f"{'>' if right else ''}{label}" for right, label in zip(numeric, labels)]
-    lines = [[_cell(str(row[i])) for i in shown] for row in table.rows]
+    lines = [[_cell(str(row[i])) for i in columns] for row in table.rows]
     ours = [str(row[0]).startswith(published.OURS) for row in table.rows]
     doubts = html.bullets(value.doubts, "x-list")
     if doubts:
@@ -136,8 +136,8 @@ def _head(label: str) -> str:
 
 def _cell(text: str) -> str:
     """A cell in words; a short one stays in one line."""
-    shown = e({"": "–", "True": "yes", "False": "no"}.get(text, text))
-    return f'<span class="nowrap">{shown}</span>' if len(text) <= SHORT else shown
+    words = e({"": "–", "True": "yes", "False": "no"}.get(text, text))
+    return f'<span class="nowrap">{words}</span>' if len(text) <= SHORT else words
 
 
 def _is_figure(cell: str) -> bool:

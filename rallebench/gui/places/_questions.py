@@ -91,15 +91,15 @@ def chips(page: Page, bench: Bench) -> str:
 
 def listed(page: Page, bench: Bench) -> str:
     """Chips with counts, and the list below them."""
-    shown = filtered(all_rows(page, bench), bench.only, bench.words)
+    rows = filtered(all_rows(page, bench), bench.only, bench.words)
     own = ""
     if words := bench.words.strip():
         own = html.button(f"Ask “{words[:60]}”", "build.pick", kind="own", words=words)
     key = {"dataset": bench.dataset, "only": bench.only, "words": bench.words}
-    at = position(shown, bench.question)
-    rows = html.window("build-questions", key, len(shown), "build.pick", at=at, row=74)
-    nothing = "" if shown else html.note("No question of this dataset fits the filter.")
-    return f'<div id="build-chips">{chips(page, bench)}</div>{own}{nothing}{rows}'
+    at = position(rows, bench.question)
+    window = html.window("build-questions", key, len(rows), "build.pick", at=at, row=74)
+    nothing = "" if rows else html.note("No question of this dataset fits the filter.")
+    return f'<div id="build-chips">{chips(page, bench)}</div>{own}{nothing}{window}'
 
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
@@ -109,8 +109,8 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
         return []
     examples, part = page.workbench.asking.questions(key["dataset"]), slice(start, start + count)
     if key["only"] or key["words"]:
-        shown = filtered(rows_of(page, bench, examples), key["only"], key["words"])[part]
+        rows = filtered(rows_of(page, bench, examples), key["only"], key["words"])[part]
     else:
-        shown = rows_of(page, bench, examples[part])
+        rows = rows_of(page, bench, examples[part])
     none = {"none": html.VERDICTS["none"]}
-    return [(x.qid, listed_row(x, e(x.answer[:120] or none.get(x.kind, "")))) for x in shown]
+    return [(x.qid, listed_row(x, e(x.answer[:120] or none.get(x.kind, "")))) for x in rows]

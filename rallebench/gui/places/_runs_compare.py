@@ -173,9 +173,9 @@ def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> 
         return head + html.note(
             "The settings are the same: the runs differ by chance, or by a model that is not deterministic."
         )
-    shown, others = "", list(compared.changes)
+    chain_changes, others = "", list(compared.changes)
     if first.chain and second.chain and first.chain.actions != second.chain.actions:
-        shown = difference(first.chain, second.chain)
+        chain_changes = difference(first.chain, second.chain)
         others = [c for c in others if not c.where.startswith("action ")]
         # the fingerprint of an index that only one of the two has says no more than its name
         named = {c.where for c in others if "–" in (c.a, c.b)}
@@ -184,7 +184,7 @@ def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> 
         f"<div><small>{e(c.where)}</small><p>{words_changed(c.a[:2000], c.b[:2000])}</p></div>"
         for c in others
     )
-    return f"{head}{shown}" + (f'<div class="diff">{lines}</div>' if lines else "")
+    return f"{head}{chain_changes}" + (f'<div class="diff">{lines}</div>' if lines else "")
 
 
 def folds(page: Page, compared: run_views.MultiRunComparison, both: Sequence[RunRow]) -> str:

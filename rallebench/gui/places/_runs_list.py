@@ -116,13 +116,14 @@ def so_far(page: Page, job: Job) -> str:
 
 
 def shown_rows(page: Page, filters: dict[str, Any]) -> list[RunRow]:
+    """The runs that fit ``filters``: ``words`` and ``dataset``, '' for all."""
     listed = run_list.rows(page.workbench)
     return run_list.filtered(listed, filters["words"], filters["dataset"])
 
 
 def table(page: Page, event: Event) -> str:
     """The list itself, windowed."""
-    filters, shown = chosen(event), shown_rows(page, chosen(event))
+    filters, rows = chosen(event), shown_rows(page, chosen(event))
     if not run_list.rows(page.workbench):
         if page.workbench.jobs.list("run", active=True):
             return ""
@@ -130,21 +131,21 @@ def table(page: Page, event: Event) -> str:
             "No run yet. A run asks a chain every question of a dataset and scores the answers.",
             html.button("New run", "runs.new"),
         )
-    if not shown:
+    if not rows:
         return html.note("No run fits the filter.")
     legend = "".join(f'<span><i class="s-{kind}"></i>{words}</span>' for kind, words in LEGEND)
-    if unread(page, shown):
+    if unread(page, rows):
         legend += reading("runs.losses")
-    marks = "|".join(f"{row.name}{row.state}{row.done}{row.title}" for row in shown)
+    marks = "|".join(f"{row.name}{row.state}{row.done}{row.title}" for row in rows)
     key = {**filters, "mark": hash(marks)}
-    rows = html.window("runs", key, len(shown), "", row=58, label="Runs")
-    return f'{HEADS}<div class="runlist" style="--rows:{len(shown)}">{rows}</div><div class="legend">{legend}</div>'
+    window = html.window("runs", key, len(rows), "", row=58, label="Runs")
+    return f'{HEADS}<div class="runlist" style="--rows:{len(rows)}">{window}</div><div class="legend">{legend}</div>'
 
 
-def unread(page: Page, shown: Sequence[RunRow]) -> list[RunFolder]:
+def unread(page: Page, rows: Sequence[RunRow]) -> list[RunFolder]:
     """The newest finished runs of which it is not known yet where they lost their questions."""
     large = run_questions.LARGE
-    ended = [row for row in shown[:NEWEST] if row.state == "done" and 0 < row.total <= large]
+    ended = [row for row in rows[:NEWEST] if row.state == "done" and 0 < row.total <= large]
     runs = (page.workbench.runs.open(row.name) for row in ended if not row.problem)
     return [run for run in runs if not run_questions.stages_known(page.workbench, run)]
 

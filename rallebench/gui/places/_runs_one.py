@@ -144,14 +144,14 @@ def chips(page: Page, run: RunFolder, only: str) -> str:
 
 def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
     """The list itself, windowed."""
-    shown, count = fitting(page, run, query), len(run_questions.questions(page.workbench, run))
-    if not shown:
+    rows, count = fitting(page, run, query), len(run_questions.questions(page.workbench, run))
+    if not rows:
         return html.note("No question fits the filter.")
     key: dict[str, Any] = {name: query.get(name, "") for name in ("only", "words")}
     known = run_questions.stages_known(page.workbench, run)
     key |= {"run": run.name, "n": count, "known": known}
-    at = position(shown, opened_first(page, run, query))
-    return html.window("run-questions", key, len(shown), "runs.question", at=at, row=48)
+    at = position(rows, opened_first(page, run, query))
+    return html.window("run-questions", key, len(rows), "runs.question", at=at, row=48)
 
 
 def fitting(page: Page, run: RunFolder, query: Mapping[str, Any]) -> list[QuestionRow]:
@@ -164,9 +164,9 @@ def opened_first(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
     """The question of the address, else the first one of the list that was answered wrong, else the first one."""
     if query.get("q") or is_going(run):
         return query.get("q", "")
-    shown = fitting(page, run, query)
-    wrong = (row.qid for row in shown if row.kind in run_questions.WRONG)
-    return next(wrong, shown[0].qid if shown else "")
+    rows = fitting(page, run, query)
+    wrong = (row.qid for row in rows if row.kind in run_questions.WRONG)
+    return next(wrong, rows[0].qid if rows else "")
 
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
@@ -179,6 +179,7 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
 
 
 def detail(page: Page, run: RunFolder, qid: str) -> str:
+    """A question with its steps, HTML; a hint to choose one where ``qid`` is ''."""
     if not qid:
         return html.empty(
             "Choose a question: its steps appear here. J and K move through the list."

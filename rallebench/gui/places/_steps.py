@@ -206,9 +206,11 @@ def result(
     gold = example.gold
     why = "The question has no gold answer to compare with." if verdict.kind == "none" else ""
     retrievals = [s for s in steps if isinstance(s.request, Retrieve)]
-    found = _passages(retrievals[-1], gold, answer, verdict) if retrievals else ""
+    passage_list = _passages(retrievals[-1], gold, answer, verdict) if retrievals else ""
     below = html.note(why), stations(verdict), facts(steps, verdict, prices)
-    return verdict_box(verdict.kind, TITLES[verdict.kind], gold, answer, error, *below) + found
+    return (
+        verdict_box(verdict.kind, TITLES[verdict.kind], gold, answer, error, *below) + passage_list
+    )
 
 
 def verdict_box(kind: str, title: str, gold: Gold, answer: str, error: object, *below: str) -> str:
@@ -224,7 +226,7 @@ def verdict_box(kind: str, title: str, gold: Gold, answer: str, error: object, *
     return f'<section class="verdict {kind}" aria-live="polite">{head}{"".join(below)}</section>'
 
 
-def asked(question: str, below: str) -> str:
+def question_html(question: str, below: str) -> str:
     """The question that is answered; ``below``: its gold and where it is from, HTML."""
     title = f'<h1 dir="auto">{e(question)}</h1>'
     return f'<div class="asked-question">{title}<p>{below}</p></div>'

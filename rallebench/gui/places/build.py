@@ -139,11 +139,11 @@ def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> It
             form = chain_html(page, bench)
             return {"#one-status": "Stopped", "#chain-form": form, **stale(bench)}
 
-        shown = "#one-status", going, chain.llms
+        status = "#one-status", going, chain.llms
         yield {
             "#one-status": going.words(page, ()),
             "#build-result": result_html(page, bench),
-            "meanwhile": meanwhile(page, *shown, stopped, lambda: f"#out-{len(bench.steps)}"),
+            "meanwhile": meanwhile(page, *status, stopped, lambda: f"#out-{len(bench.steps)}"),
         }
         try:
             for patch in executed(page, bench, example, going, heavy):

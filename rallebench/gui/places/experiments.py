@@ -341,8 +341,8 @@ def facts(value: Forecast) -> list[str]:
         lines.append(f"{calls} and {searches}.")
     if value.smallest and value.smallest < 1:
         each = max(run.questions for run in value.plan.runs)
-        shown = f"{each:,} questions show a difference of about {100 * value.smallest:.1f} points or more"
-        lines.append(f"{shown}, if {100 * CHANGING:.0f} % of the answers change.")
+        sentence = f"{each:,} questions show a difference of about {100 * value.smallest:.1f} points or more"
+        lines.append(f"{sentence}, if {100 * CHANGING:.0f} % of the answers change.")
     return lines
 
 

@@ -19,11 +19,9 @@ from rallebench.services import catalog, library, model_entries, model_lines
 from rallebench.services.jobs import Job
 from rallebench.services.model_lines import ModelLine, PartLine
 
-# fmt: off
 FIRST = (
     "model", "base_url", "api_key_env", "quantization", "dtype", "max_tokens", "temperature", "decline_below",
-)
-# fmt: on
+)  # fmt: skip
 """Settings that are not folded."""
 
 
@@ -301,6 +299,7 @@ def saved(page: Page, name: str, entry: LLMEntry) -> Patch:
 
 
 def forms(page: Page, name: str) -> str:
+    """A table of the memory that each quantisation needs, HTML; "" where the model has none."""
     try:
         fits = page.workbench.models.room_in_every_form(name)
     except RalleError as error:

@@ -86,10 +86,12 @@ class Template(Strict):
 
     @property
     def question_columns(self) -> tuple[str, ...]:
+        """The columns in the question's braces, each once."""
         return tuple(dict.fromkeys(PLACE.findall(self.question)))
 
     @property
     def answer_columns(self) -> tuple[str, ...]:
+        """The columns in the answer's braces, each once; an answer without braces is itself a column."""
         columns = PLACE.findall(self.answer) if "{" in self.answer else [self.answer]
         return tuple(dict.fromkeys(columns))
 

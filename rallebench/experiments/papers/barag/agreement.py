@@ -236,6 +236,7 @@ class Agreement:
 
     @property
     def cells(self) -> tuple[Any, ...]:
+        """A row of a table, in the order of ``COLUMNS``; None for a coefficient without a value."""
         means = (getattr(self, name) for name in NAMES)
         return (
             self.n,

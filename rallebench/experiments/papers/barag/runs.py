@@ -48,6 +48,7 @@ class AnswerRow:
 
     @property
     def total(self) -> float | None:
+        """Truthfulness + relevance, 2 to 10; None where a score is missing."""
         scores = (self.truthfulness, self.relevance)
         return None if None in scores else sum(score or 0 for score in scores)
 

@@ -73,6 +73,7 @@ class Printed(NamedTuple):
 
 
 def printed_rows(name: str) -> tuple[Printed, ...]:
+    """The rows of a printed table, such as ``Table II``, as the paper has them."""
     table, runs = published_table(f"barag_table{name.count('I')}"), RUNS[name]
     if name == "Table I":  # printed with a column for every set of articles
         cells = {

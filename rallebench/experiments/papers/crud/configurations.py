@@ -224,6 +224,7 @@ def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, IndexRec
 
 
 def describe(index: IndexRecipe) -> str:
+    """An index in words: encoder or kind, tokens of a chunk, and percent of a chunk that the next one repeats."""
     assert index.chunking is not None
     share = round(100 * index.chunking.overlap / index.chunking.size)
     end = f", {share} % shared" if share else ""

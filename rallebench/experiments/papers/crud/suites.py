@@ -189,6 +189,7 @@ def _quest_means(cell: Cell) -> tuple[Mean, ...]:
 
 
 def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """The sentences below the tables: what the cells say, and what differs from the paper."""
     notes = [note for cell in cells for note in _notes_of_cell(cell)]
     first = cells[0].plan
     if first.request.workspace.llm(first.request.llm).backend == READER:

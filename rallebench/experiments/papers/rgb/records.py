@@ -195,6 +195,7 @@ def _texts(value: Any, key: str, where: str) -> tuple[str, ...]:
 
 
 def sets_in(folder: Path) -> set[str]:
+    """The names of the files in a folder that end in one of SUFFIXES, without that ending."""
     names = (file.name for file in folder.iterdir())
     return {name.split(".json")[0] for name in names if name.endswith(SUFFIXES)}
 
