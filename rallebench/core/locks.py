@@ -36,7 +36,8 @@ def held(path: Path) -> bool:
 
 @contextlib.contextmanager
 def alone(path: Path, refused: str, *, patience: float = 0, stays: bool = False) -> Iterator[None]:
-    """Hold the lock ``path`` during the block; at the end remove it, unless it ``stays``, and its folder if that is empty.
+    """Hold the lock ``path`` during the block; at the end remove it, unless it ``stays``, and its folder if that is new
+    and empty.
 
     Raises UsageError(``refused``) if this or another process holds it for ``patience`` seconds, and BackendError if no file
     can be written.
@@ -44,7 +45,7 @@ def alone(path: Path, refused: str, *, patience: float = 0, stays: bool = False)
     from filelock import FileLock, Timeout
 
     # The page may continue its work in another thread.
-    lock = FileLock(str(path), thread_local=False)
+    lock, is_new = FileLock(str(path), thread_local=False), not path.parent.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=patience)
@@ -59,8 +60,9 @@ def alone(path: Path, refused: str, *, patience: float = 0, stays: bool = False)
             with contextlib.suppress(OSError):
                 path.unlink()
         lock.release()
-        with contextlib.suppress(OSError):
-            path.parent.rmdir()
+        if is_new:
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
 
 
 @contextlib.contextmanager

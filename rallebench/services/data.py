@@ -23,7 +23,7 @@ from rallebench.datasets.importing import ImportedDataset, add_record, import_da
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services.jobs import JobManager, pieces_of
-from rallebench.workspace.entries import read_combinations, read_manifest, write_entries
+from rallebench.workspace.entries import changing, read_combinations, read_manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import search_known, verify_index
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build
@@ -252,12 +252,11 @@ class Data:
 
     def delete_combination(self, name: str) -> str:
         """Delete a combination of the workspace; returns a sentence. Its members stay."""
-        entries = read_combinations(self._retrievers)
-        if name not in entries:
-            raise NotFoundError(f"There is no combination {name!r} in {self._retrievers}.")
-        self._refuse_loaded(name)
-        del entries[name]
-        write_entries(self._retrievers, entries)
+        with changing(self._retrievers, read_combinations) as entries:
+            if name not in entries:
+                raise NotFoundError(f"There is no combination {name!r} in {self._retrievers}.")
+            self._refuse_loaded(name)
+            del entries[name]
         return f"Deleted the combination {name}; its members stay."
 
     # search

@@ -36,7 +36,7 @@ from rallebench.http.model_list import served_models
 from rallebench.llms import LLMS, presets
 from rallebench.llms.presets import known_model, weight_bytes
 from rallebench.services.library import users
-from rallebench.workspace.entries import read_llm_entries, write_entries
+from rallebench.workspace.entries import changing, read_llm_entries
 from rallebench.workspace.opening import open_llm
 from rallebench.workspace.paths import READER, Workspace
 from rallebench.workspace.ralle_settings import with_environment
@@ -137,8 +137,8 @@ def check_name(workspace: Workspace, name: str) -> str:
 
 def delete(workspace: Workspace, name: str) -> str:
     """Remove a model from the workspace's own file; returns a sentence that names its users."""
-    rest = {key: value for key, value in own(workspace).items() if key != name}
-    write_entries(file_of(workspace), rest)
+    with changing(file_of(workspace), read_llm_entries) as entries:
+        entries.pop(name, None)
     names = ", ".join(users(workspace, name, "language model"))
     broken = f" {names[:1].upper()}{names[1:]} can no longer run with it." if names else ""
     return f"Deleted {name} from {file_of(workspace)}.{broken}"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-from pydantic import BaseModel
 
 from rallebench.core.entries import Combination, LLMEntry, Manifest, Shape, parsed, sealed
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json, write_json
+from rallebench.core.locks import alone
+
+PATIENCE = 5.0
+"""Seconds to wait for another change of the same file, which takes milliseconds."""
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -38,11 +41,20 @@ def read_combinations(path: Path) -> dict[str, Combination]:
     return _entries(path, Combination, "retriever")
 
 
-def write_entries(path: Path, entries: Mapping[str, BaseModel]) -> None:
-    """Write ``llms.json`` or ``retrievers.json``, whole or not at all."""
-    write_json(
-        path, {name: entry.model_dump(exclude_defaults=True) for name, entry in entries.items()}
-    )
+@contextlib.contextmanager
+def changing(path: Path, read: Callable[[Path], dict[str, Shape]]) -> Iterator[dict[str, Shape]]:
+    """The entries of ``llms.json`` or ``retrievers.json``. What the block makes of them is written at its end, whole or not at
+    all; nobody else changes the file meanwhile.
+
+    Raises UsageError if another process holds it for PATIENCE seconds, BadFileError if it is damaged.
+    """
+    refused = f"{path} is being changed by another process; try again."
+    with alone(path.with_name(f".{path.name}.lock"), refused, patience=PATIENCE):
+        entries = read(path)
+        yield entries
+        write_json(
+            path, {name: entry.model_dump(exclude_defaults=True) for name, entry in entries.items()}
+        )
 
 
 def _entries(path: Path, shape: type[Shape], noun: str) -> dict[str, Shape]:

@@ -31,10 +31,10 @@ from rallebench.retrievers.composites import (
     resolve,
 )
 from rallebench.workspace.entries import (
+    changing,
     read_combinations,
     read_llm_entries,
     read_manifest,
-    write_entries,
 )
 from rallebench.workspace.ralle_settings import BaseSettings, llm_entries, read_base_settings
 
@@ -223,15 +223,14 @@ class Workspace:
             raise UsageError(
                 f"The retriever name {name!r} cannot be used; use letters, digits, '-' and '_'."
             )
-        path = self.path / "retrievers.json"
-        entries = {**read_combinations(path), name: entry}
-        names = self._names({**STARTER_COMBINATIONS, **entries})
-        if name in names.indexes or name in self.llms():
-            raise UsageError(
-                f"{name!r} is an index or a model of this workspace; choose another name."
-            )
-        resolve(name, names)
-        write_entries(path, entries)
+        with changing(self.path / "retrievers.json", read_combinations) as entries:
+            entries[name] = entry
+            names = self._names({**STARTER_COMBINATIONS, **entries})
+            if name in names.indexes or name in self.llms():
+                raise UsageError(
+                    f"{name!r} is an index or a model of this workspace; choose another name."
+                )
+            resolve(name, names)
 
     def manifests(self) -> dict[str, Manifest]:
         """The built indexes; a folder whose manifest is damaged is left out."""
@@ -287,8 +286,8 @@ class Workspace:
 
     def save_llm(self, name: str, entry: LLMEntry) -> None:
         """Add or replace an entry of the workspace's ``llms.json``."""
-        path = self.path / "llms.json"
-        write_entries(path, {**read_llm_entries(path), name: entry})
+        with changing(self.path / "llms.json", read_llm_entries) as entries:
+            entries[name] = entry
 
 
 @contextlib.contextmanager

@@ -121,8 +121,7 @@ def deletion(page: Page, event: Event) -> str:
     if not turns:
         return ""
     sure = f"Delete this conversation of {plural(len(turns), 'turn')}? Nothing brings it back."
-    verb = {"confirm": sure, "confirm_verb": "Delete"}
-    return html.button("Delete", "chat.delete", kind="quiet", **verb)
+    return html.button("Delete", "chat.delete", kind="quiet", confirm=sure, confirm_verb="Delete")
 
 
 def conversations(page: Page, event: Event) -> str:
