@@ -35,8 +35,8 @@ from rallebench.core.types import (
 from rallebench.engine.score import score_run
 from rallebench.engine.store import RunFolder
 from rallebench.render import report
+from rallebench.services import run_questions
 from rallebench.services.reports import report_of
-from rallebench.services.run_questions import questions
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import Workspace
 
@@ -48,8 +48,10 @@ NULL = (0.03, 0.07)
 
 
 def rows_of(run: RunFolder) -> int:
-    """Read the list of all questions anew."""
-    return len(questions(Workbench(run.path.parent.parent), run))
+    """Read the list of all questions anew: what the process remembers is forgotten first."""
+    for remembered in (run_questions._questions, run_questions._records):
+        remembered.cache_clear()
+    return len(run_questions.questions(Workbench(run.path.parent.parent), run))
 
 
 def make_run(runs: Path, name: str, questions: int, right: float, seed: int) -> RunFolder:
@@ -198,7 +200,7 @@ def measure(questions: int, rounds: int, simulations: int) -> Report:
                 True,
             ),
             Fact(
-                "the report asks no network",
+                "the report names an address of the network",
                 "http" in page.split("</style>")[1].replace(SVG, "").replace("http-equiv", ""),
                 False,
             ),
