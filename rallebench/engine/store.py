@@ -170,32 +170,43 @@ class RunFolder:
 
     def lines(self) -> dict[str, dict[str, Any]]:
         """The last episode line of every question that was answered or failed, in order of first appearance."""
-        return {line["qid"]: line for line in self._lines(json.loads)}
+        return {line["qid"]: line for _, line in self._lines(json.loads)}
 
     def heads(self) -> dict[str, dict[str, Any]]:
-        """``lines`` without ``steps``, which are most of what is stored: ``answer`` and ``stop_reason``, or ``error``."""
-        return {line["qid"]: line for line in self._lines(_without_steps)}
+        """``lines`` without ``steps``, which are most of what is stored: ``answer`` and ``stop_reason``, or ``error``. ``at``: the
+        place of the line for ``episode_of``, in bytes."""
+        return {line["qid"]: {**line, "at": at} for at, line in self._lines(_without_steps)}
 
-    def _lines(self, parse: Callable[[bytes], Any]) -> Iterator[dict[str, Any]]:
-        path = self.path / EPISODES
+    def _lines(self, parse: Callable[[bytes], Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(where the line begins, the line) of every episode."""
+        path, at = self.path / EPISODES, 0
         for number, raw in whole_lines(path):
             fault = "was damaged by another program"
             with contextlib.suppress(ValueError):
                 line = parse(raw)
                 if isinstance(line, dict) and isinstance(line.get("qid"), str):
-                    yield line
+                    yield at, line
+                    at += len(raw)
                     continue
                 fault = "is no episode"
             raise BadFileError(
                 f"{path}, line {number} {fault}. Remove that line: a resumed run asks its question again."
             )
 
-    def episode_of(self, qid: str) -> Episode | None:
-        """The last episode of one question, None if it was not asked. Raises BadFileError if it cannot be read."""
+    def episode_of(self, qid: str, at: int | None = None) -> Episode | None:
+        """The last episode of one question, None if it was not asked. ``at``: as ``heads`` has it; without it all lines are
+        looked through. Raises BadFileError if it cannot be read."""
+        path, last = self.path / EPISODES, b""
         name = json.dumps(qid, ensure_ascii=False).encode("utf-8", "backslashreplace")
-        begins, last = b'{"qid": ' + name + b",", b""
-        for _, raw in whole_lines(self.path / EPISODES):
-            last = raw if raw.startswith(begins) else last
+        begins = b'{"qid": ' + name + b","
+        if at is not None:
+            with open(path, "rb") as handle:
+                handle.seek(at)
+                last = handle.readline()
+        if not last.startswith(begins):  # the file is another one by now
+            last = b""
+            for _, raw in whole_lines(path):
+                last = raw if raw.startswith(begins) else last
         return self.episode(qid, last) if last else None
 
     def episodes(self) -> dict[str, Episode]:
@@ -208,7 +219,7 @@ class RunFolder:
         earlier = []
         longest: dict[str, float] = {}
         with uncollected():
-            for line in self._lines(json.loads):
+            for _, line in self._lines(json.loads):
                 if before := last.get(line["qid"]):
                     with contextlib.suppress(BadFileError):
                         earlier.append(self.episode(line["qid"], before))

@@ -36,7 +36,7 @@ LARGE = 5_000
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
     """A question of a run. ``kind``: the verdict; ``stage``: of the waterfall, "" before it is known, or TODO; ``gold``: the first
-    accepted answer."""
+    accepted answer; ``at``: where its episode is stored, see ``RunFolder.heads``."""
 
     qid: str
     text: str
@@ -44,6 +44,7 @@ class QuestionRow:
     answer: str
     kind: str
     stage: str
+    at: int | None = None
 
 
 def _version(run: RunFolder) -> tuple[int, ...]:
@@ -98,7 +99,8 @@ def _questions(
             em = METRICS["em"](Episode(qid, "", (), Outcome(answer)), Gold(gold))
         kind = verdict_kind(error, em, stage) if line else "none"
         first = gold[0] if gold else ""
-        listed.append(QuestionRow(qid, record["input"], first, answer or error, kind, stage))
+        at = line["at"] if line else None
+        listed.append(QuestionRow(qid, record["input"], first, answer or error, kind, stage, at))
     return tuple(listed)
 
 
@@ -152,9 +154,10 @@ def lost_parts(listed: Sequence[QuestionRow]) -> list[tuple[str, str, int]]:
     return [(kind, ", ".join(parts[kind]), sums[kind]) for kind in order if sums[kind]]
 
 
-def opened(run: RunFolder, qid: str) -> tuple[Example, Episode | None]:
+def opened(workbench: Workbench, run: RunFolder, qid: str) -> tuple[Example, Episode | None]:
     """A question of a run with its episode, without reading the others. Raises UsageError."""
-    return example(run, qid), run.episode_of(qid)
+    places = (row.at for row in questions(workbench, run) if row.qid == qid)
+    return example(run, qid), run.episode_of(qid, next(places, None))
 
 
 def last_verdicts(workbench: Workbench, dataset: str, chain: str) -> Mapping[str, tuple[str, str]]:

@@ -123,6 +123,9 @@ def test_answers_are_read_without_their_steps_and_one_question_alone(runs: list[
     }
     assert not any("steps" in line for line in runs[0].heads().values())
     assert runs[0].episode_of("q3") == whole["q3"] and runs[0].episode_of("q99") is None
+    places = {qid: line["at"] for qid, line in runs[0].heads().items()}
+    assert runs[0].episode_of("q3", places["q3"]) == whole["q3"]
+    assert runs[0].episode_of("q3", places["q3"] + 1) == whole["q3"], "the file was changed"
 
 
 def test_an_answer_that_looks_like_steps_is_an_answer(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def detail(page: Page, run: RunFolder, qid: str) -> str:
             "Choose a question: its steps appear here. J and K move through the list."
         )
     try:
-        example, episode = run_questions.opened(run, qid)
+        example, episode = run_questions.opened(page.workbench, run, qid)
     except RalleError as error:
         return html.problem(error)
     gold, prices, build, steps, spent = example.gold, page.workbench.models.prices(), "", "", ""
