@@ -19,6 +19,7 @@ from rallebench.analysis.agents import (
 )
 from rallebench.analysis.agents.aspects import ASPECTS, analyse
 from rallebench.analysis.agents.leaderboard import board, strict_ranks
+from rallebench.analysis.agents.reading import system_of
 from rallebench.core.errors import UsageError
 from rallebench.core.table_files import latex
 from rallebench.datasets.tasks import TASKS
@@ -30,6 +31,34 @@ PLACES = tuple(
     TaskGroup(domain, level) for domain in ("wiki", "aminer") for level in ("KS", "KU", "KA")
 )
 A, B, C = System("react", "a-7b"), System("react", "b-13b"), System("pal", "a-7b")
+
+
+@pytest.mark.parametrize(
+    ("settings", "system"),
+    [
+        ({"agent": {"workflow": "react", "llm": "a-7b"}}, A),
+        ({"system": {"workflow": "pal", "llm": "a-7b"}}, C),
+        (
+            {
+                "chain": {
+                    "name": "read",
+                    "actions": [
+                        {"kind": "retrieve", "target": "wiki"},
+                        {"kind": "generate", "target": "a-7b"},
+                        {"kind": "generate", "target": "b-13b"},
+                        {"kind": "generate", "target": "a-7b"},
+                    ],
+                }
+            },
+            System("read", "a-7b + b-13b"),
+        ),
+        ({}, System("mine", "")),
+    ],
+)
+def test_the_system_of_a_run_is_its_workflow_with_its_models(
+    settings: dict[str, Any], system: System
+) -> None:
+    assert system_of({"settings": settings}, "mine") == system
 
 
 def summary(qid: str, reward: float, **more: Any) -> EpisodeSummary:
