@@ -133,6 +133,7 @@ def test_conversations_are_listed_and_chosen(opened: Page) -> None:
 
 def test_conversations_outlive_the_program_until_they_are_deleted(opened: Page) -> None:
     window = "ab" * 16
+    opened.call("build.edit", FIELDS, window=window)
     opened.call("chat.send", {"text": MOON}, window=window)
     with closing(Workbench(opened.workbench.workspace.path)) as bench:
         again = Page(bench)
