@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -56,10 +58,19 @@ def load(workspace: Workspace, window: str) -> list[Talk]:
         return []
     try:
         return [_talk_from_json(value) for value in read_json(path)["conversations"]]
-    except (RalleError, LookupError, TypeError, ValueError, AttributeError):
+    except (
+        RalleError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        OSError,
+    ):
         aside = path.with_suffix(".damaged")
         log.warning("%s was damaged by another program; it is now %s.", path, aside.name)
-        path.replace(aside)
+        with suppress(OSError):  # a folder without write access: it is read again next time
+            path.replace(aside)
         return []
 
 
@@ -93,7 +104,7 @@ def _turn_to_json(turn: Turn) -> dict[str, Any]:
 
 
 def _talk_from_json(value: Mapping[str, Any]) -> Talk:
-    talk = Talk(began=float(value["began"]))
+    talk = Talk(began=datetime.fromtimestamp(value["began"]).timestamp())
     for number, line in enumerate(value["turns"]):
         before = None if line["before"] is None else talk.turns[line["before"]]
         talk.turns.append(_turn_from_json(line, number, before))

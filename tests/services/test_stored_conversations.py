@@ -74,6 +74,9 @@ def test_an_answer_that_the_end_of_the_program_cut_off_is_stopped(
     [
         "",
         "[]",
+        '{"conversations": [{"began": 1e999, "last": null, "turns": []}]}',
+        '{"conversations": [{"began": 1e18, "last": null, "turns": []}]}',
+        '{"conversations": [{"began": "today", "last": null, "turns": []}]}',
         '{"conversations": [{"began": 0, "last": 0, "turns": []}]}',
         '{"conversations": [{"began": 0, "last": null, "turns": [{"before": null}]}]}',
     ],
