@@ -241,6 +241,16 @@ def test_saving_keeps_the_version_before(opened: Page) -> None:
     assert bench(opened).chain.actions[0].k == 2
 
 
+def test_the_versions_show_the_id_of_a_question_as_text(opened: Page) -> None:
+    hostile = {"id": "q<img src=x onerror=alert(1)>", "input": "Which moon?", "output": []}
+    path = opened.workbench.workspace.path / "datasets" / "hostile.jsonl"
+    path.write_text(json.dumps(hostile))
+    opened.open("build/one?set=hostile&chain=read")
+    opened.call("build.run", {**FIELDS, "a0_k": "7"})
+    drawer = opened.call("versions.show", {**FIELDS, "a0_k": "7"})["drawer"]
+    assert "executed on q&lt;img" in drawer and "<img" not in drawer
+
+
 def test_saving_over_what_another_window_saved_asks_first(opened: Page) -> None:
     chain = {"set": "tiny-qa", "chain": "read"}
     opened.call("open", {"view": "build/one"}, window="other", **chain)

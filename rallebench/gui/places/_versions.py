@@ -50,7 +50,7 @@ def show(page: Page, event: Event) -> Patch:
         if version.chain.actions != bench.chain.actions:
             back = html.button("Bring back", "versions.restore", index=index)
             changes = difference(version.chain, bench.chain)
-        rows += f'<section class="version"><h4>{clock(version)} <small>{source}</small><span class="gap"></span>{back}</h4>{reply}{changes}</section>'
+        rows += f'<section class="version"><h4>{clock(version)} <small>{e(source)}</small><span class="gap"></span>{back}</h4>{reply}{changes}</section>'
     note = "Marked: what changed from that version to the chain as it is now. Every run and every save adds a version."
     return html.drawer(f"Versions of {bench.chain.name}", html.note(note), rows)
 
