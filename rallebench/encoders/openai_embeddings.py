@@ -29,9 +29,9 @@ from rallebench.http.failures import (
     Failure,
     counted,
     estimated_tokens,
-    unrefused,
 )
 from rallebench.http.limiter import Permit
+from rallebench.http.reported import unrefused
 
 PATH = "/embeddings"
 MOST_COUNTS = 10_000
@@ -161,13 +161,14 @@ class OpenAIEmbeddings:
         body = {"model": own.model, "input": list(texts), "encoding_format": "float"}
         more = {"dimensions": own.dimensions} if own.dimensions else {}
         try:
-            document, headers = self._server.document("POST", PATH, {**body, **more})
+            answer, headers = self._server.document("POST", PATH, {**body, **more})
+            document = unrefused(answer, own, self._server.key, headers)
         except Failure as failure:
             if failure.status in TOO_LONG:
                 failure.mend = "Set max_characters if a text is too long, batch if there are too many, or the setting in the message."
             raise
         self._server.limiter.read_headers(headers, permit)
-        vectors = vectors_of(document, len(texts), self._server.key)
+        vectors = vectors_of(document, len(texts))
         with self._lock:
             if self._dim and vectors.shape[1] != self._dim:
                 raise Failure(
@@ -178,9 +179,9 @@ class OpenAIEmbeddings:
         yield vectors, counted(document.get("usage"), "prompt_tokens") or None
 
 
-def vectors_of(document: Any, count: int, key: str) -> Vectors:
+def vectors_of(document: Mapping[str, Any], count: int) -> Vectors:
     """The vectors of an answer in the order of the request, float32 (count, dim), unit length. Raises Failure."""
-    rows = unrefused(document, key).get("data")
+    rows = document.get("data")
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise Failure("answered without a list of embeddings", NOT_OPENAI)
     places = [row.get("index", number) for number, row in enumerate(rows)]

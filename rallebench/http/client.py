@@ -27,12 +27,12 @@ from rallebench.http.failures import (
     NOT_OPENAI,
     Failure,
     parsed,
-    refused,
     short,
     timed_out,
     unloaded,
 )
 from rallebench.http.limiter import LONGEST_PAUSE, Permit, limiter_of
+from rallebench.http.reported import refused
 
 T = TypeVar("T")
 

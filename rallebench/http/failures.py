@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rallebench.core.errors import BackendError
-from rallebench.http.endpoint import Endpoint, how_to_set, without_keys
+from rallebench.http.endpoint import without_keys
 
 TIMEOUT_RETRIES = 2
 """A time-out costs ``timeout`` seconds each, so it is not worth all of ``max_retries``."""
@@ -34,11 +34,12 @@ class Failure(Exception):
 
     ``retries``: the most further attempts (None: ``max_retries``). ``pause``: seconds that the server asks to
     wait. ``at_once``: a changed request follows at once and does not count as an attempt. ``throttled``: the
-    server is overloaded, so fewer requests at once may help. Of an answer with a status other than 2xx: its
-    ``status``, the server's own ``message``, and its ``headers`` (names in lower case).
+    server is overloaded, so fewer requests at once may help. Of an error that the server reports: its ``status``, the
+    server's own ``message`` and whole ``error``, and the ``headers`` (names in lower case).
     """
 
     status, message = 0, ""
+    error: Any = None
     headers: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
@@ -68,62 +69,6 @@ def timed_out(seconds: float) -> Failure:
         "Check that the server is well, raise timeout, or lower concurrency.",
         retries=TIMEOUT_RETRIES,
         throttled=True,
-    )
-
-
-THROTTLED = (408, 503, 529)
-"""Statuses, besides 429, of an overloaded server."""
-
-
-def refused(
-    status: int, headers: Mapping[str, str], text: bytes, endpoint: Endpoint, key: str
-) -> Failure:
-    """The failure for a status other than 2xx; ``text``: the beginning of the answer."""
-    body: Any = text.decode("utf-8", "replace")
-    with contextlib.suppress(ValueError, RecursionError):
-        body = json.loads(text)
-    message = short(body, key)
-    error = body.get("error") if isinstance(body, Mapping) else None
-    spent = isinstance(error, Mapping) and error.get("code") == "insufficient_quota"
-    failure = _failure_of(status, message, retry_after(headers), spent, endpoint, key)
-    failure.status, failure.message, failure.headers = status, message, headers
-    return failure
-
-
-def _failure_of(
-    status: int, message: str, pause: float | None, spent: bool, endpoint: Endpoint, key: str
-) -> Failure:
-    quoted = f"({status}: {message})" if message else f"({status})"
-    if 300 <= status < 400:
-        return Failure(
-            f"redirects elsewhere ({status})",
-            "Keys are not carried along: give the final address.",
-        )
-    if status in (401, 403):
-        return Failure(f"refused the key {quoted}", how_to_set(endpoint, key))
-    if status == 404:
-        return Failure(
-            f"knows no model {endpoint.model!r}, or not this address {quoted}",
-            f"Correct model. {NOT_OPENAI}",
-        )
-    if status == 429:
-        return Failure(
-            f"{'has no quota left for this key' if spent else 'limits the rate'} {quoted}",
-            "Raise the quota." if spent else "Lower concurrency, or try again later.",
-            retries=0 if spent else None,
-            pause=pause,
-            throttled=not spent,
-        )
-    if status >= 500 or status == 408:
-        return Failure(
-            f"had an internal error {quoted}",
-            SEE_LOG,
-            retries=None,
-            pause=pause,
-            throttled=status in THROTTLED,
-        )
-    return Failure(
-        f"refused the request {quoted}", "Change the setting or shorten the prompt it names."
     )
 
 
@@ -199,15 +144,6 @@ def parsed(text: bytes, key: str) -> Any:
         raise Failure(f"answered with something that is not JSON ({quoted})", NOT_OPENAI) from None
 
 
-def unrefused(document: Any, key: str) -> Mapping[str, Any]:
-    """The JSON object of an answer. Raises Failure for any other value, and for an object that reports an error."""
-    if not isinstance(document, Mapping):
-        raise Failure("answered with JSON that is not an object", NOT_OPENAI)
-    if document.get("error"):
-        raise Failure(f"reported an error: {short(document, key)}", SEE_LOG)
-    return document
-
-
 def estimated_tokens(text: str) -> float:
     """The tokens of a text in any language, before a server has counted them: about 4 bytes of UTF-8 each."""
     return len(text.encode("utf-8", "replace")) / 4
@@ -226,7 +162,7 @@ def short(body: Any, key: str, limit: int = 300) -> str:
     'no such model'
     """
     for name in ("error", "message", "detail", "msg"):
-        if isinstance(body, Mapping) and body.get(name):
+        if isinstance(body, Mapping) and body.get(name) and body[name] is not True:
             body = body[name]
     text = body if isinstance(body, str) else "" if body is None else json.dumps(body, default=str)
     if re.match(r"\s*<(!doctype|html)", text, re.IGNORECASE):

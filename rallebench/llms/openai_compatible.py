@@ -195,9 +195,7 @@ class OpenAICompatible:
             with server.request("POST", self.settings.path, sent) as answer:
                 server.limiter.read_headers(answer.headers, permit)
                 names = [""]
-                for piece in read_answer(
-                    answer, stream, self.settings.timeout, server.key, server.lost, names.append
-                ):
+                for piece in read_answer(answer, stream, server, names.append):
                     if isinstance(piece, str):
                         if form is None:  # else what is handed out may not be what was written
                             yield piece

@@ -145,7 +145,12 @@ def test_the_fingerprint_names_model_server_prompts_and_length() -> None:
 # ── failures ─────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("first", [fail(503, "busy"), drop_at_once], ids=["503", "hang up"])
+INSIDE = send_json({"error": {"message": "busy", "code": 503}})
+
+
+@pytest.mark.parametrize(
+    "first", [fail(503, "busy"), drop_at_once, INSIDE], ids=["503", "hang up", "503 inside a 200"]
+)
 def test_what_may_pass_is_tried_again(first: Any) -> None:
     with Loopback(first, embed) as server:
         vectors = opened(server).encode(TEXTS[:2], role="query")
@@ -229,5 +234,5 @@ def test_a_wrong_setting_is_refused_without_echoing_a_secret(
 
 
 def test_rows_without_an_index_are_taken_in_their_order() -> None:
-    found = vectors_of({"data": [{"embedding": [0, 2]}, {"embedding": [3, 0]}]}, 2, "")
+    found = vectors_of({"data": [{"embedding": [0, 2]}, {"embedding": [3, 0]}]}, 2)
     assert found.tolist() == [[0.0, 1.0], [1.0, 0.0]]

@@ -232,7 +232,7 @@ def test_a_servers_own_words_are_quoted_in_one_line(
         ({"choices": [{"message": {"content": 7}}]}, "not a text"),
         ({"choices": [{"message": {"tool_calls": [{"function": {}}]}}]}, "malformed tool call"),
         ({"choices": [{"message": {"tool_calls": 3}}]}, "tool calls that are not a list"),
-        ({"error": {"message": "out of credits"}}, "reported an error: out of credits"),
+        ({"error": {"message": "out of luck"}}, "reported an error: out of luck"),
     ],
 )
 def test_wrong_shapes_of_json_are_named(serve: Serve, value: Any, words: str) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rallebench.core.types import Reply, ToolCall
-from rallebench.http.client import Answer
+from rallebench.http.client import Answer, Server
 from rallebench.http.failures import (
     DROPPED,
     NOT_OPENAI,
@@ -18,32 +20,51 @@ from rallebench.http.failures import (
     counted,
     parsed,
     short,
-    unrefused,
 )
+from rallebench.http.reported import unrefused
 
 THOUGHTS = ("reasoning_content", "reasoning")
 """Where servers put what a model thinks, if they part it from the text."""
+
+HOLDS = ("content", "tool_calls", "refusal")
+"""Fields of a message, one of which it must have."""
+
+BROKEN = re.compile("error|abort|cancel|fail|overload|insufficient|time_?out|interrupt|unavailable")
+"""Finish reasons of an answer that broke off, whatever text it has."""
+
+ENDED = re.compile("^(stop|eos|end|complete|finish)")
+"""Finish reasons of an answer that is whole, so that it may be empty."""
+
+CUT_OFF = re.compile("^(length|max_|model_length|token_limit)")
+WITHHELD = re.compile("content_?filter|safety|sensitive|recitation|blocklist|prohibited|spii")
+CALLING = re.compile("^(tool|function)_")
+
+NO_CHOICE = "answered without any choice, so there is no text"
+FILTERED = "Its content filter refused the prompt or the answer; change the prompt, the filter or the model."
+
+BROKEN_RETRIES = 2
+"""Further tries of a request whose answer ended without a text or a known reason."""
 
 
 def read_answer(
     answer: Answer,
     stream: bool,
-    timeout: float,
-    key: str,
-    broken: tuple[type[Exception], ...],
+    server: Server,
     served: Callable[[str], None] = lambda model: None,
 ) -> Iterator[str | Reply]:
     """Yield the pieces of text as they come (of a ``stream``), then the Reply.
 
-    A server that streams unasked, or not where it is asked to, is understood too. ``broken``: the exceptions of a lost
-    connection. ``served`` hears the model that the server names. Signs of life alone do not keep a stream going. Raises Failure where a stream ends before the answer does.
+    A server that streams unasked, or not where it is asked to, is understood too. ``served`` hears the model that the
+    server names. Signs of life alone do not keep a stream going. Raises Failure where a stream ends before the answer
+    does, and for every answer that is none; see :meth:`Gathered.reply`.
     """
+    timeout = server.endpoint.timeout
     start = answer.deadline.end - timeout
-    pieces, gathered = answer.pieces, Gathered(key, served)
+    pieces, gathered = answer.pieces, Gathered(server, answer.headers, served)
     if not (stream and "event-stream" in answer.headers.get("content-type", "").lower()):
         whole = answer.read()
         if not whole.lstrip().startswith((b"data:", b"event:", b":")):
-            gathered.add(parsed(whole, key), whole=True)
+            gathered.add(parsed(whole, server.key), whole=True)
             reply = gathered.reply()
             if stream and reply.text:
                 yield reply.text
@@ -52,18 +73,20 @@ def read_answer(
         pieces = iter([whole])
     first, done = None, False
     try:
-        for data in events(pieces):
+        for kind, data in events(pieces):
             if data == b"[DONE]":
                 done = True
                 break
-            text = gathered.add(parsed(data, key))
+            if kind == b"error":
+                gathered.add_error(data)
+            text = gathered.add(parsed(data, server.key))
             if gathered.moved:
                 answer.deadline.end = time.monotonic() + timeout
             if text:
                 first = time.monotonic() - start if first is None else first
                 yield text
-    except broken:
-        # Once the server has said why it stopped, the text is whole; only the usage is lost.
+    except server.lost:
+        # Once the server has words why it stopped, the text is whole; only the usage is lost.
         if gathered.finish_reason is None:
             raise
     if not done and gathered.finish_reason is None:
@@ -72,35 +95,45 @@ def read_answer(
     yield gathered.reply(first)
 
 
-def events(body: Iterator[bytes]) -> Iterator[bytes]:
-    """The ``data`` of server-sent events. Lines end at LF only: JSON text may hold U+2028.
+def events(body: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """The ``event`` and ``data`` of server-sent events. Lines end at LF only: JSON text may hold U+2028.
 
-    >>> list(events(iter([b": hello\\n\\ndata: a", b"b\\r\\n\\r\\ndata: c"])))
-    [b'ab', b'c']
+    >>> list(events(iter([b": hello\\n\\nevent: error\\ndata: a", b"b\\r\\n\\r\\ndata: c"])))
+    [(b'error', b'ab'), (b'', b'c')]
     """
-    tail, data = b"", []
+    tail, kind, data = b"", b"", []
     for piece in itertools.chain(body, (b"\n\n",)):
         *lines, tail = (tail + piece).split(b"\n")
         for line in lines:
             line = line.rstrip(b"\r")
             if line.startswith(b"data:"):
                 data.append(line[5:].strip())
-            elif not line and data:
-                yield b"\n".join(data)
-                data = []
+            elif line.startswith(b"event:"):
+                kind = line[6:].strip()
+            elif not line:
+                if any(data):
+                    yield kind, b"\n".join(data)
+                kind, data = b"", []
 
 
 class Gathered:
     """The pieces of an answer, put together; a whole chat completion is a single piece."""
 
-    def __init__(self, key: str, served: Callable[[str], None] = lambda model: None) -> None:
-        self._key, self._served = key, served
+    def __init__(
+        self,
+        server: Server,
+        headers: Mapping[str, str],
+        served: Callable[[str], None] = lambda model: None,
+    ) -> None:
+        self._server, self._headers, self._key = server, headers, server.key
+        self._served = served
         self._texts: list[str] = []
         self._refusal: list[str] = []
         self._calls: dict[int, dict[str, str]] = {}
         self._logprobs: list[float] = []
         self._usage: Mapping[str, Any] = {}
-        self.finish_reason: Any = None
+        self._chosen = self._held = False
+        self.finish_reason: str | None = None
         self._thoughts: list[str] = []
         self.moved = False
 
@@ -113,7 +146,7 @@ class Gathered:
         """Take one piece in and return its text, '' if it has none; raises Failure. ``moved`` then says whether
         the piece held anything (text, thoughts, calls)."""
         self.moved = False
-        document = unrefused(document, self._key)
+        document = unrefused(document, self._server.endpoint, self._key, self._headers)
         if isinstance(model := document.get("model"), str):
             self._served(short(model, self._key, 100))
         if isinstance(usage := document.get("usage"), Mapping):
@@ -122,10 +155,12 @@ class Gathered:
         if not choices and not whole:  # the piece with the usage, or a greeting
             return ""
         if choices == [] or choices is None:
-            raise Failure("answered without any choice, so there is no text", SEE_LOG)
+            words = f" ({short(document, self._key, 120)})" if document else ""
+            raise Failure(NO_CHOICE + words, SEE_LOG, retries=BROKEN_RETRIES)
         if not isinstance(choices, list) or not isinstance(choices[0], Mapping):
             raise Failure("answered with choices that are not a list of objects", NOT_OPENAI)
-        self.finish_reason = choices[0].get("finish_reason") or self.finish_reason
+        self._chosen = True
+        self.finish_reason = _reason(choices[0].get("finish_reason")) or self.finish_reason
         self._add_logprobs(choices[0].get("logprobs"))
         message = choices[0].get("message" if whole else "delta")
         if message is None and "text" in choices[0]:  # a plain completion
@@ -135,8 +170,7 @@ class Gathered:
         if not isinstance(message, Mapping):
             fault = "choice that holds no message" if whole else "piece that is not an object"
             raise Failure(f"answered with a {fault}", NOT_OPENAI)
-        if whole and not {"content", "tool_calls", "refusal"} & message.keys():
-            raise Failure("answered with a choice that holds no message", NOT_OPENAI)
+        self._held = self._held or not {*HOLDS, *THOUGHTS}.isdisjoint(message)
         self.moved = any(value for name, value in message.items() if name != "role")
         self._add_thoughts(message)
         calls = message.get("tool_calls") or []
@@ -149,6 +183,14 @@ class Gathered:
         text = _text_of(message.get("content"), "message" if whole else "piece")
         self._texts.append(text)
         return text
+
+    def add_error(self, data: bytes) -> None:
+        """Raise the Failure that a stream's ``error`` event reports, in JSON or in words."""
+        error: Any = data.decode("utf-8", "replace")
+        with contextlib.suppress(Failure):
+            error = parsed(data, self._key)
+        inner = error.get("error") if isinstance(error, Mapping) else None
+        unrefused({"error": inner or error or "error"}, self._server.endpoint, self._key)
 
     def _add_thoughts(self, message: Mapping[str, Any]) -> None:
         """Some servers send the same thoughts under both names."""
@@ -182,15 +224,47 @@ class Gathered:
             arguments = json.dumps(arguments, ensure_ascii=False)  # some servers send the object
         call["arguments"] += _text_of(arguments or None, "tool call")
 
+    def _check(self) -> None:
+        """Raise Failure unless this is an answer: a text, a call or a refusal that did not break off.
+
+        A text that is cut off or withheld in part is an answer, and says so by its ``finish_reason``. An empty text is one
+        only where the server says that the model ended it (``stop``): a model may answer nothing. A model that only
+        thought is left to ``core.thinking``.
+        """
+        reason = self.finish_reason or ""
+        word = reason.lower().replace("-", "_").replace(" ", "_")
+        words = f"finish_reason {reason!r}" if reason else "no finish_reason"
+        if not self._chosen:
+            raise Failure(NO_CHOICE, SEE_LOG, retries=BROKEN_RETRIES)
+        if BROKEN.search(word):
+            raise Failure(f"broke off its answer ({words})", SEE_LOG, retries=None)
+        if self.text.strip() or self._calls or any(self._refusal):
+            return
+        if WITHHELD.search(word):
+            raise Failure(f"withheld its answer ({words})", FILTERED)
+        if CUT_OFF.search(word):
+            if not self._thoughts and not self._hidden_thoughts():
+                raise Failure("reached max_tokens before it wrote anything", "Raise max_tokens.")
+        elif not self._held:
+            raise Failure("answered with a choice that holds no message", NOT_OPENAI)
+        elif CALLING.search(word):
+            raise Failure("announced a tool call and sent none", SEE_LOG, retries=BROKEN_RETRIES)
+        elif not ENDED.search(word):
+            raise Failure(f"gave no text and {words}", SEE_LOG, retries=BROKEN_RETRIES)
+
+    def _hidden_thoughts(self) -> int:
+        """The tokens of thoughts that the server counts and does not show."""
+        return counted(self._usage.get("completion_tokens_details"), "reasoning_tokens")
+
     def reply(self, first_token_seconds: float | None = None) -> Reply:
-        """All pieces as a Reply."""
+        """All pieces as a Reply. Raises Failure for an answer that is none; see :meth:`_check`."""
+        self._check()
         text, reason = self.text, self.finish_reason
         if not text and any(self._refusal):
             text, reason = "".join(self._refusal), "refusal"
         calls = [call for _, call in sorted(self._calls.items())]
-        hidden = self._usage.get("completion_tokens_details")
         thinking = "".join(self._thoughts)
-        if not thinking and (tokens := counted(hidden, "reasoning_tokens")):
+        if not thinking and (tokens := self._hidden_thoughts()):
             thinking = f"({tokens} tokens, which the server does not show)"
         return Reply(
             text=text,
@@ -200,11 +274,17 @@ class Gathered:
             ),
             prompt_tokens=counted(self._usage, "prompt_tokens"),
             completion_tokens=counted(self._usage, "completion_tokens"),
-            finish_reason=reason if isinstance(reason, str) and reason else "stop",
+            finish_reason=reason or "stop",
             first_token_seconds=first_token_seconds,
             logprobs=tuple(self._logprobs),
             thinking=thinking,
         )
+
+
+def _reason(value: Any) -> str:
+    """A finish reason as text; some servers send an object with its type."""
+    value = value.get("type") if isinstance(value, Mapping) else value
+    return value if isinstance(value, str) else ""
 
 
 def _text_of(value: Any, noun: str) -> str:

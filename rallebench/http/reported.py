@@ -1,0 +1,202 @@
+"""Errors that a server reports, by its status or inside an answer with status 200: the same words, mends and further tries."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rallebench.http.endpoint import Endpoint, how_to_set
+from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, retry_after, short
+
+THROTTLED = (408, 503, 529)
+"""Statuses, besides 429, of an overloaded server."""
+
+_CODES = ("code", "status", "status_code", "http_status", "http_code", "error_code")
+_KINDS = ("code", "type", "error_type", "status", "error_code", "name")
+_STATUS_OF_WORD = (
+    (402, r"insufficient_?(quota|credit|balance|fund)|payment|billing|arrear"),
+    (429, r"rate_?limit|too_?many_?requests|resource_?exhausted|throttl"),
+    (503, r"overload|unavailable|no_?capacity"),
+    (504, r"time_?d?_?out|deadline"),
+    (401, r"auth|api_?key|permission|forbidden"),
+    (404, r"not_?found"),
+    (400, r"invalid|bad_?request|context_?length|unsupported|validation"),
+    (500, r"server_?error|internal|bad_?gateway|upstream|provider"),
+)
+"""HTTP status → words of an error's ``code`` or ``type`` that stand for it; the first that fits counts."""
+_IN_MESSAGE = re.compile(r"\b(?:code|status|error)\W{0,4}(429|5\d\d)\b|\b(429) too many", re.I)
+
+_OVERFLOW = re.compile(
+    r"context.?(length|window|size|limit)|maximum model length|max_model_len|max_seq_len"
+    r"|(prompt|input|messages?) (is|are|was) too long|too many (input )?tokens|maximum (number of )?(input )?tokens"
+    r"|reduce the length|input length (and|exceeds)|exceeds? the (available )?context|max_(new|total)_tokens.{0,9}must be <=",
+    re.I,
+)
+_UNPAID = re.compile(
+    r"insufficient (quota|credit|balance|fund)|out of credit|add (more )?credit|credit balance is too low|payment required",
+    re.I,
+)
+
+
+def refused(
+    status: int, headers: Mapping[str, str], text: bytes, endpoint: Endpoint, key: str
+) -> Failure:
+    """The failure for a status other than 2xx; ``text``: the beginning of the answer."""
+    body: Any = text.decode("utf-8", "replace")
+    with contextlib.suppress(ValueError, RecursionError):
+        body = json.loads(text)
+    failure = _failure_of(status, body, headers, endpoint, key)
+    failure.headers = headers
+    return failure
+
+
+def unrefused(
+    document: Any, endpoint: Endpoint, key: str, headers: Mapping[str, str] = {}
+) -> Mapping[str, Any]:
+    """The JSON object of an answer or of a stream's piece. Raises Failure for any other value, and for an object that
+    reports an error in any place: as the status would that the error names."""
+    if not isinstance(document, Mapping):
+        raise Failure("answered with JSON that is not an object", NOT_OPENAI)
+    for error in _errors_in(document):
+        words = quoted(error, key)
+        status = _status_of(error) or _status_of(document)
+        status = status or (402 if _UNPAID.search(words) else 400 if is_overflow(words) else 0)
+        if status:
+            raise _failure_of(status, error, headers, endpoint, key)
+        raise Failure(f"reported an error: {words}", SEE_LOG)
+    return document
+
+
+def _errors_in(document: Mapping[str, Any]) -> Iterator[Any]:
+    """The errors that an answer reports: at its top, in a choice, or in a message; an answer without choices that holds
+    nothing but a message is one, too."""
+    if document.get("object") == "error" or document.get("type") == "error":
+        yield document.get("error") or document
+    if error := document.get("error"):
+        yield document if error is True else error
+    choices = document.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        parts = [
+            choice,
+            *(choice.get(n) for n in ("message", "delta") if isinstance(choice, Mapping)),
+        ]
+        for part in parts:
+            if isinstance(part, Mapping) and part.get("error"):
+                yield part["error"]
+    answered = any(document.get(name) for name in ("choices", "data", "usage"))
+    words = any(document.get(name) for name in ("message", "detail", "msg"))
+    if words and not answered:
+        yield document
+
+
+def _status_of(error: Any) -> int:
+    """The HTTP status that an error names by number or by word, 0 for none.
+
+    >>> _status_of({"code": "503"}), _status_of({"type": "overloaded_error"}), _status_of("Error code: 429 - slow")
+    (503, 503, 429)
+    """
+    if isinstance(error, str):
+        match = _IN_MESSAGE.search(error)
+        return int(match[1] or match[2]) if match else 0
+    if not isinstance(error, Mapping):
+        return 0
+    for name in _CODES:
+        value = error.get(name)
+        number = int(value) if isinstance(value, str) and value.isdecimal() else value
+        if isinstance(number, int) and 400 <= number < 600:
+            return number
+    for name in _KINDS:
+        if isinstance(value := error.get(name), str):
+            word = re.sub(r"(?<=[a-z])(?=[A-Z])|[\s-]", "_", value).lower()
+            for status, pattern in _STATUS_OF_WORD:
+                if re.search(pattern, word):
+                    return status
+    message = error.get("message")
+    return _status_of(message) if isinstance(message, str) else 0
+
+
+def quoted(error: Any, key: str) -> str:
+    """The words of an error; where a server passes on what its provider said (``metadata.raw``), those words as well."""
+    words = short(error, key)
+    inner = error.get("error") if isinstance(error, Mapping) else None
+    error = inner if isinstance(inner, Mapping) else error
+    metadata = error.get("metadata") if isinstance(error, Mapping) else None
+    raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
+    with contextlib.suppress(TypeError, ValueError, RecursionError):
+        raw = json.loads(raw)  # type: ignore[arg-type]
+    more = short(raw, key) if raw else ""
+    return f"{words}: {more}" if more and more not in words else words
+
+
+def is_overflow(message: str) -> bool:
+    """Whether a server says that the prompt, or the prompt with its answer, is longer than the model's context.
+
+    >>> is_overflow("This model's maximum context length is 4096 tokens."), is_overflow("'stop' is too long")
+    (True, False)
+    """
+    return bool(_OVERFLOW.search(message))
+
+
+def _failure_of(
+    status: int, error: Any, headers: Mapping[str, str], endpoint: Endpoint, key: str
+) -> Failure:
+    message = quoted(error, key)
+    inner = error.get("error") if isinstance(error, Mapping) else None
+    inner = inner if isinstance(inner, Mapping) else error
+    spent = isinstance(inner, Mapping) and inner.get("code") == "insufficient_quota"
+    pause = retry_after(headers)
+    if pause is None and isinstance(inner, Mapping):
+        pause = retry_after({"retry-after": str(inner.get("retry_after", ""))})
+    failure = _worded(status, message, pause, spent, endpoint, key)
+    failure.status, failure.message, failure.error = status, message, error
+    return failure
+
+
+def _worded(
+    status: int, message: str, pause: float | None, spent: bool, endpoint: Endpoint, key: str
+) -> Failure:
+    quotation = f"({status}: {message})" if message else f"({status})"
+    if 300 <= status < 400:
+        return Failure(
+            f"redirects elsewhere ({status})",
+            "Keys are not carried along: give the final address.",
+        )
+    if status == 402 or (status in (400, 403) and _UNPAID.search(message)):
+        return Failure(
+            f"asks for payment {quotation}",
+            "Add credit to the account of its key, or choose another model or server.",
+        )
+    if status in (401, 403):
+        return Failure(f"refused the key {quotation}", how_to_set(endpoint, key))
+    if status == 404:
+        return Failure(
+            f"knows no model {endpoint.model!r}, or not this address {quotation}",
+            f"Correct model. {NOT_OPENAI}",
+        )
+    if status == 429:
+        return Failure(
+            f"{'has no quota left for this key' if spent else 'limits the rate'} {quotation}",
+            "Raise the quota." if spent else "Lower concurrency, or try again later.",
+            retries=0 if spent else None,
+            pause=pause,
+            throttled=not spent,
+        )
+    if is_overflow(message) and status in (400, 413, 422, 500):
+        return Failure(
+            f"cannot hold the prompt and its answer in the model's context {quotation}",
+            "Shorten the prompt (fewer or shorter passages), lower max_tokens, or give the server a longer context.",
+        )
+    if status >= 500 or status == 408:
+        return Failure(
+            f"had an internal error {quotation}",
+            SEE_LOG,
+            retries=None,
+            pause=pause,
+            throttled=status in THROTTLED,
+        )
+    return Failure(
+        f"refused the request {quotation}", "Change the setting or shorten the prompt it names."
+    )

@@ -1,0 +1,177 @@
+"""Replies that are broken: a failure in the server's words, whole and streamed, and tried again where that may help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asking import failure, reply_of, stream_failure, streamed
+from loopback import DONE, Behaviour, Loopback, answer, chunk, send_json, stream
+
+from rallebench.core.runs import Backends
+from rallebench.core.thinking import parted
+from rallebench.core.types import Generate, Message, Outcome
+from rallebench.engine.reply_cache import ReplyCache
+from rallebench.engine.single import run_one
+
+Serve = Callable[..., tuple[Loopback, Any]]
+
+
+def both(choice: dict[str, Any], **top: Any) -> tuple[Behaviour, Behaviour]:
+    """A reply with such a choice, whole and streamed; ``message`` is its message, or the delta of its only piece."""
+    message = choice.get("message", {"role": "assistant", "content": ""})
+    rest = {name: value for name, value in choice.items() if name != "message"}
+    return (
+        send_json({"choices": [{"message": message, **rest}], **top}),
+        stream([{"choices": [{"delta": message, **rest}], **top}, DONE]),
+    )
+
+
+def report(error: Any, **top: Any) -> tuple[Behaviour, Behaviour]:
+    """An error at the top of the reply, and as a piece of a stream that began well."""
+    document = {"error": error, **top} if error else top
+    return send_json(document), stream([chunk("", role="assistant"), document, DONE])
+
+
+BUSY = {"code": 502, "message": "Upstream is down"}
+WINDOW = "This model's maximum context length is 4096 tokens"
+BROKEN: dict[str, tuple[tuple[Behaviour, Behaviour], str]] = {
+    "an error of the choice": (both({"error": BUSY, "finish_reason": "error"}), "Upstream is down"),
+    "a text as the choice's error": (both({"error": "lost its GPU"}), "lost its GPU"),
+    "an error beside a text": (
+        both({"message": {"content": "Ada"}, "error": BUSY, "finish_reason": "stop"}),
+        "Upstream is down",
+    ),
+    "an error of the message": (both({"message": {"content": "", "error": BUSY}}), "502"),
+    "an error at the top": (report({"message": "no room"}), "reported an error: no room"),
+    "a text at the top": (report("no room"), "reported an error: no room"),
+    "an error beside its message": (report(True, message="no room"), "no room"),
+    "an object error": (report(None, object="error", message=WINDOW, code=400), WINDOW),
+    "a type error": (report(None, type="error", message="no room"), "no room"),
+    "a detail alone": (report(None, detail="no room"), "no room"),
+    "finish_reason error": (both({"finish_reason": "error"}), "finish_reason 'error'"),
+    "an error behind a text": (
+        both({"message": {"content": "Ad"}, "finish_reason": "engine_error"}),
+        "broke off its answer (finish_reason 'engine_error')",
+    ),
+    "an unknown reason": (both({"finish_reason": "whim"}), "gave no text and finish_reason 'whim'"),
+    "no reason": (both({"finish_reason": None}), "gave no text and no finish_reason"),
+    "a filter": (both({"finish_reason": "content_filter"}), "withheld its answer"),
+    "calls without a call": (both({"finish_reason": "tool_calls"}), "announced a tool call"),
+    "no room for a word": (both({"finish_reason": "length"}), "before it wrote anything"),
+    "no message": (both({"message": {"role": "assistant"}, "finish_reason": "stop"}), "no message"),
+    "no choice": ((send_json({"choices": []}), stream([DONE])), "without any choice"),
+    "no object": ((send_json(None), stream(["null", DONE])), "not an object"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_reply_is_a_failure_and_the_same_one_whole_and_streamed(
+    serve: Serve, case: str
+) -> None:
+    (whole, pieces), words = BROKEN[case]
+    message = failure(serve(whole, max_retries=0)[1])
+    assert words in message
+    streaming = stream_failure(serve(pieces, max_retries=0)[1])[1]
+    assert words in streaming
+
+
+def test_an_error_event_of_a_stream_is_quoted_in_json_and_in_words(serve: Serve) -> None:
+    for data in ('{"message": "no room"}', '{"error": {"message": "no room"}}', "no room"):
+        server = stream([f"\n\nevent: error\ndata: {data}"])
+        assert "no room" in stream_failure(serve(server, max_retries=0)[1])[1]
+
+
+def test_an_empty_answer_that_the_model_ended_is_an_answer(serve: Serve) -> None:
+    for reason in ("stop", "STOP", "eos", "end_turn"):
+        whole, pieces = both({"finish_reason": reason})
+        assert reply_of(serve(whole)[1]).text == "" == streamed(serve(pieces)[1])[1].text
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter", "whim"])
+def test_a_text_that_is_cut_off_is_an_answer_that_says_so(serve: Serve, reason: str) -> None:
+    whole, pieces = both({"message": {"content": "Ada"}, "finish_reason": reason})
+    for reply in (reply_of(serve(whole)[1]), streamed(serve(pieces)[1])[1]):
+        assert (reply.text, reply.finish_reason) == ("Ada", reason)
+
+
+def test_thoughts_without_an_answer_keep_their_own_sentence(serve: Serve) -> None:
+    message = {"content": None, "reasoning_content": "Rome? Or Milan?"}
+    whole, pieces = both({"message": message, "finish_reason": "length"})
+    for reply in (reply_of(serve(whole)[1]), streamed(serve(pieces)[1])[1]):
+        assert "only thought" in str(parted(reply, "m"))
+
+
+# ── what is tried again ──────────────────────────────────────────────────────
+
+CODES = [429, "429", 500, "503", "rate_limit_exceeded", "overloaded_error", "InternalServerError"]
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("place", ["top", "choice", "type"])
+def test_an_error_that_may_pass_is_asked_again_inside_a_200_too(
+    serve: Serve, code: Any, place: str
+) -> None:
+    error = {"message": "later", "type" if place == "type" else "code": code}
+    broken = report(error) if place != "choice" else both({"error": error})
+    if place == "type" and str(code).isdecimal():
+        error["code"] = error.pop("type")
+    server, llm = serve(broken[0], answer("fine"))
+    assert reply_of(llm).text == "fine" and len(server.bodies) == 2
+    server, llm = serve(broken[1], answer("fine"))
+    assert streamed(llm)[1].text == "fine" and len(server.bodies) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ({"message": "no", "code": 402}, "asks for payment (402: no). Add credit"),
+        ({"message": "no", "code": "insufficient_quota"}, "asks for payment"),
+        ({"message": "You are out of credits"}, "asks for payment"),
+        ({"message": WINDOW, "code": 400}, "cannot hold the prompt and its answer"),
+        ({"message": WINDOW}, "Shorten the prompt (fewer or shorter passages), lower max_tokens"),
+        ({"message": "no such model", "code": 404}, "knows no model 'm'"),
+        ({"message": "no", "code": "invalid_api_key"}, "refused the key"),
+    ],
+)
+def test_an_error_that_stays_has_its_own_mend_with_its_status_and_inside_a_200(
+    serve: Serve, error: dict[str, Any], words: str
+) -> None:
+    whole, pieces = report(error)
+    server, llm = serve(whole)
+    assert words in failure(llm) and len(server.bodies) == 1
+    server, llm = serve(pieces)
+    assert words in stream_failure(llm)[1] and len(server.bodies) == 1
+    if isinstance(status := error.get("code"), int):
+        assert words in failure(serve(send_json({"error": error}, status))[1])
+
+
+@pytest.mark.parametrize(
+    "raw", ["the GPU is on fire", '{"error": {"message": "the GPU is on fire"}}']
+)
+def test_the_words_of_a_provider_behind_the_server_are_quoted(serve: Serve, raw: str) -> None:
+    error = {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}
+    words = "(400: Provider returned error: the GPU is on fire)"
+    whole, pieces = report(error)
+    for behaviour in (whole, pieces, send_json({"error": error}, 400)):
+        assert words in stream_failure(serve(behaviour)[1])[1]
+
+
+# ── the cache ────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_broken_reply_is_never_cached(serve: Serve, streaming: bool) -> None:
+    whole, pieces = both({"finish_reason": "error", "error": BUSY})
+    _, llm = serve(pieces if streaming else whole, answer("Ada"), max_retries=0)
+    cache, backends = ReplyCache(None), Backends({}, {"gpt": llm})
+
+    def flow() -> Any:
+        reply = yield Generate("gpt", (Message("user", "Who?"),))
+        return Outcome(reply.text)
+
+    *_, first = run_one(flow(), backends, reply_cache=cache, stream=streaming)
+    *_, second = run_one(flow(), backends, reply_cache=cache, stream=streaming)
+    assert "Upstream is down" in first.error and first.outcome is None
+    assert second.answer == "Ada" and not second.steps[0].cached
