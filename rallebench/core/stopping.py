@@ -59,6 +59,17 @@ def obey(stop: Stop) -> None:
     _of_thread.stop = stop
 
 
+@contextmanager
+def obeying(stop: Stop) -> Iterator[None]:
+    """During the block, let ``stop`` end the waits of this thread, which does other work afterwards."""
+    before = stop_of_thread()
+    obey(stop)
+    try:
+        yield
+    finally:
+        obey(before)
+
+
 def stop_of_thread() -> Stop:
     """The stop that this thread obeys."""
     return _of_thread.stop

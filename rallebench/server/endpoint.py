@@ -1,26 +1,36 @@
 """A chain as an OpenAI-compatible endpoint: other programs talk to it as to a model.
 
-``GET /v1/models``, ``POST /v1/chat/completions`` (whole or streamed), ``GET /health``. The last user message is
-the question, the earlier messages are the history; a system message is not used, since the chain has its own
+``GET /v1/models`` and ``/v1/models/ID``, ``POST /v1/chat/completions`` (whole or streamed), ``GET /health``. The last user
+message is the question, the earlier messages are the history; a system message is not used, since the chain has its own
 prompts. A question that leans on the earlier ones is put so that it stands alone, as in Chat. An answer carries its sources,
-what was searched for, and the passage that supports each sentence under ``rallebench``.
+what was searched for, and the passage that supports each sentence under ``rallebench``. ``completion_request`` says which
+fields of a request are honoured; ``answering`` how many requests are.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import os
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import RalleError, StoppedError, UsageError
 from rallebench.core.hosts import LOOPBACK, Access, HostGuard, HostRefusal, is_loopback
-from rallebench.core.types import Chain, Episode, Message
+from rallebench.core.types import Chain, Episode, Generate
+from rallebench.server.answering import ChainQueue
+from rallebench.server.completion_request import (
+    CompletionRequest,
+    RequestError,
+    no_such_model,
+    parse_body,
+    read_request,
+)
 from rallebench.services.conversations import Turn
 from rallebench.services.steps import hit_to_json
 from rallebench.services.workbench import Workbench
@@ -34,79 +44,40 @@ MAX_BODY_BYTES = 4 * 2**20
 CLIENT_CLOSED = 499
 """The status, in no log but a proxy's, of a request whose client went away before the answer."""
 
-Piece = TypeVar("Piece")
-ROLES = frozenset({"user", "assistant", "system", "developer", "tool"})
+GRACE_SECONDS = 5
+"""Seconds that answers may take to their end once the server is interrupted."""
+
+FINISH_REASONS: Mapping[str, str] = {
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "max_length": "length",
+    "safety": "content_filter",
+}
+"""Words of other servers for OpenAI's."""
 
 
-class RequestError(Exception):
-    """A request that is answered with ``status`` and one sentence."""
-
-    def __init__(self, status: int, message: str, kind: str = "invalid_request_error") -> None:
-        super().__init__(message)
-        self.status, self.message, self.kind = status, message, kind
-
-    def body(self) -> dict[str, Any]:
-        """The error as OpenAI's clients read it."""
-        return {"error": {"message": self.message, "type": self.kind, "param": None, "code": None}}
-
-
-def read_turn(body: Any, names: Mapping[str, Chain]) -> tuple[str, list[Message], str, bool]:
-    """(name of the chain, history, question, whether to stream) of a request's JSON. Raises RequestError."""
-    if not isinstance(body, dict):
-        raise RequestError(400, "The body must be a JSON object with 'model' and 'messages'.")
-    name = body.get("model") or next(iter(names))
-    if not isinstance(name, str) or name not in names:
-        raise RequestError(
-            404, f"There is no chain {name!r} here; served: {', '.join(names)}.", "not_found_error"
-        )
-    if body.get("n") not in (None, 1):
-        raise RequestError(400, "n must be 1: a chain gives one answer.")
-    stream = body.get("stream")
-    if not isinstance(stream, (bool, type(None))):
-        raise RequestError(400, "'stream' must be true or false, without quotes.")
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages:
-        raise RequestError(400, "'messages' must be a list with at least one user message.")
-    turns = [_message(message, number) for number, message in enumerate(messages, 1)]
-    spoken = [turn for turn in turns if turn.role in ("user", "assistant")]
-    if not spoken or spoken[-1].role != "user" or not spoken[-1].content.strip():
-        raise RequestError(400, "The last message must be a user's question.")
-    return name, spoken[:-1], spoken[-1].content, bool(stream)
-
-
-def _message(message: Any, number: int) -> Message:
-    role = message.get("role") if isinstance(message, dict) else None
-    if not isinstance(role, str) or role not in ROLES:
-        raise RequestError(400, f"Message {number} has no known role; give user or assistant.")
-    content = message.get("content")
-    if isinstance(content, list):
-        parts = [
-            part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
-            for part in content
-        ]
-        if not all(isinstance(part, str) for part in parts):
-            raise RequestError(
-                400, f"Message {number} holds something other than text; a chain reads text only."
-            )
-        content = "".join(part for part in parts if part)
-    if not isinstance(content, (str, type(None))):
-        raise RequestError(400, f"Message {number}: 'content' must be text.")
-    return Message(str(role), content or "")
-
-
-def answer(
-    workbench: Workbench, chain: Chain, history: list[Message], question: str
-) -> Iterator[str | Turn]:
+def answer(workbench: Workbench, request: CompletionRequest) -> Generator[str | Turn, None, None]:
     """Pieces of the answer as they are written, then the turn. The pieces join to its answer."""
-    turn = Turn(chain, question, tuple(history))
-    with closing(workbench.asking.chat(chain, history, question)) as events:  # type: ignore[type-var]
-        for event in events:
-            piece = turn.take(event)
-            if piece and not turn.error:
-                yield piece
-            if turn.episode is not None:
-                turn.copies = bool(chain.llms) and workbench.asking.copies(chain.llms[-1])
-                yield turn
+    chain = request.chain
+    turn = Turn(chain, request.question, request.history)
+    running = workbench.asking.chat(chain, request.history, request.question)
+    try:
+        with closing(running) as events:  # type: ignore[type-var]
+            for event in events:
+                piece = turn.take(event)
+                if piece and not turn.error:
+                    yield piece
+                if turn.episode is not None:
+                    turn.copies = bool(chain.llms) and workbench.asking.copies(chain.llms[-1])
+                    yield turn
+    except StoppedError:
+        raise
+    except RalleError as error:  # the models could not be held
+        turn.error = str(error)
+        yield turn
 
 
 def usage(episode: Episode) -> dict[str, int]:
@@ -133,26 +104,38 @@ def sources(turn: Turn, episode: Episode) -> dict[str, Any]:
     return {"sources": listed, "searched_for": turn.standalone, "citations": supports}
 
 
+def finish_reason(turn: Turn) -> str:
+    """Why the model that wrote the answer ended, in OpenAI's words where it has one."""
+    replies = [step.reply for step in turn.steps if isinstance(step.request, Generate)]
+    reason = replies[-1].finish_reason if replies else "stop"
+    return FINISH_REASONS.get(reason.lower(), reason)
+
+
 def whole(name: str, turn: Turn, episode: Episode) -> dict[str, Any]:
     """A chat completion."""
     message = {"role": "assistant", "content": episode.answer}
+    choice = {"index": 0, "message": message, "logprobs": None}
     return {
         **_head(name, "chat.completion"),
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+        "choices": [{**choice, "finish_reason": finish_reason(turn)}],
         "usage": usage(episode),
         "rallebench": sources(turn, episode),
     }
 
 
-def streamed(name: str, pieces: Iterator[str | Turn]) -> Iterator[str]:
+def streamed(
+    request: CompletionRequest, pieces: Generator[str | Turn, None, None]
+) -> Generator[str, None, None]:
     """Server-sent events of a chat completion; an error in the middle is one, too."""
-    head = _head(name, "chat.completion.chunk")
+    head = _head(request.name, "chat.completion.chunk")
+    if request.include_usage:
+        head["usage"] = None
 
     def event(delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> str:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return f"data: {_json_text({**head, 'choices': [choice], **more})}\n\n"
 
-    with closing(pieces):  # type: ignore[type-var]
+    with closing(pieces):
         yield event({"role": "assistant", "content": ""})
         for piece in pieces:
             if isinstance(piece, str):
@@ -160,8 +143,10 @@ def streamed(name: str, pieces: Iterator[str | Turn]) -> Iterator[str]:
             elif piece.error or piece.episode is None:
                 yield f"data: {_json_text(RequestError(500, piece.error, 'server_error').body())}\n\n"
             else:
-                more = {"usage": usage(piece.episode), "rallebench": sources(piece, piece.episode)}
-                yield event({}, "stop", **more)
+                yield event({}, finish_reason(piece), rallebench=sources(piece, piece.episode))
+                if request.include_usage:
+                    last = {**head, "choices": [], "usage": usage(piece.episode)}
+                    yield f"data: {_json_text(last)}\n\n"
     yield "data: [DONE]\n\n"
 
 
@@ -184,6 +169,7 @@ class _Routes:
 
     def __init__(self, workbench: Workbench, names: Mapping[str, Chain], key: str) -> None:
         self._workbench, self._names, self._key = workbench, names, key
+        self._queues = {name: ChainQueue(name) for name in names}
 
     def _check_key(self, request: Request) -> None:
         token = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
@@ -194,6 +180,11 @@ class _Routes:
                 "authentication_error",
             )
 
+    def close(self) -> None:
+        """Stop all answers."""
+        for queue in self._queues.values():
+            queue.close()
+
     async def health(self, request: Request) -> Response:
         """``GET /health``, also without the key."""
         return _json_response({"status": "ok"})
@@ -201,32 +192,75 @@ class _Routes:
     async def models(self, request: Request) -> Response:
         """``GET /v1/models``."""
         self._check_key(request)
-        data = [
-            {"id": name, "object": "model", "created": 0, "owned_by": "rallebench"}
-            for name in self._names
-        ]
-        return _json_response({"object": "list", "data": data})
+        return _json_response({"object": "list", "data": [_model(name) for name in self._names]})
 
-    async def completions(self, request: Request) -> Response:
-        """``POST /v1/chat/completions``."""
-        from starlette.requests import ClientDisconnect
-        from starlette.responses import StreamingResponse
-
+    async def model(self, request: Request) -> Response:
+        """``GET /v1/models/ID``."""
         self._check_key(request)
-        name, history, question, stream = read_turn(await _json(request), self._names)
-        pieces = answer(self._workbench, self._names[name], history, question)
-        if stream:
-            return StreamingResponse(
-                _while_connected(request, streamed(name, pieces)), media_type="text/event-stream"
-            )
-        turn = None
-        async for piece in _while_connected(request, pieces):
+        name = request.path_params["name"]
+        if name not in self._names:
+            raise no_such_model(name, self._names)
+        return _json_response(_model(name))
+
+    async def completions(self, request: Request) -> Any:
+        """``POST /v1/chat/completions``: the answer, whole, or as an ASGI application that streams it."""
+        self._check_key(request)
+        completion = read_request(parse_body(await _body(request)), self._names)
+        queue = self._queues[completion.name]
+
+        def pieces() -> Generator[str | Turn, None, None]:
+            return answer(self._workbench, completion)
+
+        if completion.stream:
+            return _EventStream(queue, lambda: streamed(completion, pieces()))
+        turn: Turn | None = None
+
+        async def keep(piece: str | Turn) -> None:
+            nonlocal turn
             turn = piece if isinstance(piece, Turn) else None
-        if turn is None or turn.episode is None:
-            raise ClientDisconnect
-        if turn.error:
-            raise RequestError(500, turn.error, "server_error")
-        return _json_response(whole(name, turn, turn.episode))
+
+        await queue.answer(request.receive, pieces, keep)
+        if turn is None or turn.error or turn.episode is None:
+            raise RequestError(
+                500, turn.error if turn else "The chain gave no answer.", "server_error"
+            )
+        return _json_response(whole(completion.name, turn, turn.episode))
+
+
+class _EventStream:
+    """An ASGI application: server-sent events, from the first one that is written."""
+
+    def __init__(self, queue: ChainQueue, write: Callable[[], Generator[str, None, None]]) -> None:
+        self._queue, self._write = queue, write
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        from starlette.requests import ClientDisconnect
+
+        begun = False
+
+        async def take(text: str) -> None:
+            nonlocal begun
+            if not begun:
+                headers = [
+                    (b"content-type", b"text/event-stream; charset=utf-8"),
+                    (b"cache-control", b"no-cache"),
+                ]
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
+                begun = True
+            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+
+        try:
+            await self._queue.answer(receive, self._write, take)
+        except (ClientDisconnect, RequestError) as error:
+            if not begun:
+                raise
+            if isinstance(error, RequestError):
+                await take(f"data: {_json_text(error.body())}\n\n")
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "rallebench"}
 
 
 def _json_response(value: Any, status: int = 200, headers: Any = None) -> Response:
@@ -236,7 +270,13 @@ def _json_response(value: Any, status: int = 200, headers: Any = None) -> Respon
 
 
 async def _request_error(request: Request, error: Any) -> Response:
-    return _json_response(error.body(), error.status)
+    return _json_response(error.body(), error.status, error.headers)
+
+
+async def _fault(request: Request, error: Exception) -> Response:
+    """A bug, whose traceback goes to the server's terminal."""
+    message = f"Internal error, please report it: {type(error).__name__}."
+    return _json_response(RequestError(500, message, "server_error").body(), 500)
 
 
 async def _not_served(request: Request, error: Any) -> Response:
@@ -256,7 +296,7 @@ async def _client_closed(request: Request, error: Any) -> Response:
 def application(
     workbench: Workbench, names: Mapping[str, Chain], key: str = "", access: Access = LOOPBACK
 ) -> Any:
-    """The ASGI application. ``key``: what the Authorization header must bear, '' = anyone may ask.
+    """The ASGI application; its ``state.stop_answers()`` ends all answers. ``key``: what the Authorization header must bear, '' = anyone may ask.
 
     A client that goes away ends its answer: no further piece of it is generated.
     """
@@ -267,19 +307,23 @@ def application(
     from starlette.routing import Route
 
     routes = _Routes(workbench, names, key)
-    return Starlette(
+    served = Starlette(
         routes=[
             Route("/health", routes.health),
             Route("/v1/models", routes.models),
+            Route("/v1/models/{name:path}", routes.model),
             Route("/v1/chat/completions", routes.completions, methods=["POST"]),
         ],
         exception_handlers={
             RequestError: _request_error,
             HTTPException: _not_served,
             ClientDisconnect: _client_closed,
+            Exception: _fault,
         },
         middleware=[Middleware(HostGuard, access=access, refused=_refused_host)],
     )
+    served.state.stop_answers = routes.close
+    return served
 
 
 def _refused_host(refusal: HostRefusal) -> tuple[str, bytes]:
@@ -288,35 +332,16 @@ def _refused_host(refusal: HostRefusal) -> tuple[str, bytes]:
     return "application/json", _json_text(body).encode()
 
 
-async def _while_connected(request: Request, pieces: Iterator[Piece]) -> AsyncIterator[Piece]:
-    """The pieces, each made in a thread, until the client goes away; the iterator is closed in any case."""
-    import anyio
-    from starlette.concurrency import run_in_threadpool
-
-    try:
-        while not await request.is_disconnected():
-            piece = await run_in_threadpool(next, pieces, None)
-            if piece is None:
-                break
-            yield piece
-    finally:
-        with anyio.CancelScope(shield=True):
-            await run_in_threadpool(pieces.close)  # type: ignore[attr-defined]
-
-
-async def _json(request: Request) -> Any:
+async def _body(request: Request) -> bytes:
     # A page of another site may send text/plain without asking the browser's leave, JSON it may not.
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise RequestError(415, "Send JSON with the header Content-Type: application/json.")
-    body = b""
+    body = bytearray()
     async for piece in request.stream():
         body += piece
         if len(body) > MAX_BODY_BYTES:
             raise RequestError(413, f"The request is longer than {MAX_BODY_BYTES // 2**20} MB.")
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        raise RequestError(400, "The body is no valid JSON.") from None
+    return bytes(body)
 
 
 def key_for(host: str) -> str:
@@ -358,8 +383,14 @@ def serve(
     import uvicorn
 
     key = key_for(host)
+    app = application(workbench, names, key, access)
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            asyncio.get_running_loop().call_later(GRACE_SECONDS, app.state.stop_answers)
+            await super().shutdown(sockets)
+
     with listening:
-        app = application(workbench, names, key, access)
         # uvicorn's own logging set-up closes the handlers of other libraries, and with them what they write to.
         quiet = uvicorn.Config(app, log_config=None, log_level="warning", access_log=False)
-        uvicorn.Server(quiet).run(sockets=[listening])
+        Server(quiet).run(sockets=[listening])

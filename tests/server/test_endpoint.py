@@ -12,15 +12,27 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from small_workspace import CommandLine, make_workspace
 from starlette.testclient import TestClient
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import access_of
-from rallebench.core.types import Action, Chain, Generate, Message, Question
+from rallebench.core.types import Action, Chain, Generate, Message, Note, Question, Reply, Step
 from rallebench.engine.single import Delta
 from rallebench.llms import LLMS
-from rallebench.server.endpoint import application, key_for
+from rallebench.server.answering import MOST_ANSWERED, MOST_WAITING
+from rallebench.server.completion_request import (
+    REFUSED,
+    CompletionBody,
+    RequestError,
+    parse_body,
+    read_request,
+)
+from rallebench.server.endpoint import application, finish_reason, key_for
+from rallebench.services.conversations import Turn
 from rallebench.services.workbench import Workbench
 
 SEARCH = Action("retrieve", "{question}", "fstring", "tiny", 2)
@@ -37,12 +49,17 @@ SHOUT = Chain(
         Action("identity", "{response[1]}!"),
     ),
 )
-CHAINS = {chain.name: chain for chain in (READ, ECHO, BROKEN, SHOUT)}
+TORN = Chain("torn", (Action("generate", "{question}", "fstring", "torn"),))
+CHAINS = {chain.name: chain for chain in (READ, ECHO, BROKEN, SHOUT, TORN)}
+LIMITS = {"max_tokens": 10, "stop": ["a"]}
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
-    return Workbench(make_workspace(tmp_path_factory.mktemp("serving") / "workspace"))
+    bench = Workbench(make_workspace(tmp_path_factory.mktemp("serving") / "workspace"))
+    torn = LLMEntry(backend="scripted", settings={"default": "half \ud800"})
+    bench.workspace.save_llm("torn", torn)
+    return bench
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +107,9 @@ def test_an_answer_is_its_chains_and_has_its_sources(client: TestClient, bench: 
 
 def test_earlier_turns_are_the_history_and_a_system_message_is_not_used(client: TestClient) -> None:
     told = [
-        {"role": "system", "content": "SECRET"},
+        {"role": "system", "content": "SECRET"},  # and null where a client's library has no value
         {"role": "user", "content": "first"},
-        {"role": "assistant", "content": "one"},
+        {"role": "assistant", "content": "one", "tool_calls": None, "refusal": None},
         {"role": "user", "content": [{"type": "text", "text": "second"}]},
     ]
     said = ask(client, model="echo", messages=told).json()["choices"][0]["message"]["content"]
@@ -107,20 +124,77 @@ def test_a_streamed_answer_is_the_whole_one_in_pieces(client: TestClient, name: 
     streamed = events(ask(client, model=name, messages=user("Say it"), stream=True).text)
     pieces = [event["choices"][0]["delta"].get("content", "") for event in streamed]
     assert "".join(pieces) == whole
-    assert streamed[-1]["choices"][0]["finish_reason"] == "stop" and "usage" in streamed[-1]
+    assert streamed[-1]["choices"][0]["finish_reason"] == "stop"
+    assert not any("usage" in event for event in streamed)
 
 
-def test_half_a_surrogate_pair_is_answered_as_an_escape(client: TestClient) -> None:
-    body = json.dumps({"model": "echo", "messages": user("who \ud800 is")})
-    head = {"Content-Type": "application/json"}
-    whole = client.post("/v1/chat/completions", content=body, headers=head)
-    assert whole.status_code == 200 and "\ud800" in whole.json()["choices"][0]["message"]["content"]
-    streamed = client.post(
-        "/v1/chat/completions", content=body[:-1] + ', "stream": true}', headers=head
+def test_usage_is_a_last_piece_without_choices_where_it_is_requested(client: TestClient) -> None:
+    options = {"include_usage": True}
+    streamed = events(
+        ask(client, model="echo", messages=user("Say it"), stream=True, stream_options=options).text
     )
-    assert "\ud800" in "".join(
-        event["choices"][0]["delta"].get("content", "") for event in events(streamed.text)
+    *pieces, last = streamed
+    assert all(piece["usage"] is None and piece["choices"] for piece in pieces)
+    whole = ask(client, model="echo", messages=user("Say it")).json()
+    assert last["choices"] == [] and last["usage"] == whole["usage"]
+
+
+def test_half_a_surrogate_pair_of_a_model_is_answered_as_an_escape(client: TestClient) -> None:
+    whole = ask(client, model="torn", messages=user("x"))
+    assert whole.json()["choices"][0]["message"]["content"] == "half \ud800"
+    streamed = events(ask(client, model="torn", messages=user("x"), stream=True).text)
+    pieces = [event["choices"][0]["delta"].get("content", "") for event in streamed]
+    assert "".join(pieces) == "half \ud800"
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("length", "length"),
+        ("content_filter", "content_filter"),
+        ("tool_calls", "tool_calls"),
+        ("end_turn", "stop"),
+        ("MAX_TOKENS", "length"),
+    ],
+)
+def test_the_finish_reason_is_that_of_the_chains_last_model(reason: str, expected: str) -> None:
+    steps = (
+        Step(Generate("llm", ()), Reply("query", finish_reason="stop")),
+        Step(Generate("llm", ()), Reply("cut", finish_reason=reason)),
+        Step(Note("cut!"), Reply("cut!")),
     )
+    assert finish_reason(Turn(SHOUT, "x", steps=steps)) == expected
+
+
+def test_an_answer_that_was_cut_says_so_whole_and_streamed(client: TestClient) -> None:
+    body = {"model": "echo", "messages": user("one two three"), "max_tokens": 2}
+    choice = ask(client, **body).json()["choices"][0]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("[] one", "length")
+    streamed = events(ask(client, **body, stream=True).text)
+    assert streamed[-1]["choices"][0]["finish_reason"] == "length"
+
+
+def test_stop_strings_of_a_client_cut_the_answer(client: TestClient) -> None:
+    body = {"model": "echo", "messages": user("one two three"), "stop": " two"}
+    assert ask(client, **body).json()["choices"][0]["message"]["content"] == "[] one"
+    body["stop"] = ["nowhere", "three"]
+    assert ask(client, **body).json()["choices"][0]["message"]["content"] == "[] one two "
+
+
+def test_a_limit_of_the_chain_stays_below_the_clients() -> None:
+    own = Chain("c", (Action("generate", "{question}", "fstring", "echo", generation=LIMITS),))
+    request = read_request({"messages": user("x"), "max_tokens": 50, "stop": "b"}, {"c": own})
+    assert request.chain.actions[0].generation == {"max_tokens": 10, "stop": ["a", "b"]}
+    request = read_request({"messages": user("x"), "max_completion_tokens": 5}, {"c": own})
+    assert request.chain.actions[0].generation["max_tokens"] == 5
+    assert read_request({"messages": user("x")}, {"c": own}).chain is own
+
+
+def test_one_served_chain_is_described_alone(client: TestClient) -> None:
+    listed = client.get("/v1/models").json()["data"]
+    assert client.get("/v1/models/echo").json() in listed
+    missing = client.get("/v1/models/any/thing")
+    assert missing.status_code == 404 and missing.json()["error"]["code"] == "model_not_found"
 
 
 def test_a_chain_that_fails_is_an_error_whole_and_streamed(client: TestClient) -> None:
@@ -134,34 +208,119 @@ def test_a_chain_that_fails_is_an_error_whole_and_streamed(client: TestClient) -
     ("body", "status", "sentence"),
     [
         ({"model": "nobody", "messages": user("x")}, 404, "There is no chain 'nobody'"),
-        ({"model": ["nobody"], "messages": user("x")}, 404, "There is no chain ['nobody']"),
+        ({"model": ["nobody"], "messages": user("x")}, 400, "'model' is wrong"),
         ({"messages": []}, 400, "at least one user message"),
+        ({}, 400, "'messages' is missing"),
         ({"messages": [{"role": ["user"], "content": "x"}]}, 400, "Message 1 has no known role"),
         ({"messages": [{"role": "assistant", "content": "x"}]}, 400, "must be a user's question"),
         ({"messages": user("  ")}, 400, "must be a user's question"),
+        ({"messages": user("x" * 300_000)}, 400, "300,000 characters"),
         ({"messages": [{"role": "robot", "content": "x"}]}, 400, "Message 1 has no known role"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, 400, "Message 1 has no known role"),
+        ({"messages": [{"role": "user", "content": {"text": "x"}}]}, 400, "that is no text"),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
             400,
             "other than text",
         ),
-        ({"messages": user("x"), "n": 2}, 400, "n must be 1"),
-        (
-            {"messages": user("x"), "stream": "false"},
-            400,
-            "'stream' must be true or false, without quotes.",
-        ),
-        (
-            {"messages": user("x"), "stream": 1},
-            400,
-            "'stream' must be true or false, without quotes.",
-        ),
+        ({"messages": user("x"), "stream": "false"}, 400, "must be true or false, without quotes."),
+        ({"messages": user("x"), "stream": 1}, 400, "must be true or false, without quotes."),
         ([1], 400, "must be a JSON object"),
     ],
 )
 def test_a_wrong_request_is_told(client: TestClient, body: Any, status: int, sentence: str) -> None:
     ran = client.post("/v1/chat/completions", json=body)
     assert ran.status_code == status and sentence in ran.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("tools", [{"type": "function", "function": {"name": "f"}}]),
+        ("tool_choice", "auto"),
+        ("functions", [{"name": "f"}]),
+        ("function_call", "auto"),
+        ("parallel_tool_calls", True),
+        ("response_format", {"type": "json_object"}),
+        ("logprobs", True),
+        ("top_logprobs", 2),
+        ("logit_bias", {"5": 1}),
+        ("presence_penalty", 0.5),
+        ("frequency_penalty", 0.5),
+        ("reasoning_effort", "low"),
+        ("modalities", ["audio"]),
+        ("store", True),
+        ("metadata", {"a": "b"}),
+        ("n", 2),
+        ("max_tokens", 0),
+        ("max_tokens", "5"),
+        ("max_tokens", True),
+        ("max_completion_tokens", 10**30),
+        ("temperature", 3),
+        ("temperature", 10**400),
+        ("top_p", 0),
+        ("seed", 1.5),
+        ("stream_options", {"include_usage": True}),
+        ("best_of", 3),
+    ],
+)
+def test_a_field_that_is_not_honoured_is_refused_by_its_name(
+    client: TestClient, field: str, value: Any
+) -> None:
+    ran = client.post("/v1/chat/completions", json={"messages": user("x"), field: value})
+    error = ran.json()["error"]
+    assert ran.status_code == 400 and error["param"] == field and repr(field) in error["message"]
+
+
+def test_fields_that_ask_for_nothing_are_accepted(client: TestClient) -> None:
+    nothing = dict.fromkeys(REFUSED) | {"user": "me", "n": 1, "stop": None}
+    harmless = {name: values[0] for name, (values, _) in REFUSED.items() if values}
+    for more in (nothing, harmless):
+        assert ask(client, model="echo", messages=user("x"), **more).status_code == 200
+
+
+def test_settings_of_the_answer_are_refused_where_no_model_writes_it(client: TestClient) -> None:
+    ran = ask(client, model="shout", messages=user("x"), temperature=0.5)
+    assert (
+        ran.status_code == 400
+        and "'temperature' cannot be honoured" in ran.json()["error"]["message"]
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"messages": [{"role": "user", "content": "a\\ud800b"}]}',
+        b'{"messages": [{"role": "user", "content": "x"}], "\\udfff": 1}',
+        b'{"messages": [{"role": "user", "content": "x"}], "temperature": NaN}',
+        b'{"messages": [{"role": "user", "content": "x"}], "temperature": 1e999}',
+        b'{"messages": [{"role": "user", "content": "x"}], "seed": ' + b"9" * 5000 + b"}",
+        b"[" * 100_000,
+        b"\xff\xfe\xfd",
+        b"",
+    ],
+)
+def test_what_is_no_json_or_no_text_is_a_bad_request(client: TestClient, body: bytes) -> None:
+    head = {"Content-Type": "application/json"}
+    ran = client.post("/v1/chat/completions", content=body, headers=head)
+    assert ran.status_code == 400 and ran.json()["error"]["type"] == "invalid_request_error"
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = st.sampled_from([*REFUSED, *CompletionBody.model_fields])
+
+
+@settings(max_examples=150, deadline=None)
+@given(fields=st.dictionaries(FIELDS | st.text(), JSON_VALUES, max_size=4), message=JSON_VALUES)
+def test_any_json_is_a_request_or_a_sentence(fields: dict[str, Any], message: Any) -> None:
+    for messages in (user("x"), [message], [{"role": "user", "content": message}]):
+        with contextlib.suppress(RequestError):
+            body = parse_body(json.dumps({"messages": messages, **fields}).encode())
+            assert read_request(body, CHAINS).question.strip()
 
 
 def test_a_path_that_is_not_served_is_an_error_openais_clients_read(client: TestClient) -> None:
@@ -248,12 +407,12 @@ def test_another_address_than_this_machines_needs_a_key(monkeypatch: pytest.Monk
 
 
 @contextlib.contextmanager
-def listening(bench: Any) -> Iterator[int]:
+def listening(bench: Any, *chains: Chain) -> Iterator[int]:
     """The port of a real server of the chains."""
     import uvicorn
 
     with socket.create_server(("127.0.0.1", 0)) as address:
-        served = application(bench, CHAINS)
+        served = application(bench, {chain.name: chain for chain in chains} or CHAINS)
         config = uvicorn.Config(served, log_config=None, log_level="warning", access_log=False)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [address]}, daemon=True)
@@ -263,7 +422,7 @@ def listening(bench: Any) -> Iterator[int]:
             time.sleep(0.02)
         yield address.getsockname()[1]
         server.should_exit = True
-        thread.join(10)
+        thread.join(20)
 
 
 class Endless:
@@ -298,6 +457,102 @@ def test_a_client_may_go_away_meanwhile(stream: bool, capfd: pytest.CaptureFixtu
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         assert bench.closed.wait(20), "the answer goes on although no client reads it"
     assert capfd.readouterr().err == ""
+
+
+class SilentModel:
+    """A server that takes requests and never answers. ``asked`` counts those that came, ``left`` those that hung up."""
+
+    def __init__(self) -> None:
+        self.asked, self.left = threading.Semaphore(0), threading.Semaphore(0)
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=200)
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._socket.accept()
+                threading.Thread(target=self._hear, args=(connection,), daemon=True).start()
+
+    def _hear(self, connection: socket.socket) -> None:
+        with connection, contextlib.suppress(OSError):
+            connection.recv(2**16)
+            self.asked.release()
+            while connection.recv(2**16):
+                pass
+        self.left.release()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture(scope="module")
+def silent(bench: Workbench) -> Iterator[SilentModel]:
+    model = SilentModel()
+    entry = {"model": "m", "base_url": model.url, "timeout": 100}
+    bench.workspace.save_llm("silent", LLMEntry(backend="openai_compatible", settings=entry))
+    yield model
+    model.close()
+
+
+SILENT = Chain("silent", (Action("generate", "{question}", "fstring", "silent"),))
+
+
+@contextlib.contextmanager
+def waiting_clients(port: int, count: int) -> Iterator[list[socket.socket]]:
+    """Clients of the silent chain, every second one for a stream."""
+    with contextlib.ExitStack() as stack:
+        clients = []
+        for number in range(count):
+            body = {"model": "silent", "messages": user("x"), "stream": number % 2 == 1}
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            client.settimeout(20)
+            client.sendall(raw(json.dumps(body).encode()))
+            clients.append(client)
+        yield clients
+
+
+def test_clients_that_leave_a_silent_model_hang_up_on_it(
+    bench: Workbench, silent: SilentModel
+) -> None:
+    with listening(bench, SILENT) as port:
+        with waiting_clients(port, 2):
+            for _ in range(2):
+                assert silent.asked.acquire(timeout=20)
+        for _ in range(2):
+            assert silent.left.acquire(timeout=20), "the model is still being waited for"
+
+
+def test_a_silent_chain_leaves_the_others_answering_and_refuses_what_is_too_much(
+    bench: Workbench, silent: SilentModel
+) -> None:
+    most = MOST_ANSWERED + MOST_WAITING
+    with listening(bench, SILENT, ECHO) as port, waiting_clients(port, most):
+        for _ in range(MOST_ANSWERED):
+            assert silent.asked.acquire(timeout=20)
+        with waiting_clients(port, 1) as (refused,):
+            head = refused.recv(2**16).decode().lower()
+        assert " 429 " in head.split("\r\n")[0] and "retry-after: " in head
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+            client.sendall(raw(json.dumps({"model": "echo", "messages": user("x")}).encode()))
+            assert b" 200 " in client.recv(100)
+        assert not silent.asked.acquire(blocking=False), "more are asked at once than threads"
+
+
+def test_a_server_that_stops_ends_what_waits_for_a_silent_model(
+    bench: Workbench, silent: SilentModel
+) -> None:
+    served = application(bench, {"silent": SILENT})
+    with TestClient(served, base_url="http://localhost:8001") as client:
+
+        def stop() -> None:
+            silent.asked.acquire(timeout=20)
+            assert client.portal is not None
+            client.portal.call(served.state.stop_answers)
+
+        threading.Thread(target=stop, daemon=True).start()
+        ran = ask(client, messages=user("x"))
+    assert ran.status_code == 503 and "is stopping" in ran.json()["error"]["message"]
 
 
 def test_a_client_that_goes_away_while_it_sends_its_request_leaves_no_traceback(
