@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rallebench.core.answers import passage_has_answer
+from rallebench.core.answers import holds_answer
 from rallebench.core.errors import RalleError
 from rallebench.core.memory import uncollected
 from rallebench.core.tables import Figure
@@ -265,7 +265,7 @@ def _is_support(passages: Sequence[Passage], gold: Gold) -> bool:
         pages = {passage.page_id for passage in passages}
         return any(evidence and evidence <= pages for evidence in gold.provenance)
     return any(
-        passage_has_answer(passage.text, gold.answers)
+        holds_answer(passage.text, gold.answers)
         or any(has_cjk(answer) and answer in passage.text for answer in gold.answers)
         for passage in passages
     )

@@ -8,6 +8,9 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rallebench.core.folding import fold, fold_with_offsets, is_ignorable
 
 _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _PUNCTUATION = frozenset(string.punctuation)
@@ -75,8 +78,8 @@ def f_measure(common: int, size: int, reference: int) -> float:
 def find_answers(text: str, aliases: Sequence[str], *, overlapping: bool = False) -> list[Span]:
     """Where ``text`` says one of ``aliases``, as (start, end, alias index), in order of appearance.
 
-    Compared are the normal forms (see normalize_answer; also ``ς`` = ``σ``), so case, ASCII
-    punctuation, articles and white space may differ; ``text[start:end]`` is the original wording.
+    Compared are the normal forms (see normalize_answer) of the folded texts (see core/folding.py), so case,
+    Unicode's form, ASCII punctuation, articles and white space may differ; ``text[start:end]`` is the original wording.
     A match starts and ends at a word's edge: ``art`` is not in ``party``, nor ``10`` in ``10,000``.
     In scripts without spaces every character is an edge. An alias without normal form is never found.
     Of overlapping matches only the first, and of those the longest, is kept, unless ``overlapping``.
@@ -87,71 +90,79 @@ def find_answers(text: str, aliases: Sequence[str], *, overlapping: bool = False
     >>> find_answers("黑豹队丢了308分", ["308", "黑豹"])
     [(0, 2, 1), (5, 8, 0)]
     """
-    stream, origin = _normal_stream(text)
+    folded = _normal_stream(text)
     spans: list[Span] = []
     seen: set[str] = set()
     for index, alias in enumerate(aliases):
-        normal = _normal_stream(alias)[0].strip()
+        normal = _normal_stream(alias).text.strip()
         if not normal or normal in seen:
             continue
         seen.add(normal)
-        spans += [(start, end, index) for start, end in _occurrences(text, stream, origin, normal)]
+        spans += [(start, end, index) for start, end in _occurrences(text, folded, normal)]
     spans.sort(key=lambda span: (span[0], -span[1], span[2]))
     return spans if overlapping else _leftmost_longest(spans)
 
 
-def _normal_stream(text: str) -> tuple[str, list[int]]:
-    """The normal form of ``text`` (perhaps with a space at an end), and each character's offset in it.
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """A normal form, perhaps with a space at an end; each of its characters was ``starts[i]:ends[i]`` of the original."""
 
-    Characters are lowered one by one, because some (``İ``) become two and offsets must survive.
-    """
+    text: str
+    starts: list[int]
+    ends: list[int]
+
+
+def _normal_stream(text: str) -> _Stream:
     characters: list[str] = []
-    offsets: list[int] = []
-    for offset, character in enumerate(text):
-        if character in _PUNCTUATION:
-            continue
-        for low in _fold(character):
-            characters.append(low)
-            offsets.append(offset)
+    begin: list[int] = []
+    stop: list[int] = []
+    for folded, start, end in fold_with_offsets(text):
+        for character in folded:
+            if character not in _PUNCTUATION:
+                characters.append(character)
+                begin.append(start)
+                stop.append(end)
     lowered = "".join(characters)
     pieces: list[str] = []
-    origin: list[int] = []
-    end = 0
+    starts: list[int] = []
+    ends: list[int] = []
+    last = 0
     for gap in _GAP.finditer(lowered):
-        pieces += [lowered[end : gap.start()], " "]
-        origin += offsets[end : gap.start() + 1]
-        end = gap.end()
-    pieces.append(lowered[end:])
-    origin += offsets[end:]
-    return "".join(pieces), origin
+        pieces += [lowered[last : gap.start()], " "]
+        starts += begin[last : gap.start() + 1]
+        ends += stop[last : gap.start() + 1]
+        last = gap.end()
+    pieces.append(lowered[last:])
+    return _Stream("".join(pieces), starts + begin[last:], ends + stop[last:])
 
 
-@functools.lru_cache(maxsize=4096)
-def _fold(character: str) -> str:
-    return character.lower().replace("ς", "σ")
-
-
-def _occurrences(text: str, stream: str, origin: list[int], normal: str) -> list[tuple[int, int]]:
+def _occurrences(text: str, stream: _Stream, normal: str) -> list[tuple[int, int]]:
     """Non-overlapping ranges of ``text`` that read ``normal`` and end at edges."""
     spans: list[tuple[int, int]] = []
-    at = stream.find(normal)
+    starts, ends = stream.starts, stream.ends
+    at = stream.text.find(normal)
     while at >= 0:
         after = at + len(normal)
-        start, end = origin[at], origin[after - 1] + 1
-        torn = (at > 0 and origin[at - 1] == start) or (after < len(origin) and origin[after] < end)
+        start, end = starts[at], ends[after - 1]
+        torn = (at > 0 and starts[at - 1] == start) or (after < len(starts) and starts[after] < end)
         if not torn and _is_edge(text, start) and _is_edge(text, end):
             spans.append((start, end))
-            at = stream.find(normal, after)
+            at = stream.text.find(normal, after)
         else:
-            at = stream.find(normal, at + 1)
+            at = stream.text.find(normal, at + 1)
     return spans
 
 
 def _is_edge(text: str, offset: int) -> bool:
-    """Whether a word may start or end between ``text[offset - 1]`` and ``text[offset]``."""
-    if offset <= 0 or offset >= len(text):
+    """Whether a word may start or end at ``offset``; characters that show nothing do not part a word."""
+    before, behind = offset - 1, offset
+    while before >= 0 and is_ignorable(text[before]):
+        before -= 1
+    while behind < len(text) and is_ignorable(text[behind]):
+        behind += 1
+    if before < 0 or behind >= len(text):
         return True
-    left, right = text[offset - 1], text[offset]
+    left, right = text[before], text[behind]
     if _is_word(left) and _is_word(right):
         return bool(_UNSPACED.match(left) or _UNSPACED.match(right))
     return not _inside_number(text, offset)
@@ -215,6 +226,15 @@ def passage_has_answer(passage: str, aliases: Sequence[str]) -> bool:
     # No token holds a NUL (a control character), so it can fence the tokens in one string.
     fenced = _fence(dpr_tokens(passage))
     return any(tokens and _fence(tokens) in fenced for tokens in map(dpr_tokens, aliases))
+
+
+def holds_answer(passage: str, aliases: Sequence[str]) -> bool:
+    """``passage_has_answer`` of the folded texts, so that equal words meet.
+
+    >>> holds_answer("Do\u00adnau", ["Donau"]), passage_has_answer("Do\u00adnau", ["Donau"])
+    (True, False)
+    """
+    return passage_has_answer(fold(passage), [fold(alias) for alias in aliases])
 
 
 def _fence(tokens: list[str]) -> str:

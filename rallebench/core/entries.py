@@ -8,7 +8,10 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.text import UNFOLDED
 from rallebench.core.types import digest
+
+UNFOLDED_NOTE = "words not folded: build it anew, and all spellings of a word in Unicode meet"
 
 
 class Strict(BaseModel):
@@ -89,6 +92,11 @@ class Manifest(Strict):
     bytes: int = 0
     versions: dict[str, str] = Field(default_factory=dict)
     seal: str = ""
+
+    @property
+    def words_note(self) -> str:
+        """The mark of a sparse index whose words are not folded; '' for any other."""
+        return UNFOLDED_NOTE if self.parameters.get("tokens") == UNFOLDED else ""
 
 
 def sealed(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from rallebench.core.folding import fold, is_plain, mark_pattern
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+", re.UNICODE)
 CJK_CHARACTER = re.compile(rf"[{_CJK}]")
+_SOUTHEAST_ASIAN = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17d7\u17dc\u17dd"
+"""Letters and marks of Thai, Lao, Burmese and Khmer, which put no spaces between words."""
 
 _STOPWORDS = (
     "a an and are as at be but by for if in into is it no not of on or such that the their "
@@ -16,23 +22,84 @@ _STOPWORDS = (
 STOPWORDS = frozenset(_STOPWORDS.split())
 """The 33 English stop words of Lucene's default analyser."""
 
-FINGERPRINT = "words-lower+cjk-bigrams/stopwords-lucene33/no-stemming/1"
-"""Stored in every sparse index: an index with other tokens is refused."""
-
 
 def tokenize(text: str) -> list[str]:
-    """Lower-cased words without English stop words; a CJK run gives its character bigrams.
+    """Folded words without English stop words; scripts without spaces give the bigrams of their characters.
+
+    A mark belongs to the letter before it, so that it never parts a word.
 
     >>> tokenize("The Danube's mouth, 多瑙河!")
     ['danube', 's', 'mouth', '多瑙', '瑙河']
+    >>> tokenize("हिन्दी में"), tokenize("ﬁnance ＧＰＵ")
+    (['हिन्दी', 'में'], ['finance', 'gpu'])
     """
+    folded = fold(text)
+    if is_plain(folded):
+        return _with_bigrams(_RUN.findall(folded))
+    marked = marked_words()
     tokens: list[str] = []
-    for run in _RUN.findall(text.lower()):
-        if CJK_CHARACTER.match(run):
-            tokens += [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+    for run in marked.word.findall(folded):
+        if marked.unspaced.match(run):
+            letters = marked.letter.findall(run)
+            tokens += map("".join, zip(letters, letters[1:])) if len(letters) > 1 else letters
+        elif CJK_CHARACTER.match(run):
+            tokens += _bigrams(run)
         elif run not in STOPWORDS:
             tokens.append(run)
     return tokens
+
+
+def tokenize_unfolded(text: str) -> list[str]:
+    """Lower-cased words, cut at every mark: the tokens of indexes that were built before words were folded.
+
+    >>> tokenize_unfolded("Donau\u00addampf"), tokenize("Donau\u00addampf")
+    (['donau', 'dampf'], ['donaudampf'])
+    """
+    return _with_bigrams(_RUN.findall(text.lower()))
+
+
+def _with_bigrams(runs: Iterable[str]) -> list[str]:
+    tokens: list[str] = []
+    for run in runs:
+        if CJK_CHARACTER.match(run):
+            tokens += _bigrams(run)
+        elif run not in STOPWORDS:
+            tokens.append(run)
+    return tokens
+
+
+def _bigrams(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+
+
+TOKENS = "words-folded+bigrams/stopwords-lucene33/no-stemming/2"
+UNFOLDED = "words-lower+cjk-bigrams/stopwords-lucene33/no-stemming/1"
+TOKENIZERS: Mapping[str, Callable[[str], list[str]]] = {
+    TOKENS: tokenize,
+    UNFOLDED: tokenize_unfolded,
+}
+"""Tokens of sparse indexes by name. Every index stores the name and is searched with those tokens."""
+
+
+class MarkedWords(NamedTuple):
+    """Patterns for text with marks. ``unspaced``: a run without spaces; ``letter``: one with its marks."""
+
+    word: re.Pattern[str]
+    unspaced: re.Pattern[str]
+    letter: re.Pattern[str]
+
+
+@functools.cache
+def marked_words() -> MarkedWords:
+    """The patterns, compiled when a text first needs them."""
+    mark, unspaced = mark_pattern(), f"[{_SOUTHEAST_ASIAN}]+"
+    of_word = rf"[^\W_{_CJK}{_SOUTHEAST_ASIAN}]"
+    word = rf"[{_CJK}]+|{unspaced}|{of_word}+(?:{mark}+{of_word}*)*"
+    return MarkedWords(
+        re.compile(word),
+        re.compile(unspaced),
+        re.compile(f".{mark}*"),
+    )
 
 
 ABBREVIATION = re.compile(

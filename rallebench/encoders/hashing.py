@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from rallebench.core.text import tokenize
+from rallebench.core.text import tokenize_unfolded
 from rallebench.encoders import ENCODERS, Vectors
 from rallebench.encoders._engine import unit
 
@@ -26,7 +26,7 @@ class Hashing:
         """Float32 (n, 256), unit length; a text without words gets the first axis."""
         out = np.zeros((len(texts), self.dim), dtype=np.float32)
         for row, text in enumerate(texts):
-            for token in tokenize(text):
+            for token in tokenize_unfolded(text):
                 code = int.from_bytes(
                     hashlib.blake2b(token.encode(), digest_size=8).digest(), "big"
                 )
@@ -35,7 +35,7 @@ class Hashing:
 
     def count_tokens(self, queries: Sequence[str]) -> list[int]:
         """The number of hashed words of each query."""
-        return [len(tokenize(query)) for query in queries]
+        return [len(tokenize_unfolded(query)) for query in queries]
 
 
 @ENCODERS.register("hashing", dim=256)

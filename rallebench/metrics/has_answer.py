@@ -15,8 +15,10 @@ def has_answer(episode: Episode, gold: Gold) -> float | None:
     Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
     Not scored: the answer is empty (RaLLe's denominator), or the gold has no answers.
     Source: RaLLe, Hoshi et al. 2023, arXiv:2308.10633.
-    Traps: Characters, not words: 'art' is in 'party', and an accepted answer 'The' is in everything. Empty answers
-        are left out of the mean, so a system that often stays silent looks better; has_answer_all counts them.
+    Traps: Characters, not words: 'art' is in 'party'. An accepted answer that is an article vanishes and is in everything:
+        with the gold 'A' of a multiple-choice question the answer 'C' is right. Other forms of a word in Unicode (NFD, full
+        width, a soft hyphen, vowel marks) are other words. Empty answers are left out of the mean, so a system that often
+        stays silent looks better; has_answer_all counts them.
     """
     answer = answer_of(episode)
     return best(has_answer_score, answer, gold) if answer else None
@@ -29,7 +31,9 @@ def has_answer_all(episode: Episode, gold: Gold) -> float | None:
     Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
     Not scored: the gold has no answers.
     Source: RaLLe, Hoshi et al. 2023, arXiv:2308.10633, over all questions.
-    Traps: Characters, not words: 'art' is in 'party', and an accepted answer 'The' is in everything.
+    Traps: Characters, not words: 'art' is in 'party'. An accepted answer that is an article vanishes and is in everything:
+        with the gold 'A' of a multiple-choice question the answer 'C' is right. Other forms of a word in Unicode (NFD, full
+        width, a soft hyphen, vowel marks) are other words.
     """
     return best(has_answer_score, answer_of(episode), gold)
 

@@ -19,6 +19,7 @@ def token_f1(episode: Episode, gold: Gold) -> float | None:
     Not scored: the gold has no answers.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Words are what spaces part, so it says little about Chinese (f1_words does); yes and no are plain words.
+        Other forms of a word in Unicode (NFD, full width, a soft hyphen, vowel marks) are other words; f1_words folds them.
     """
     return best(f1_score, answer_of(episode), gold)
 
@@ -56,10 +57,11 @@ def yes_no_score(answer: str, alias: str) -> float:
 def f1_words(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """F1 of the words by the rules of their language: KILT's, but in jieba's words for Chinese.
 
-    Without Chinese characters and option it equals f1; an empty answer scores 0.
+    Without Chinese characters and option it equals f1 of the folded texts; an empty answer scores 0.
 
-    Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces. A text
-        with a Chinese character, and then both, in jieba's words without punctuation.
+    Normalisation: folded (NFKC, case, no format characters and no vowel marks that may be left out), ASCII punctuation
+        deleted, a/an/the dropped, single spaces. A text with a Chinese character, and then both, in jieba's words without
+        punctuation.
     Not scored: the gold has no answers.
     Option: google, words, jieba or char, for all texts alike.
     Source: this project, after KILT, Petroni et al. 2021, arXiv:2009.02252.

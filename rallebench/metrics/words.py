@@ -16,6 +16,7 @@ from typing import Any, Literal, cast
 
 from rallebench.core.answers import normalize_answer
 from rallebench.core.errors import MissingPackageError, UsageError
+from rallebench.core.folding import fold, is_plain, mark_pattern
 from rallebench.metrics._single import single
 
 How = Literal["google", "words", "jieba", "char"]
@@ -63,8 +64,8 @@ def rule_for(option: str, *texts: str) -> How:
 def words(text: str, how: How) -> list[str]:
     """The words of a text.
 
-    ``google``: lower-case runs of a–z and 0–9, as rouge_score has them without stemming. ``words``: lower-case
-    runs of letters, digits and marks of any script. ``jieba``: see ``jieba_words``. ``char``: as ``words``,
+    ``google``: lower-case runs of a–z and 0–9, as rouge_score has them without stemming. ``words``: folded
+    runs of letters, digits and marks of any script (core/folding.py). ``jieba``: see ``jieba_words``. ``char``: as ``words``,
     every Chinese character or kana by itself.
 
     >>> words("Café 3.5", "google"), words("Café 3.5", "words"), words("10月 ok", "char")
@@ -72,19 +73,30 @@ def words(text: str, how: How) -> list[str]:
     """
     if how == "jieba":
         return list(jieba_words(text))
-    low = unicodedata.normalize("NFC", text).lower() if how != "google" else text.lower()
-    return {"google": _GOOGLE, "words": _WORD, "char": _CHAR}[how].findall(low)
+    if how == "google":
+        return _GOOGLE.findall(text.lower())
+    folded = fold(text)
+    patterns = (_WORD, _CHAR) if is_plain(folded) else _marked()
+    return patterns[how == "char"].findall(folded)
+
+
+@functools.cache
+def _marked() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """``_WORD`` and ``_CHAR``, with the marks of each letter."""
+    mark = mark_pattern()
+    word, other = rf"\w+(?:{mark}+\w*)*", rf"[^\W{_CJK}]"
+    return re.compile(word), re.compile(rf"[{_CJK}]{mark}*|{other}+(?:{mark}+{other}*)*")
 
 
 def answer_words(text: str, how: str = "") -> list[str]:
-    """The words of KILT's normal form (text.py), CJK text in jieba's words without punctuation and spaces.
+    """The words of KILT's normal form (core/answers.py) of the folded text, CJK text in jieba's words without punctuation and spaces.
 
-    Without CJK these are the white-space tokens that KILT compares. ``how``: ``char`` for characters.
+    Without CJK these are white-space tokens, as KILT compares them. ``how``: ``char`` for characters.
 
     >>> answer_words("The U.S. Navy"), answer_words("北京市。", "char")
     (['us', 'navy'], ['北', '京', '市'])
     """
-    normal = normalize_answer(text)
+    normal = normalize_answer(fold(text))
     if how == "char":
         return words(normal, "char")
     if how == "jieba" or (not how and has_cjk(normal)):

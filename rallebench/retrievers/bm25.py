@@ -11,7 +11,7 @@ import numpy as np
 
 from rallebench.core.errors import BadFileError, MismatchError
 from rallebench.core.settings import Setting
-from rallebench.core.text import FINGERPRINT, tokenize
+from rallebench.core.text import TOKENIZERS, TOKENS
 from rallebench.core.types import Hit
 from rallebench.core.versions import optional
 from rallebench.corpora.store import PassageStore
@@ -28,6 +28,12 @@ SETTINGS = {
         float, K1, 0, 1000, about="how quickly a repeated word stops adding to the score"
     ),
     "b": Setting(float, B, 0, 1, about="how strongly long passages are penalised"),
+    "tokens": Setting(
+        str,
+        TOKENS,
+        choices=tuple(TOKENIZERS),
+        about="how texts become words: folded, so that all spellings of a word in Unicode meet, or only lower-cased",
+    ),
 }
 
 
@@ -46,13 +52,15 @@ class BM25(Indexed):
     def __init__(
         self, name: str, folder: Path, fingerprint: str, parameters: Mapping[str, Any]
     ) -> None:
-        if parameters.get("tokens") != FINGERPRINT:
+        tokens = parameters.get("tokens")
+        if tokens not in TOKENIZERS:
             raise MismatchError(
-                f"The index {name!r} was built with the tokens {parameters.get('tokens')!r}, this version uses "
-                f"{FINGERPRINT!r}; build it again."
+                f"The index {name!r} was built with the tokens {tokens!r}, this version knows "
+                f"{' and '.join(map(repr, TOKENIZERS))}; build it again."
             )
         super().__init__(name, fingerprint, PassageStore(folder))
         self.scale = f"bm25 {parameters}"
+        self._tokenize = TOKENIZERS[tokens]
         self._scores, self._rows, self._starts, self._vocabulary = _open(
             folder / FOLDER, len(self.passages)
         )
@@ -63,7 +71,8 @@ class BM25(Indexed):
         return [self._search(query, k) for query in queries]
 
     def _search(self, query: str, k: int) -> tuple[Hit, ...]:
-        known = [self._vocabulary[token] for token in tokenize(query) if token in self._vocabulary]
+        tokens = self._tokenize(query)
+        known = [self._vocabulary[token] for token in tokens if token in self._vocabulary]
         if not known:
             return ()
         scores = self._all_scores(known)
@@ -128,7 +137,7 @@ class BM25Kind:
         self, folder: Path, passages: Passages, vectors: Any, settings: Mapping[str, Any]
     ) -> Generator[tuple[int, int], None, dict[str, Any]]:
         """Index ``"{title}, {text}"`` of the passages into ``folder``; return the parameters."""
-        bm25s = _bm25s()
+        bm25s, tokenize = _bm25s(), TOKENIZERS[settings["tokens"]]
         vocabulary: dict[str, int] = {}
         documents: list[Any] = []
         for row, passage in enumerate(passages):
@@ -145,7 +154,7 @@ class BM25Kind:
         tokens = bm25s.tokenization.Tokenized(ids=documents, vocab=vocabulary)
         model.index(tokens, show_progress=False, create_empty_token=False)
         model.save(str(folder / FOLDER), show_progress=False)
-        return {"k1": settings["k1"], "b": settings["b"], "tokens": FINGERPRINT}
+        return {name: settings[name] for name in SETTINGS}
 
     def open(self, name: str, folder: Path, manifest: Any, encoder: Any = None) -> BM25:
         return BM25(name, folder, manifest.fingerprint, manifest.parameters)

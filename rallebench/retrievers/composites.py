@@ -174,7 +174,8 @@ def _knobs(reference: str, entry: Combination, names: Names) -> dict[str, Any]:
 
 def about_index(manifest: Manifest) -> str:
     """One line about a built index."""
-    return f"{manifest.kind}, {manifest.passages} passages of {manifest.corpus}"
+    line = f"{manifest.kind}, {manifest.passages} passages of {manifest.corpus}"
+    return f"{line} ({manifest.words_note})" if manifest.words_note else line
 
 
 def about(entry: Combination) -> str:

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from rallebench.core.answers import passage_has_answer
+from rallebench.core.answers import holds_answer
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import Setting
 from rallebench.core.types import Example, Gold, Hit, Passage, digest
@@ -172,7 +172,7 @@ class GoldPassages:
         passages = [self._stores[number][row] for number, row in dict.fromkeys(rows)]
 
         def order(p: Passage) -> tuple[bool, bool]:
-            return p.doc_id not in gold.passages, not passage_has_answer(p.text, gold.answers)
+            return p.doc_id not in gold.passages, not holds_answer(p.text, gold.answers)
 
         return sorted(passages, key=order)
 

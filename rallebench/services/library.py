@@ -267,6 +267,7 @@ def about_index(manifest: Manifest) -> str:
     parts += [cut_words(manifest.chunking)] if manifest.chunking else []
     keys = ("m", "ef_construction", "nlist", "k1", "b")
     parts += [f"{key} {value}" for key, value in manifest.parameters.items() if key in keys]
+    parts.append("words not folded" if manifest.words_note else "")
     return ", ".join(filter(None, parts))
 
 

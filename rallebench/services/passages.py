@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.folding import fold
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.imported import read_card
 from rallebench.corpora.store import PassageStore
@@ -27,7 +28,7 @@ def corpus_rows(workbench: Workbench, corpus: str, words: str = "") -> range | t
         if not words:
             return range(len(passages))
         return tuple(row for row, passage in enumerate(passages) if _holds(passage, words))
-    return _matching(folder, read_card(folder).sha256, words.casefold())
+    return _matching(folder, read_card(folder).sha256, fold(words))
 
 
 @lru_cache(maxsize=16)
@@ -86,8 +87,8 @@ def _folder(workbench: Workbench, corpus: str) -> Path | None:
 
 
 def _holds(passage: Passage, words: str) -> bool:
-    words = words.casefold()
-    return any(words in text.casefold() for text in (passage.title, passage.text, passage.doc_id))
+    words = fold(words)
+    return any(words in fold(text) for text in (passage.title, passage.text, passage.doc_id))
 
 
 def records(workbench: Workbench, dataset: str, words: str = "") -> tuple[Example, ...]:
@@ -95,13 +96,12 @@ def records(workbench: Workbench, dataset: str, words: str = "") -> tuple[Exampl
     examples = workbench.asking.questions(dataset)
     if not words:
         return examples
-    words = words.casefold()
+    words = fold(words)
 
     def holds(example: Example) -> bool:
         question = example.question
         return any(
-            words in text.casefold()
-            for text in (question.text, question.qid, *example.gold.answers)
+            words in fold(text) for text in (question.text, question.qid, *example.gold.answers)
         )
 
     return tuple(filter(holds, examples))
@@ -116,6 +116,6 @@ def example_of(workbench: Workbench, dataset: str, words: str) -> Example | None
         if example.question.qid == words:
             return example
     for example in questions:
-        if words.lower() in example.question.text.lower():
+        if fold(words) in fold(example.question.text):
             return example
     raise UsageError(f"No question of {dataset} has the id or the words {words!r}.")

@@ -15,6 +15,7 @@ from typing import Any
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import write_json
+from rallebench.core.folding import fold
 from rallebench.core.types import Chain
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
@@ -231,10 +232,10 @@ def is_imported(row: RunRow) -> bool:
 
 def filtered(listed: Sequence[RunRow], words: str, dataset: str) -> list[RunRow]:
     """The runs of a dataset ("" all) that hold all words in their title, name, dataset or workflow."""
-    terms = words.lower().split()
+    terms = fold(words).split()
     return [
         row
         for row in listed
         if (not dataset or row.dataset == dataset)
-        and all(w in f"{row.title} {row.name} {row.dataset} {row.workflow}".lower() for w in terms)
+        and all(w in fold(f"{row.title} {row.name} {row.dataset} {row.workflow}") for w in terms)
     ]

@@ -16,6 +16,7 @@ from typing import Any
 from rallebench.analysis.waterfall import SHORT, STAGES, waterfall_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import read_json, write_json
+from rallebench.core.folding import fold
 from rallebench.core.memory import uncollected
 from rallebench.core.types import Episode, Example, Gold, Outcome, digest
 from rallebench.datasets.kilt import read_answers, record_id
@@ -122,12 +123,12 @@ def read_stages(workbench: Workbench, run: RunFolder) -> None:
 
 def filtered(listed: Sequence[QuestionRow], only: str, words: str) -> list[QuestionRow]:
     """The questions of one verdict or stage that hold all words in question, gold or answer."""
-    terms = words.lower().split()
+    terms = fold(words).split()
     return [
         row
         for row in listed
         if (not only or only in (row.kind, row.stage) or (only == "wrong" and row.kind in WRONG))
-        and all(w in f"{row.qid} {row.text} {row.gold} {row.answer}".lower() for w in terms)
+        and all(w in fold(f"{row.qid} {row.text} {row.gold} {row.answer}") for w in terms)
     ]
 
 

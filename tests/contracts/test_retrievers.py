@@ -185,7 +185,7 @@ def test_other_tokens_than_the_indexs_own_are_refused_naming_both(tmp_path: Path
     build(tmp_path, "bm25")
     manifest = read_manifest(tmp_path / "indexes" / "x")
     old = manifest.model_copy(update={"parameters": {**manifest.parameters, "tokens": "stemmed/0"}})
-    with pytest.raises(MismatchError, match="'stemmed/0', this version uses 'words-lower"):
+    with pytest.raises(MismatchError, match="'stemmed/0', this version knows 'words-folded"):
         INDEX_KINDS["bm25"].open("x", tmp_path / "indexes" / "x", old)
 
 

@@ -16,7 +16,7 @@ from project import PROJECT
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.types import Episode, Gold, Outcome
-from rallebench.metrics import metric
+from rallebench.metrics import metric, read_card
 from rallebench.metrics.crud_bleu import bleu_average, ngram_precision
 from rallebench.metrics.rouge import lcs_length
 from rallebench.metrics.words import answer_words, jieba_words, rule_for, words
@@ -196,6 +196,26 @@ def test_chrf_is_the_f_score_of_character_n_grams(answer: str, gold: str) -> Non
 @given(LATIN, LATIN)
 def test_f1_by_language_is_kilts_where_nothing_is_chinese(answer: str, gold: str) -> None:
     assert value("f1_words", answer, gold) == value("f1", answer, gold)
+
+
+def test_f1_by_language_folds_words_where_kilts_has_other_words() -> None:
+    for answer, gold in (
+        ("Cafe\u0301 Mu\u0308ller", "Café Müller"),
+        ("Wasser\u00adfall", "WASSERFALL"),
+        ("كِتَابٌ", "كتاب"),
+        ("ＧＰＵ", "GPU"),
+    ):
+        assert value("f1_words", answer, gold) == 1.0
+        assert value("f1_words:words", answer, gold) == 1.0
+        assert value("f1", answer, gold) < 1.0
+    assert value("f1_words:words", "हि", "हिन्दी") == 0.0
+
+
+@pytest.mark.parametrize("name", ["em", "has_answer", "has_answer_all"])
+def test_a_card_warns_of_golds_that_are_articles_and_of_unicode_forms(name: str) -> None:
+    traps = read_card(name).traps
+    assert "'A'" in traps and "NFD" in traps
+    assert value("has_answer", "C", "A") == 1.0
 
 
 def test_f1_by_language_sees_the_words_of_chinese() -> None:

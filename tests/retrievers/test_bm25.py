@@ -13,8 +13,12 @@ from building import built
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rallebench.core.text import tokenize
+from rallebench.core.errors import UsageError
+from rallebench.core.text import TOKENS, UNFOLDED, tokenize
 from rallebench.retrievers.bm25 import K1, B, BM25Kind, best_rows
+from rallebench.retrievers.composites import about_index
+from rallebench.workspace.indexes.checks import is_made_by
+from rallebench.workspace.indexes.recipes import index_recipe
 
 
 def lucene_scores(texts: list[str], query: str, k1: float = K1, b: float = B) -> list[float]:
@@ -103,3 +107,29 @@ def test_page_hits_are_the_published_ones(name: str, shared_data: Path, tmp_path
         right.append([hit.passage.page_id in gold for hit in hits])
     shares = [sum(any(hits[:k]) for hits in right) / len(rows) for k in (1, 5)]
     assert shares == pytest.approx(REFERENCE[name], abs=0.003)
+
+
+def test_an_index_built_before_words_were_folded_is_searched_as_it_was_and_marked(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "c.tsv").write_text(
+        "1\tThe Wasser\u00adfall\tfalls\n2\tA river\trivers\n", encoding="utf-8"
+    )
+    indexes, settings = tmp_path / "indexes", {"tokens": UNFOLDED}
+    before = built(indexes, "before", tmp_path / "c.tsv", "bm25", settings=settings)
+    after = built(indexes, "after", tmp_path / "c.tsv", "bm25")
+    opened = {m.name: BM25Kind().open(m.name, indexes / m.name, m) for m in (before, after)}
+
+    def best(name: str, query: str) -> list[str]:
+        return [hit.passage.doc_id for hit in opened[name].search([query], 2)[0] if hit.score]
+
+    assert best("after", "wasserfall") == ["1"] and best("after", "WASSER") == []
+    assert best("before", "wasserfall") == [] and best("before", "wasser") == ["1"]
+    assert before.parameters["tokens"] == UNFOLDED and after.parameters["tokens"] == TOKENS
+    assert before.fingerprint != after.fingerprint
+    assert "not folded" in about_index(before) and "not folded" not in about_index(after)
+    recipe = index_recipe(tmp_path / "c.tsv", "bm25")
+    assert is_made_by(after, recipe, after.corpus_sha256)
+    assert not is_made_by(before, recipe, before.corpus_sha256)
+    with pytest.raises(UsageError, match=r"'before' exists already .*words not folded"):
+        built(indexes, "before", tmp_path / "c.tsv", "bm25")

@@ -219,6 +219,7 @@ def about(page: Page, line: RetrieverLine) -> str:
             ("Without a page", f"{manifest.passages_without_page:,}"),
             ("Encoder", encoder),
             ("Chunking", library.cut_words(manifest.chunking)),
+            ("Note", manifest.words_note),
             ("Disk", figures.amount(manifest.bytes)),
             ("Built in", figures.duration(manifest.seconds)),
             ("Fingerprint", manifest.fingerprint),

@@ -210,15 +210,18 @@ class _Build:
             same = (manifest.corpus_sha256, manifest.kind, manifest.encoder)
             if same != (corpus_sha, self.recipe.kind, made_by):
                 raise self._other(manifest)
+            if manifest.words_note and not is_made_by(manifest, self.recipe, corpus_sha, made_by):
+                raise self._other(manifest)
             check_index(target, manifest)
         except (BadFileError, BackendError) as error:
             raise error.saying(f"{error} Remove the folder {target} before.") from None
         return is_made_by(manifest, self.recipe, corpus_sha, made_by)
 
     def _other(self, manifest: Manifest) -> UsageError:
+        note = f"; {manifest.words_note}" if manifest.words_note else ""
         return UsageError(
             f"An index {self.target.name!r} exists already and holds something else ({manifest.kind} over "
-            f"{manifest.corpus}, {manifest.passages} passages); choose another name or remove {self.target}."
+            f"{manifest.corpus}, {manifest.passages} passages{note}); choose another name or remove {self.target}."
         )
 
     def _move_in(self, half: Path, manifest: Manifest) -> None:

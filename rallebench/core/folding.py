@@ -1,0 +1,108 @@
+"""One form for texts that read alike, so that equal words meet. Pure.
+
+It is Unicode's NFKC_Casefold with three additions: vowel marks that a writer may leave out (Arabic, Hebrew and Syriac
+points, and the Arabic stretching line) are dropped, the Turkish dotted and dotless i are the Latin one, and a trademark
+sign parts words. Every other mark stays: accents, the matras of Hindi and Tamil, the tones of Thai.
+
+Format characters are dropped, those that join or part letters in Persian and Indic text too (ZWJ, ZWNJ): they change
+the shape of a word and are left out as often as they are typed, so both spellings meet.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import unicodedata
+from collections.abc import Iterator
+
+_IGNORABLE = (
+    "\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001345f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Format characters (Cf), variation selectors and fillers: all that shows nothing by itself."""
+_OPTIONAL = (
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u0897-\u089f\u08ca-\u08e1\u08e3-\u08ff"
+)
+"""Marks that are written or left out: Hebrew points, Arabic vowel and reading marks, Syriac points."""
+
+_PLAIN = (
+    "\x00-\x7f\xa1-\xa7\xa9\xab\xac\xae\xb0\xb1\xb6\xb7\xbb\xbf-\u012f\u0134-\u013e\u0141-\u0148\u014a-\u017e"
+    "\u0391-\u03a1\u03a3-\u03af\u03b1-\u03ce\u0400-\u0481\u048a-\u052f\u05d0-\u05ea\u0621-\u063a\u0641-\u064a\u2010\u2012-\u2016"
+    "\u2018-\u2022\u2030\u2039\u203a\u20ac\u3001\u3002\u3008-\u3011\u3041-\u3096\u30a1-\u30fe\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7a3"
+)
+"""Common characters of which folding changes nothing but the case. One look for others spares most texts the rest."""
+
+_ELABORATE = re.compile(f"[^{_PLAIN}]")
+_SHOWS_NOTHING = re.compile(f"[{_IGNORABLE}]")
+_DROPPED = re.compile(f"[{_IGNORABLE}{_OPTIONAL}]+")
+_MARKS = ("Mn", "Mc")
+_SIGNS = re.compile("[\u2120\u2122]")  # NFKC makes the letters SM and TM of them
+_I = str.maketrans({"\u0131": "i"})
+
+
+def fold(text: str) -> str:
+    """A text in the form in which words are compared.
+
+    >>> fold("ＧＰＵ１００"), fold("Donau\u00addampf"), fold("İSTANBUL"), fold("ISPARTA") == fold("ısparta")
+    ('gpu100', 'donaudampf', 'istanbul', True)
+    >>> fold("e\u0301") == fold("é"), fold("كِتَابٌ") == fold("كتاب")
+    (True, True)
+    """
+    if is_plain(text):
+        return text.casefold()
+    low = unicodedata.normalize("NFKC", _DROPPED.sub("", _SIGNS.sub(" ", text))).casefold()
+    if is_plain(low):
+        return low
+    low = low.replace("i\u0307", "i").translate(_I) if "\u0307" in low or "\u0131" in low else low
+    # Folding case takes some letters apart (ΐ), and NFKC puts marks into place that stood behind one now dropped.
+    return _DROPPED.sub("", unicodedata.normalize("NFKC", low))
+
+
+def is_plain(text: str) -> bool:
+    """Whether only the case of a text is folded: it has no marks, and no form of a character other than the usual."""
+    return text.isascii() or not _ELABORATE.search(text)
+
+
+def is_ignorable(character: str) -> bool:
+    """Whether a character shows nothing by itself: a soft hyphen, a zero-width space, a variation selector …"""
+    return character > "\x7f" and bool(_SHOWS_NOTHING.match(character))
+
+
+@functools.cache
+def mark_pattern() -> str:
+    """The pattern of a mark that belongs to the letter before it; enclosing marks do not."""
+    every = (c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) in _MARKS)
+    first, beyond = [], []
+    for character in every:
+        (first if character <= "\uffff" else beyond).append(character)
+    # The engine has a table for a class of the first plane; any other class it compares one by one, so it is asked rarely.
+    return f"(?:[{''.join(first)}]|(?![\0-\uffff])[{''.join(beyond)}])"
+
+
+@functools.cache
+def _clusters() -> re.Pattern[str]:
+    # Jamo, and halfwidth kana with their voice marks, are composed though no character of them is a mark.
+    inside = rf"[{_IGNORABLE}]*(?:{mark_pattern()}|[\uff9e\uff9f])"
+    return re.compile(rf"(?:[\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]+|.)(?:{inside})*", re.DOTALL)
+
+
+def fold_with_offsets(text: str) -> Iterator[tuple[str, int, int]]:
+    """(folded letter with its marks, start, end) for each letter of a text; what folds to nothing is left out.
+
+    >>> list(fold_with_offsets("e\u0301\u00ad\ufb01"))
+    [('é', 0, 2), ('fi', 3, 4)]
+    """
+    if text.isascii():
+        for offset, character in enumerate(text.lower()):
+            yield character, offset, offset + 1
+        return
+    for match in _clusters().finditer(text):
+        if folded := _fold_cluster(match[0]):
+            yield folded, match.start(), match.end()
+
+
+_fold_cluster = functools.lru_cache(maxsize=16384)(fold)
