@@ -45,8 +45,8 @@ def entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
     Not scored: the gold names no titles.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
-    Traps: Characters, not words: 'art' is in 'party', and an accepted answer 'A' is an article and in everything. Other forms
-        of a word in Unicode are other words. Counts passages, not pages; titles are not read.
+    Traps: Characters, not words: 'art' is in 'party'. Other forms of a word in Unicode are other words.
+        Counts passages, not pages; titles are not read.
     """
     return _in_context(episode, k, _titles(gold))
 
