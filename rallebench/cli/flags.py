@@ -68,6 +68,13 @@ LOOP = (
     flag("--seed", type=int, default=0),
 )
 """How questions are asked."""
+LIMIT = (
+    flag("--limit", "N", "the first N questions of the dataset", type=int),
+    flag(
+        "--sample", "N", "N questions drawn by --seed; those of 30 are among those of 100", type=int
+    ),
+)
+"""Part of a dataset; see :func:`part_of`."""
 PLAN = (
     switch("--plan", "say what it would run and cost; runs nothing but the probe"),
     flag(
@@ -127,6 +134,17 @@ def agent_of(workbench: Workbench, args: argparse.Namespace) -> Any:
             "--env and --allow-python belong to a --workflow; leave them out for a chain."
         )
     return None
+
+
+def part_of(args: argparse.Namespace) -> tuple[int | None, bool]:
+    """(the number of questions, None for all; whether they are drawn at random). Raises UsageError."""
+    if args.sample is None:
+        return args.limit, False
+    if args.limit is not None:
+        raise UsageError("--limit and --sample exclude each other; give one of them.")
+    if args.sample < 1:
+        raise UsageError(f"--sample is {args.sample}; it must be at least 1.")
+    return args.sample, True
 
 
 def plan_of(

@@ -10,6 +10,7 @@ from rallebench.cli.printing import Paced, say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import UsageError
+from rallebench.render.numbers import text
 from rallebench.services import catalog
 from rallebench.services.answers import parse_settings
 
@@ -94,4 +95,6 @@ def index(args: argparse.Namespace) -> Result:
         stage = event.message
     if without := manifest["passages_without_page"]:
         say(f"Warning: {without} of {manifest['passages']} passages are not in {args.page_map}.")
-    return Result(manifest)
+    size = text(manifest["bytes"], "bytes")
+    line = f"{manifest['name']}: {manifest['passages']:,} passages, {manifest['kind']}, {size}"
+    return Result(manifest, (line,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ from rallebench import __version__
 from rallebench.cli.wording import worded
 from rallebench.core.errors import BackendError, RalleError, StoppedError
 from rallebench.core.files import disk_error, is_full
+from rallebench.core.registry import unknown as unknown_name
 from rallebench.render import text
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             contextlib.ExitStack() as args.ending,
         ):
             result = verb.value(args)
-            if result is not None:
+            if result is not None and (args.json or result.blocks):
                 print(_printed(result, args.json), file=out)
         if result is not None and result.failure:
             raise BackendError(result.failure)
@@ -60,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _printed(result: Result, as_json: bool) -> str:
-    if as_json or not result.blocks:
+    if as_json:
         return json.dumps(result.json, ensure_ascii=False, indent=2)
     return text.blocks(result.blocks)
 
@@ -91,9 +93,48 @@ class _own_stdout:
 
 
 class _Parser(argparse.ArgumentParser):
+    """Refuses wrong arguments in one line, with the nearest known verb, flag or choice."""
+
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+        """Parse; an unknown flag is refused by the parser of its verb, which knows the others."""
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            self._verbs().get(parsed.verb, self).refuse_flags(unknown)
+        return parsed
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            if action.dest == "verb":
+                raise argparse.ArgumentError(None, unknown_name("verb", str(value), known))
+            raise argparse.ArgumentError(
+                action, f"{value!r} is not one of {', '.join(known)}{nearest(str(value), known)}"
+            )
+
+    def refuse_flags(self, unknown: Sequence[str]) -> None:
+        """End with the unknown arguments, the nearest flag beside the first."""
+        flags = [name for action in self._actions for name in action.option_strings]
+        near = nearest(unknown[0].partition("=")[0], flags)
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+
+    def _verbs(self) -> dict[str, _Parser]:
+        groups = [a for a in self._actions if isinstance(a, argparse._SubParsersAction)]
+        return {name: verb for group in groups for name, verb in group.choices.items()}
+
     def error(self, message: str) -> Any:
         """One sentence on stderr, exit code 2."""
-        self.exit(2, f"{message[:1].upper()}{message[1:]}. See: {self.prog} --help\n")
+        end = "" if message.endswith(("?", ".")) else "."
+        self.exit(2, f"{message[:1].upper()}{message[1:]}{end} See: {self.prog} --help\n")
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """The question for the nearest known name, '' without one.
+
+    >>> nearest("rnu", ["run", "report"]), nearest("--chian", ["--chain"]), nearest("xyz", ["run"])
+    (". Did you mean 'run'?", ". Did you mean '--chain'?", '')
+    """
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f". Did you mean {near[0]!r}?" if near else ""
 
 
 class _Help(argparse.HelpFormatter):

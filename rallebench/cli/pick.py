@@ -37,4 +37,5 @@ def pick(args: argparse.Namespace) -> Result:
     records, read = pick_up(path, pages, args.number)
     write_text(output, json_lines(records))
     counts = {"kept": len(records), "read": read, "without": read - len(records)}
-    return Result({"output": str(args.output), **counts})
+    line = f"{args.output}: {counts['kept']} of {read} questions kept"
+    return Result({"output": str(args.output), **counts}, (line,))

@@ -30,10 +30,12 @@ from rallebench.services.workbench import Workbench
     flags=(
         flag("--chain", "FILE|NAME", "a chain, or a folder of chains to run each"),
         flag("--dataset", "FILE|NAME", "default: what RaLLe's file names, else starter-qa"),
-        flag("--limit", "N", type=int),
+        *flags.LIMIT,
         flag("--batch-size", "B", type=int),
         flag("--name", "RUN", default=""),
-        switch("--resume"),
+        switch(
+            "--resume", "continue the run --name; with --limit or --sample it grows to that number"
+        ),
         flag("--metrics", "M,…"),
         flag("--max-errors", "N", type=int),
         flag("--seed", type=int, default=0),
@@ -47,11 +49,13 @@ def run(args: argparse.Namespace) -> Result:
     workbench = workbench_of(args)
     if args.resume and not args.name:
         raise UsageError("--resume needs --name RUN, the run to continue.")
+    limit, sampled = flags.part_of(args)
     options = BenchmarkOptions(
         args.dataset,
-        args.limit,
+        limit,
         args.batch_size,
         flags.listed(args.metrics),
+        sampled,
         args.max_errors,
         args.seed,
         not args.no_mlflow,

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from rallebench.cli.flags import flag, listed
 from rallebench.cli.printing import follow
+from rallebench.cli.run import blocks
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
+from rallebench.core.tables import Column, Table
+from rallebench.render.numbers import text
 from rallebench.services.exchange import score_predictions
+from rallebench.services.runs import result_json
 
 KILT, RANK_KEYS, KS = "kilt", "wikipedia_id", "1,5,10,20"
 
@@ -46,7 +52,8 @@ def score(args: argparse.Namespace) -> Result:
             raise UsageError("--run scores a run's own answers; leave --guess and --gold out.")
         workbench = workbench_of(args)
         metrics = listed(args.metrics) or ()
-        return Result(dict(follow(workbench.runs.rescore(args.run, metrics)).report))
+        result = follow(workbench.runs.rescore(args.run, metrics))
+        return Result(dict(result.report), blocks(result_json(workbench, result)))
     if args.metrics or args.guess is None:
         raise UsageError("Name the predictions with --guess FILE, or a run with --run RUN.")
     if args.suite != KILT:
@@ -56,10 +63,26 @@ def score(args: argparse.Namespace) -> Result:
         ):
             if value != default:
                 raise UsageError(f"{name} goes with --suite {KILT}; {args.suite} does not rank.")
-        return Result(score_predictions(args.suite, args.guess, args.gold))
+        return _scores(score_predictions(args.suite, args.guess, args.gold))
     try:
         ks = [int(k) for k in args.ks.split(",")]
     except ValueError:
         raise UsageError(f"--ks {args.ks!r} should be whole numbers, as in 1,5,10,20.") from None
     rank_keys = args.rank_keys.split(",")
-    return Result(score_predictions(KILT, args.guess, args.gold, ks=ks, rank_keys=rank_keys))
+    return _scores(score_predictions(KILT, args.guess, args.gold, ks=ks, rank_keys=rank_keys))
+
+
+def _scores(value: Mapping[str, Any]) -> Result:
+    """The suite's own structure; for people a row a number, named by its path."""
+    rows = tuple(_numbers("", value))
+    return Result(value, (Table("", (Column("metric"), Column("value")), rows),))
+
+
+def _numbers(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _numbers(f"{path}.{key}".lstrip("."), inner)
+    elif isinstance(value, list):
+        yield path, f"{len(value):,} entries (see --json)"
+    else:
+        yield path, value if isinstance(value, str) else text(value, absent="not scored")

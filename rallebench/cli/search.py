@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from rallebench.services.answers import hits_json
         flag("query", "QUERY", nargs="*"),
         flag("--index", "N", required=True),
         flag("-k", type=int, default=5),
-        flag("--queries", "FILE", "UTF-8, one query per line", type=Path),
+        flag("--queries", "FILE", "UTF-8, one query per line; -: standard input", type=Path),
     ),
 )
 def search(args: argparse.Namespace) -> Result:
@@ -32,7 +33,9 @@ def search(args: argparse.Namespace) -> Result:
     if args.k < 1:
         raise UsageError(f"-k is {args.k}; it must be at least 1.")
     queries = [*args.query]
-    if args.queries:
+    if args.queries == Path("-"):
+        queries += _standard_input()
+    elif args.queries:
         queries += [line for _, line in Source(args.queries).lines()]
     if not queries:
         raise UsageError("No query was given; write one after the flags, or use --queries FILE.")
@@ -41,6 +44,14 @@ def search(args: argparse.Namespace) -> Result:
     hits = workbench.models.backends.retrievers[args.index].search(queries, args.k)
     value = [{"query": query, "hits": hits_json(row)} for query, row in zip(queries, hits)]
     return Result(value, ("\n\n".join(map(_text, value)),))
+
+
+def _standard_input() -> list[str]:
+    """The lines of stdin. Raises UsageError if they are not UTF-8."""
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"Standard input is not UTF-8 (byte {error.start}); convert it.") from None
 
 
 def _text(result: Mapping[str, Any]) -> str:

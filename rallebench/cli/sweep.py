@@ -44,7 +44,7 @@ STRATEGIES = catalog.names("strategies")
             "--name", "SWEEP", "the same name again continues a sweep that was stopped", default=""
         ),
         flag("--dataset", "FILE|NAME"),
-        flag("--limit", "N", type=int),
+        *flags.LIMIT,
         flag("--metric", "M", "what decides who wins", default=""),
         flag("--metrics", "M,…"),
         *flags.LOOP,
@@ -64,6 +64,7 @@ def sweep(args: argparse.Namespace) -> Result:
     if not args.chain:
         value = experiment_requests.opened(workbench.workspace, args.name, args.metric)
         return Result(value, _blocks(value))
+    limit, sampled = flags.part_of(args)
     name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
     chain = changed_chain(workbench, args.chain, args.llm, args.retriever, args.set)
     request, variants = experiment_requests.sweep_request(
@@ -75,8 +76,9 @@ def sweep(args: argparse.Namespace) -> Result:
         strategy=args.strategy,
         metrics=flags.listed(args.metrics),
         metric=args.metric,
-        limit=args.limit,
+        limit=limit,
         seed=args.seed,
+        sampled=sampled,
     )
     if args.plan:
         value, notes = experiment_requests.sweep_plan(workbench, request)

@@ -14,13 +14,13 @@ from rallebench.services.workbench import Workbench
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a verb prints: ``json`` with ``--json``, else ``blocks``, sentences and tables (none: the JSON).
+    """What a verb prints: ``json`` with ``--json``, else ``blocks``, sentences and tables.
 
     ``failure``: one sentence on what failed in part, printed after the result; the exit code is then 1.
     """
 
     json: Any
-    blocks: tuple[Table | str, ...] = ()
+    blocks: tuple[Table | str, ...]
     failure: str = ""
 
 

@@ -163,7 +163,7 @@ class RunRequest:
     """The request for a run. ``label`` is unique in its experiment; ``name`` is the folder's.
 
     ``metrics``: the registered metrics; ``judges``: metrics that ask a model; ``rates``: the experiment's own. ``limit``,
-    ``batch_size``: None is the experiment's own. ``on_result``: called after the run, before the experiment continues.
+    ``batch_size``: None is the experiment's own. ``sampled``: the examples were drawn by ``seed``. ``on_result``: called after the run, before the experiment continues.
     """
 
     flow: FlowSpec
@@ -175,6 +175,7 @@ class RunRequest:
     limit: int | None = None
     batch_size: int | None = None
     seed: int = 0
+    sampled: bool = False
     label: str = ""
     name: str = ""
     on_result: Callable[[Any], None] | None = field(default=None, compare=False)
@@ -185,9 +186,10 @@ class RunRequest:
 
     def fixed(self) -> dict[str, Any]:
         """The settings that change an episode, beside the models and indexes."""
+        drawn = {"sampled": True} if self.sampled else {}
         if self.dataset.sha256:
-            return {**self.flow.settings, "dataset_sha256": self.dataset.sha256}
-        return {**self.flow.settings, "records_sha256": records_sha256(self.examples)}
+            return {**self.flow.settings, **drawn, "dataset_sha256": self.dataset.sha256}
+        return {**self.flow.settings, **drawn, "records_sha256": records_sha256(self.examples)}
 
     def spec(self, fingerprints: Mapping[str, str]) -> RunSpec:
         """``run.json``'s specification. ``fingerprints``: "llm NAME" and "retriever NAME" → fingerprint."""

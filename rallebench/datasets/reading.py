@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.sources import Source, stamps
-from rallebench.core.types import Example
+from rallebench.core.types import Example, digest
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets.kilt import examples
 
@@ -37,12 +37,19 @@ def read_examples(path: Path, *, form: str = "", source: Source | None = None) -
     return examples(source, DATASETS[form or form_of(path)](source))
 
 
-def read_questions(path: Path, limit: int | None = None, form: str = "") -> tuple[Example, ...]:
+def read_questions(
+    path: Path, limit: int | None = None, form: str = "", *, sample_seed: int | None = None
+) -> tuple[Example, ...]:
     """The first ``limit`` examples (all if None), after checking every row of the file. ``form``: as of ``read_examples``.
 
-    Raises BadFileError for any bad row, also beyond ``limit``, and for a file without a question.
+    ``sample_seed``: draw them at random instead, in the order of the draw: the sample of 30 begins that of 100, and a
+    question keeps its place when others join the file. Raises BadFileError for any bad row, also beyond ``limit``, and for a file without a question.
     """
-    return _read(Path(path), tuple(stamps(Path(path))), limit, form)
+    if sample_seed is None:
+        return _read(Path(path), tuple(stamps(Path(path))), limit, form)
+    every = _read(Path(path), tuple(stamps(Path(path))), None, form)
+    drawn = sorted(every, key=lambda example: digest([sample_seed, example.question.qid]))
+    return tuple(drawn[:limit])
 
 
 @lru_cache(maxsize=2)  # every variant of a sweep, and every change of its plan, reads the same file

@@ -183,6 +183,7 @@ def _opened(
     if options.resume and (runs / request.name).exists():
         run = RunFolder.open(runs, request.name)
         run.check_same(spec)
+        run.grow([dict(example.record) for example in request.examples])
         return run
     return RunFolder.create(runs, request.name, spec, (dict(e.record) for e in request.examples))
 
@@ -300,9 +301,8 @@ def finish(
     config = None
     if chain is not None:
         spec = folder.spec()
-        config = experiment_to_json(
-            chain, spec["spec"]["dataset"], spec["spec"]["limit"] or -1, spec["batch_size"]
-        )
+        questions = -1 if spec["spec"]["limit"] is None else len(request.examples)
+        config = experiment_to_json(chain, spec["spec"]["dataset"], questions, spec["batch_size"])
     write_ralle_files(folder.path, folder.records(), answers.episodes, report, chain, config)
     return report
 

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,13 @@ from rallebench.core.files import (
     READ_AHEAD,
     Appender,
     disk_error,
+    json_lines,
     read_json,
     read_own_jsonl,
     sha256_file,
     whole_lines,
     write_json,
+    write_text,
 )
 from rallebench.core.locks import alone, held
 from rallebench.core.memory import uncollected
@@ -162,6 +164,18 @@ class RunFolder:
                 f"{path} is missing or damaged, so nothing can be scored; start a run with another name."
             )
         return records
+
+    def grow(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Replace the records asked by ``records`` if they are the same and more. Raises MismatchError if they are others."""
+        have = self.records()
+        if len(records) <= len(have):
+            return
+        if list(records[: len(have)]) != have:
+            raise MismatchError(
+                f"The run {self.name!r} was asked other questions than the first {len(have)} of this request. Use another run "
+                "name."
+            )
+        write_text(self.questions_file, json_lines(records))
 
     def questions_sha256(self) -> str:
         """The SHA-256 of the records asked, '' where they are missing."""

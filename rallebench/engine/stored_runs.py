@@ -158,7 +158,10 @@ def ended_result(runs: Path, request: RunRequest) -> RunResult | None:
     run = RunFolder(runs / request.name)
     if not run.path.exists() or not is_ended(run):
         return None
-    return replace(result_of(request, run, run.report() or {}), reused=True)
+    report = run.report() or {}
+    if report.get("n") != len(request.examples):  # it is to be grown
+        return None
+    return replace(result_of(request, run, report), reused=True)
 
 
 def is_ended(run: RunFolder) -> bool:

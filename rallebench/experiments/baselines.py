@@ -156,11 +156,12 @@ def baseline_runs(
         workspace,
         chain_flow(chain),
         dataset,
-        limit=spec["limit"],
+        sampled=bool(spec["settings"].get("sampled")),
         metrics=tuple(stored["metrics"]),
         name=run.name,
         seed=spec["seed"],
         resume=True,
+        may_grow=True,
     ).request
     if whole.dataset.sha256 != spec["settings"].get("dataset_sha256"):
         raise UsageError(

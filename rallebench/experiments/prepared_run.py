@@ -38,6 +38,7 @@ def prepare_run(
     dataset: str,
     *,
     limit: int | None = None,
+    sampled: bool = False,
     metrics: Sequence[str] | None = None,
     name: str = "",
     label: str = "",
@@ -45,19 +46,31 @@ def prepare_run(
     seed: int = 0,
     max_errors: int | None = None,
     resume: bool = False,
+    may_grow: bool = False,
     track: bool = True,
 ) -> PreparedRun:
     """Check everything that can be wrong before a model is loaded. Raises UsageError; writes nothing.
 
-    ``resume``: continue the run ``name``, which must exist.
+    ``sampled``: draw the questions by ``seed`` instead of taking the first. ``resume``: continue the run ``name``, which
+    must exist. ``may_grow``: a run of the first or drawn questions continues with more of them, ``limit`` in all, and keeps
+    its fingerprint; None are those that it has.
     """
     if limit == 0 or (limit is not None and limit < -1):
         raise UsageError(f"The number of questions is {limit}; give at least 1, or -1 for all.")
-    limit = None if limit == -1 else limit
+    run_limit, count = limit, limit
+    if may_grow and resume:
+        run_limit, count, drawn = _grown(RunFolder.open(workspace.runs, name), limit)
+        if sampled and not drawn:
+            raise UsageError(
+                f"The run {name!r} was asked the first questions, not drawn ones; continue it with a limit instead of a sample, "
+                "or choose another name."
+            )
+        sampled = drawn
+    run_limit, count = (None if n == -1 else n for n in (run_limit, count))
     check_options(batch_size, max_errors)
     check_flow(workspace, flow)
     dataset_name, path = workspace.dataset(dataset)
-    examples = read_questions(path, limit)
+    examples = read_questions(path, count, sample_seed=seed if sampled else None)
     own, judges = split_judges(metrics or (), workspace.llm_mark)
     chosen = choose_metrics(own or None, examples, dataset_name)
     check_sources(judges, examples, dataset_name)
@@ -68,8 +81,9 @@ def prepare_run(
         examples,
         chosen,
         judges=judges,
-        limit=limit,
+        limit=run_limit,
         seed=seed,
+        sampled=sampled,
         label=label,
         name=name,
     )
@@ -84,6 +98,24 @@ def prepare_run(
     if resume:
         RunFolder.open(workspace.runs, name).spec()
     return PreparedRun(request, RunOptions(batch_size, max_errors, resume, track), warnings)
+
+
+def _grown(run: RunFolder, limit: int | None) -> tuple[int | None, int | None, bool]:
+    """(the limit of the run's fingerprint, the number of questions to ask in all, whether they are drawn at random).
+
+    Raises UsageError for fewer questions than the run has.
+    """
+    spec = run.spec()["spec"]
+    drawn = bool(spec["settings"].get("sampled"))
+    if spec["limit"] is None:
+        return limit, limit, drawn
+    have = len(run.records())
+    if limit is not None and -1 < limit < have:
+        raise UsageError(
+            f"The run {run.name!r} has {have} questions already, so it cannot continue with {limit}; ask for at least {have}, "
+            "or choose another name."
+        )
+    return spec["limit"], have if limit is None else limit, drawn
 
 
 def check_options(batch_size: int, max_errors: int | None) -> None:

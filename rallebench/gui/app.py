@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+import httpx
 from starlette.middleware import Middleware
 
 from rallebench import __version__
@@ -108,8 +109,8 @@ def login(args: argparse.Namespace) -> tuple[str, str] | None:
     return (user, password) if text else None
 
 
-def check_address(host: str, port: int) -> None:
-    """Raise UsageError with the system's own reason if nobody can listen there."""
+def check_address(host: str, port: int) -> int:
+    """The port to listen at: ``port``, or a free one for 0. Raises UsageError with the system's own reason if it is taken."""
     try:
         if not 0 <= port <= 65535:  # looking up the host would cut it to 16 bits
             raise OverflowError("a port is a number from 0 to 65535")
@@ -119,6 +120,7 @@ def check_address(host: str, port: int) -> None:
             if os.name == "posix":  # a server that has just ended leaves its port waiting
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
+            return int(probe.getsockname()[1])
     except (OSError, OverflowError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
@@ -131,7 +133,8 @@ def serve(args: argparse.Namespace) -> None:
     port."""
     auth = login(args)
     access = access_of(args.host, args.allowed_host)
-    check_address(args.host, args.port)
+    port = check_address(args.host, args.port)
+    reach_without_proxy(args.host)
     workbench = Workbench(
         args.workspace,
         base_settings=args.base_settings,
@@ -139,13 +142,13 @@ def serve(args: argparse.Namespace) -> None:
         allowed_hosts=args.allowed_host,
     )
     host = args.host if args.host not in ("", "0.0.0.0", "::") else socket.gethostname()
-    workbench.tracking.page = f"http://{host}:{args.port}"
+    workbench.tracking.page = f"http://{host}:{port}"
     page = Page(workbench)
     blocks = build_app(page)
     try:
         blocks.launch(
             server_name=args.host,
-            server_port=args.port,
+            server_port=port,
             auth=auth,
             inbrowser=not args.no_browser,
             share=False,
@@ -164,9 +167,10 @@ def serve(args: argparse.Namespace) -> None:
                 ]
             },
         )
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, httpx.HTTPError) as error:
+        workbench.close()
         raise UsageError(
-            f"The page could not be opened on {args.host}:{args.port} ({error}); choose another --port or --host."
+            f"The page could not be opened on {args.host}:{port} ({_first_sentence(error)}); choose another --port or --host."
         ) from None
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -177,6 +181,18 @@ def serve(args: argparse.Namespace) -> None:
         blocks.server.close()
         workbench.close()
         gc.freeze()  # else the end of the process walks for seconds through all that the libraries hold
+
+
+def reach_without_proxy(host: str) -> None:
+    """Exempt this machine from the proxy of the environment: Gradio opens its own page once when it starts."""
+    for variable in ("NO_PROXY", "no_proxy"):
+        names = [os.environ.get(variable, ""), "127.0.0.1", "localhost", "::1", host.strip("[]")]
+        os.environ[variable] = ",".join(filter(None, names))
+
+
+def _first_sentence(error: Exception) -> str:
+    """The reason of an error; Gradio's longer ones go on with advice about proxies and shared links."""
+    return str(error).split(". ")[0].removesuffix(".") or type(error).__name__
 
 
 def skeleton(page: Page) -> str:

@@ -244,5 +244,6 @@ def command(request: ExperimentRequest) -> str:
         verb = "suite"
     else:
         return ""
-    words += ["--limit", str(request.limit)] if request.limit else []
+    part = "--sample" if settings.get("sampled") else "--limit"
+    words += [part, str(request.limit)] if request.limit else []
     return shlex.join(["python", "-m", "rallebench", verb, *words])

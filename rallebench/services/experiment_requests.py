@@ -40,7 +40,7 @@ def sweep_request(
     seed: int = 0,
     **ranking: Any,
 ) -> tuple[ExperimentRequest, int]:
-    """The request for a sweep, and its number of variants. ``ranking``: ``strategy``, ``metrics``, ``metric``.
+    """The request for a sweep, and its number of variants. ``ranking``: ``strategy``, ``metrics``, ``metric``, ``sampled``.
 
     Raises UsageError for factors that the chain does not have.
     """

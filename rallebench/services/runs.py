@@ -41,12 +41,14 @@ BATCH = 20
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkOptions:
-    """The options of a benchmark; None: as RaLLe's experiment file says, or the default. ``settings``: ``key=value``."""
+    """The options of a benchmark; None: as RaLLe's experiment file says, or the default. ``sampled``: the questions are drawn
+    by ``seed``. ``settings``: ``key=value``."""
 
     dataset: str | None = None
     limit: int | None = None
     batch_size: int | None = None
     metrics: tuple[str, ...] | None = None
+    sampled: bool = False
     max_errors: int | None = None
     seed: int = 0
     track: bool = True
@@ -120,6 +122,7 @@ def _entry(
         chain,
         dataset,
         options.limit,
+        options.sampled,
         BATCH if options.batch_size is None else options.batch_size,
         own,
     )
@@ -155,12 +158,14 @@ def of_flow(
         flow,
         options.dataset or DEFAULT_DATASET,
         limit=options.limit,
+        sampled=options.sampled,
         metrics=options.metrics,
         name=run,
         batch_size=BATCH if options.batch_size is None else options.batch_size,
         seed=options.seed,
         max_errors=options.max_errors,
         resume=resume,
+        may_grow=resume,
         track=options.track,
     )
 
@@ -305,12 +310,12 @@ class Runs:
             self._workspace,
             agent.flow if agent else chain_flow(_chain_of(stored, name)),
             stored.get("dataset_file") or spec["dataset"],
-            limit=spec["limit"],
             metrics=tuple(stored["metrics"]),
             name=name,
             batch_size=stored["batch_size"],
             seed=spec["seed"],
             resume=True,
+            may_grow=True,
         )
 
     def _agent_of(self, spec: Mapping[str, Any]) -> Agent | None:

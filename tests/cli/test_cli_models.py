@@ -122,7 +122,7 @@ def test_deleting_tells_what_named_the_model(cli: CommandLine) -> None:
             ("find", "--base-url", "http://127.0.0.1:1/v1", "--api-key-env", "sk-1"),
             "name of an environment variable",
         ),
-        (("drop", "echo"), "invalid choice: 'drop'"),
+        (("drop", "echo"), "'drop' is not one of"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_changes_nothing(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rallebench.analysis.agents import AgentTask, EpisodeSummary, System, TaskRun
 from rallebench.analysis.agents.traces import observed_by, observed_in, prompt_of, scratchpad_of
 from rallebench.analysis.ranking import answered
-from rallebench.core.errors import UsageError
 from rallebench.core.types import Episode, Example, Gold, Note, Outcome
 from rallebench.datasets.tasks import DOMAINS, LEVELS, task_of
 from rallebench.engine.score import examples_of, memory_of
@@ -38,19 +39,18 @@ _ENVIRONMENTS = (
 def read(folders: Sequence[RunFolder], *, original: bool = False) -> tuple[TaskRun, ...]:
     """The run folders as TaskRuns.
 
-    ``original``: only the first gold answer counts, and an imported log keeps its own scores. Raises UsageError for
-    two runs of one system on one task, which have one cell in a table.
+    ``original``: only the first gold answer counts, and an imported log keeps its own scores. Several runs of one system
+    on one task, of a chain with two values of k say, are systems of their own, told apart by the names of the runs.
     """
     runs = tuple(read_run(run, original=original) for run in folders)
-    names: dict[tuple[System, AgentTask], str] = {}
-    for run in runs:
-        first = names.setdefault((run.system, run.task), run.name)
-        if first != run.name:
-            raise UsageError(
-                f"{first!r} and {run.name!r} are both runs of {run.system.label} on {run.task.name}; "
-                "leave one of them out."
-            )
-    return runs
+    counts = Counter((run.system, run.task) for run in runs)
+    repeated = {system for (system, _), count in counts.items() if count > 1}
+    return tuple(
+        replace(run, system=System(f"{run.system.workflow} ({run.name})", run.system.llm))
+        if run.system in repeated
+        else run
+        for run in runs
+    )
 
 
 def read_run(run: RunFolder, *, original: bool = False) -> TaskRun:

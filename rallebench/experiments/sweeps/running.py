@@ -39,9 +39,10 @@ def sweep_settings(
     strategy: str = "one-factor",
     metrics: tuple[str, ...] | None = None,
     metric: str = "",
+    sampled: bool = False,
 ) -> dict[str, Any]:
     """The settings of a sweep. ``vary``: ``field=value,value`` texts; ``metric``: the metric that ranks the variants, '' for the
-    first of em, accuracy, f1 … that all have."""
+    first of em, accuracy, f1 … that all have; ``sampled``: the questions are drawn by the seed."""
     return {
         "chain": chain_to_json(chain),
         "vary": list(vary),
@@ -49,6 +50,7 @@ def sweep_settings(
         "dataset": dataset,
         "metrics": list(metrics or ()),
         "metric": metric,
+        **_drawn(sampled),
     }
 
 
@@ -101,6 +103,7 @@ def _run(request: ExperimentRequest, variant: Variant) -> PreparedRun:
         chain_flow(variant.chain),
         request.settings["dataset"],
         limit=request.limit,
+        sampled=request.settings.get("sampled", False),
         metrics=request.settings["metrics"] or None,
         name=name,
         label=variant.label,
@@ -116,11 +119,22 @@ def _run(request: ExperimentRequest, variant: Variant) -> PreparedRun:
 
 
 def chain_entry(
-    file: str, chain: Chain, dataset: str, limit: int | None, batch_size: int, run: str
+    file: str,
+    chain: Chain,
+    dataset: str,
+    limit: int | None,
+    sampled: bool,
+    batch_size: int,
+    run: str,
 ) -> dict[str, Any]:
     """A chain of a batch, as its settings have it. ``file``: named in errors; ``run``: the name of its run."""
     own = {"file": file, "chain": chain_to_json(chain), "dataset": dataset, "limit": limit}
-    return {**own, "batch_size": batch_size, "run": run}
+    return {**own, **_drawn(sampled), "batch_size": batch_size, "run": run}
+
+
+def _drawn(sampled: bool) -> dict[str, bool]:
+    """The setting of drawn questions; requests without it keep their digest."""
+    return {"sampled": True} if sampled else {}
 
 
 @EXPERIMENTS.register("batch", place="batches")
@@ -154,6 +168,7 @@ def _chain_run(request: ExperimentRequest, label: str, entry: Mapping[str, Any])
             chain_flow(chain_from_json(entry["chain"])),
             entry["dataset"],
             limit=entry["limit"],
+            sampled=entry.get("sampled", False),
             metrics=settings["metrics"] or None,
             name=entry["run"],
             label=label,

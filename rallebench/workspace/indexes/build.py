@@ -169,6 +169,8 @@ class _Build:
                 about |= {"passage_dtype": encoded.dtype, "encoding": dict(encoded.encoding)}
                 stage = "indexing vectors"
                 steps = index.build(half, store, encoded.vectors, settings)
+        # Libraries load now, and the first piece of a graph takes a while.
+        yield self._progress(stage, 0, len(store))
         used = yield from mapped(steps, lambda step: self._progress(stage, *step))
         return {**about, "parameters": used}
 

@@ -458,14 +458,21 @@ def test_analyse_takes_a_whole_suite_run_and_writes_files(cli: CommandLine, tmp_
         (("g", "--aspect", "deployment", "--size", "x"), "is not MODEL=BILLIONS"),
         (("g", "--aspect", "errors", "--reference", "x"), "--reference goes with --aspect norma"),
         (("g", "--aspect", "normalization", "--reference", "x"), "is none of the systems"),
-        (("g", "again", "--aspect", "errors"), "both runs of react · oracle-7b on hotpotqa; leave"),
     ],
 )
 def test_a_wrong_analysis_is_refused(cli: CommandLine, asked: tuple[str, ...], said: str) -> None:
-    runs = cli.workspace / "runs"
-    shutil.copytree(runs / "g react oracle-7b hotpotqa", runs / "again")
     ran = cli("analyse", *asked)
     assert ran.code == 2 and said in ran.last
+
+
+def test_two_runs_of_one_system_are_told_apart_by_their_names(cli: CommandLine) -> None:
+    runs = cli.workspace / "runs"
+    shutil.copytree(runs / "g react oracle-7b hotpotqa", runs / "again")
+    value = cli.json("analyse", "g", "again", "--aspect", "errors")
+    rows = [row[0] for row in value["tables"][0]["rows"]]
+    assert "react (again) · oracle-7b" in rows
+    assert "react (g react oracle-7b hotpotqa) · oracle-7b" in rows
+    assert "chain-of-thought · oracle-7b" in rows  # runs of other systems keep their labels
 
 
 @pytest.mark.slow
