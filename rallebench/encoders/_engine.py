@@ -15,11 +15,16 @@ import numpy as np
 
 from rallebench.core.errors import BackendError, BackendMemoryError
 from rallebench.encoders import Batches, Role, Vectors
+from rallebench.encoders.checking import VectorCheck
 from rallebench.encoders.half_precision import halved, has_bfloat16
 
 CPU_TOKENS, GPU_TOKENS = 1024, 32768
 """Tokens in a batch. On a CPU, more exceed the cache; on a GPU, fewer leave it idle."""
 MAX_BATCH = 512
+BROKEN = (
+    "The model is damaged, or does not work in this numeric type: choose dtype=float32 and no quantization, or download "
+    "it again."
+)
 NO_PROMPTS: Mapping[str, str] = {"query": "", "passage": ""}
 
 
@@ -47,6 +52,7 @@ class TransformerEncoder:
         self.tokenizer, self.model = tokenizer, model
         self._pooled, self._max_tokens, self._batch = pooled, max_tokens, batch
         self._lock = threading.Lock()
+        self._check = VectorCheck(name, BROKEN)
 
     @property
     def fast_dtypes(self) -> tuple[str, ...]:
@@ -76,7 +82,15 @@ class TransformerEncoder:
         order = np.argsort(-lengths, kind="stable")
         for start, stop in cuts(lengths[order], self._budget(), self._batch):
             rows = order[start:stop]
-            yield rows, self._vectors([tokens[row] for row in rows], model)
+            yield rows, self._checked(texts, rows, [tokens[row] for row in rows], model)
+
+    def _checked(
+        self, texts: Sequence[str], rows: Any, tokens: Sequence[Sequence[int]], model: Any
+    ) -> Vectors:
+        """Unit vectors of some rows of ``texts``. Raises BackendError for broken ones."""
+        vectors = self._vectors(tokens, model)
+        # Texts of equal tokens have equal vectors: the tokens tell them apart.
+        return self._check.unit([texts[row] for row in rows], vectors, lambda n: str(tokens[n]))
 
     def _device(self) -> Any:
         return next(self.model.parameters()).device
@@ -117,7 +131,7 @@ class TransformerEncoder:
         }
         try:
             with torch.inference_mode():
-                vectors = self._pooled(model, features).float().cpu().numpy()
+                vectors: Vectors = self._pooled(model, features).float().cpu().numpy()
         except (torch.OutOfMemoryError, MemoryError):
             raise BackendMemoryError(
                 f"The encoder {self.name!r} ran out of memory with {ids.size} tokens at once; "
@@ -129,7 +143,7 @@ class TransformerEncoder:
                 f"The encoder {self.name!r} failed on a text of {width} tokens ({reason}); "
                 "if the model takes fewer, set max_tokens."
             ) from None
-        return unit(vectors)
+        return vectors
 
 
 def filled(count: int, dim: int, batches: Batches) -> Vectors:
@@ -138,21 +152,6 @@ def filled(count: int, dim: int, batches: Batches) -> Vectors:
     for rows, batch in batches:
         vectors[rows] = batch
     return vectors
-
-
-def unit(vectors: Vectors) -> Vectors:
-    """Rows of unit length; a row of zeros becomes the first axis, a row that is not finite stays so.
-
-    >>> import numpy as np
-    >>> unit(np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32)).tolist()
-    [[0.6000000238418579, 0.800000011920929], [1.0, 0.0]]
-    """
-    vectors = vectors.astype(np.float32)
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors[norms[:, 0] == 0, 0] = norms[norms == 0] = 1.0
-    with np.errstate(invalid="ignore"):
-        rows: Vectors = vectors / norms
-    return rows
 
 
 def cuts(lengths: Any, tokens: int, most: int) -> Iterator[tuple[int, int]]:

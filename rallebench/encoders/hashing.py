@@ -10,7 +10,7 @@ import numpy as np
 
 from rallebench.core.text import tokenize_unfolded
 from rallebench.encoders import ENCODERS, Vectors
-from rallebench.encoders._engine import unit
+from rallebench.encoders.checking import unit
 
 
 class Hashing:

@@ -20,7 +20,8 @@ from rallebench.core.settings import checked, declare, form_of
 from rallebench.core.stopping import obey, stop_of_thread
 from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS, Batches, Vectors
-from rallebench.encoders._engine import filled, unit
+from rallebench.encoders._engine import filled
+from rallebench.encoders.checking import VectorCheck, unit
 from rallebench.http.client import Server
 from rallebench.http.endpoint import MAX_RATE, Endpoint, check_endpoint, key_from_environment
 from rallebench.http.failures import (
@@ -36,6 +37,7 @@ from rallebench.http.reported import unrefused
 PATH = "/embeddings"
 MOST_COUNTS = 10_000
 """The number of last queries whose tokens are remembered."""
+BROKEN = "See the server's log, and load the model there in another numeric type (float32 or bfloat16) or without quantization."
 TOO_LONG = (400, 413, 422)
 """Statuses for a text that is too long, or too many texts at once."""
 
@@ -79,6 +81,7 @@ class OpenAIEmbeddings:
         self._server = Server(self.name, settings, key)
         self._dim = settings.dimensions
         self._lock = threading.Lock()
+        self._check = VectorCheck(self.name, "")
         self._counts: OrderedDict[str, int | None] = OrderedDict()
 
     @property
@@ -168,7 +171,7 @@ class OpenAIEmbeddings:
                 failure.mend = "Set max_characters if a text is too long, batch if there are too many, or the setting in the message."
             raise
         self._server.limiter.read_headers(headers, permit)
-        vectors = vectors_of(document, len(texts))
+        vectors = vectors_of(document, len(texts), lambda rows: self._check.fault_of(texts, rows))
         with self._lock:
             if self._dim and vectors.shape[1] != self._dim:
                 raise Failure(
@@ -179,8 +182,15 @@ class OpenAIEmbeddings:
         yield vectors, counted(document.get("usage"), "prompt_tokens") or None
 
 
-def vectors_of(document: Mapping[str, Any], count: int) -> Vectors:
-    """The vectors of an answer in the order of the request, float32 (count, dim), unit length. Raises Failure."""
+def vectors_of(
+    document: Mapping[str, Any],
+    count: int,
+    fault_of: Callable[[Vectors], str] = lambda vectors: "",
+) -> Vectors:
+    """The vectors of an answer in the order of the request, float32 (count, dim), unit length. Raises Failure.
+
+    ``fault_of``: what is wrong with them, '' if nothing is.
+    """
     rows = document.get("data")
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise Failure("answered without a list of embeddings", NOT_OPENAI)
@@ -190,7 +200,8 @@ def vectors_of(document: Mapping[str, Any], count: int) -> Vectors:
             f"answered {len(rows)} embeddings to {count} texts, or numbered them wrongly", SEE_LOG
         )
     try:
-        vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
+        with np.errstate(over="ignore"):  # infinite in float32, which is refused below
+            vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
         _, dim = vectors.shape
     except (KeyError, TypeError, ValueError):
         dim = 0
@@ -199,8 +210,11 @@ def vectors_of(document: Mapping[str, Any], count: int) -> Vectors:
             "answered with embeddings that are not lists of numbers of one length", NOT_OPENAI
         )
     if not np.isfinite(vectors).all():
-        raise Failure("answered with embeddings that hold infinite or undefined values", SEE_LOG)
-    return unit(vectors[np.argsort(places)])
+        raise Failure("answered with embeddings that hold infinite or undefined values", BROKEN)
+    vectors = vectors[np.argsort(places)]
+    if fault := fault_of(vectors):
+        raise Failure(f"gave {fault}", BROKEN)
+    return unit(vectors)
 
 
 def shares(total: int, sizes: Sequence[int]) -> list[int]:

@@ -83,6 +83,7 @@ class TransformersLLM:
         self.fingerprint = fingerprint(settings, loaded.source, loaded.dtype, self._prompter.chat)
         quantized = quantization(settings)
         form = loaded.dtype if quantized == "none" else f"{quantized}, {loaded.dtype}"
+        self._form = form
         window = f"window {self.context_window} tokens" if self.context_window else "no window"
         where = places(self._model, loaded.device)
         tools = "" if self.calls_tools else ", takes no tools: functions are called in text"
@@ -190,8 +191,11 @@ class TransformersLLM:
         prompts: Sequence[PreparedPrompt],
         listener: Callable[[int], None] | None = None,
         *cancelled: threading.Event,
-    ) -> list[Reply]:
-        """Replies to prompts of one ``decoding``; the caller holds the lock. ``listener``: see :class:`StopRows`."""
+    ) -> list[Reply | RalleError]:
+        """Replies to prompts of one ``decoding``; the caller holds the lock. ``listener``: see :class:`StopRows`.
+
+        A row whose scores are no numbers is an error.
+        """
         import torch
 
         from rallebench.llms._transformers.decoding import StopRows, decoder, processors
@@ -205,8 +209,8 @@ class TransformersLLM:
         ids, mask = self._padded([prompt.tokens for prompt in prompts])
         start = 1 if self._encoder_decoder else ids.shape[1]
         stops = [(prompt.begun, prompt.stop) for prompt in prompts]
-        watch = StopRows(decode, stops, start, [self._closed, *cancelled], listener)
-        steps, keeper = processors(prompts, None if self._encoder_decoder else mask)
+        steps, check, keeper = processors(prompts, None if self._encoder_decoder else mask)
+        watch = StopRows(decode, stops, start, check, [self._closed, *cancelled], listener)
         try:
             output = self._model.generate(
                 input_ids=ids,
@@ -230,7 +234,11 @@ class TransformersLLM:
         first = watch.first_token_at - started if watch.first_token_at else None
         logprobs = keeper.rows(output) if keeper else [[]] * len(prompts)
         rows = zip(prompts, output[:, start:].tolist(), logprobs, watch.ends, strict=True)
-        return [self._reply(decode, *row, first) for row in rows]
+        replies = [self._reply(decode, *row, first) for row in rows]
+        return [
+            reply if reply.completion_tokens <= good else self._no_numbers()
+            for reply, good in zip(replies, check.good, strict=True)
+        ]
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
         """int64 tokens and mask (rows, longest), padded on the left; for an encoder on the right."""
@@ -299,6 +307,12 @@ class TransformersLLM:
             if isinstance(token, Exception):
                 raise token
             return token
+
+    def _no_numbers(self) -> BackendError:
+        return BackendError(
+            f"{self.name!r} computed scores that are not numbers, so it has no answer; loaded as {self._form}, it overflows or "
+            "its files are damaged: choose dtype float32 or bfloat16 and no quantization, or download it again."
+        )
 
     def _unloaded(self) -> NotFoundError:
         return NotFoundError(f"{self.name!r} was unloaded.", hint=Hint("load", self.name))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.errors import BackendError, BadFileError, NotFoundError, UsageError
 from rallebench.encoders.minilm import model_folder
 from rallebench.metrics import METRICS, Pairs
 from rallebench.metrics._reading import answer_of
@@ -115,6 +115,11 @@ class _Model:
                 .hidden_states[self.layer]
                 .float()
                 .cpu()
+            )
+        if not bool(torch.isfinite(hidden).all()):
+            raise BackendError(
+                "BERTScore's model computed embeddings that are not numbers: it is damaged, or does not work in its numeric "
+                "type; download it again, or name another model."
             )
         embedded = []
         for row, (ids, mask) in enumerate(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rallebench.core.errors import BackendError
 from rallebench.core.memory import Memory
 from rallebench.reader import REFUSAL, ReaderAnswer, Task, delta
 from rallebench.reader.choice import Best, best_span, confidence
@@ -102,7 +103,7 @@ class SpanReader:
         return windows_of(task.question, [p.text for p in task.passages], self._tokenizer)
 
     def scores(self, windows: Sequence[Window]) -> list[NDArray[np.float32]]:
-        """(tokens, 2) start and end scores for every window, in order."""
+        """(tokens, 2) start and end scores for every window, in order. Raises BackendError where they are not numbers."""
         import torch
 
         scores: list[Any] = [None] * len(windows)
@@ -113,6 +114,11 @@ class SpanReader:
                 )
             for row, values in zip(batch.rows, output.numpy()):
                 scores[row] = values
+            if not np.isfinite(output.numpy()).all():
+                raise BackendError(
+                    "The extractive reader computed scores that are not numbers, so it has no answer; load it with dtype "
+                    "float32, or install rallebench again if its weights are damaged."
+                )
         return scores
 
     def _find(self, task: Task) -> ReaderAnswer:

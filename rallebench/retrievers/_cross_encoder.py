@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from rallebench.checkpoints.failures import loading_failed
 from rallebench.checkpoints.files import model_folder
 from rallebench.checkpoints.memory import device_of
 from rallebench.checkpoints.packages import need_packages
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.files import sha256_file
 
 _HEAD = "ForSequenceClassification"
@@ -26,8 +27,11 @@ _loading = threading.Lock()
 class CrossEncoder:
     """A loaded model. ``fingerprint`` names its content, numeric type and length, not where it lies."""
 
-    def __init__(self, model: Any, fingerprint: str, batch_size: int) -> None:
+    def __init__(
+        self, name: str, dtype: str, model: Any, fingerprint: str, batch_size: int
+    ) -> None:
         self.fingerprint = fingerprint
+        self._name, self._dtype = name, dtype
         self._model, self._batch_size = model, batch_size
         self._lock = threading.Lock()
 
@@ -35,7 +39,7 @@ class CrossEncoder:
         """Logits, higher is better, in the order of ``texts``.
 
         The passages of one query are one batch, so that no score depends on what else is asked; the
-        library sorts them by length.
+        library sorts them by length. Raises BackendError for scores that are not numbers.
         """
         if not texts:
             return []
@@ -44,7 +48,13 @@ class CrossEncoder:
             scores = self._model.predict(
                 pairs, batch_size=self._batch_size, show_progress_bar=False
             )
-        return [float(score) for score in scores]
+        numbers = [float(score) for score in scores]
+        if not all(map(math.isfinite, numbers)):
+            raise BackendError(
+                f"The re-ranker {self._name!r} gave scores that are not numbers: the model is damaged, or does not work in "
+                f"{self._dtype}; choose dtype=float32, or download it again."
+            )
+        return numbers
 
 
 def cross_encoder(
@@ -94,7 +104,9 @@ def _load(
     if most and (loaded.max_seq_length or most) >= most:
         loaded.max_seq_length = most
     content = _content(folder) if folder else f"{where}@{config._commit_hash}"
-    return CrossEncoder(loaded, f"{content}/{dtype}/{loaded.max_seq_length}", batch_size)
+    return CrossEncoder(
+        where, dtype, loaded, f"{content}/{dtype}/{loaded.max_seq_length}", batch_size
+    )
 
 
 def _positions(config: Any) -> int:

@@ -42,11 +42,12 @@ def decoder(tokenizer: Any) -> Decode:
 
 def processors(
     prompts: Sequence[PreparedPrompt], mask: Any | None
-) -> tuple[list[Any], KeepLogProbs | None]:
-    """The processors of the scores, and the one of them that keeps log-probabilities."""
+) -> tuple[list[Any], CheckNumbers, KeepLogProbs | None]:
+    """The processors of the scores, and those of them that check the numbers and keep log-probabilities."""
     rules = prompts[0].decoding
+    check = CheckNumbers()
     keeper = KeepLogProbs() if any(prompt.logprobs for prompt in prompts) else None
-    steps: list[Any] = [keeper] if keeper else []
+    steps: list[Any] = [check, keeper] if keeper else [check]
     if rules.repetition_penalty not in (None, 1):
         steps.append(PenaliseRepeats(float(rules.repetition_penalty or 1), mask))
     matchers = [prompt.matcher for prompt in prompts]
@@ -55,11 +56,40 @@ def processors(
     if rules.temperature >= COLDEST:
         seeds = [prompt.seed for prompt in prompts]
         steps.append(DrawRows(seeds, rules.temperature, rules.top_k, rules.top_p, rules.min_p))
-    return steps, keeper
+    return steps, check, keeper
+
+
+class CheckNumbers(LogitsProcessor):  # type: ignore[misc]
+    """Notes where the model's scores stop being numbers: the largest of a row is NaN or infinite.
+
+    Float16 overflows so, and so do damaged weights; every later processor would make a valid choice of it. It comes first.
+    ``good[row]``: the tokens that a row may keep, the number of all that were written if its scores were numbers to the end.
+    """
+
+    def __init__(self) -> None:
+        self._steps = 0
+        self._good: Any = None
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        numbers = torch.isfinite(scores.amax(dim=-1))
+        if self._good is None:
+            self._good = torch.zeros_like(numbers, dtype=torch.int64)
+        self._good += numbers & (self._good == self._steps)
+        self._steps += 1
+        return scores
+
+    @property
+    def good(self) -> list[int]:
+        rows: list[int] = [] if self._good is None else self._good.tolist()
+        return rows
+
+    def broken(self) -> Any:
+        """The rows whose scores are no numbers any more: bool (rows,)."""
+        return self._good < self._steps
 
 
 class StopRows(StoppingCriteria):  # type: ignore[misc]
-    """Ends each row at its own stop strings, and all rows when an event of ``cancelled`` is set.
+    """Ends each row at its own stop strings or where ``check`` finds no numbers, and all rows when an event of ``cancelled`` is set.
 
     transformers' own ``stop_strings`` also searches the prompt, has one list for the whole batch, and walks through the
     vocabulary for every new list (an agent has a new list per step).
@@ -73,11 +103,12 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
         decode: Decode,
         stops: Sequence[tuple[str, tuple[str, ...]]],
         start: int,
+        check: CheckNumbers,
         cancelled: Sequence[threading.Event],
         listener: Callable[[int], None] | None = None,
     ) -> None:
         self.decode, self.stops, self.start, self.cancelled = decode, stops, start, cancelled
-        self.listener = listener
+        self.check, self.listener = check, listener
         self.ends: list[int | None] = [None] * len(stops)
         self.first_token_at: float | None = None
         longest = max((len(stop.encode()) for _, row in stops for stop in row), default=0)
@@ -85,7 +116,8 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
         self.first_token_at = self.first_token_at or time.perf_counter()
-        if self.listener:
+        broken = self.check.broken()
+        if self.listener and not bool(broken[0]):
             self.listener(int(input_ids[0, -1]))
         if any(event.is_set() for event in self.cancelled):
             return torch.ones(len(self.stops), dtype=torch.bool, device=input_ids.device)
@@ -94,7 +126,8 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
             for row, tokens in enumerate(input_ids[:, self.start :].tolist()):
                 if self.ends[row] is None and self._stopped(row, tokens):
                     self.ends[row] = count
-        return torch.tensor([end is not None for end in self.ends], device=input_ids.device)
+        stopped = torch.tensor([end is not None for end in self.ends], device=input_ids.device)
+        return stopped | broken.to(input_ids.device)
 
     def _stopped(self, row: int, tokens: Sequence[int]) -> bool:
         """Whether the answer of a row has a stop string; only where one is near is the whole row decoded."""

@@ -27,6 +27,7 @@ from rallebench.core.events import Progress
 from rallebench.core.files import Appender, DiskError, is_full, no_room, writing
 from rallebench.core.locks import turn
 from rallebench.encoders import Batches, BulkEncoder, Encoder, Vectors
+from rallebench.encoders.checking import VectorCheck, letters_of
 from rallebench.encoders.numeric_types import Choice, choose_type
 from rallebench.retrievers import Passages
 from rallebench.workspace.indexes import vectors as stored
@@ -207,6 +208,7 @@ class _Encoding:
 
     def _encode(self, missing: Sequence[int]) -> Iterator[Progress]:
         encode = bulk(self.encoder, self.header["dtype"])
+        check = VectorCheck(self.encoder.name, "")
         before = sum(self._rows(first) for first in self.finished)
         done, began = 0, time.perf_counter()
         with open(self.folder / PART, "r+b") as file, Appender(self.folder / PROGRESS) as progress:
@@ -221,7 +223,7 @@ class _Encoding:
                     done += len(rows)
                     rate = done / max(time.perf_counter() - began, 1e-9)
                     yield self._progress("encoding passages", before + done, rate)
-                self._check(shard, first)
+                self._check(check, shard, texts, first)
                 piece = shard.astype("<f4", copy=False).tobytes()
                 file.seek(self._place(first))
                 file.write(piece)
@@ -229,14 +231,17 @@ class _Encoding:
                 os.fsync(file.fileno())
                 progress.write(self._line(first, _sha256(piece)))
 
-    def _check(self, shard: Vectors, first: int) -> None:
-        bad = np.flatnonzero(~np.isfinite(shard).all(axis=1))
-        if len(bad):
-            passage = self.passages[first + int(bad[0])]
+    def _check(self, check: VectorCheck, shard: Vectors, texts: Sequence[str], first: int) -> None:
+        """Raise BackendError for broken vectors: of an encoder without a check of its own, and of rows that it left out."""
+        fault = check.fault(
+            shard,
+            lambda row: letters_of(texts[row]),
+            lambda row: f"the passage {self.passages[first + row].doc_id!r}",
+        )
+        if fault:
             raise BackendError(
-                f"The encoder {self.encoder.name!r} gave a vector with values that are no numbers for the passage "
-                f"{passage.doc_id!r}: the model is damaged or does not work in {self.header['dtype']}; "
-                "download it again, or choose dtype=float32."
+                f"The encoder {self.encoder.name!r} gave {fault}: the model is damaged or does not work in "
+                f"{self.header['dtype']}; download it again, or choose dtype=float32."
             )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
+from rallebench.encoders.checking import VectorCheck, letters_of
 from rallebench.retrievers import IndexKind, Passages
 from rallebench.vector_indexes import Progress
 from rallebench.vector_indexes.diskann_files import GRAPH, check_same_length, read_disk_files
@@ -25,6 +26,7 @@ from rallebench.vector_indexes.faiss_flat import FaissFlat
 from rallebench.vector_indexes.faiss_index import faiss, read
 from rallebench.vector_indexes.hnsw import FaissHNSW
 from rallebench.vector_indexes.stored_vectors import PIECE_BYTES
+from rallebench.workspace.indexes.vectors import passage_text
 
 NPMMAP = re.compile(r"(?:.*_)?(\d+)_(\d+)\.npmmap")
 """RaLLe's name: ``full_1024_22220793.npmmap``: dimensions, then vectors."""
@@ -177,7 +179,7 @@ def take_over(
 ) -> Generator[Progress, None, dict[str, Any]]:
     """Make it the index in ``folder``; returns the settings. Vectors are built into ``kind`` with ``settings``."""
     if not foreign.kind:
-        yield from _all_numbers(foreign.path, vectors_of(foreign))
+        yield from _all_numbers(foreign.path, vectors_of(foreign), passages)
         used = yield from kind.build(folder, passages, vectors_of(foreign), settings)
         return {**used, "imported": foreign.path.name}
     yield 0, foreign.count
@@ -192,18 +194,38 @@ def take_over(
     return {**(foreign.settings or {}), "imported": foreign.path.name}
 
 
-def _all_numbers(path: Path, vectors: Any) -> Generator[Progress, None, None]:
-    """Raise BadFileError, naming the row, for a value that is no finite number; before anything is built of it."""
+def _all_numbers(
+    path: Path, vectors: Any, passages: Passages | None = None
+) -> Generator[Progress, None, None]:
+    """Raise BadFileError, naming the row, for a value that is no finite number, for a row of zeros, and for equal rows of all
+    passages; before anything is built of it. Without ``passages`` every row counts as a text of its own."""
+    check = VectorCheck(str(path), "")
+
+    def key_from(start: int) -> Callable[[int], str]:
+        if passages is None:
+            return lambda row: str(start + row)
+        return lambda row: letters_of(passage_text(passages[start + row]))
+
+    def name_from(start: int) -> Callable[[int], str]:
+        return lambda row: f"row {start + row + 1} of {len(vectors)}"
+
     step = max(1, PIECE_BYTES // (4 * vectors.shape[1]))
     for start in range(0, len(vectors), step):
         yield start, len(vectors)
         with np.errstate(over="ignore"):  # what float32 cannot hold is none either
-            whole = np.isfinite(vectors[start : start + step].astype(np.float32)).all(axis=1)
+            piece = vectors[start : start + step].astype(np.float32)
+        whole = np.isfinite(piece).all(axis=1)
         if not whole.all():
             row = start + int(np.flatnonzero(~whole)[0]) + 1
             raise BadFileError(
                 f"{path}, row {row} of {len(vectors)} holds a value that is not a finite number; "
                 "encode the corpus again, in float32 if the encoder ran in another type."
+            )
+        fault = check.fault(piece, key_from(start), name_from(start))
+        if fault:
+            raise BadFileError(
+                f"{path} holds {fault}, so a search of it would find nothing; encode the corpus again, in float32 if the "
+                "encoder ran in another type."
             )
 
 
