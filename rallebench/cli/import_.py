@@ -10,7 +10,7 @@ from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import Paced, drain, say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.services import catalog, exchange
+from rallebench.services import catalog, exchange, library
 from rallebench.services.workbench import Workbench
 
 LOG, SEED = catalog.names("prediction formats")[-1], 42
@@ -70,6 +70,8 @@ def _corpus(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
     settings = {"form": args.format, "page_map": args.page_map, "skip_bad": args.skip_bad}
     progress = exchange.import_corpus(workbench, args.name, args.source, **settings)
     value: dict[str, Any] = drain(progress, Paced(later=True))
+    if sentence := library.about_lengths(workbench.workspace, args.name):
+        say(sentence)
     return value
 
 

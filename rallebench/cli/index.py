@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from rallebench.cli.flags import flag, settings
 from rallebench.cli.printing import Paced, say
@@ -11,7 +12,7 @@ from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import UsageError
 from rallebench.render.numbers import text
-from rallebench.services import catalog
+from rallebench.services import catalog, library
 from rallebench.services.answers import parse_settings
 
 ENCODER = "minilm"
@@ -51,6 +52,12 @@ ENCODER = "minilm"
             "passage id → page id: JSON, JSON lines, TSV or RaLLe's pickle",
             type=Path,
         ),
+        flag(
+            "--chunking",
+            help="default: documents (a folder, PDF, HTML, Markdown) are cut between sentences, about as long as the encoder reads; none: a passage per document",
+            choices=("default", "none"),
+            default="default",
+        ),
         flag("--chunk-preset", "P", ", ".join(catalog.names("chunk presets")), default=""),
         flag("--chunk-how", choices=("blocks", "recursive", "sentences"), default=""),
         flag("--chunk-size", "N", type=int),
@@ -66,18 +73,24 @@ def index(args: argparse.Namespace) -> Result:
         raise UsageError(
             f"An index of the kind {args.kind!r} has no encoder; leave --encoder out, or choose another --kind."
         )
-    build = workbench_of(args).data.build_index(
+    data = workbench_of(args).data
+    encoder = ENCODER if args.encoder is None else args.encoder
+    chunking = _chunking(args)
+    if chunking == "default" and args.source is not None:
+        chunking = None  # the vectors have the rows of the corpus
+    if chunking == "default":
+        chunking = data.default_chunking(args.corpus, encoder if has_encoder else "", args.format)
+        if chunking is not None:
+            say(
+                f"The documents are cut into passages of {library.cut_words(chunking.as_json())}; "
+                "--chunking none keeps them whole."
+            )
+    build = data.build_index(
         args.name,
         args.corpus,
         args.kind,
-        chunking={
-            "preset": args.chunk_preset,
-            "how": args.chunk_how,
-            "size": args.chunk_size,
-            "overlap": args.chunk_overlap,
-            "unit": args.chunk_unit,
-        },
-        encoder=ENCODER if args.encoder is None else args.encoder,
+        chunking=chunking,
+        encoder=encoder,
         page_map=args.page_map,
         form=args.format,
         parameters=parse_settings(args.set),
@@ -87,6 +100,8 @@ def index(args: argparse.Namespace) -> Result:
     for event in build:
         if isinstance(event, Manifest):
             manifest = event.model_dump()
+            if sentence := library.long_passages_sentence(event):
+                say(f"Warning: {sentence}")
             continue
         count = f" {event.done}/{event.total}" if event.total else ""
         left = f", {event.rate:.3g} a second, {event.left:.0f} s left" if event.left else ""
@@ -98,3 +113,21 @@ def index(args: argparse.Namespace) -> Result:
     size = text(manifest["bytes"], "bytes")
     line = f"{manifest['name']}: {manifest['passages']:,} passages, {manifest['kind']}, {size}"
     return Result(manifest, (line,))
+
+
+def _chunking(args: argparse.Namespace) -> Any:
+    """The chunking of the flags: None for none, "default" where nothing is chosen."""
+    chosen = {
+        "preset": args.chunk_preset,
+        "how": args.chunk_how,
+        "size": args.chunk_size,
+        "overlap": args.chunk_overlap,
+        "unit": args.chunk_unit,
+    }
+    if all(value in ("", None) for value in chosen.values()):
+        return None if args.chunking == "none" else "default"
+    if args.chunking == "none":
+        raise UsageError(
+            "--chunking none keeps the documents whole; leave it out, or the other flags of chunks."
+        )
+    return chosen

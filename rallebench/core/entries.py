@@ -66,6 +66,8 @@ class Manifest(Strict):
     """The description of an index in its folder. ``fingerprint`` changes whenever a search result may.
 
     ``retriever``: ``dense`` for a vector index, else the kind. ``passage_dtype``: the numeric type that passages were encoded in; ``encoding``: the figures it was chosen by.
+    ``window``: the tokens of a passage that the encoder reads, 0 if unknown; ``longer``: how many passages exceed it, an
+    estimate where ``longer_counted`` of them were read for it.
     ``seal``: see ``sealed``; '' in a manifest of an earlier version, which is believed as it is.
     """
 
@@ -83,6 +85,9 @@ class Manifest(Strict):
     passage_dtype: str = ""
     encoding: dict[str, Any] = Field(default_factory=dict)
     dim: int = 0
+    window: int = 0
+    longer: int = 0
+    longer_counted: int = 0
     metric: str = "inner product"
     parameters: dict[str, Any] = Field(default_factory=dict)
     fingerprint: str

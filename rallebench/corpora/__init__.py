@@ -34,6 +34,7 @@ CORPORA: Registry[Reader] = Registry(
     "rallebench.corpora",
     traits={
         "recognises": "(path) → whether it looks like this format; without it, the format must be named",
+        "documents": "whether it reads documents, which are cut into passages, rather than rows, which are passages",
         "sample": "a small valid file, name → text; names with a common folder make a folder",
     },
 )

@@ -13,7 +13,13 @@ Piece = tuple[int, int, int]
 
 
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-PIECES = {"words": re.compile(r"\S+"), "tokens": re.compile(rf"[{_CJK}]|[^\W{_CJK}]+|[^\w\s]")}
+LONG_WORD = 64
+"""Characters of the longest word that stays whole where an encoder's tokens are counted."""
+PIECES = {
+    "words": re.compile(r"\S+"),
+    "tokens": re.compile(rf"[{_CJK}]|[^\W{_CJK}]+|[^\w\s]"),
+    "short tokens": re.compile(rf"[{_CJK}]|[^\W{_CJK}]{{1,{LONG_WORD}}}|[^\w\s]"),
+}
 SEPARATORS = ("\n\n", "\n", " ")
 
 

@@ -9,11 +9,23 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 
 from rallebench.core.text import LATIN_END, SENTENCE_END, ends_of
-from rallebench.corpora._blocks import PIECES, Piece, Spans, packed, stripped, units, windows
+from rallebench.corpora._blocks import (
+    LONG_WORD,
+    PIECES,
+    Piece,
+    Spans,
+    packed,
+    stripped,
+    units,
+    windows,
+)
+
+TokenStarts = Callable[[str], Sequence[int]]
+"""The first character of each token of a text, in order."""
 
 ENGLISH_END = re.compile(LATIN_END)
 CLAUSE = re.compile(r"[,;:，、；：]+")
@@ -45,6 +57,49 @@ def sentences(text: str, size: int, overlap: int) -> Spans:
             atoms.extend((low + a, low + b) for a, b in windows(high - low, size, 0))
     pieces = ((first, last, last - first) for first, last in atoms)
     return [(starts[first], ends[last - 1]) for first, last in packed(pieces, size, overlap)]
+
+
+def encoder_sentences(text: str, size: int, overlap: int, token_starts: TokenStarts) -> Spans:
+    """``sentences`` counted in the tokens of an encoder; no word is cut that has at most 64 characters.
+
+    >>> def letters(text): return [place for place, letter in enumerate(text) if letter.isalpha()]
+    >>> [text for text in ("Ab c. De f. Gh." [a:b] for a, b in encoder_sentences("Ab c. De f. Gh.", 5, 2, letters))]
+    ['Ab c.', 'De f. Gh.']
+    """
+    starts, ends = units(text, "short tokens")
+    weights = _weights(text, starts, ends, token_starts)
+    before = [0, *accumulate(weights)]
+    sentence_ends = [bisect_left(starts, at) for at in ends_of(text, SENTENCE_END)]
+    pieces: list[Piece] = []
+    for first, last in _ranges(sentence_ends, 0, len(starts)):
+        if before[last] - before[first] <= size:
+            pieces.append((first, last, before[last] - before[first]))
+            continue
+        clauses = CLAUSE.finditer(text, starts[first], ends[last - 1])
+        clause_ends = [bisect_left(starts, match.end()) for match in clauses]
+        for low, high in _ranges(clause_ends, first, last):
+            words = ((place, place + 1, weights[place]) for place in range(low, high))
+            pieces.extend((a, b, before[b] - before[a]) for a, b in packed(words, size, 0))
+    return [(starts[first], ends[last - 1]) for first, last in packed(pieces, size, overlap)]
+
+
+def _weights(
+    text: str, starts: Sequence[int], ends: Sequence[int], token_starts: TokenStarts
+) -> list[int]:
+    """The tokens that begin in each piece of a text. Encoders read a very long word as unknown, but not its parts: each
+    of its characters counts."""
+    weights = [0] * len(starts)
+    place = 0
+    for at in token_starts(text) if weights else ():
+        while place + 1 < len(starts) and starts[place + 1] <= at:
+            place += 1
+        weights[place] += 1
+    long_word_end = -1
+    for place, (start, end) in enumerate(zip(starts, ends)):
+        if end - start == LONG_WORD or start == long_word_end:
+            weights[place] = end - start
+            long_word_end = end
+    return weights
 
 
 def _ranges(cuts: list[int], first: int, last: int) -> Iterator[tuple[int, int]]:

@@ -6,7 +6,8 @@ recursive   at most ``size`` characters, split at a blank line, else a newline, 
 sentences   whole sentences up to ``size`` tokens, the last ones repeated (CRUD-RAG)
 ==========  ==================================================================================
 
-With every method, chunks are in order and cover every character except white space.
+With every method, chunks are in order and cover every character except white space. ``default_chunking`` is for
+documents that nobody has chosen a chunking for: sentences, up to what an encoder reads.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.registry import unknown
 from rallebench.core.types import Passage
 from rallebench.corpora._blocks import Spans, blocks, recursive
-from rallebench.corpora._sentences import original_sentences, sentences
+from rallebench.corpora._sentences import encoder_sentences, original_sentences, sentences
+from rallebench.encoders.windows import passage_window
 
 Unit = Literal["words", "tokens", "characters"]
 How = Literal["blocks", "recursive", "sentences"]
@@ -33,7 +35,8 @@ TITLE = "{title}"
 @dataclass(frozen=True, slots=True)
 class Chunking:
     """``size`` and ``overlap`` in ``unit``s; 0 <= overlap < size. A token is a word, a punctuation mark or a
-    CJK character, so it needs no model.
+    CJK character, so it needs no model; with ``tokenizer``, an encoder's reference, it is a token of that encoder, and
+    the title, which is embedded before each chunk, counts too.
 
     ``prefix`` precedes the text of every chunk and is not counted in ``size``; ``{title}`` in it is the
     document's title. ``compat`` "original" splits sentences as CRUD-RAG's code does (see ``_sentences``).
@@ -46,6 +49,7 @@ class Chunking:
     how: How = "blocks"
     prefix: str = ""
     compat: Literal["", "original"] = ""
+    tokenizer: str = ""
 
     def __post_init__(self) -> None:
         wrong = ""
@@ -57,6 +61,8 @@ class Chunking:
             wrong = f"chunk unit {self.unit!r} does not fit {self.how!r}, which counts {UNIT_OF[self.how]}."
         elif self.compat not in ("", "original") or (self.compat and self.how != "sentences"):
             wrong = f"chunk compatibility {self.compat!r} is unknown for {self.how!r}; only sentences have 'original'."
+        elif self.tokenizer and (self.how != "sentences" or self.compat):
+            wrong = f"tokenizer {self.tokenizer!r} does not fit {self.how!r}; only sentences are counted in an encoder's tokens."
         elif self.size < 1:
             wrong = f"chunk size is {self.size}; it must be at least 1."
         elif not 0 <= self.overlap < self.size:
@@ -69,7 +75,7 @@ class Chunking:
         return {name: value for name, value in asdict(self).items() if value != _PLAIN.get(name)}
 
 
-_PLAIN: Mapping[str, str] = {"how": "blocks", "prefix": "", "compat": ""}
+_PLAIN: Mapping[str, str] = {"how": "blocks", "prefix": "", "compat": "", "tokenizer": ""}
 """Defaults that a manifest omits."""
 
 CHOOSE_SIZE = Hint("choose", "chunk-size")
@@ -95,7 +101,7 @@ def choose(
     """The chunking of these options, None without any. The other options override the preset's.
 
     >>> choose(preset="crud", size=256, overlap=25)
-    Chunking(size=256, overlap=25, unit='tokens', how='sentences', prefix='', compat='')
+    Chunking(size=256, overlap=25, unit='tokens', how='sentences', prefix='', compat='', tokenizer='')
 
     Raises UsageError for an unknown preset, a method without a size, and wrong values.
     """
@@ -125,16 +131,42 @@ def choose(
     return Chunking(size, overlap or 0, unit or UNIT_OF.get(method, "words"), method)  # type: ignore[arg-type]
 
 
-def spans(text: str, chunking: Chunking, document: str = "") -> Spans:
+MOST_TOKENS = 512
+"""Of an encoder that reads more, passages are still no longer: prompts hold several."""
+OVERLAP = 5
+"""The share of a chunk that the next one repeats is a fifth."""
+
+
+def default_chunking(
+    encoder: str = "", size: int | None = None, overlap: int | None = None
+) -> Chunking:
+    """Whole sentences up to what an encoder reads, a fifth of them repeated; by the default encoder's window for an index
+    without an encoder, and where the encoder's own is unknown. ``size``, ``overlap``: others, in the same tokens.
+
+    >>> default_chunking()
+    Chunking(size=254, overlap=50, unit='tokens', how='sentences', prefix='', compat='', tokenizer='minilm')
+    """
+    window = passage_window(encoder)
+    size = min(window.tokens, MOST_TOKENS) if size is None else size
+    overlap = size // OVERLAP if overlap is None else overlap
+    return Chunking(size, overlap, "tokens", "sentences", tokenizer=window.encoder)
+
+
+def spans(text: str, chunking: Chunking, document: str = "", title: str = "") -> Spans:
     """Offsets (start, end) of the chunks in ``text``.
 
-    ``document``: its id, which ``compat`` "original" counts.
+    ``document``: its id, which ``compat`` "original" counts; ``title``: it leaves less room in an encoder's window.
 
     >>> spans("one two three four five", Chunking(3, 1))
     [(0, 13), (8, 23)]
     """
     if chunking.how == "recursive":
         return recursive(text, chunking.size, chunking.overlap)
+    if chunking.tokenizer:
+        starts = passage_window(chunking.tokenizer).starts
+        room = chunking.size - (len(starts(f"{title}, ")) if title else 1)
+        size = max(room, chunking.size // 2, 1)
+        return encoder_sentences(text, size, min(chunking.overlap, size - 1), starts)
     if chunking.how == "sentences":
         if chunking.compat:
             return original_sentences(text, chunking.size, chunking.overlap, document)
@@ -151,7 +183,9 @@ def chunk(
     page id. ``chunking`` None leaves the documents whole.
     """
     for document in documents:
-        offsets = spans(document.text, chunking, document.doc_id) if chunking else []
+        offsets = (
+            spans(document.text, chunking, document.doc_id, document.title) if chunking else []
+        )
         prefix = chunking.prefix.replace(TITLE, document.title) if chunking else ""
         if len(offsets) <= 1 and not prefix:
             yield document, None

@@ -42,7 +42,7 @@ SAMPLE = {
 }
 
 
-@CORPORA.register("folder", recognises=_recognises, sample=SAMPLE)
+@CORPORA.register("folder", recognises=_recognises, documents=True, sample=SAMPLE)
 def read_folder(source: Source) -> Iterator[CorpusRow]:
     """A folder of .txt, .md, .html and .pdf files; each file is a document."""
     files = [file for file in files_in(source.path) if file.suffix.lower() in READERS]
@@ -55,7 +55,9 @@ def read_folder(source: Source) -> Iterator[CorpusRow]:
 
 
 @CORPORA.register(
-    "parts", sample={"news/part-1": "Titan is a moon.\n", "news/part-2": "The Danube flows.\n"}
+    "parts",
+    documents=True,
+    sample={"news/part-1": "Titan is a moon.\n", "news/part-2": "The Danube flows.\n"},
 )
 def read_parts(source: Source) -> Iterator[CorpusRow]:
     """A folder of text files, each of them one document (CRUD-RAG as it was run)."""

@@ -181,6 +181,12 @@ def read_card(folder: Path) -> Corpus:
         raise BadFileError(f"{path} was changed; import the corpus again.") from None
 
 
+def holds_documents(path: Path, form: str = "") -> bool:
+    """Whether a corpus is made of documents, which are cut into passages by default; rows are passages already."""
+    form = form or (read_card(path).form if is_imported(path) else form_of(path))
+    return bool(CORPORA.entry(form).traits.get("documents"))
+
+
 def imported_corpora(corpora: Path) -> dict[str, Corpus]:
     """Name → card of every corpus of a workspace, sorted, without damaged cards."""
     cards = {}

@@ -19,6 +19,9 @@ Batches = Iterator[tuple[NDArray[np.int64], Vectors]]
 
 Role = Literal["query", "passage"]
 
+DEFAULT_ENCODER = "minilm"
+"""Installed with the package; makes the vectors where no encoder is named."""
+
 DTYPES = ("auto", "float32", "bfloat16")
 """The values of ``dtype``, the numeric type for passages. Queries are always float32."""
 
@@ -69,6 +72,7 @@ ENCODERS: Registry[Callable[..., Any]] = Registry(
         "dim": "the dimensions of its vectors, where they are always the same",
         "needs_model": "whether the setting model is required",
         "need": "(**settings) → the memory that it will take, without loading it",
+        "window": "(**settings) → the tokenizer and the tokens that it reads (``windows.WindowSource``), None if unknown",
         "to_fetch": "(**settings) → the hub id that must be downloaded before it opens, '' if it is here",
     },
 )

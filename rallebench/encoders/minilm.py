@@ -17,6 +17,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.versions import optional
 from rallebench.encoders import DTYPES, ENCODERS
 from rallebench.encoders._engine import TransformerEncoder
+from rallebench.encoders.windows import WindowSource
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 MAX_TOKENS = 256
@@ -81,7 +82,12 @@ def need(dtype: str = "auto") -> Any:
     return need_of_folder(model=str(installed_folder()), device="cpu")
 
 
-@ENCODERS.register("minilm", dim=384, form=SETTINGS, need=need)
+def window(dtype: str = "auto") -> WindowSource:
+    """What it reads of a passage."""
+    return WindowSource(installed_folder(), MAX_TOKENS)
+
+
+@ENCODERS.register("minilm", dim=384, form=SETTINGS, need=need, window=window)
 def minilm(dtype: str = "auto") -> MiniLM:
     """all-MiniLM-L6-v2 (English, 384 dimensions), carried by a pip package, works offline."""
     return MiniLM(dtype)

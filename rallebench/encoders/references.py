@@ -46,7 +46,7 @@ def encoders() -> dict[str, str]:
 
 def check_encoder(reference: str) -> None:
     """Raise UsageError unless ``reference`` names an encoder with valid settings; loads nothing."""
-    _resolved(reference)
+    resolved(reference)
 
 
 def to_fetch(reference: str, *, demanded: bool = False) -> str:
@@ -54,7 +54,7 @@ def to_fetch(reference: str, *, demanded: bool = False) -> str:
 
     ``demanded``: raise BackendError where the hub is switched off. Raises UsageError, BadFileError for a folder without a whole model.
     """
-    entry, settings = _resolved(reference)
+    entry, settings = resolved(reference)
     ask = entry.traits.get("to_fetch")
     model = str(ask(**settings)) if ask else ""
     if model and demanded:
@@ -67,7 +67,7 @@ def open_encoder(reference: str) -> Encoder:
 
     Raises NotFoundError for an unknown name, other UsageErrors for invalid settings and models.
     """
-    entry, settings = _resolved(reference)
+    entry, settings = resolved(reference)
     encoder: Encoder = entry.value(**settings)
     encoder.name = reference
     return encoder
@@ -75,7 +75,7 @@ def open_encoder(reference: str) -> Encoder:
 
 def quantizations(reference: str) -> tuple[str, tuple[str, ...]]:
     """(the quantisation that ``reference`` chooses, all that it can have, the largest first)."""
-    entry, settings = _resolved(reference)
+    entry, settings = resolved(reference)
     setting = entry.form.get("quantization")
     if setting is None:
         return "none", ("none",)
@@ -84,7 +84,7 @@ def quantizations(reference: str) -> tuple[str, tuple[str, ...]]:
 
 def encoder_need(reference: str, quantization: str = "none") -> Any:
     """The memory that the encoder will take (``checkpoints.memory.MemoryNeed``), without loading it; None if nothing says so."""
-    entry, settings = _resolved(reference)
+    entry, settings = resolved(reference)
     if "quantization" in entry.form:
         settings = {**settings, "quantization": quantization}
     need = entry.traits.get("need")
@@ -108,7 +108,7 @@ def _written(value: Any) -> str:
     return text.replace("%", "%25").replace("&", "%26")
 
 
-def _resolved(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
+def resolved(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
     """The entry and the settings that a reference names, both checked."""
     entry, settings = _entry_and_settings(reference)
     checked(f"encoder {entry.name!r}", entry.form, settings)

@@ -28,6 +28,7 @@ from rallebench.core.settings import Setting, checked
 from rallebench.core.types import digest
 from rallebench.encoders import DTYPES, ENCODERS, Batches
 from rallebench.encoders._engine import MAX_BATCH, TransformerEncoder
+from rallebench.encoders.windows import WindowSource
 
 POOLINGS = ("mean", "cls", "max", "lasttoken", "weightedmean", "mean_sqrt_len_tokens")
 _TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "merges.txt")
@@ -259,8 +260,55 @@ def to_fetch(**settings: Any) -> str:
     )
 
 
+def window(**settings: Any) -> WindowSource | None:
+    """What the encoder of these settings reads of a passage; None for a model that is not here yet."""
+    chosen = checked("encoder 'sentence_transformers'", SETTINGS, settings)
+    name = f"sentence_transformers:{chosen['model']}"
+    root = _folder(name, chosen["model"])
+    if root is None:
+        revision = chosen["revision"]
+        folders = (cached_folder(chosen["model"], revision, file) for file in _ROOT_FILES)
+        root = next(filter(None, folders), None)
+    inner = _weights_folder(root) if root else None
+    if root is None or inner is None or not (inner / "tokenizer.json").is_file():
+        return None
+    prompt = chosen["passage_prompt"]
+    if prompt is None:
+        stored = _json_object(root / "config_sentence_transformers.json").get("prompts") or {}
+        prompt = next((stored[name] for name in ROLES["passage"] if stored.get(name)), "")
+    own = _own_tokens(inner)
+    return WindowSource(inner, min(own, chosen["max_tokens"] or own), str(prompt))
+
+
+def _own_tokens(folder: Path) -> int:
+    """The limit of a model, as sentence-transformers reads it from its files."""
+    config = _json_object(folder / "config.json")
+    # Models of RoBERTa's kind count positions from behind the padding token.
+    offset = (
+        1 + int(config.get("pad_token_id") or 0)
+        if "roberta" in str(config.get("model_type"))
+        else 0
+    )
+    limits = (
+        _json_object(folder / "sentence_bert_config.json").get("max_seq_length"),
+        _json_object(folder / "tokenizer_config.json").get("model_max_length"),
+        int(config.get("max_position_embeddings") or 0) - offset,
+    )
+    return int(min((limit for limit in limits if limit and limit > 0), default=512))
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    value = read_json(path) if path.is_file() else {}
+    return value if isinstance(value, dict) else {}
+
+
 @ENCODERS.register(
-    "sentence_transformers", needs_model=True, form=SETTINGS, need=need, to_fetch=to_fetch
+    "sentence_transformers",
+    needs_model=True,
+    form=SETTINGS,
+    need=need,
+    to_fetch=to_fetch,
+    window=window,
 )
 def sentence_transformers(**settings: Any) -> SentenceTransformers:
     """Any sentence-transformers folder or hub id: sentence_transformers:MODEL?query_prompt=…"""

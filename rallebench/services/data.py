@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rallebench.core import parts
 from rallebench.core.entries import Combination, Manifest
@@ -27,7 +27,11 @@ from rallebench.workspace.entries import changing, read_combinations, read_manif
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import search_known, verify_index
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build
-from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
+from rallebench.workspace.indexes.recipes import (
+    IndexRecipe,
+    default_chunking_of,
+    index_recipe,
+)
 from rallebench.workspace.indexes.vectors import CachedVectors, delete_vectors, kept_vectors
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
     from rallebench.services.models import ModelManager
 
 GOLD_DEPTH = 100
+DefaultChunking = Literal["default"]
+"""Documents are cut by what the encoder reads, rows stay passages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +179,25 @@ class Data:
         self,
         corpus: str | Path,
         kind: str,
-        chunking: Chunking | Mapping[str, Any] | None = None,
+        chunking: Chunking | Mapping[str, Any] | DefaultChunking | None = "default",
         parameters: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> IndexRecipe:
-        cut = choose(**chunking) if isinstance(chunking, Mapping) else chunking
         folder = self._workspace.corpus(str(corpus))
-        return index_recipe(folder, kind, chunking=cut, settings=parameters, **more)
+        cut = choose(**chunking) if isinstance(chunking, Mapping) else None
+        if isinstance(chunking, Chunking):
+            cut = chunking
+        recipe = index_recipe(folder, kind, chunking=cut, settings=parameters, **more)
+        if chunking == "default":
+            default = default_chunking_of(folder, recipe.encoder, recipe.form)
+            recipe = replace(recipe, chunking=default)
+        return recipe
+
+    def default_chunking(
+        self, corpus: str | Path, encoder: str = "", form: str = ""
+    ) -> Chunking | None:
+        """How a corpus is cut where nothing is chosen: see ``workspace.indexes.recipes.default_chunking_of``."""
+        return default_chunking_of(self._workspace.corpus(str(corpus)), encoder, form)
 
     def build_index(
         self, name: str, corpus: str | Path, kind: str, *, source: Path | None = None, **recipe: Any
@@ -187,10 +205,13 @@ class Data:
         """Build an index of the workspace, yielding progress, the Manifest last.
 
         ``corpus``: the name of an imported corpus, or a file or folder. ``recipe``: keywords of ``index_recipe``; ``parameters``
-        are its ``settings``, and ``chunking`` is a value, or what ``corpora.chunking.choose`` makes one of.
+        are its ``settings``, and ``chunking`` is a value, what ``corpora.chunking.choose`` makes one of, None for whole documents,
+        or "default".
         It is built in a thread of its own: a page that goes away stops nothing, and a second request
         of the same name follows the running build.
         """
+        if source is not None:  # its rows are the documents
+            recipe = {"chunking": None, **recipe}
         made_of = self._recipe(corpus, kind, **recipe)
         job = self._jobs.submit(
             "build",

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from statistics import median
 from typing import Any, Literal
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation, Progress, mapped
 from rallebench.core.parts import check_name
 from rallebench.core.sources import Problem, Problems, Source
-from rallebench.core.text import CJK_CHARACTER
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
-from rallebench.corpora.chunking import PRESETS, Chunking, choose, chunk, spans
-from rallebench.corpora.imported import Corpus, import_corpus
+from rallebench.corpora.chunking import (
+    PRESETS,
+    Chunking,
+    choose,
+    chunk,
+    default_chunking,
+    spans,
+)
+from rallebench.corpora.imported import Corpus, holds_documents, import_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import form_of as form_of_corpus
 from rallebench.corpora.reading import read_corpus
@@ -28,19 +33,22 @@ from rallebench.datasets.importing import ImportedDataset
 from rallebench.datasets.reading import form_of as form_of_questions
 from rallebench.datasets.reading import read_examples
 from rallebench.services import uploads
+from rallebench.services.data import DefaultChunking
 from rallebench.services.jobs import Job
+from rallebench.services.library import long_passages_sentence
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.build import build_index
-from rallebench.workspace.indexes.recipes import index_recipe
+from rallebench.workspace.indexes.reading import long_rows
+from rallebench.workspace.indexes.recipes import default_chunking_of, index_recipe
 
-__all__ = ["PRESETS", "Chunking", "choose", "spans"]
+__all__ = ["PRESETS", "Chunking", "choose", "default_chunking", "spans"]
 
 ImportKind = Literal["corpus", "dataset", "both"]
-LONG = 220
-"""Words from which on a document is too long for one passage: encoders read about so many."""
-
 ROWS, MAX_ROWS = 8, 2000
 """The most rows that a preview shows; the most rows that it reads to find them and their problems."""
+
+MOST_MEASURED = 500
+"""Passages whose tokens a preview counts."""
 
 WAYS: Mapping[str, str] = {"bm25": "bm25", "dense": "flat"}
 """Way of retrieval that an import can build → kind of the index; a hybrid is the fusion of both."""
@@ -50,7 +58,7 @@ WAYS: Mapping[str, str] = {"bm25": "bm25", "dense": "flat"}
 class Preview:
     """The beginning of a corpus or a dataset as it would be imported, and the bad rows there.
 
-    ``rows``: Passages or Examples. ``read`` rows were looked at; ``ended``: these are all.
+    ``rows``: Passages or Examples. ``read`` rows were looked at; ``ended``: these are all. ``seen``: those that could be read.
     """
 
     form: str
@@ -59,6 +67,7 @@ class Preview:
     bad: int
     read: int
     ended: bool
+    seen: tuple[Any, ...] = field(default=(), repr=False)
 
 
 MOST_COUNTED = 10_000
@@ -98,18 +107,21 @@ class ImportRequest:
     form: str = ""
     page_map: Path | None = None
     skip_bad: bool = False
-    chunking: Chunking | None = None
+    chunking: Chunking | DefaultChunking | None = "default"
     indexes: tuple[str, ...] = ()
     encoder: str = "minilm"
 
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """The result of an import; ``indexes``: the names of the built indexes, the hybrid among them."""
+    """The result of an import; ``indexes``: the names of the built indexes, the hybrid among them;
+    ``passages``: of each of them, 0 without an index; ``long``: a sentence on those that the encoder does not read whole, or ''."""
 
     corpus: Corpus | None = None
     dataset: ImportedDataset | None = None
     indexes: tuple[str, ...] = field(default=())
+    passages: int = 0
+    long: str = ""
 
 
 def look(
@@ -170,7 +182,8 @@ def _preview(form: str, rows: Iterator[Any], read: Source) -> Preview:
         first = list(islice(rows, MAX_ROWS))
     problems, count = read.problems, len(first)
     ended, looked = count < MAX_ROWS, count + problems.count
-    return Preview(form, tuple(first[:ROWS]), tuple(problems.first), problems.count, looked, ended)
+    rows, bad = tuple(first[:ROWS]), tuple(problems.first)
+    return Preview(form, rows, bad, problems.count, looked, ended, tuple(first))
 
 
 def _names_questions(source: Path) -> bool:
@@ -178,17 +191,22 @@ def _names_questions(source: Path) -> bool:
     return any(recognises(source) for recognises in recognisers if recognises)
 
 
-def suggested_chunking(rows: Sequence[Passage]) -> Chunking | None:
-    """Chunks of 100 words for documents that are too long for one passage; None where rows are passages already.
+def long_sentence(preview: Preview, chunking: Chunking | None, encoder: str) -> str:
+    """How many of the first passages are longer than the encoder reads, and the mend; '' if none is."""
+    pieces = chunk(preview.seen, chunking)
+    rows = [passage for passage, _ in islice(pieces, MOST_MEASURED)]
+    whole = preview.ended and next(pieces, None) is None
+    long = long_rows(encoder, rows)
+    if long is None or not long.longer:
+        return ""
+    of = "" if whole else " These are the first; there are more."
+    mend = "Cut them into chunks." if chunking is None else "Choose smaller chunks."
+    return f"{long.sentence}{of} {mend}"
 
-    Where only some are too long, these alone are cut. Chinese and Japanese, which have no spaces, are cut at sentences.
-    """
-    if any(len(CJK_CHARACTER.findall(row.text)) > LONG for row in rows):
-        return PRESETS["crud"]
-    words = [len(row.text.split()) for row in rows]
-    if words and median(words) > LONG:
-        return PRESETS["kilt"]
-    return Chunking(LONG) if any(count > 2 * LONG for count in words) else None
+
+def chunking_of_preview(preview: Preview, encoder: str) -> Chunking | None:
+    """How the previewed corpus is cut by default."""
+    return default_chunking(encoder) if holds_documents(Path(), preview.form) else None
 
 
 def first_chunks(
@@ -246,7 +264,12 @@ def _perform(workbench: Workbench, request: ImportRequest) -> Operation[ImportRe
         )
     indexes = (yield from _indexes(workbench, request)) if corpus else ()
     uploads.forget(workbench.workspace, request.source)
-    return ImportResult(corpus, dataset, indexes)
+    manifests = workbench.workspace.manifests()
+    built = [manifests[name] for name in indexes if name in manifests]
+    passages = built[0].passages if built else 0
+    return ImportResult(
+        corpus, dataset, indexes, passages, "".join(map(long_passages_sentence, built))
+    )
 
 
 def _corpus(workbench: Workbench, request: ImportRequest) -> Operation[Corpus]:
@@ -267,6 +290,9 @@ def _indexes(workbench: Workbench, request: ImportRequest) -> Operation[tuple[st
     names = index_names(request)
     workspace = workbench.workspace
     source = workspace.corpora / request.name
+    chunking = request.chunking
+    if chunking == "default":
+        chunking = default_chunking_of(source, request.encoder)
     for way, name in names.items():
         if way == "hybrid":
             with suppress(UsageError):  # an earlier import of the same has saved it
@@ -274,7 +300,7 @@ def _indexes(workbench: Workbench, request: ImportRequest) -> Operation[tuple[st
                     name, "rrf", [names["bm25"], names["dense"]], {}, f"{request.name}, both"
                 )
             continue
-        recipe = index_recipe(source, WAYS[way], encoder=request.encoder, chunking=request.chunking)
+        recipe = index_recipe(source, WAYS[way], encoder=request.encoder, chunking=chunking)
         for event in build_index(workspace.indexes, name, recipe):
             yield replace(event, task=name, message=f"{name}: {event.message}")
     return tuple(names.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -17,7 +17,9 @@ from rallebench.core.errors import RalleError
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.reading import read_corpus
+from rallebench.corpora.store import PassageStore
 from rallebench.datasets.reading import form_of, read_examples
+from rallebench.encoders import DEFAULT_ENCODER
 from rallebench.services.gold_coverage import (
     STARTER_NAME,
     corpus_of_index,
@@ -25,6 +27,8 @@ from rallebench.services.gold_coverage import (
     pages_of,
 )
 from rallebench.workspace.indexes.cache import delete_stored, stored
+from rallebench.workspace.indexes.reading import long_passages, long_passages_of
+from rallebench.workspace.indexes.recipes import default_chunking_of
 from rallebench.workspace.paths import (
     DEFAULT_DATASET,
     STARTER,
@@ -276,11 +280,34 @@ def cut_words(chunking: Mapping[str, Any] | None) -> str:
 
     >>> cut_words(None), cut_words({"size": 100, "overlap": 20})
     ('none', '100 words, overlap 20')
+    >>> cut_words({"size": 254, "overlap": 50, "unit": "tokens", "how": "sentences", "tokenizer": "minilm"})
+    '254 tokens of minilm between sentences, overlap 50'
     """
     if not chunking:
         return "none"
     overlap = f", overlap {chunking['overlap']}" if chunking.get("overlap") else ""
-    return f"{chunking['size']} {chunking.get('unit', 'words')}{overlap}"
+    of = f" of {chunking['tokenizer']} between sentences" if chunking.get("tokenizer") else ""
+    return f"{chunking['size']} {chunking.get('unit', 'words')}{of}{overlap}"
+
+
+def about_lengths(workspace: Workspace, corpus: str, encoder: str = DEFAULT_ENCODER) -> str:
+    """How many passages of an imported corpus are longer than an encoder reads, and what its indexes do then; '' if none is."""
+    folder = workspace.corpora / corpus
+    with closing(PassageStore(folder)) as store:
+        long = long_passages(encoder, len(store), store.__getitem__)
+    if long is None or not long.longer:
+        return ""
+    chunking = default_chunking_of(folder, encoder)
+    if chunking is None:
+        return f"Warning: {long.sentence} Choose a chunking for its indexes."
+    cut = cut_words(chunking.as_json())
+    return f"{long.count}; its indexes cut them into {cut}, unless another chunking is chosen."
+
+
+def long_passages_sentence(manifest: Manifest) -> str:
+    """How many passages of an index are longer than its encoder reads; '' if none is, or none was counted."""
+    long = long_passages_of(manifest)
+    return long.sentence if long else ""
 
 
 def fitting_dataset(workbench: Workbench, corpus: str, default: str = DEFAULT_DATASET) -> str:

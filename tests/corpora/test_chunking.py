@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 import pytest
@@ -13,7 +14,15 @@ from project import GOLDEN
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Passage
 from rallebench.corpora._blocks import PIECES
-from rallebench.corpora.chunking import PRESETS, Chunking, choose, chunk, spans
+from rallebench.corpora.chunking import (
+    PRESETS,
+    Chunking,
+    choose,
+    chunk,
+    default_chunking,
+    spans,
+)
+from rallebench.encoders.windows import passage_window
 
 GOLDEN = GOLDEN / "recursive_chunks.json"
 
@@ -227,3 +236,45 @@ def test_a_very_long_paragraph_is_cut_in_seconds(name: str, text: str) -> None:
     assert time.perf_counter() - started < 5
     assert found[0][0] == 0
     assert found[-1][1] == len(text.rstrip())
+
+
+# in an encoder's tokens
+
+
+@settings(max_examples=60)
+@given(TEXTS, st.integers(4, 40), st.integers(0, 3))
+def test_chunks_in_tokens_of_an_encoder_cover_all_and_fit_into_its_window(
+    text: str, size: int, overlap: int
+) -> None:
+    window = passage_window("minilm")
+    cuts = spans(text, default_chunking("minilm", size, overlap))
+    covered = set().union(*(range(start, end) for start, end in cuts))
+    assert {n for n, c in enumerate(text) if not c.isspace()} <= covered
+    for start, end in cuts:
+        fits = len(window.starts(text[start:end])) <= size
+        assert fits or not re.search(r"\W", text[start:end]), "only a single word may be longer"
+
+
+def test_a_word_of_any_length_is_cut_so_that_the_encoder_reads_all_of_it() -> None:
+    text = "abcd9" * 2000
+    window = passage_window("minilm")
+    cuts = spans(text, default_chunking("minilm"))
+    assert len(cuts) > 10 and cuts[-1][1] == len(text)
+    assert max(len(window.starts(text[start:end])) for start, end in cuts) <= 254
+
+
+def test_a_title_leaves_less_room_in_the_window_for_its_chunks() -> None:
+    document = Passage("d", "The gate is old. " * 200, "The castle at the river " * 5, "page")
+    window = passage_window("minilm")
+    pieces = [passage for passage, _ in chunk([document], default_chunking("minilm"))]
+    lengths = [len(window.starts(f"{p.title}, {p.text}")) for p in pieces]
+    assert max(lengths) <= 254 and sum(length > 240 for length in lengths) >= len(lengths) - 1
+    assert {passage.page_id for passage in pieces} == {"page"}
+
+
+def test_a_tokenizer_stands_in_the_manifest_and_belongs_to_sentences() -> None:
+    chunking = default_chunking("minilm")
+    assert Chunking(**chunking.as_json()) == chunking
+    assert chunking.as_json()["tokenizer"] == "minilm" and "tokenizer" not in Chunking(9).as_json()
+    with pytest.raises(UsageError, match="only sentences are counted in an encoder's tokens"):
+        Chunking(9, tokenizer="minilm")

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from small_workspace import RECORDS, CommandLine, everything, write_lines
 
+from rallebench.encoders.windows import passage_window
+
 
 def test_a_corpus_is_imported_indexed_and_searched(cli: CommandLine, workspace: Path) -> None:
     source = ("import", workspace / "corpus.tsv", "--kind", "corpus", "--name", "moons")
@@ -37,6 +39,50 @@ def test_an_imported_corpus_is_cut_when_it_is_indexed(cli: CommandLine, workspac
     assert found["hits"][0]["text"].startswith("Title: Charon\nCharon is")
     ran = cli(*index, "x", "--chunk-preset", "crd")
     assert (ran.code, "Did you mean 'crud'" in ran.last) == (2, True)
+
+
+def test_documents_are_cut_by_default_and_rows_are_not(cli: CommandLine, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    text = "".join(
+        f"Castle {n} stands at the river, and its gate is of old iron. " for n in range(60)
+    )
+    (docs / "castles.md").write_text(f"# Castles\n\n{text}")
+    (docs / "桥.txt").write_text("这座桥建于一八九八年，横跨多瑙河。它很长吗？是的！" * 40)
+    (docs / "short.html").write_text("<title>Short</title><p>One line.")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"id": "castles", "text": text}) + "\n")
+    index = ("index", "--kind", "bm25", "--name")
+    default = {"size": 254, "overlap": 50, "unit": "tokens", "how": "sentences"}
+    default |= {"tokenizer": "minilm"}
+    imported = cli("import", docs, "--kind", "corpus", "--name", "docs")
+    assert "2 of 3 passages (67 %) are longer than the 254 tokens that minilm reads" in imported.err
+    for name, corpus in (("folder", docs), ("of-import", "docs")):
+        manifest = cli.json(*index, name, "--corpus", corpus)
+        assert (manifest["chunking"], manifest["passages"] > 8) == (default, True)
+    passages = [
+        json.loads(line)
+        for line in (cli.workspace / "indexes/folder/passages.jsonl").read_text().splitlines()
+    ]
+    assert {passage["page"] for passage in passages} == {"castles.md", "桥.txt", "short.html"}
+    assert all(passage["text"][-1] in ".。？！" for passage in passages)
+    window = passage_window("minilm")
+    assert not window.count_longer([f"{p['title']}, {p['text']}" for p in passages])
+    assert cli.json(*index, "whole", "--corpus", docs, "--chunking", "none")["passages"] == 3
+    assert cli.json(*index, "rows", "--corpus", rows)["passages"] == 1
+    both = cli(*index, "both", "--corpus", docs, "--chunking", "none", "--chunk-size", "9")
+    assert (both.code, "leave it out" in both.last) == (2, True)
+
+
+def test_an_index_says_which_share_of_its_passages_the_encoder_does_not_read_whole(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.tsv"
+    rows.write_text(f"1\tTitan is a moon.\n2\t{'A river flows to the sea. ' * 100}\n")
+    told = "1 of 2 passages (50 %) is longer than the 254 tokens that minilm reads"
+    ran = cli("index", "--corpus", rows, "--name", "rows", "--kind", "flat")
+    assert ran.err.index(told) < ran.err.index("encoding passages"), "said before"
+    assert f"Warning: {told}" in ran.err, "and after"
 
 
 def test_a_folder_of_documents_is_indexed_as_it_is(cli: CommandLine, tmp_path: Path) -> None:

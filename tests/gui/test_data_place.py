@@ -195,7 +195,12 @@ def test_chunks_follow_the_form_and_bad_rows_are_shown(page: Page, tmp_path: Pat
     long = "\t".join(["d1", "A river flows to the sea. " * 100, "River"])
     (tmp_path / "long.tsv").write_text(f"{long}\nbad row\n")
     body = preview(page, path=str(tmp_path / "long.tsv"))
-    assert "First chunks" in body and "d1#0" in body and "1 bad row." in texts(body)
+    assert "First passages" in body and "d1#0" not in body and "1 bad row." in texts(body)
+    assert "1 of 1 passage (100 %) is longer than the 254 tokens that minilm reads" in texts(body)
+    patch = page.call("import.rechunk", {"cut": "default"})["#import-chunks"]
+    assert "First chunks" in patch and "d1#2" in patch and "longer" not in patch
+    small = page.call("import.rechunk", {"cut": "default", "size": "40"})["#import-chunks"]
+    assert "d1#5" in small
     patch = page.call("import.rechunk", {"cut": "whole"})
     assert "First passages" in patch["#import-chunks"] and "d1#0" not in patch["#import-chunks"]
     own = {"cut": "own", "size": "10", "overlap": "2", "how": "blocks", "unit": "words"}

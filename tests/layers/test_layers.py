@@ -34,7 +34,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     # 1: components. Files in, values out.
     "render": frozenset(),
     "http": frozenset(),
-    "corpora": frozenset(),
+    "corpora": frozenset({"encoders"}),
     "datasets": frozenset(),
     "vector_indexes": frozenset(),
     "checkpoints": frozenset(),

@@ -13,7 +13,6 @@ import pytest
 from small_workspace import PASSAGES, RECORDS, write_lines
 
 from rallebench.core.errors import BadFileError, NotFoundError, StoppedError, UsageError
-from rallebench.core.types import Passage
 from rallebench.corpora.chunking import Chunking
 from rallebench.services import imports, uploads
 from rallebench.services.imports import ImportRequest
@@ -136,21 +135,40 @@ def test_what_is_chosen_counts_and_the_rest_is_told(bench: Workbench, tmp_path: 
         imports.look(tmp_path / "nowhere")
 
 
-def test_long_documents_are_cut_and_passages_stay_whole(bench: Workbench, docs: Path) -> None:
+def test_documents_are_cut_by_what_the_encoder_reads_and_rows_stay_whole(
+    bench: Workbench, docs: Path
+) -> None:
     long = imports.look(docs / "sub").corpus
     short = imports.look(bench.workspace.path / "corpus.tsv").corpus
     assert long is not None and short is not None
-    chunking = imports.suggested_chunking(long.rows)
-    assert chunking is not None and chunking.size == 100
-    assert imports.suggested_chunking(short.rows) is None
-    mixed = [Passage("a", "a short row"), Passage("b", "row " * 200), Passage("c", "word " * 9_000)]
-    cut = imports.first_chunks(mixed, imports.suggested_chunking(mixed))
-    assert [len(passage.text.split()) for passage, _ in cut][:3] == [3, 200, 220]
-    chinese = [Passage("zh", "北京大学成立于一八九八年。" * 100)]
-    cut = imports.first_chunks(chinese, imports.suggested_chunking(chinese))
-    assert len(cut) > 5 and max(len(passage.text) for passage, _ in cut) < 200
+    chunking = imports.chunking_of_preview(long, "minilm")
+    assert chunking is not None and (chunking.size, chunking.tokenizer) == (254, "minilm")
+    assert imports.chunking_of_preview(short, "minilm") is None
+    assert bench.data.default_chunking(docs) == chunking
+    assert bench.data.default_chunking(bench.workspace.path / "corpus.tsv") is None
     first = imports.first_chunks(long.rows, chunking)[:2]
     assert [passage.doc_id for passage, _ in first] == ["long.txt#0", "long.txt#1"]
+
+
+def test_passages_longer_than_the_encoder_reads_are_told_before_and_after(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.tsv"
+    long = "A river flows to the sea. " * 100
+    rows.write_text(f"1\tTitan is a moon.\n2\t{long}\n")
+    corpus = imports.look(rows).corpus
+    assert corpus is not None
+    told = imports.long_sentence(corpus, None, "minilm")
+    assert told.startswith(
+        "1 of 2 passages (50 %) is longer than the 254 tokens that minilm reads;"
+    )
+    assert imports.long_sentence(corpus, imports.default_chunking("minilm"), "minilm") == ""
+    many = imports.long_sentence(corpus, Chunking(400), "minilm")
+    assert "1 of 3 passages" in many and many.endswith("Choose smaller chunks.")
+    request = ImportRequest("rivers", rows, "corpus", indexes=("dense",))
+    assert done(bench, request).long.startswith("1 of 2 passages (50 %) is longer")
+    manifest = bench.workspace.manifests()["rivers-minilm"]
+    assert (manifest.window, manifest.longer, manifest.longer_counted) == (254, 1, 2)
 
 
 # brought in

@@ -137,7 +137,7 @@ def _chunking(base: Chunking | None, varied: Mapping[str, Any]) -> Chunking | No
     share = _overlap(overlap, number)
     chunking = choose(preset=preset, how=how, size=number, overlap=share, unit=unit)
     if chunking and base and not preset and chunking.how == base.how:
-        return replace(chunking, prefix=base.prefix, compat=base.compat)
+        return replace(chunking, prefix=base.prefix, compat=base.compat, tokenizer=base.tokenizer)
     return chunking
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
@@ -14,12 +14,13 @@ from rallebench.gui.frame import Event, Page, Patch
 from rallebench.gui.html import e
 from rallebench.render.numbers import plural, text
 from rallebench.services import catalog, gold_coverage
-from rallebench.services.imports import PRESETS, Chunking, choose, spans
+from rallebench.services.imports import PRESETS, Chunking, choose, default_chunking, spans
 from rallebench.services.jobs import Job
 
-WHOLE, OWN = "whole", "own"
+DEFAULT, WHOLE, OWN = "default", "whole", "own"
 WAYS = (("blocks", "blocks"), ("recursive", "at blank lines"), ("sentences", "whole sentences"))
 SHOWN_TEXT = 20_000
+BY_DEFAULT = "documents as the encoder reads, rows whole"
 PAGES = "path of a JSON, TSV or JSONL file"
 FIRST_KIND, FIRST_WAY = "bm25", "rrf"
 FOREIGN = "Vectors or index of another program"
@@ -47,13 +48,13 @@ def build_form(page: Page, event: Event) -> Patch:
     corpora = list(gold_coverage.indexed_corpora(page.workbench))
     follow = form.on_change("data.build_kind")
     pages = form.text("pages", "File", hint=PAGES, about="Passage id → page id.")
-    chunking, gist = chunk_fields(None), "for a corpus that is not imported"
+    chunking, gist = chunk_fields(DEFAULT), "for a corpus that is not imported"
     parts = (
         form.chooser("Corpus", "corpus", corpora, corpus or corpora[0]),
         form.text("path", "… or a path", hint="a file or folder that is not imported"),
         form.chooser("Kind", "kind", options("index_kinds"), FIRST_KIND, more=follow),
         f'<div id="build-settings" class="stack">{settings_of_kind(FIRST_KIND, corpus)}</div>',
-        html.fold("Chunking", chunking, gist="none", id="build-chunking"),
+        html.fold("Chunking", chunking, gist=BY_DEFAULT, id="build-chunking"),
         html.fold("Page map", pages, gist=gist, id="build-pages"),
         '<div id="build-estimate"></div>',
     )
@@ -93,9 +94,12 @@ def chosen(page: Page, event: Event) -> tuple[str, str, dict[str, Any]]:
     kind, corpus = event.text("kind"), place_of(page, event, "corpus")
     known = catalog.entry("index_kinds", kind).form
     values = form.read(known, event, prefix="set-", owner=f"index kind {kind!r}")
-    settings: dict[str, Any] = {"chunking": chunking_of(event), "parameters": values}
+    settings: dict[str, Any] = {"parameters": values}
     if catalog.needs_encoder(kind):
         settings["encoder"] = event.text("encoder_other") or event.text("encoder", "minilm")
+    typed = event.text("size") or event.text("overlap")
+    if typed or event.text("cut", DEFAULT) != DEFAULT:
+        settings["chunking"] = chunking_of(event, settings.get("encoder", ""))
     return corpus, kind, settings
 
 
@@ -189,12 +193,16 @@ def combine(page: Page, event: Event) -> Patch:
 # chunks
 
 
-def chunk_fields(chunking: Chunking | None, more: str = "") -> str:
+def chunk_fields(chunking: Chunking | Literal["default"] | None, more: str = "") -> str:
     """The fields; ``more``: attributes of each, to follow changes."""
-    own = WHOLE if chunking is None else OWN
-    name = next((preset for preset, value in PRESETS.items() if value == chunking), own)
+    if isinstance(chunking, str) or (chunking and chunking.tokenizer):
+        name, chunking = DEFAULT, None
+    else:
+        own = WHOLE if chunking is None else OWN
+        name = next((preset for preset, value in PRESETS.items() if value == chunking), own)
     options = [
-        (WHOLE, "none: a passage per row"),
+        (DEFAULT, "between sentences, as long as the encoder reads"),
+        (WHOLE, "none: a passage per row or document"),
         *((n, f"{n}: {c.size} {c.unit}, {c.how}") for n, c in PRESETS.items()),
         (OWN, "settings of my own"),
     ]
@@ -203,8 +211,8 @@ def chunk_fields(chunking: Chunking | None, more: str = "") -> str:
     units = ["words", "tokens", "characters"]
     fields = form.fields(
         form.chooser("Chunks", "cut", options, name, more=more),
-        form.number("size", "Size", size, 1, more=more),
-        form.number("overlap", "Overlap", overlap, 0, more=more),
+        form.number("size", "Size", size, 1, "as the encoder reads", more=more),
+        form.number("overlap", "Overlap", overlap, 0, "a fifth", more=more),
         form.chooser("Way", "how", WAYS, how, more=more),
         form.chooser("Unit", "unit", units, unit, more=more),
     )
@@ -213,13 +221,15 @@ def chunk_fields(chunking: Chunking | None, more: str = "") -> str:
     )
 
 
-def chunking_of(event: Event) -> Chunking | None:
-    """The fields as a Chunking, None for whole rows. Raises UsageError."""
+def chunking_of(event: Event, encoder: str = "") -> Chunking | None:
+    """The fields as a Chunking, None for whole rows and documents. Raises UsageError."""
     name = event.text("cut", WHOLE)
     if name == WHOLE:
         return None
     size = event.whole("size", "The size of a chunk")
     overlap = event.whole("overlap", "The overlap")
+    if name == DEFAULT:
+        return default_chunking(encoder, size, overlap)
     if name != OWN:
         return choose(preset=name, size=size, overlap=overlap)
     if size is None:
@@ -228,9 +238,9 @@ def chunking_of(event: Event) -> Chunking | None:
     return choose(how=how, size=size, overlap=overlap or 0, unit="" if how != "blocks" else unit)
 
 
-def marked(text: str, chunking: Chunking | None, document: str = "") -> str:
+def marked(text: str, chunking: Chunking | None, document: str = "", title: str = "") -> str:
     """A text with its cuts: neighbours in two tints, what two chunks share in a third."""
-    cuts = (spans(text, chunking, document) if chunking else []) or [(0, len(text))]
+    cuts = (spans(text, chunking, document, title) if chunking else []) or [(0, len(text))]
     lengths = [len(text[start:end].split()) for start, end in cuts]
     mean = sum(lengths) / len(cuts)
     facts = f"{plural(len(cuts), 'chunk')}, {min(lengths):,} to {max(lengths):,} words, mean {mean:,.0f}"

@@ -81,16 +81,18 @@ def previewed(seen: Looked, state: dict[str, Any]) -> str:
         empty = first_rows(seen.corpus, "passage", "") if seen.corpus else ""
         return f'{parts}{empty}<div class="buttons">{html.button("Back", "import.again")}</div>'
     if seen.corpus:
+        encoder = state.get("encoder", "minilm")
         if "chunking" not in state:
-            state["chunking"] = imports.suggested_chunking(seen.corpus.rows)
-        parts += f'<div id="import-chunks">{chunks(seen.corpus, state["chunking"])}</div>'
+            state["chunking"] = imports.chunking_of_preview(seen.corpus, encoder)
+        parts += f'<div id="import-chunks">{chunks(seen.corpus, state["chunking"], state)}</div>'
         parts += settings(state)
     parts += form.text("name", "Name", state.get("name") or seen.name, more=" required")
     if seen.corpus:
         ticked = state.get("indexes", [name for name, _ in INDEXES])
-        encoder = state.get("encoder", "minilm")
         parts += form.checks("indexes", INDEXES, ticked, "Build when done")
-        parts += form.chooser("Encoder", "encoder", list(catalog.encoders()), encoder)
+        follow = form.on_change("import.rechunk")
+        encoders = list(catalog.encoders())
+        parts += form.chooser("Encoder", "encoder", encoders, encoder, more=follow)
     begin = "Import and build" if seen.corpus else "Import"
     start = html.button(begin, "import.start", kind="primary")
     return f'{parts}<div class="buttons">{html.button("Back", "import.again")}{start}</div>'
@@ -99,12 +101,14 @@ def previewed(seen: Looked, state: dict[str, Any]) -> str:
 ON_LOOK = form.on_change("import.preview")
 
 
-def chunks(corpus: Preview, chunking: Any) -> str:
+def chunks(corpus: Preview, chunking: Any, state: dict[str, Any]) -> str:
+    """The first chunks, and whether the encoder reads them whole."""
+    long = imports.long_sentence(corpus, chunking, state.get("encoder", "minilm"))
     items = "".join(
         bit(f'{e(p.title or p.doc_id)}<span class="n">{e(p.doc_id)}</span>', e(short(p.text)))
         for p, _ in imports.first_chunks(corpus.rows, chunking)
     )
-    return first_rows(corpus, "chunk" if chunking else "passage", items)
+    return first_rows(corpus, "chunk" if chunking else "passage", items) + html.warning(long)
 
 
 def questions(preview: Preview) -> str:
@@ -176,7 +180,10 @@ def building(job: Job) -> str:
 def done(name: str, result: ImportResult) -> str:
     parts, links = [], ""
     if (corpus := result.corpus) is not None:
-        parts.append(counted(corpus.passages, "passages", corpus.skipped))
+        cut = result.passages if result.passages != corpus.passages else 0
+        noun = "documents" if cut else "passages"
+        parts.append(counted(corpus.passages, noun, corpus.skipped))
+        parts += [f"cut into {cut:,} passages"] if cut else []
         links += html.link("Read passages", html.address("data/corpus", id=name), "button")
         if corpus.has_pages and (lost := corpus.passages_without_page):
             parts.append(f"{lost:,} of them without a page, which can never count as gold pages")
@@ -189,6 +196,7 @@ def done(name: str, result: ImportResult) -> str:
         links += html.link(f"Search {last}", html.address("data/index", id=last), "button")
         links += html.button(f"Use {last} in Build", "data.use", id=last)
     brought = f'<p class="good"><b>Imported {e(name)}.</b></p><p>{e("; ".join(parts))}.</p>'
+    brought += html.warning(result.long)
     return f'{brought}<div class="row">{links}</div>'
 
 
@@ -243,9 +251,10 @@ def keep(state: dict[str, Any], event: Event) -> None:
 def rechunk(page: Page, event: Event) -> Patch:
     """Cut the first documents as the form says."""
     state = event.session.get("import", {})
-    state["chunking"] = chunking_of(event)
+    state["encoder"] = event.text("encoder", "minilm")
+    state["chunking"] = chunking_of(event, state["encoder"])
     corpus = look(page, state).corpus
-    return {"#import-chunks": chunks(corpus, state["chunking"])} if corpus else {}
+    return {"#import-chunks": chunks(corpus, state["chunking"], state)} if corpus else {}
 
 
 def start(page: Page, event: Event) -> Patch:
@@ -262,7 +271,7 @@ def start(page: Page, event: Event) -> Patch:
         state["form"],
         event.path("pages"),
         event.flag("skip_bad"),
-        chunking_of(event) if seen.corpus else None,
+        chunking_of(event, event.text("encoder", "minilm")) if seen.corpus else None,
         tuple(event.many("indexes")) if seen.corpus else (),
         event.text("encoder", "minilm"),
     )

@@ -131,7 +131,11 @@ def cut(page: Page, event: Event) -> Patch:
     if own.strip():
         return {"#corpus-text": marked(own, chunking)}
     passage = passages.passage_of(page.workbench, event.text("corpus"), event.text("doc"))
-    text = marked(passage.text, chunking, passage.doc_id) if chunking else e(passage.text)
+    text = (
+        marked(passage.text, chunking, passage.doc_id, passage.title)
+        if chunking
+        else e(passage.text)
+    )
     return {"#corpus-text": text}
 
 

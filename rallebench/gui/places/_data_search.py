@@ -220,6 +220,7 @@ def about(page: Page, line: RetrieverLine) -> str:
             ("Encoder", encoder),
             ("Chunking", library.cut_words(manifest.chunking)),
             ("Note", manifest.words_note),
+            ("Longer than the encoder reads", library.long_passages_sentence(manifest)),
             ("Disk", figures.amount(manifest.bytes)),
             ("Built in", figures.duration(manifest.seconds)),
             ("Fingerprint", manifest.fingerprint),

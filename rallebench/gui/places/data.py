@@ -178,7 +178,7 @@ def more(page: Page) -> str:
         files.append((about, vectors.passages, vectors.bytes, "vectors", vectors.key))
     for stored in library.stored(page.workbench.workspace):
         cut = stored.chunking
-        words = f"{cut.size} {cut.unit}" if cut else "whole documents"
+        words = library.cut_words(cut.as_json()) if cut else "whole documents"
         about = f"{stored.kind} of {stored.corpus or 'an unknown corpus'}, {words}"
         files.append((about, stored.passages, stored.bytes, "stored", stored.key))
     rows = []

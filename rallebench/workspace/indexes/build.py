@@ -29,6 +29,7 @@ from rallebench.workspace.indexes.cache import storing_progress
 from rallebench.workspace.indexes.checks import check_index, is_made_by, search_known
 from rallebench.workspace.indexes.encoding import encode_passages
 from rallebench.workspace.indexes.importing import ForeignIndex, check_fits, recognise, take_over
+from rallebench.workspace.indexes.reading import LongPassages, long_passages
 from rallebench.workspace.indexes.recipes import IndexRecipe
 
 
@@ -83,6 +84,7 @@ class _Build:
     encoder: Encoder | None = None
     started: float = field(default_factory=time.perf_counter)
     needed: int = 0
+    long: LongPassages | None = None
 
     def run(self, half: Path) -> Generator[Progress, None, None]:
         """Make the index in ``half`` and put it in place, unless it is there already."""
@@ -98,6 +100,9 @@ class _Build:
             return
         with contextlib.closing(PassageStore(half)) as store:
             self.needed = _own_bytes(half) + self._least_bytes(count)
+            self.long = self._long_passages(store)
+            if self.long and self.long.longer:
+                yield self._progress(self.long.sentence)
             about = yield from self._index(half, store, corpus_sha)
             imported = is_imported(recipe.corpus)
             has_pages = self.pages is not None or (imported and read_card(recipe.corpus).has_pages)
@@ -109,6 +114,11 @@ class _Build:
         manifest = manifest.model_copy(update={"seconds": seconds})
         write_json(half / "manifest.json", sealed(manifest.model_dump()))
         self._move_in(half, manifest)
+
+    def _long_passages(self, store: PassageStore) -> LongPassages | None:
+        """Those of an index whose vectors are made here."""
+        encoder = "" if self.foreign else self.recipe.encoder
+        return long_passages(encoder, len(store), store.__getitem__)
 
     def _progress(self, stage: str, done: int = 0, total: int | None = None) -> Progress:
         return Progress("", done, total, stage, seconds=time.perf_counter() - self.started)
@@ -198,6 +208,9 @@ class _Build:
             bytes=sum(sizes.values()),
             sha256=hashes,
             versions=versions(*INDEX_KINDS.entry(kind).traits.get("packages", ())),
+            window=self.long.window if self.long else 0,
+            longer=self.long.longer if self.long else 0,
+            longer_counted=self.long.counted if self.long else 0,
             **about,
         )
 

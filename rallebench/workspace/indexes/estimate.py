@@ -33,6 +33,7 @@ from rallebench.corpora.reading import IMPORTED, form_of
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
+from rallebench.workspace.indexes.reading import long_rows
 from rallebench.workspace.indexes.recipes import IndexRecipe
 from rallebench.workspace.indexes.vectors import kept_vectors, passage_text
 from rallebench.workspace.paths import Workspace
@@ -79,7 +80,7 @@ class Estimate:
 
     ``ram_build`` and ``ram_search`` are beyond what the process holds now; ``disk`` is what the workspace grows,
     ``vectors`` of it as cached vectors that other indexes over the same passages share. ``basis``: sentences
-    saying what was measured.
+    saying what was measured. ``long``: a sentence on the passages that are longer than the encoder reads, or ''.
     """
 
     kind: str
@@ -94,11 +95,12 @@ class Estimate:
     free_ram: int
     free_disk: int
     basis: tuple[str, ...] = ()
+    long: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One sentence for each thing that does not fit this machine."""
-        sentences = []
+        """One sentence for each thing that does not fit this machine, and for passages that do not fit the encoder."""
+        sentences = [self.long] if self.long else []
         less = "choose a kind that needs less (ivf-sq8, diskann)"
         if self.ram_build > self.free_ram:
             sentences.append(
@@ -171,6 +173,7 @@ def estimate_build(
         free_ram=memory.free_ram_bytes(),
         free_disk=free_bytes(workspace.path),
         basis=tuple(basis),
+        long=long.sentence if (long := long_rows(recipe.encoder, sample.some, passages)) else "",
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.settings import checked
 from rallebench.corpora import CORPORA
-from rallebench.corpora.chunking import Chunking
+from rallebench.corpora.chunking import Chunking, default_chunking
+from rallebench.corpora.imported import holds_documents
 from rallebench.corpora.reading import IMPORTED
 from rallebench.encoders.references import check_encoder
 from rallebench.retrievers import INDEX_KINDS, needs_encoder
@@ -55,6 +56,16 @@ def index_recipe(
     form = form or (IMPORTED if is_index(corpus) else "")
     encoder = encoder if needs_encoder(kind) else ""
     return IndexRecipe(corpus, kind, encoder, chunking, form, page_map, full)
+
+
+def default_chunking_of(corpus: Path, encoder: str = "", form: str = "") -> Chunking | None:
+    """How a corpus is cut where nobody says it: documents by what the encoder reads, rows not at all.
+
+    ``encoder``: '' for an index without one. Raises BadFileError for a folder that is no corpus.
+    """
+    if is_index(corpus) or not holds_documents(corpus, form):
+        return None
+    return default_chunking(encoder)
 
 
 def starter_recipe(name: str) -> IndexRecipe:
