@@ -63,7 +63,10 @@ def import_(args: argparse.Namespace) -> Result:
     value = IMPORTS[args.kind](workbench_of(args), args)
     problems = tuple(f"  {problem['message']}" for problem in value["problems"])
     counts = f"{value['name']}: {value['rows']} rows, {value['skipped']} skipped"
-    return Result(value, (counts, *problems))
+    if gold := value.get("gold"):
+        counts += f"; {gold['answers']} with answers, {gold['pages']} with gold pages, {gold['neither']} with neither"
+    warnings = (f"Warning: {sentence}" for sentence in value.get("warnings", ()))
+    return Result(value, (counts, *problems, *warnings, *value.get("notes", ())))
 
 
 def _corpus(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:

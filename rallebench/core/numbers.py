@@ -12,6 +12,15 @@ ABSENT, UNKNOWN, NOT_COUNTED = "–", "unknown", "not counted"
 """Not measured; not known; a quantity that the backend does not count."""
 
 
+def plural(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> plural(1, "retrieval"), plural(1200, "model call")
+    ('1 retrieval', '1,200 model calls')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def mean_of(value: Any) -> Mapping[str, Any] | None:
     """A Mean, or a mapping in the form of one, as JSON has it; None for anything else."""
     if isinstance(value, Mean):

@@ -45,7 +45,8 @@ class Problems:
     """The treatment of bad rows, their count and the first of them.
 
     Without ``skip`` the first bad row raises BadFileError, whose hint is to leave them out if that is ``offered``. With
-    ``skip`` bad rows are left out and counted. ``refuse_empty``: a passage without text is a bad row.
+    ``skip`` bad rows are left out and counted. ``refuse_empty``: a passage without text is a bad row. ``warnings``: sentences
+    about the file as a whole, such as the rest that was not read.
     """
 
     skip: bool = False
@@ -53,6 +54,7 @@ class Problems:
     offered: bool = False
     count: int = 0
     first: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def add(self, line: int, message: str) -> None:
         """Count a bad row, or raise."""

@@ -65,7 +65,8 @@ class Gold:
     ``answers``: any of them is right (KILT aliases). ``required``: a right answer holds a member of each group (RGB).
     ``provenance``: one set of page ids per gold output element that names any, in order.
     ``titles``: page id → title. ``reference``: a long text (CRUD-RAG, judges). ``passages``: as
-    ``provenance``, of passage ids, where the gold names passages. ``grades``: page id → how relevant it is, where that is not 1.
+    ``provenance``, of passage ids, where the gold names passages. ``grades``: page id → how relevant it is, where that is not 1;
+    a page with a grade of 0 or less was judged, and is no gold page.
     """
 
     answers: tuple[str, ...] = ()
@@ -80,6 +81,11 @@ class Gold:
     def graded(self) -> dict[str, float]:
         """Every gold page id with its grade, 1 where the gold gives none."""
         return {page: self.grades.get(page, 1.0) for page in self.pages}
+
+    @property
+    def judgements(self) -> dict[str, float]:
+        """Every judged page id with its grade, those that are not relevant included."""
+        return {**self.grades, **self.graded}
 
     @property
     def pages(self) -> frozenset[str]:

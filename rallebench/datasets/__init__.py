@@ -21,6 +21,8 @@ DATASETS: Registry[Read] = Registry(
     "rallebench.datasets",
     traits={
         "recognises": "(path) → whether it looks like this format; without it, the format must be named",
+        "rows": "(source) → (line, number, row) as they stand, of a format whose fields have no fixed names",
+        "fields": "(row, number) → RowOfFields, of such a format",
         "sample": "a small valid file, name → text; names with a common folder make a folder",
     },
 )

@@ -24,20 +24,28 @@ RecordOf = Callable[[Record], "Record | None"]
 @dataclass(frozen=True, slots=True)
 class PublishedSet:
     """``name``: as its paper writes it; ``fields``: those of every record; ``others``: fields of a set that is like it;
-    ``take``: the file to take instead of a wrong one; ``inside``: the key of the list, where the file is an object."""
+    ``take``: the file to take instead of a wrong one; ``inside``: the key of the list, where the file is an object;
+    ``copy``: the fields of every record of a copy in another form, as on Hugging Face."""
 
     name: str
     fields: tuple[str, ...]
     take: str
     others: tuple[str, ...] = ()
     inside: str = ""
+    copy: tuple[str, ...] = ()
 
     def recognises(self, path: Path) -> bool:
         """Whether the first rows of a file have the fields of this set."""
         rows = first_rows(path, self.inside) if path.is_file() else []
         return bool(rows) and all(
-            row.keys() >= set(self.fields) and row.keys().isdisjoint(self.others) for row in rows
+            not self._missing(row) and row.keys().isdisjoint(self.others) for row in rows
         )
+
+    def _missing(self, row: Record) -> list[str]:
+        """The fields that a record lacks; none for a record of the copy."""
+        if self.copy and row.keys() >= set(self.copy):
+            return []
+        return [name for name in self.fields if name not in row]
 
     def register(
         self, form: str, about: str, record_of: RecordOf, sample: Mapping[str, str]
@@ -49,8 +57,7 @@ class PublishedSet:
     def records(self, source: Source, record_of: RecordOf) -> Iterator[tuple[int, Record]]:
         """(line, record); a record without an id gets its number."""
         for number, (line, row) in enumerate(source.objects(self.inside), 1):
-            missing = [name for name in self.fields if name not in row]
-            if missing:
+            if missing := self._missing(row):
                 have = " and ".join(filter(None, [", ".join(self.fields[:-1]), self.fields[-1]]))
                 source.bad(
                     line,

@@ -1,10 +1,14 @@
 """HotpotQA (Yang et al. 2018, arXiv:1809.09600): one JSON list of records with ``_id``, ``question``, ``answer``,
 ``supporting_facts`` ([title, sentence] each), ``context`` ([title, sentences] each), ``type`` and ``level``.
 
-The gold pages are those of the supporting facts, by title: both are needed together.
+The gold pages are those of the supporting facts, by title: both are needed together. The copy on Hugging Face has ``id``, and
+columns in place of pairs: ``supporting_facts`` is {title: […], sent_id: […]}, ``context`` {title: […], sentences: […]}.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rallebench.datasets import Record
 from rallebench.datasets._published import PublishedSet, record
@@ -14,6 +18,7 @@ HOTPOTQA = PublishedSet(
     ("_id", "question", "context"),
     "hotpot_dev_distractor_v1.json",
     others=("evidences",),
+    copy=("id", "question", "context", "supporting_facts"),
 )
 SAMPLE = """[{"_id": "h1", "question": "Which sea does the river of Ulm reach?", "answer": "Black Sea", "type": "bridge", "level": "hard",
  "supporting_facts": [["Ulm", 0], ["Danube", 1]],
@@ -25,18 +30,23 @@ SAMPLE = """[{"_id": "h1", "question": "Which sea does the river of Ulm reach?",
 
 def two_hops(row: Record, dataset: str) -> Record:
     """A row of HotpotQA or 2WikiMultihopQA as a record; its gold pages are the titles of the supporting facts."""
-    texts = {title: "".join(sentences).strip() for title, sentences in row["context"]}
-    titles = dict.fromkeys(title for title, _ in row.get("supporting_facts") or ())
+    texts = {title: "".join(sentences).strip() for title, sentences in _pairs(row["context"])}
+    titles = dict.fromkeys(title for title, _ in _pairs(row.get("supporting_facts") or ()))
     return record(
         row["question"],
         [row.get("answer")],
         {title: texts.get(title, "") for title in titles},
-        id=row["_id"],
+        id=row.get("_id", row.get("id")),
         environment="wiki",
         dataset=dataset,
         type=row.get("type"),
         level=row.get("level"),
     )
+
+
+def _pairs(columns: Any) -> Iterable[tuple[Any, Any]]:
+    """Pairs of a title and what belongs to it, also of an object of two columns."""
+    return zip(*columns.values(), strict=True) if isinstance(columns, Mapping) else columns
 
 
 HOTPOTQA.register(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,18 @@ from rallebench.core.locks import alone
 from rallebench.core.parts import beside, check_name, move_in
 from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Example
-from rallebench.datasets import Record
+from rallebench.datasets import DATASETS, Record
+from rallebench.datasets.kilt import examples
 from rallebench.datasets.reading import DEFAULT, form_of, read_examples
+from rallebench.datasets.survey import (
+    GoldCount,
+    PageFinder,
+    Survey,
+    named_pages,
+    sentences,
+    survey,
+    with_pages,
+)
 from rallebench.datasets.tasks import SEED, sampled
 
 PATIENCE = 5.0
@@ -26,7 +37,11 @@ PATIENCE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ImportedDataset:
-    """What an import made: ``skipped`` bad rows were left out, the first 20 are ``problems``."""
+    """An import's result: ``skipped`` bad rows were left out, the first 20 are ``problems``.
+
+    ``answers``, ``pages``, ``neither``: questions with an accepted answer, with a gold page, without both. ``warnings``: gold
+    that may be lost; ``notes``: gold that was read in a way worth knowing.
+    """
 
     name: str
     path: Path
@@ -34,6 +49,11 @@ class ImportedDataset:
     questions: int
     skipped: int
     problems: tuple[Problem, ...]
+    answers: int = 0
+    pages: int = 0
+    neither: int = 0
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def import_dataset(
@@ -45,11 +65,12 @@ def import_dataset(
     skip_bad: bool = False,
     sample: int = 0,
     seed: int = SEED,
+    find_pages: PageFinder | None = None,
 ) -> ImportedDataset:
     """Copy a dataset into ``datasets/<name>.jsonl``, whole or not at all; an equal one is left as it is.
 
     ``form``: a name of DATASETS; '' recognises it. ``sample``: so
-    many questions drawn with ``seed``, as R-Eval draws them; 0 keeps all. Raises
+    many questions drawn with ``seed``, as R-Eval draws them; 0 keeps all. ``find_pages``: the pages of the corpora that the questions may be about. Raises
     BadFileError for the first bad row unless ``skip_bad``, and for a set without a question; UsageError if the
     name is taken by another set; BackendError if the disk is full.
     """
@@ -61,20 +82,36 @@ def import_dataset(
         raise BadFileError(f"{source} does not exist.")
     form = form or form_of(source)
     read = Source(source, Problems(skip=skip_bad, offered=True))
-    rows = read_examples(source, form=form, source=read)
+    surveyed = survey(read, form) or Survey()
+    chosen = named_pages(surveyed, find_pages) if find_pages else None
+    rows = examples(read, with_pages(DATASETS[form](read), chosen or ()))
+    gold = Counter[str]()
     try:
         with beside(datasets, name) as half:
-            count = _write(
-                half / target.name, iter(sampled(list(rows), sample, seed)) if sample > 0 else rows
-            )
+            drawn = iter(sampled(list(rows), sample, seed)) if sample > 0 else rows
+            count = _write(half / target.name, _counted(drawn, gold))
             if not count:
                 raise BadFileError(f"{source} holds no question.")
             _move_in(half / target.name, target)
     except OSError as error:
         raise disk_error(target, error) from error
+    warnings, notes = sentences(surveyed, GoldCount(count, gold["answers"], gold["pages"]), chosen)
     return ImportedDataset(
-        name, target, form, count, read.problems.count, tuple(read.problems.first)
+        *(name, target, form, count, read.problems.count, tuple(read.problems.first)),
+        *(gold["answers"], gold["pages"], gold["neither"]),
+        (*read.problems.warnings, *warnings),
+        tuple(notes),
     )
+
+
+def _counted(rows: Iterator[Example], gold: Counter[str]) -> Iterator[Example]:
+    """The examples, counting in ``gold`` those with answers, with pages, and with neither."""
+    for example in rows:
+        has_answers, has_pages = bool(example.gold.answers), bool(example.gold.pages)
+        gold["answers"] += has_answers
+        gold["pages"] += has_pages
+        gold["neither"] += not has_answers and not has_pages
+        yield example
 
 
 def add_record(datasets: Path, name: str, record: Record) -> int:
@@ -88,21 +125,21 @@ def add_record(datasets: Path, name: str, record: Record) -> int:
         raise UsageError(f"The dataset {name!r} is compressed; choose another name.")
     refused = f"The dataset {name!r} is being written by another process; try again."
     with alone(target.with_name(f".{target.name}.lock"), refused, patience=PATIENCE):
-        examples: list[Example] = []
+        questions: list[Example] = []
         if target.exists():
             form = form_of(target)
             if form != DEFAULT:
                 raise UsageError(
                     f"The dataset {name!r} is in the format {form}; a question is added to KILT's form only. Choose another name."
                 )
-            examples = list(read_examples(target, form=form))
-        ids = {example.question.qid for example in examples}
-        for example in examples:
+            questions = list(read_examples(target, form=form))
+        ids = {example.question.qid for example in questions}
+        for example in questions:
             if example.question.text.strip() == str(record["input"]).strip():
                 raise UsageError(
                     f"The dataset {name!r} holds this question already, with the id {example.question.qid!r}."
                 )
-        number = len(examples) + 1
+        number = len(questions) + 1
         while f"{record['id']}-{number}" in ids:
             number += 1
         earlier = target.read_bytes() if target.exists() else b""
@@ -110,7 +147,7 @@ def add_record(datasets: Path, name: str, record: Record) -> int:
         with writing(target) as handle:
             handle.write(earlier + (b"" if not earlier or earlier.endswith(b"\n") else b"\n"))
             handle.write(line.encode("utf-8", "backslashreplace"))
-        return len(examples) + 1
+        return len(questions) + 1
 
 
 def _write(path: Path, examples: Iterator[Any]) -> int:

@@ -1,69 +1,51 @@
 """Questions as JSON lines with the names that most files use: ``question``, and optionally ``answer`` or ``answers``,
-``id`` and ``page_id``.
+``id`` and ``page_id``; ``fields`` has all names, and the forms of answers.
 
 ``{"question": "Which moon?", "answers": ["Titan", "Saturn VI"]}``; without an id a row's number (from 1) is its id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from rallebench.core.sources import Source
 from rallebench.datasets import DATASETS, Record
-from rallebench.datasets.csv import ANSWER, ID, PAGE
-from rallebench.datasets.kilt import first_rows
+from rallebench.datasets._values import NoValueError
+from rallebench.datasets.fields import GOLD, QUESTION, normal, read_row
+from rallebench.datasets.kilt import first_rows, has_other_gold, numbered_rows
 
-QUESTION = ("question", "query")
 SAMPLE = """{"id": "q1", "question": "Which moon?", "answers": ["Titan", "Saturn VI"]}
 {"id": "q2", "question": "Which sea?", "answer": "Black Sea"}
 """
 
 
 def recognises(path: Path) -> bool:
-    """Whether one of the first rows names a question as most files do, none does as KILT or a corpus, and no other format
+    """Whether one of the first rows names a question as most files do, none holds a text as a corpus does, and no other format
     knows the file better."""
-    rows = first_rows(path) if path.is_file() else []
-    named = any(isinstance(row.get(key), str) for row in rows for key in QUESTION)
-    if not named or any(row.keys() & {"input", "text"} for row in rows):
+    first = first_rows(path) if path.is_file() else []
+    names = [set(map(normal, row)) for row in first]
+    if not any(row & {*QUESTION} for row in names):
+        return False
+    if any("text" in row and not row & {*GOLD} for row in names):
+        return False
+    if any("input" in row for row in first) and not has_other_gold(first):
         return False
     others = (DATASETS.entry(name).traits for name in DATASETS.names() if name != "jsonl")
     return not any(traits["recognises"](path) for traits in others if "recognises" in traits)
 
 
-def texts(value: Any) -> list[str] | None:
-    """A text or a number, or a list of them, as texts; None for anything else.
-
-    >>> texts("Titan"), texts([1898, "1898年"]), texts(None), texts({"text": "Titan"})
-    (['Titan'], ['1898', '1898年'], [], None)
-    """
-    values = value if isinstance(value, list) else [] if value is None else [value]
-    if any(isinstance(x, bool) or not isinstance(x, (str, int, float)) for x in values):
-        return None
-    return [str(x) for x in values]
-
-
-def first_of(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    """The value of the first name that the row has, None if it has none."""
-    return next((row[name] for name in names if row.get(name) is not None), None)
-
-
-@DATASETS.register("jsonl", recognises=recognises, sample={"questions.jsonl": SAMPLE})
+@DATASETS.register(
+    "jsonl",
+    recognises=recognises,
+    rows=numbered_rows,
+    fields=read_row,
+    sample={"questions.jsonl": SAMPLE},
+)
 def read_jsonl(source: Source) -> Iterator[tuple[int, Record]]:
     """JSON lines with question, and optionally answer or answers, id and page_id."""
-    for number, (line, row) in enumerate(source.objects(), start=1):
-        question = first_of(row, QUESTION)
-        answers, pages = texts(first_of(row, ANSWER)), texts(first_of(row, PAGE))
-        if not isinstance(question, str) or not question.strip():
-            source.bad(line, " has no 'question'; it should hold the text of the question.")
-            continue
-        if answers is None or pages is None:
-            source.bad(line, ": answers and pages should be a text or a list of texts.")
-            continue
-        output: list[Record] = [{"answer": answer} for answer in answers]
-        if pages:
-            provenance = {"provenance": [{"wikipedia_id": page} for page in pages]}
-            output = [{**element, **provenance} for element in output or [{}]]
-        qid = first_of(row, ID)
-        yield line, {"id": number if qid is None else qid, "input": question, "output": output}
+    for line, number, row in numbered_rows(source):
+        try:
+            yield line, read_row(row, number).record
+        except NoValueError as error:
+            source.bad(line, str(error))

@@ -20,8 +20,11 @@ from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Problems, Source, named
 from rallebench.core.types import Example, Gold, Question
 from rallebench.datasets import DATASETS, Record
+from rallebench.datasets._values import is_empty
+from rallebench.datasets.fields import GOLD, RowOfFields, normal
 
 PAGE_KEY = "wikipedia_id"
+KEYS = ("id", "input", "output", "meta")
 
 
 SAMPLE = """{"id": "q1", "input": "Which moon?", "output": [{"answer": "Titan", "provenance": [{"wikipedia_id": "1"}]}]}
@@ -45,10 +48,37 @@ def first_rows(path: Path, inside: str = "") -> list[Record]:
 
 def _recognises(path: Path) -> bool:
     rows = first_rows(path) if path.is_file() else []
-    return bool(rows) and all("input" in row and "outputs" not in row for row in rows)
+    has_input = all("input" in row and "outputs" not in row for row in rows)
+    return bool(rows) and has_input and not has_other_gold(rows)
 
 
-@DATASETS.register("kilt", recognises=_recognises, sample={"questions.jsonl": SAMPLE})
+def has_other_gold(rows: Sequence[Record]) -> bool:
+    """Whether rows hold gold, and none of them in KILT's form, a list of objects."""
+    outputs = [row["output"] for row in rows if row.get("output")]
+    if any(isinstance(output, (dict, list)) for output in outputs):
+        return False
+    return bool(outputs) or any(normal(name) in GOLD for row in rows for name in row)
+
+
+def numbered_rows(source: Source) -> Iterator[tuple[int, int, Record]]:
+    """(line, number from 1, object) of JSON lines or a JSON list."""
+    return ((line, number, row) for number, (line, row) in enumerate(source.objects(), start=1))
+
+
+def fields_of(row: Record, number: int) -> RowOfFields:
+    """A record with the fields that are none of KILT's, where it has no gold."""
+    has_gold = any(isinstance(x, dict) and any(x.values()) for x in row.get("output") or ())
+    left = {} if has_gold else {k: v for k, v in row.items() if k not in KEYS and not is_empty(v)}
+    return RowOfFields(row, left=left)
+
+
+@DATASETS.register(
+    "kilt",
+    recognises=_recognises,
+    rows=numbered_rows,
+    fields=fields_of,
+    sample={"questions.jsonl": SAMPLE},
+)
 def read_kilt(source: Source) -> Iterator[tuple[int, Record]]:
     """KILT records as JSON lines, plain or gzipped: id, input, and the output that holds the gold.
 
@@ -104,10 +134,11 @@ def read_gold(
     element that names any page, the set of its ids; with several ``rank_keys`` an id is their
     values joined with ``+``. ``titles``: page id → title ('' if none is given) of every page in order.
     ``passages``: the sets of ``doc_id``, which RaLLe's data and others add to KILT's fields. ``grades``: a page's ``relevance``,
-    which BEIR's judgements add, where it is a number.
+    which BEIR's judgements add, where it is a number; a page with a relevance of 0 or less is judged, but no gold page.
     """
     elements = read_output(record, where)
-    items = [read_provenance(element, where) for element in elements]
+    listed = [read_provenance(element, where) for element in elements]
+    items = [[item for item in group if _grade(item) > 0] for group in listed]
     sets = [{provenance_id(item, rank_keys, where) for item in group} - {""} for group in items]
     titles: dict[str, str] = {}
     for item in (item for group in items for item in group):
@@ -115,8 +146,8 @@ def read_gold(
             titles[page] = titles.get(page) or str(item.get("title") or "").strip()
     passages = [set(map(_passage_id, group)) - {""} for group in items]
     grades = {
-        provenance_id(item, (PAGE_KEY,), where): float(item["relevance"])
-        for item in (item for group in items for item in group)
+        provenance_id(item, (PAGE_KEY,), where): _grade(item)
+        for item in (item for group in listed for item in group)
         if isinstance(item.get("relevance"), (int, float))
     }
     return Gold(
@@ -132,6 +163,12 @@ def read_answers(record: Mapping[str, Any], where: str) -> tuple[str, ...]:
     """The distinct stripped answers that are not empty, in order."""
     answers = (_alias(element, where) for element in read_output(record, where))
     return tuple(dict.fromkeys(filter(None, answers)))
+
+
+def _grade(item: Mapping[str, Any]) -> float:
+    """The relevance of a page, 1.0 where it has none."""
+    value = item.get("relevance")
+    return float(value) if isinstance(value, (int, float)) else 1.0
 
 
 def _passage_id(item: Mapping[str, Any]) -> str:

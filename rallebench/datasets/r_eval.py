@@ -20,7 +20,9 @@ from typing import Any
 
 from rallebench.core.sources import Problems, Source
 from rallebench.datasets import DATASETS, Record
-from rallebench.datasets.kilt import first_rows
+from rallebench.datasets._values import is_empty
+from rallebench.datasets.fields import RowOfFields
+from rallebench.datasets.kilt import first_rows, numbered_rows
 
 SALT = "Tsinghua KoLA2 "
 
@@ -61,6 +63,15 @@ def _records(source: Source, *, first_only: bool = False) -> Iterator[tuple[int,
 
 
 _OWN_KEYS = ("_id", "id", "outputs", "output")
+
+
+_FORM = ("input", "input_length", "output_length", "language", "environment", "dataset", *_OWN_KEYS)
+
+
+def fields_of(row: Record, number: int) -> RowOfFields:
+    """A record with the fields that are none of R-Eval's, where it has no gold."""
+    other = {k: v for k, v in row.items() if k not in _FORM and not is_empty(v)}
+    return RowOfFields(row, left=other if is_empty(row.get("outputs")) else {})
 
 
 def id_of(record: Mapping[str, Any]) -> str:
@@ -122,13 +133,15 @@ SAMPLE = {
 }
 
 
-@DATASETS.register("r-eval", recognises=recognises, sample=SAMPLE)
+@DATASETS.register(
+    "r-eval", recognises=recognises, rows=numbered_rows, fields=fields_of, sample=SAMPLE
+)
 def read_r_eval(source: Source) -> Iterator[tuple[int, Record]]:
     """R-Eval's records as JSON lines (input, outputs, environment, dataset, _id); every output is accepted."""
     return _records(source)
 
 
-@DATASETS.register("r-eval-original", sample=SAMPLE)
+@DATASETS.register("r-eval-original", rows=numbered_rows, fields=fields_of, sample=SAMPLE)
 def read_r_eval_original(source: Source) -> Iterator[tuple[int, Record]]:
     """R-Eval's records as JSON lines; only the first of the outputs is accepted, as R-Eval's scores do."""
     return _records(source, first_only=True)

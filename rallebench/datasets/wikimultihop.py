@@ -9,7 +9,10 @@ from rallebench.datasets._published import PublishedSet
 from rallebench.datasets.hotpotqa import two_hops
 
 WIKIMULTIHOP = PublishedSet(
-    "2WikiMultihopQA", ("_id", "question", "context", "evidences"), "dev.json of 2WikiMultihopQA"
+    "2WikiMultihopQA",
+    ("_id", "question", "context", "evidences"),
+    "dev.json of 2WikiMultihopQA",
+    copy=("id", "question", "context", "evidences", "supporting_facts"),
 )
 SAMPLE = """[{"_id": "w1", "type": "compositional", "question": "Where was the discoverer of Titan born?", "answer": "The Hague",
  "supporting_facts": [["Titan", 0], ["Christiaan Huygens", 0]], "evidences": [["Titan", "discoverer", "Christiaan Huygens"]],

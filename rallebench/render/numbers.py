@@ -9,6 +9,7 @@ from typing import Any
 
 from rallebench.core.memory import size
 from rallebench.core.numbers import ABSENT, mean_of, no_interval, usd
+from rallebench.core.numbers import plural as plural  # for the front ends, beside the other numbers
 from rallebench.core.tables import Format
 
 
@@ -89,15 +90,6 @@ def moment(when: datetime | str) -> str:
         return f"{'yesterday' if days else 'today'} {local:%H:%M}"
     day = f"{local.day} {local:%b}"
     return f"{day} {local:%H:%M}" if local.year == today.year else f"{day} {local.year}"
-
-
-def plural(number: int, noun: str) -> str:
-    """A number of things.
-
-    >>> plural(1, "retrieval"), plural(1200, "model call")
-    ('1 retrieval', '1,200 model calls')
-    """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _score(value: float, fewer: int = 0) -> str:

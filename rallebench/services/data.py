@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +20,7 @@ from rallebench.core.types import Hit
 from rallebench.corpora import imported
 from rallebench.corpora.chunking import Chunking, choose
 from rallebench.corpora.imported import Corpus, import_corpus
+from rallebench.corpora.page_names import find_pages
 from rallebench.datasets.importing import ImportedDataset, add_record, import_dataset
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
@@ -91,8 +93,12 @@ class Data:
     # datasets
 
     def import_dataset(self, name: str, source: Path, **settings: Any) -> ImportedDataset:
-        """Import a dataset under a name, all of it or a sample; see ``datasets.importing.import_dataset``."""
-        return import_dataset(self._datasets, name, source, **settings)
+        """Import a dataset under a name, all of it or a sample; see ``datasets.importing.import_dataset``.
+
+        A field that names pages of an imported corpus gives the gold pages.
+        """
+        find = partial(find_pages, self._workspace.corpora)
+        return import_dataset(self._datasets, name, source, find_pages=find, **settings)
 
     def add_question(
         self,

@@ -50,7 +50,9 @@ def import_dataset(
         equal, rows = ids_that_hold(source)
         note = f"The _id of {equal} of {rows} records is the sha256 that R-Eval gives them."
     problems = [problem._asdict() for problem in dataset.problems]
-    return _imported(dataset.name, dataset.questions, dataset.skipped, problems), note
+    gold = {name: getattr(dataset, name) for name in ("answers", "pages", "neither")}
+    more = {"gold": gold, "warnings": list(dataset.warnings), "notes": list(dataset.notes)}
+    return {**_imported(dataset.name, dataset.questions, dataset.skipped, problems), **more}, note
 
 
 def import_scholar_table(

@@ -32,6 +32,7 @@ from rallebench.datasets import DATASETS
 from rallebench.datasets.importing import ImportedDataset
 from rallebench.datasets.reading import form_of as form_of_questions
 from rallebench.datasets.reading import read_examples
+from rallebench.datasets.survey import GoldCount, Survey, sentences, survey
 from rallebench.services import uploads
 from rallebench.services.data import DefaultChunking
 from rallebench.services.jobs import Job
@@ -59,6 +60,7 @@ class Preview:
     """The beginning of a corpus or a dataset as it would be imported, and the bad rows there.
 
     ``rows``: Passages or Examples. ``read`` rows were looked at; ``ended``: these are all. ``seen``: those that could be read.
+    ``warnings``: on gold or text that may be lost; ``notes``: on forms of gold that were read.
     """
 
     form: str
@@ -68,6 +70,8 @@ class Preview:
     read: int
     ended: bool
     seen: tuple[Any, ...] = field(default=(), repr=False)
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 MOST_COUNTED = 10_000
@@ -173,7 +177,12 @@ def preview_questions(source: Path, form: str = "") -> Preview:
     """The first questions of a set. Raises UsageError if it cannot be read at all."""
     form = form or form_of_questions(source)
     read = Source(source, Problems(skip=True))
-    return _preview(form, read_examples(source, form=form, source=read), read)
+    preview = _preview(form, read_examples(source, form=form, source=read), read)
+    surveyed = survey(read, form, MAX_ROWS) or Survey()
+    golds = [example.gold for example in preview.seen]
+    answers, pages = sum(bool(g.answers) for g in golds), sum(bool(g.pages) for g in golds)
+    warnings, notes = sentences(surveyed, GoldCount(len(golds), answers, pages), None)
+    return replace(preview, warnings=(*preview.warnings, *warnings), notes=tuple(notes))
 
 
 def _preview(form: str, rows: Iterator[Any], read: Source) -> Preview:
@@ -182,8 +191,9 @@ def _preview(form: str, rows: Iterator[Any], read: Source) -> Preview:
         first = list(islice(rows, MAX_ROWS))
     problems, count = read.problems, len(first)
     ended, looked = count < MAX_ROWS, count + problems.count
-    rows, bad = tuple(first[:ROWS]), tuple(problems.first)
-    return Preview(form, rows, bad, problems.count, looked, ended, tuple(first))
+    begin, bad = tuple(first[:ROWS]), tuple(problems.first)
+    warnings = tuple(problems.warnings)
+    return Preview(form, begin, bad, problems.count, looked, ended, tuple(first), warnings)
 
 
 def _names_questions(source: Path) -> bool:

@@ -150,3 +150,36 @@ def test_the_refused_leave_no_folder(cli: CommandLine, workspace: Path, tmp_path
     for kind in ("corpus", "dataset"):
         assert cli("import", tmp_path / "empty.tsv", "--kind", kind, "--name", "x").code == 2
     assert everything(workspace) == before
+
+
+def test_a_dataset_tells_how_many_rows_have_gold_and_what_is_left_over(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    rows = [{"question": "Which?", "gold_text": "Titan"}, {"question": "Who?"}]
+    source = ("import", write_lines(tmp_path / "q.jsonl", rows), "--kind", "dataset", "--name")
+    printed = cli.json(*source, "first")
+    assert printed["gold"] == {"answers": 0, "pages": 0, "neither": 2}
+    assert [w.partition(":")[0] for w in printed["warnings"]] == [
+        "None of 2 questions has an answer or a gold page",
+        "Left over although they look like gold",
+    ]
+    lines = cli(*source, "again").out.splitlines()
+    assert lines[0] == (
+        "again: 2 rows, 0 skipped; 0 with answers, 0 with gold pages, 2 with neither"
+    )
+    assert lines[1].startswith("Warning: None of 2 questions has an answer")
+
+
+def test_a_column_that_names_documents_of_an_imported_folder_gives_the_gold_pages(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "titan.md").write_text("# The moon\n\nTitan is a moon of Saturn.")
+    (tmp_path / "q.csv").write_text("question,answer,source\nWhich moon?,Titan,titan.md\n")
+    source = ("import", tmp_path / "q.csv", "--kind", "dataset", "--name")
+    (warning,) = cli.json(*source, "before")["warnings"]
+    assert warning.startswith("Ignored: 'source' (1 row) may name gold pages")
+    cli.json("import", tmp_path / "docs", "--kind", "corpus", "--name", "docs")
+    printed = cli.json(*source, "after")
+    assert printed["gold"]["pages"] == 1 and printed["warnings"] == []
+    assert "names pages of the corpus 'docs' in 1 of 1 rows" in printed["notes"][0]

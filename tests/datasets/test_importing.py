@@ -42,7 +42,7 @@ def test_kilts_records_are_kept_as_they_are_also_gzipped(datasets: Path, tmp_pat
     ):
         made = import_dataset(datasets, f"set{number}", write(tmp_path / "q.jsonl", content))
         assert made == ImportedDataset(
-            f"set{number}", datasets / f"set{number}.jsonl", "kilt", 2, 0, ()
+            f"set{number}", datasets / f"set{number}.jsonl", "kilt", 2, 0, (), 1, 1, 1
         )
         assert [
             json.loads(line) for line in made.path.read_text(encoding="utf-8").splitlines()

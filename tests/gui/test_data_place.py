@@ -180,6 +180,20 @@ def test_an_uploaded_archive_is_unpacked_and_recognised(page: Page, tmp_path: Pa
     assert "again" in page.workbench.workspace.dataset_paths()
 
 
+def test_questions_without_known_gold_are_warned_of_before_and_after_their_import(
+    page: Page, tmp_path: Path
+) -> None:
+    (tmp_path / "own.csv").write_text("question,gold_text,source\nWhich moon?,Titan,titan.md\n")
+    body = texts(preview(page, path=str(tmp_path / "own.csv")))
+    assert "None of 1 question has an answer" in body
+    assert "look like gold: &#x27;gold_text&#x27; (1 row)" in body
+    page.call("import.start", {"kind": "dataset", "form": "csv", "name": "own"})
+    assert ended(page, "import", "own").error is None
+    panel = text_of(page, "data/list")
+    assert "0 with answers, 0 with gold pages, 1 with neither" in panel
+    assert "&#x27;source&#x27; (1 row) may name gold pages" in panel
+
+
 def test_dropped_files_are_counted_and_named_by_the_first(page: Page, tmp_path: Path) -> None:
     names = ("rivers.txt", "lakes.txt", "seas.txt")
     for name in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -136,11 +137,17 @@ def first_rows(preview: Preview, noun: str, items: str) -> str:
     no_rows = f"No {noun} can be read here. Choose what it is, or another format."
     items = items or html.note(no_rows)
     drawn = f'{html.heading(f"First {noun}s", more)}<div class="firsts">{items}</div>'
+    drawn += warned(preview.warnings, preview.notes)
     if not preview.bad:
         return drawn
     lines = html.bullets(problem.message for problem in preview.problems[:5])
     box = form.check("skip_bad", "Leave bad rows out") if preview.rows else ""
     return f'{drawn}<div class="warn"><b>{plural(preview.bad, "bad row")}.</b>{lines}{box}</div>'
+
+
+def warned(warnings: Iterable[str], notes: Iterable[str] = ()) -> str:
+    """Warnings, and notes below them."""
+    return "".join([*map(html.warning, warnings), *map(html.note, notes)])
 
 
 def settings(state: dict[str, Any]) -> str:
@@ -178,7 +185,7 @@ def building(job: Job) -> str:
 
 
 def done(name: str, result: ImportResult) -> str:
-    parts, links = [], ""
+    parts, links, more = [], "", ""
     if (corpus := result.corpus) is not None:
         cut = result.passages if result.passages != corpus.passages else 0
         noun = "documents" if cut else "passages"
@@ -189,13 +196,17 @@ def done(name: str, result: ImportResult) -> str:
             parts.append(f"{lost:,} of them without a page, which can never count as gold pages")
     if (dataset := result.dataset) is not None:
         parts.append(counted(dataset.questions, "questions", dataset.skipped))
+        parts.append(
+            f"{dataset.answers:,} with answers, {dataset.pages:,} with gold pages, {dataset.neither:,} with neither"
+        )
+        more += warned(dataset.warnings, dataset.notes)
         links += html.link("Use in Build", html.address("build/one", set=name), "button")
     if result.indexes:
         last = result.indexes[-1]
         parts.append(f"indexes {', '.join(result.indexes)}")
         links += html.link(f"Search {last}", html.address("data/index", id=last), "button")
         links += html.button(f"Use {last} in Build", "data.use", id=last)
-    brought = f'<p class="good"><b>Imported {e(name)}.</b></p><p>{e("; ".join(parts))}.</p>'
+    brought = f'<p class="good"><b>Imported {e(name)}.</b></p><p>{e("; ".join(parts))}.</p>{more}'
     brought += html.warning(result.long)
     return f'{brought}<div class="row">{links}</div>'
 

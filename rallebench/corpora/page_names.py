@@ -1,0 +1,92 @@
+"""Pages of imported corpora by the names that questions give them: an id, an address, a title or a file name."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
+
+from rallebench.core.errors import BadFileError
+from rallebench.core.types import Passage
+from rallebench.corpora.imported import imported_corpora
+from rallebench.corpora.store import PassageStore
+
+Key = tuple[int, str]
+"""The kind of a name, the surest first, and its form in which it is compared."""
+PAGE, PASSAGE, LINK, TITLE, FILE, STEM = range(6)
+MOST = 100
+"""Pages of one name that count; a title that more pages share names none."""
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://(www\.)?", re.IGNORECASE)
+_ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
+
+
+def find_pages(corpora: Path, names: Collection[str]) -> dict[str, dict[str, list[str]]]:
+    """Corpus → name → ids of the pages that it names there; reads every corpus once. Damaged corpora are left out."""
+    pages = {}
+    for corpus in imported_corpora(corpora):
+        try:
+            with closing(PassageStore(Path(corpora) / corpus)) as passages:
+                pages[corpus] = _named_in(passages, names)
+        except BadFileError:
+            continue
+    return pages
+
+
+def _named_in(passages: PassageStore, names: Collection[str]) -> dict[str, list[str]]:
+    sought = {key for name in names for key in _keys_of_name(name)}
+    pages: defaultdict[Key, dict[str, None]] = defaultdict(dict)
+    for passage in passages:
+        for key in _keys_of_passage(passage):
+            if key in sought and len(pages[key]) <= MOST and passage.page_id:
+                pages[key][passage.page_id] = None
+    named = {}
+    for name in names:
+        sets = (list(pages[key]) for key in sorted(_keys_of_name(name)) if key in pages)
+        if ids := next((ids for ids in sets if len(ids) <= MOST), None):
+            named[name] = ids
+    return named
+
+
+def _keys_of_passage(passage: Passage) -> Iterator[Key]:
+    yield PAGE, passage.page_id
+    for name in {passage.page_id, passage.doc_id}:
+        yield PASSAGE, name
+        if _SCHEME.match(name):
+            yield LINK, address(name)
+        if _ENDING.search(name):
+            yield FILE, _folded(PurePosixPath(name).name)
+            yield STEM, _folded(PurePosixPath(name).stem)
+    if passage.title:
+        yield TITLE, _folded(passage.title)
+
+
+def _keys_of_name(name: str) -> set[Key]:
+    keys = {(PAGE, name), (PASSAGE, name), (TITLE, _folded(name))}
+    path = name.replace("\\", "/").partition("#")[0].partition("?")[0].rstrip("/")
+    last = unquote(path.rpartition("/")[2])
+    if _SCHEME.match(name):
+        keys |= {(LINK, address(name)), (TITLE, _folded(last))}
+    return keys | {(FILE, _folded(last)), (STEM, _folded(_ENDING.sub("", last)))}
+
+
+def address(url: str) -> str:
+    """An address in the form in which two are compared.
+
+    >>> address("https://www.Example.org/a%20b/#top"), address("http://example.org/a b")
+    ('example.org/a b', 'example.org/a b')
+    """
+    return unquote(_SCHEME.sub("", url).partition("#")[0]).rstrip("/").casefold()
+
+
+def _folded(title: str) -> str:
+    """A title in the form in which two are compared.
+
+    >>> _folded("Titan_(moon) "), _folded("TITAN (Moon)")
+    ('titan (moon)', 'titan (moon)')
+    """
+    return " ".join(unicodedata.normalize("NFKC", title).replace("_", " ").split()).casefold()

@@ -1,0 +1,210 @@
+"""Answers and page ids of a row, in the forms in which programs write them.
+
+A cell of a table may hold a list as Python, NumPy or JSON print it; pandas writes ``nan`` for an empty cell and ``1898.0``
+for a whole number in a column with empty cells.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import math
+import re
+import tokenize
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_MISSING = "nan NaN -nan -NaN None null NULL <NA> NaT N/A #N/A"  # "none" and "NA" may be answers
+MISSING = frozenset(_MISSING.split())
+"""Texts that programs write for a missing value."""
+INSIDE = ("text", "texts", "answer", "answers", "value", "spans", "input_text", "output", "content")
+"""Keys of an object that holds an answer: SQuAD's ``text``, TriviaQA's ``value``, DROP's ``spans``, CoQA's ``input_text``."""
+ALIASES = ("aliases", "answer_aliases", "alternatives")
+"""Keys of further accepted answers in such an object."""
+NAMES_OF_PAGE = ("wikipedia_id", "page_id", "doc_id", "docid", "id", "_id", "title", "url")
+"""Keys of an object that names a page."""
+
+_WHOLE = re.compile(r"[+-]?\d+\.0+")
+_LITERALS = (tokenize.STRING, tokenize.NUMBER)
+LONGEST = 10**6
+"""Characters of the longest cell that is read as a list."""
+
+
+class NoValueError(ValueError):
+    """A value has a form in which nobody writes answers or pages; the message continues "an answer is"."""
+
+
+def answers_of(value: Any) -> tuple[list[str], list[str]]:
+    """(accepted answers, texts that stand for a missing value). Raises NoValueError.
+
+    >>> answers_of("['Titan', 'Saturn VI']")[0], answers_of({"text": ["Titan"], "answer_start": [3]})[0]
+    (['Titan', 'Saturn VI'], ['Titan'])
+    >>> answers_of({"value": "Titan", "aliases": ["Saturn VI"]})[0], answers_of(1898.0)[0], answers_of("nan")
+    (['Titan', 'Saturn VI'], ['1898'], ([], ['nan']))
+    """
+    texts = [text.strip() for text in _texts(parse(value), 0)]
+    missing = [text for text in texts if text in MISSING]
+    answers: list[str] = []
+    for text in texts:
+        if text and text not in MISSING:
+            whole = [text.partition(".")[0]] if _WHOLE.fullmatch(text) else []
+            answers += [*whole, text]  # 1898.0 may be a version: both are right
+    return list(dict.fromkeys(answers)), missing
+
+
+def pages_of(value: Any) -> list[str]:
+    """The page ids or names of a value: a text or number, a list of them, or objects that name a page. Raises NoValueError.
+
+    >>> pages_of("[12, 15]"), pages_of(12.0), pages_of("12.0"), pages_of({"title": ["Titan"], "sent_id": [0]})
+    (['12', '15'], ['12'], ['12'], ['Titan'])
+    """
+    texts = [text.strip() for text in _names(parse(value), 0)]
+    pages = (
+        text.partition(".")[0] if _WHOLE.fullmatch(text) else text
+        for text in texts
+        if text and text not in MISSING
+    )
+    return list(dict.fromkeys(pages))
+
+
+def id_of(value: Any, number: int) -> Any:
+    """A row's id, its number where it has none. A whole number that pandas wrote as ``7.0`` is 7."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)) or value == "":
+        return number
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a field holds nothing: null, NaN, '' or an empty list or object.
+
+    >>> is_empty(float("nan")), is_empty(" "), is_empty(0), is_empty([None])
+    (True, True, False, True)
+    """
+    if isinstance(value, (list, tuple)):
+        return all(map(is_empty, value))
+    if isinstance(value, Mapping):
+        return all(map(is_empty, value.values()))
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or (isinstance(value, str) and value.strip() in {"", *MISSING})
+
+
+def parse(value: Any) -> Any:
+    """A text that is a list, set, tuple or object in JSON's, Python's or NumPy's form as that value; any other as it is.
+
+    A set or a tuple needs texts alone: ``(3, 4)`` may be a point.
+
+    >>> parse("['a' 'b']"), parse('{"text": ["a"]}'), parse("[sic] Titan"), parse("(3, 4)")
+    (['a', 'b'], {'text': ['a']}, '[sic] Titan', '(3, 4)')
+    >>> parse("{'text': array(['a', 'b'], dtype=object), 'answer_start': array([1, 2])}")["text"]
+    ['a', 'b']
+    """
+    if not isinstance(value, str) or len(value) > LONGEST:
+        return value
+    text = value.strip()
+    if not text.startswith(("[", "{", "(", "array(")) or not text.endswith(("]", "}", ")")):
+        return value
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        tree = ast.parse(_with_commas(text), mode="eval").body
+        read = _literal(tree)
+    except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
+        return value
+    bare = isinstance(tree, (ast.Tuple, ast.Set))
+    listed = isinstance(read, (list, dict))
+    return read if listed and not (bare and not all(isinstance(x, str) for x in read)) else value
+
+
+def _with_commas(text: str) -> str:
+    """The text with a comma between neighbouring values, which NumPy leaves out and Python would join."""
+    pieces: list[tuple[int, str]] = []
+    before = tokenize.ENCODING
+    for token in tokenize.generate_tokens(io.StringIO(text.replace("\n", " ")).readline):
+        if before in _LITERALS and token.type in _LITERALS:
+            pieces.append((tokenize.OP, ","))
+        pieces.append((token.type, token.string))
+        before = token.type
+    return tokenize.untokenize(pieces).strip()
+
+
+def _literal(node: ast.expr) -> Any:
+    """The value of a literal; arrays and sets are lists. Raises ValueError for any other expression."""
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return [_literal(element) for element in node.elts]
+    if isinstance(node, ast.Dict):
+        keys = [_literal(key) if key else None for key in node.keys]
+        if not all(isinstance(key, (str, int, float)) for key in keys):
+            raise ValueError(node)
+        return dict(zip(map(str, keys), map(_literal, node.values)))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+        if node.func.id in ("array", "set", "frozenset", "list", "tuple"):
+            return _literal(node.args[0])
+        raise ValueError(node)
+    if isinstance(node, ast.Name):
+        named = {"nan": None, "NaN": None, "null": None, "true": True, "false": False}
+        if node.id in named:
+            return named[node.id]
+        raise ValueError(node)
+    value = ast.literal_eval(node)
+    if value is Ellipsis or isinstance(value, (bytes, complex)):
+        raise ValueError(node)
+    return value
+
+
+def _texts(value: Any, depth: int) -> list[str]:
+    """The texts of an answer in order, '' for nothing. ``depth``: of lists around it."""
+    if isinstance(value, Mapping):
+        key = next((key for key in INSIDE if not is_empty(value.get(key))), None)
+        further = [alias for name in ALIASES for alias in _listed(value.get(name))]
+        if key is None and not further and not any(key in value for key in (*INSIDE, *ALIASES)):
+            have = ", ".join(map(str, list(value)[:6])) or "no field"
+            raise NoValueError(f"an object with {have}")
+        first = _texts(value[key], depth) if key is not None else []
+        return [*first, *(text for alias in further for text in _texts(alias, depth))]
+    if isinstance(value, (list, tuple)):
+        if depth:
+            raise NoValueError("a list inside a list")
+        inner = (1 if not isinstance(element, Mapping) else 0 for element in value)
+        return [text for element, level in zip(value, inner) for text in _texts(element, level)]
+    return [_text(value)]
+
+
+def _names(value: Any, depth: int) -> list[str]:
+    """The names of pages in order, '' for nothing."""
+    if isinstance(value, Mapping):
+        key = next((key for key in NAMES_OF_PAGE if not is_empty(value.get(key))), None)
+        if key is None:
+            raise NoValueError("an object without an id, title or url")
+        return _names(value[key], depth)
+    if isinstance(value, (list, tuple)):
+        if depth and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], int):
+            return _names(value[0], depth)  # HotpotQA's [title, sentence]
+        if depth:
+            raise NoValueError("a list inside a list")
+        inner = (1 if not isinstance(element, Mapping) else 0 for element in value)
+        return [name for element, level in zip(value, inner) for name in _names(element, level)]
+    return [_text(value)]
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else [] if is_empty(value) else [value]
+
+
+def _text(value: Any) -> str:
+    """A text or number as text, '' for null and NaN. Raises NoValueError for any other value."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        word = "true" if value else "false"
+        raise NoValueError(f'{word} without quotes; write the word that is right, such as "yes"')
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "nan" if math.isnan(value) else str(value)
+        return str(int(value)) if value.is_integer() and abs(value) < 1e16 else str(value)
+    if isinstance(value, (str, int)):
+        return str(value)
+    raise NoValueError(type(value).__name__)

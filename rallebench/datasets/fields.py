@@ -1,0 +1,212 @@
+"""Names that question files give to their fields: question, id, accepted answers, gold pages.
+
+A row of a table or of JSON lines is read by name, in small letters with ``_`` between words (``goldenAnswers`` and
+``Golden Answers`` are ``golden_answers``). A field that is read nowhere is left over; its name tells if it looks like gold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from rallebench.datasets import Record
+from rallebench.datasets._values import NoValueError, answers_of, id_of, is_empty, pages_of
+
+QUESTION = ("question", "query", "input", "question_text", "user_input", "prompt", "problem")
+ID = ("id", "qid", "_id")
+
+_GOLD = """
+golden_answers golden_answer gold_answers gold_answer ground_truths ground_truth ground_truth_answers ground_truth_answer
+groundtruth possible_answers expected_answers expected_answer expected_output expected_response correct_answer answers
+answer final_answer exact_answer ideal_answer best_answer correct_answers accepted_answers short_answers short_answer gold
+golden reference_answers reference_answer
+"""
+GOLD = tuple(_GOLD.split())
+"""Names of accepted answers, the surest first; a row may have several, of which the first that holds one counts."""
+_WEAK = "references reference response responses outputs output targets target solution completion"
+WEAK = tuple(_WEAK.split())
+"""Names that may stand for something else beside one of ``GOLD``: a system's response, a source that is referred to."""
+MORE = ("answer_aliases", "answers_aliases", "alternative_answers")
+"""Names of further accepted answers beside those."""
+
+_PAGES = """
+page_id page_ids wikipedia_id wikipedia_ids gold_page gold_pages gold_page_id gold_page_ids gold_doc gold_docs gold_doc_id
+gold_doc_ids gold_document gold_documents relevant_doc_ids relevant_docs supporting_facts evidence_list
+"""
+PAGES = tuple(_PAGES.split())
+"""Names of gold pages; several of a row are needed together."""
+_NAMED_PAGES = """
+source sources page pages url urls doc docs doc_id doc_ids docid document documents document_id document_ids title titles
+article articles article_id article_title file files filename filenames file_name file_path path link links source_file
+source_url source_document source_doc source_page source_id page_title page_url wikipedia_title wiki_title doc_title
+document_title reference_url context_id passage_id passage_ids reference references
+"""
+NAMED_PAGES = tuple(_NAMED_PAGES.split())
+"""Names of fields that may name gold pages: they do if a corpus has pages of these ids, titles or addresses."""
+
+EXPLICIT = ""
+"""Stands for the fields of ``PAGES`` among those that name pages."""
+
+_GOLD_LIKE = re.compile(
+    r"(^|_)(answers?|gold|golden|truths?|groundtruth|expected|correct|references?|responses?|labels?|targets?|solutions?"
+    r"|ideal|aliases|outputs?|evidences?|supporting|relevant|positives?|qrels?)(_|$)"
+)
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def normal(name: str) -> str:
+    """A field's name in small letters with ``_`` between words; a known name in its usual spelling.
+
+    >>> normal("Golden Answers"), normal("goldenAnswers"), normal("pageid"), normal("Full Name")
+    ('golden_answers', 'golden_answers', 'page_id', 'full_name')
+    """
+    snake = re.sub(r"[\s_-]+", "_", _WORD.sub("_", name.strip()).lower())
+    return _KNOWN.get(_squeezed(snake), snake)
+
+
+def _squeezed(name: str) -> str:
+    return name[:1] + name[1:].replace("_", "")
+
+
+_KNOWN = {
+    _squeezed(name): name for name in (*ID, *QUESTION, *GOLD, *WEAK, *MORE, *PAGES, *NAMED_PAGES)
+}
+
+
+def looks_like_gold(name: str, value: Any) -> bool:
+    """Whether a field that is left over may hold answers or pages: by its name, or as a list of short texts.
+
+    >>> looks_like_gold("gold_label", "x"), looks_like_gold("names", ["Titan"]), looks_like_gold("level", "hard")
+    (True, True, False)
+    """
+    if _GOLD_LIKE.search(name) or name in NAMED_PAGES:
+        return True
+    texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
+    return texts and 0 < max(map(len, value), default=0) <= 100
+
+
+@dataclass(frozen=True, slots=True)
+class RowOfFields:
+    """``record``: in KILT's form. ``names``: field → the pages that it may name, ``EXPLICIT`` → those of the record. ``left``: the fields that are read nowhere,
+    with their values. ``missing``: texts that were read as no answer. ``split``: whether a cell held several answers."""
+
+    record: Record
+    names: Mapping[str, list[str]] = field(default_factory=dict)
+    left: Mapping[str, Any] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    split: bool = False
+
+
+def read_row(row: Mapping[str, Any], number: int, *, cells: bool = False) -> RowOfFields:
+    """A row by the names of its fields. ``cells``: of a table, where ``|`` parts several answers.
+
+    Raises NoValueError, whose message continues "FILE, line N", for a row without a question and for gold in an unknown form.
+    """
+    fields: dict[str, Any] = {}
+    inner = row.get("metadata")  # FlashRAG keeps there what a set has beside its answers
+    further = inner.items() if isinstance(inner, Mapping) else ()
+    for name, value in row.items():
+        fields.setdefault(normal(name), value)
+    for name, value in further:
+        if normal(name) in PAGES:
+            fields.setdefault(normal(name), value)
+    question = next(
+        (n for n in QUESTION if isinstance(fields.get(n), str) and fields[n].strip()), None
+    )
+    if question is None:
+        raise NoValueError(" has no 'question'; it should hold the text of the question.")
+    used = {question, *ID}
+    answers, missing, split = _answers(fields, used, cells)
+    pages: list[str] = []
+    for name in PAGES:
+        if name in fields and not pages:
+            pages = _read(pages_of, "a page", fields[name])
+            used.add(name)
+    left = {n: v for n, v in fields.items() if n not in used and not is_empty(v)}
+    candidates = {name: _pages_named(left[name]) for name in NAMED_PAGES if name in left}
+    kilt = fields.get("output")
+    is_kilt = isinstance(kilt, list) and any(
+        isinstance(x, dict) and "provenance" in x for x in kilt
+    )
+    record = {
+        "id": next((id_of(fields[n], number) for n in ID if not is_empty(fields.get(n))), number),
+        "input": fields[question],
+        "output": kilt if is_kilt else output(answers, [pages] if pages else []),
+    }
+    names = {name: pages for name, pages in candidates.items() if pages}
+    names = {EXPLICIT: pages} if pages else names
+    return RowOfFields(record, names, left, tuple(missing), split)
+
+
+def _answers(
+    fields: Mapping[str, Any], used: set[str], cells: bool
+) -> tuple[list[str], list[str], bool]:
+    """The accepted answers of a row, the texts that stand for none, and whether a cell held several; adds to ``used``."""
+    names = [name for name in GOLD if name in fields]
+    weak = (name for name in WEAK if name in fields and not used & {name})
+    names = names or [name for name in weak if not _is_link(fields[name])]
+    answers: list[str] = []
+    missing: list[str] = []
+    split = False
+    for name in [*names, *(name for name in MORE if name in fields)]:
+        value = fields[name]
+        parts = _parted(value) if cells else None
+        if answers and name not in MORE:
+            with suppress(NoValueError):  # it says the same again
+                used |= {name} if {*answers_of(parts or value)[0]} <= {*answers} else set()
+            continue
+        values, nothing = _read(answers_of, "an answer", parts or value)
+        split = split or parts is not None
+        answers += values
+        missing += nothing
+        used.add(name)
+    return list(dict.fromkeys(answers)), missing, split
+
+
+def _is_link(value: Any) -> bool:
+    """Whether a value is the address of a page, or a list of them."""
+    names = _pages_named(value)
+    return bool(names) and all(re.match(r"https?://\S+$", name) for name in names)
+
+
+def output(answers: list[str], evidence: list[list[str]]) -> list[Record]:
+    """KILT's ``output``: each answer with the gold pages. ``evidence``: sets of pages, any of which will do."""
+    elements: list[Record] = [{"answer": answer} for answer in answers]
+    sets = [{"provenance": [{"wikipedia_id": page} for page in pages]} for pages in evidence]
+    if len(sets) == 1:
+        return [{**element, **sets[0]} for element in elements or [{}]]
+    return [*elements, *sets]
+
+
+def _read(read: Any, noun: str, value: Any) -> Any:
+    try:
+        return read(value)
+    except NoValueError as error:
+        raise NoValueError(
+            f": {noun} is {error}; answers and pages should be a text or a list of texts."
+        ) from None
+
+
+def _parted(value: Any) -> list[str] | None:
+    """The answers of a cell such as ``Titan | Saturn VI``; None for any other, such as ``|x|`` and ``P(A|B)``.
+
+    >>> _parted("Titan|Saturn VI"), _parted("|x|"), _parted("P(A|B)"), _parted("Titan")
+    (['Titan', 'Saturn VI'], None, None, None)
+    """
+    if not isinstance(value, str) or "|" not in value or value.lstrip()[:1] in ("[", "{"):
+        return None
+    parts = [part.strip() for part in value.replace("||", "|").split("|")]
+    balanced = all(part.count("(") == part.count(")") for part in parts)
+    return parts if balanced and all(parts) else None
+
+
+def _pages_named(value: Any) -> list[str]:
+    """The names that a field may give to pages; [] where it holds texts or something else."""
+    try:
+        names = pages_of(value)
+    except NoValueError:
+        return []
+    return names if all(len(name) <= 500 for name in names) else []

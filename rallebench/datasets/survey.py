@@ -1,0 +1,175 @@
+"""A look at all rows of a question file before its import: fields that are left over, and fields that name gold pages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from rallebench.core.errors import BadFileError
+from rallebench.core.numbers import plural
+from rallebench.core.sources import Problems, Source
+from rallebench.datasets import DATASETS, Record
+from rallebench.datasets._values import NoValueError
+from rallebench.datasets.fields import EXPLICIT, NAMED_PAGES, looks_like_gold, output
+
+PageFinder = Callable[[Collection[str]], Mapping[str, Mapping[str, Sequence[str]]]]
+"""Names of pages → corpus → name → ids of the pages that it names there."""
+
+EXAMPLE = 60
+"""Characters of a name that a warning quotes."""
+
+
+@dataclass
+class Survey:
+    """``left``: field → rows with a value that is read nowhere; ``gold_like``: those that look like gold. ``names``: line →
+    field → pages that it may name. ``missing``: text → answers that were read as none. ``split``: rows with ``|`` in a cell."""
+
+    rows: int = 0
+    left: Counter[str] = field(default_factory=Counter)
+    gold_like: set[str] = field(default_factory=set)
+    names: dict[int, Mapping[str, list[str]]] = field(default_factory=dict)
+    missing: Counter[str] = field(default_factory=Counter)
+    split: int = 0
+
+    def add(self, line: int, fields: Any) -> None:
+        """Count a row's fields."""
+        self.rows += 1
+        self.left.update(list(fields.left))
+        self.gold_like |= {n for n, value in fields.left.items() if looks_like_gold(n, value)}
+        self.missing.update(fields.missing)
+        self.split += fields.split
+        if fields.names:
+            self.names[line] = fields.names
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPages:
+    """The gold pages that a field names. ``column``: the field; ``of``: line → evidence sets; ``rows``: rows that have the field."""
+
+    column: str = EXPLICIT
+    corpus: str = ""
+    of: Mapping[int, list[list[str]]] = field(default_factory=dict)
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GoldCount:
+    """Number of questions, and of those that have an answer and a gold page."""
+
+    questions: int
+    answers: int
+    pages: int
+
+
+def survey(source: Source, form: str, most: int | None = None) -> Survey | None:
+    """The fields of the first ``most`` rows, all if None; None for a format whose fields have fixed names, and for a file that can be read only once."""
+    traits = DATASETS.entry(form).traits
+    if "fields" not in traits or not source.path.is_file():
+        return None
+    surveyed = Survey()
+    reading = Source(source.path, Problems(skip=True))
+    try:
+        for line, number, row in islice(traits["rows"](reading), most):
+            try:
+                surveyed.add(line, traits["fields"](row, number))
+            except NoValueError:
+                continue  # the import reports it
+    except BadFileError:
+        return None
+    return surveyed
+
+
+def named_pages(surveyed: Survey, find: PageFinder) -> tuple[NamedPages, ...]:
+    """For the rows with gold pages of their own, and for the others, the field and corpus that fit most rows: at least half of
+    those that have the field."""
+    values = {name for row in surveyed.names.values() for names in row.values() for name in names}
+    corpora = find(values) if values else {}
+    best: dict[bool, NamedPages] = {}
+    for name in dict.fromkeys(name for row in surveyed.names.values() for name in row):
+        having = {line: row[name] for line, row in surveyed.names.items() if name in row}
+        for corpus, pages in corpora.items():
+            of = {line: sets for line, names in having.items() if (sets := _sets(names, pages))}
+            kind = name == EXPLICIT
+            if 2 * len(of) >= len(having) and len(of) > len(best.get(kind, NamedPages()).of):
+                best[kind] = NamedPages(name, corpus, of, len(having))
+    return tuple(best.values())
+
+
+def _sets(names: Sequence[str], pages: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Evidence sets of a row: its pages together, or, where a name has several pages, any of these."""
+    groups = [list(pages[name]) for name in names if name in pages]
+    if all(len(group) == 1 for group in groups):
+        return [[page for group in groups for page in group]] if groups else []
+    return [[page] for group in groups for page in group]
+
+
+def with_pages(
+    records: Iterator[tuple[int, Record]], chosen: Sequence[NamedPages]
+) -> Iterator[tuple[int, Record]]:
+    """Records in KILT's form, with the gold pages that a field of their row names."""
+    for line, record in records:
+        sets = next((pages.of[line] for pages in chosen if line in pages.of), None)
+        if sets:
+            answers = [x["answer"] for x in record["output"] if "answer" in x]
+            record = {**record, "output": output(answers, sets)}
+        yield line, record
+
+
+def sentences(
+    surveyed: Survey, count: GoldCount, chosen: Sequence[NamedPages] | None
+) -> tuple[list[str], list[str]]:
+    """(warnings, notes) about the gold of a file. ``chosen``: the fields that name pages of a corpus; None where no corpus was
+    searched."""
+    warnings, notes = [], []
+    columns = {named.column for named in chosen or ()} - {EXPLICIT}
+    left = {name: rows for name, rows in surveyed.left.items() if name not in columns}
+    gold = [name for name in left if name in surveyed.gold_like and name not in NAMED_PAGES]
+    if not count.answers and count.questions:
+        warnings.append(_no_gold(left, count))
+    if gold:
+        warnings.append(
+            f"Left over although they look like gold: {_counted(left, gold)}. Rename the right field to 'answers' (or "
+            "'page_id') and import again, if it is the gold."
+        )
+    notes += [
+        f"The field {named.column!r} names pages of the corpus {named.corpus!r} in {len(named.of)} of {named.rows} rows; they "
+        "are the gold pages."
+        for named in chosen or ()
+        if named.column != EXPLICIT
+    ]
+    unknown = [name for name in NAMED_PAGES if name in left and count.pages < count.questions]
+    if unknown and chosen is not None and not columns:
+        warnings.append(_unknown_pages(surveyed, left, unknown))
+    if surveyed.missing:
+        texts = ", ".join(map(repr, list(surveyed.missing)[:5]))
+        number = plural(sum(surveyed.missing.values()), "answer")
+        notes.append(f"{number} ({texts}) read as missing, as programs write an empty cell.")
+    if surveyed.split:
+        cells = plural(surveyed.split, "cell")
+        notes.append(f"{cells} with | between several answers: each of them is accepted.")
+    return warnings, notes
+
+
+def _no_gold(left: Mapping[str, int], count: GoldCount) -> str:
+    lost = "an answer" if count.pages else "an answer or a gold page"
+    then = "only retrieval can be scored" if count.pages else "only time and tokens can be measured"
+    over = f" Fields left over: {_counted(left, list(left)[:8])}." if left else ""
+    return f"None of {plural(count.questions, 'question')} has {lost}: {then}.{over}"
+
+
+def _unknown_pages(surveyed: Survey, left: Mapping[str, int], names: Sequence[str]) -> str:
+    rows = (row[name] for row in surveyed.names.values() for name in names if name in row)
+    example = next((pages[0] for pages in rows), "")
+    quoted = f", such as {example[:EXAMPLE]!r}" if example else ""
+    return (
+        f"Ignored: {_counted(left, names)} may name gold pages, but no imported corpus has pages of these ids, titles or "
+        f"addresses for half of the rows{quoted}. Import the corpus first, then the questions."
+    )
+
+
+def _counted(left: Mapping[str, int], names: Sequence[str]) -> str:
+    """``'gold' (3 rows), 'label' (1 row)``"""
+    return ", ".join(f"{n!r} ({plural(left[n], 'row')})" for n in names)

@@ -1,0 +1,262 @@
+"""Gold of any usual name and form is read; gold that is not read is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rallebench.core.errors import BadFileError
+from rallebench.datasets.fields import GOLD, PAGES, WEAK
+from rallebench.datasets.importing import ImportedDataset, import_dataset
+from rallebench.datasets.reading import form_of, read_questions
+
+
+def imported(
+    path: Path, rows: Sequence[Mapping[str, Any]] | str, **settings: Any
+) -> ImportedDataset:
+    """Rows as JSON lines, or the text of a CSV file, as a dataset of a workspace beside it."""
+    file = path / ("q.csv" if isinstance(rows, str) else "q.jsonl")
+    file.write_text(rows if isinstance(rows, str) else "".join(json.dumps(r) + "\n" for r in rows))
+    return import_dataset(path / "datasets", "mine", file, **settings)
+
+
+def answers(dataset: ImportedDataset) -> list[tuple[str, ...]]:
+    return [example.gold.answers for example in read_questions(dataset.path)]
+
+
+def pages(dataset: ImportedDataset) -> list[list[list[str]]]:
+    golds = (example.gold for example in read_questions(dataset.path))
+    return [[sorted(ids) for ids in gold.provenance] for gold in golds]
+
+
+@pytest.mark.parametrize("name", [*GOLD, *WEAK, "goldenAnswers", "Ground Truth", "Expected-Answer"])
+def test_every_usual_name_of_the_gold_is_read(name: str, tmp_path: Path) -> None:
+    made = imported(tmp_path, [{"id": 1, "question": "Which moon?", name: "Titan"}])
+    assert answers(made) == [("Titan",)]
+    assert (made.answers, made.pages, made.neither, made.warnings) == (1, 0, 0, ())
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (["Titan", "Saturn VI"], ("Titan", "Saturn VI")),
+        ("['Titan', \"Saturn's moon\"]", ("Titan", "Saturn's moon")),
+        ('["Titan", "Saturn VI"]', ("Titan", "Saturn VI")),
+        ("['Titan' 'Saturn VI']", ("Titan", "Saturn VI")),
+        ("array(['Titan', 'Saturn VI'], dtype=object)", ("Titan", "Saturn VI")),
+        ({"text": ["Titan"], "answer_start": [3]}, ("Titan",)),
+        ("{'text': array(['Titan'], dtype=object), 'answer_start': array([3])}", ("Titan",)),
+        ([{"text": "Titan", "answer_start": 3}, {"text": "Saturn VI"}], ("Titan", "Saturn VI")),
+        ({"value": "Titan", "aliases": ["Saturn VI"], "type": "x"}, ("Titan", "Saturn VI")),
+        ({"spans": ["Titan"], "number": "", "date": {}}, ("Titan",)),
+        ("('Titan', 'Saturn VI')", ("Titan", "Saturn VI")),
+        (1898, ("1898",)),
+        (1898.0, ("1898",)),
+        ("1898.0", ("1898", "1898.0")),
+        (2.5, ("2.5",)),
+        ([1898, "1898年"], ("1898", "1898年")),
+        ("(3, 4)", ("(3, 4)",)),
+        ("[sic] Titan", ("[sic] Titan",)),
+        ("none", ("none",)),
+    ],
+)
+def test_every_usual_form_of_answers_is_read(
+    value: Any, expected: tuple[str, ...], tmp_path: Path
+) -> None:
+    made = imported(tmp_path, [{"question": "Which?", "answers": value}])
+    assert answers(made) == [expected]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, float("nan"), "", " ", "nan", "NaN", "None", "null", "<NA>", [], ["nan"], [None]],
+)
+def test_a_missing_value_is_no_answer(value: Any, tmp_path: Path) -> None:
+    rows = [{"question": "Which?", "answer": value}, {"question": "Who?", "answer": "Ada"}]
+    made = imported(tmp_path, rows)
+    assert answers(made) == [(), ("Ada",)] and (made.answers, made.neither) == (1, 1)
+
+
+def test_an_answer_that_is_read_as_missing_is_told(tmp_path: Path) -> None:
+    made = imported(tmp_path, "question,answer\nWhich?,nan\nWho?,None\nWhere?,Ulm\n")
+    assert made.notes == (
+        "2 answers ('nan', 'None') read as missing, as programs write an empty cell.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ({}, "an answer is an object with no field"),
+        ({"start": 3}, "an answer is an object with start"),
+        (True, "an answer is true without quotes"),
+        ([["Titan"], ["Triton"]], "an answer is a list inside a list"),
+    ],
+)
+def test_gold_of_an_unknown_form_is_a_bad_row(value: Any, fault: str, tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match=fault):
+        imported(tmp_path, [{"question": "Which?", "answer": value}])
+
+
+def test_a_cell_with_bars_holds_several_answers_but_a_formula_is_one(tmp_path: Path) -> None:
+    made = imported(tmp_path, "question,answer\na?,Titan|Saturn VI\nb?,|x|\nc?,P(A|B)\n")
+    assert answers(made) == [("Titan", "Saturn VI"), ("|x|",), ("P(A|B)",)]
+    assert made.notes == ("1 cell with | between several answers: each of them is accepted.",)
+
+
+def test_the_gold_is_preferred_to_a_systems_answer_which_is_named(tmp_path: Path) -> None:
+    rows = [{"question": "Which?", "answer": "Rhea", "ground_truth": "Titan", "level": "hard"}]
+    made = imported(tmp_path, rows)
+    assert answers(made) == [("Titan",)]
+    (warning,) = made.warnings
+    assert warning.startswith("Left over although they look like gold: 'answer' (1 row).")
+    rows = [{"user_input": "Which?", "response": "Rhea", "reference": "Titan"}]
+    other = imported(tmp_path / "datasets", rows)
+    assert answers(other) == [("Titan",)] and "'response' (1 row)" in other.warnings[0]
+
+
+def test_answers_that_say_the_same_twice_are_no_warning(tmp_path: Path) -> None:
+    made = imported(tmp_path, [{"question": "?", "answers": ["Titan", "VI"], "answer": "Titan"}])
+    assert made.warnings == ()
+
+
+def test_a_link_that_is_called_reference_is_no_answer(tmp_path: Path) -> None:
+    made = imported(tmp_path, [{"question": "?", "reference": "https://example.org/titan"}])
+    assert answers(made) == [()]
+    assert made.warnings[0].startswith("None of 1 question has an answer or a gold page")
+
+
+def test_a_file_without_gold_names_the_fields_that_are_left_over(tmp_path: Path) -> None:
+    rows = [
+        {"question": "a?", "names": ["Titan"], "level": "easy", "gold_text": ""},
+        {"question": "b?", "names": ["Ulm"], "gold_text": "x"},
+    ]
+    made = imported(tmp_path, rows)
+    assert (made.questions, made.answers, made.pages, made.neither) == (2, 0, 0, 2)
+    assert made.warnings == (
+        "None of 2 questions has an answer or a gold page: only time and tokens can be measured. Fields left over: 'names' "
+        "(2 rows), 'level' (1 row), 'gold_text' (1 row).",
+        "Left over although they look like gold: 'names' (2 rows), 'gold_text' (1 row). Rename the right field to 'answers' (or "
+        "'page_id') and import again, if it is the gold.",
+    )
+
+
+def test_gold_of_another_form_beside_kilts_input_is_read(tmp_path: Path) -> None:
+    made = imported(tmp_path, [{"id": "a", "input": "Which?", "answers": ["Titan"]}])
+    assert (made.form, answers(made)) == ("jsonl", [("Titan",)])
+    plain = imported(tmp_path / "datasets", [{"id": "a", "input": "Which?", "names": ["Titan"]}])
+    assert plain.form == "kilt" and "'names' (1 row)" in plain.warnings[1]
+
+
+# gold pages
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in PAGES if n not in ("supporting_facts", "evidence_list")]
+)
+def test_every_usual_name_of_a_gold_page_is_read(name: str, tmp_path: Path) -> None:
+    made = imported(tmp_path, [{"question": "?", "answer": "a", name: "p1"}])
+    assert pages(made) == [[["p1"]]] and made.pages == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (12.0, ["12"]),
+        ("12.0", ["12"]),
+        ("[12, 15]", ["12", "15"]),
+        ([12, 15.0], ["12", "15"]),
+        ("['a b', 'c']", ["a b", "c"]),
+        ([{"title": "Titan", "url": "u"}], ["Titan"]),
+        ("https://example.org/titan", ["https://example.org/titan"]),
+        ({"title": ["Titan", "Titan", "Ulm"], "sent_id": [0, 1, 0]}, ["Titan", "Ulm"]),
+        ([["Titan", 0], ["Ulm", 2]], ["Titan", "Ulm"]),
+    ],
+)
+def test_every_usual_form_of_gold_pages_is_read(
+    value: Any, expected: list[str], tmp_path: Path
+) -> None:
+    made = imported(tmp_path, [{"question": "?", "answer": "a", "page_id": value}])
+    assert pages(made) == [[sorted(expected)]]
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), "", "nan", []])
+def test_a_missing_page_is_no_gold_page(value: Any, tmp_path: Path) -> None:
+    made = imported(tmp_path, [{"question": "?", "answer": "a", "page_id": value}])
+    assert pages(made) == [[]] and made.pages == 0
+
+
+def test_the_evidence_list_of_multihop_rag_gives_the_gold_pages(tmp_path: Path) -> None:
+    evidence = [{"title": "Titan", "url": "u1", "fact": "x"}, {"title": "Ulm", "url": "u2"}]
+    made = imported(tmp_path, [{"query": "?", "answer": "a", "evidence_list": evidence}])
+    assert pages(made) == [[["Titan", "Ulm"]]] and made.warnings == ()
+
+
+def test_hotpotqa_as_on_hugging_face_has_its_gold_pages(tmp_path: Path) -> None:
+    row = {
+        "id": "h1",
+        "question": "Which sea does the river of Ulm reach?",
+        "answer": "Black Sea",
+        "type": "bridge",
+        "level": "hard",
+        "supporting_facts": {"title": ["Ulm", "Danube", "Danube"], "sent_id": [0, 0, 1]},
+        "context": {
+            "title": ["Ulm", "Danube", "Linz"],
+            "sentences": [["Ulm lies on it."], ["A river.", " It ends."], ["A city."]],
+        },
+    }
+    made = imported(tmp_path, [row])
+    assert (made.form, answers(made), pages(made)) == (
+        "hotpotqa",
+        [("Black Sea",)],
+        [[["Danube", "Ulm"]]],
+    )
+    evidences = {**row, "evidences": [["Ulm", "river", "Danube"]]}
+    file = tmp_path / "w.jsonl"
+    file.write_text(json.dumps(evidences) + "\n")
+    assert form_of(file) == "2wikimultihopqa"
+    squad = {"id": "1", "question": "?", "context": "Titan is a moon.", "answers": {"text": ["a"]}}
+    file.write_text(json.dumps(squad) + "\n")
+    assert form_of(file) == "jsonl"
+
+
+CORPUS = {"titan.md": ["d1"], "Titan": ["d1"], "Ulm": ["d2", "d3"]}
+
+
+def find(names: Collection[str]) -> dict[str, dict[str, list[str]]]:
+    return {"docs": {n: CORPUS[n] for n in names if n in CORPUS}, "other": {}}
+
+
+def test_a_field_that_names_pages_of_a_corpus_gives_the_gold_pages(tmp_path: Path) -> None:
+    text = "question,answer,source\na?,x,titan.md\nb?,y,Ulm\nc?,,unknown\n"
+    made = imported(tmp_path, text, find_pages=find)
+    assert pages(made) == [[["d1"]], [["d2"], ["d3"]], []]
+    assert answers(made) == [("x",), ("y",), ()]
+    assert (made.pages, made.neither, made.warnings) == (2, 1, ())
+    assert made.notes == (
+        "The field 'source' names pages of the corpus 'docs' in 2 of 3 rows; they are the gold pages.",
+    )
+
+
+def test_a_field_that_names_no_known_page_is_named_as_ignored(tmp_path: Path) -> None:
+    made = imported(
+        tmp_path,
+        "question,answer,url\na?,x,https://e.org/1\nb?,y,https://e.org/2\n",
+        find_pages=find,
+    )
+    assert pages(made) == [[], []]
+    assert made.warnings == (
+        "Ignored: 'url' (2 rows) may name gold pages, but no imported corpus has pages of these ids, titles or addresses for "
+        "half of the rows, such as 'https://e.org/1'. Import the corpus first, then the questions.",
+    )
+
+
+def test_titles_in_a_field_of_gold_pages_become_the_ids_of_the_corpus(tmp_path: Path) -> None:
+    rows = [{"question": "?", "answer": "a", "page_id": "Titan"}]
+    assert pages(imported(tmp_path, rows, find_pages=find)) == [[["d1"]]]
+    rows = [{"question": "?", "answer": "a", "page_id": "p9"}]
+    assert pages(imported(tmp_path / "datasets", rows, find_pages=find)) == [[["p9"]]]
