@@ -35,7 +35,7 @@ from rallebench.engine.cost import prices_of
 from rallebench.engine.judging import judged
 from rallebench.engine.ralle_files import write_ralle_files
 from rallebench.engine.reply_cache import ReplyCache
-from rallebench.engine.run_warnings import ReplyCounts, judgements, lost_tools, unread
+from rallebench.engine.run_warnings import ReplyCounts, judgements, lost_tools, refused_to, unread
 from rallebench.engine.score import score_episode, score_run
 from rallebench.engine.store import Answers, RunFolder
 from rallebench.engine.stored_runs import is_complete, result_of, stored_request, with_stored_judges
@@ -135,6 +135,7 @@ def _answers(
             observe=_observer(request, counts),
         )
         after += unread(earlier, judgements(request.flow.names, backends))
+        after += refused_to(request.flow.names, backends)
     after += counts.sentences()
     yield from warned(request.label, after)
     return before + after

@@ -92,6 +92,7 @@ def judged(
             raise StoppedError(
                 f"Stopped while {judge.name!r} judged the answers of {run.name!r}; resume the run to continue."
             )
+        warnings += [f"Of the judge {judge.name!r}: {sentence}" for sentence in result.warnings]
         judgements[judge.name] = result.episodes
         report[judge.name] = summary = _summary(result, judge)
         if summary["unparsed"] or summary["failed"] or summary["not_judged"]:

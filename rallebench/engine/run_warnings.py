@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from rallebench.core.runs import Backends, FlowSpec
@@ -33,6 +34,15 @@ def unread(
     return tuple(sentences)
 
 
+def refused_to(names: Iterable[str], backends: Backends) -> tuple[str, ...]:
+    """One sentence per re-ranker whose model's server refuses fields of its requests."""
+    return tuple(
+        f"The judgements of {name!r} {LACKING['refused'].format(fields=', '.join(fields))}"
+        for name in names
+        if (fields := getattr(backends.retrievers.get(name), "refuses", ()))
+    )
+
+
 def lost_tools(flow: FlowSpec, backends: Backends) -> tuple[str, ...]:
     """One sentence if a flow would offer its functions as tools and the model drops these. A server may be asked for that."""
     if not flow.offers_tools:
@@ -51,6 +61,7 @@ class ReplyCounts:
         self._requests: Counter[tuple[str, str]] = Counter()
         self._lacking: Counter[tuple[str, str]] = Counter()
         self._questions: Counter[tuple[str, str]] = Counter()
+        self._refused: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     def count(self, episode: Episode) -> None:
         """Count the replies of an episode. An empty one has no tokens, so it lacks no log-probabilities."""
@@ -60,6 +71,12 @@ class ReplyCounts:
             if not isinstance(request, Generate):
                 continue
             self._count(request.llm, "model", "answered with the model" in reply.note)
+            self._count(request.llm, "prompt", "has cut the prompt" in reply.note)
+            refused = REFUSED.search(reply.note)
+            self._count(request.llm, "refused", bool(refused))
+            self._refused[request.llm].update(
+                dict.fromkeys(refused[1].split(", ") if refused else ())
+            )
             if request.options.get("logprobs"):
                 self._count(request.llm, "logprobs", bool(reply.text) and not reply.logprobs)
             if request.options.get("response_format"):
@@ -80,7 +97,8 @@ class ReplyCounts:
     def sentences(self) -> tuple[str, ...]:
         """One sentence per model and option that replies lack."""
         return tuple(
-            f"{count} of {self._requests[llm, option]} replies of {llm!r} {LACKING[option]} "
+            f"{count} of {self._requests[llm, option]} replies of {llm!r} "
+            f"{LACKING[option].format(fields=', '.join(self._refused[llm]))} "
             f"Questions concerned: {self._questions[llm, option]}."
             for (llm, option), count in self._lacking.items()
             if count
@@ -108,6 +126,14 @@ LACKING: Mapping[str, str] = {
     "model": (
         "came from another model than those before, as the server says; answer the questions again with one model."
     ),
+    "prompt": (
+        "are to a prompt that the server cut, as its count of tokens shows; give the server a longer context (num_ctx of Ollama, "
+        "max_model_len of vLLM), or send fewer or shorter passages."
+    ),
+    "refused": (
+        "came without {fields}, which the server refuses: its own values hold there, stop strings are obeyed here, and system "
+        "messages stand before the user's text."
+    ),
     "seed": (
         "show that the server ignores seed or temperature, so their sampled texts cannot be repeated, or are not sampled."
     ),
@@ -118,6 +144,9 @@ LACKING: Mapping[str, str] = {
         "went on after a stop string, which the server ignores; they were cut there, but all their tokens took time and count."
     ),
 }
+REFUSED = re.compile(r"The server refuses (.+?); it was asked without\.")
+"""The note of a reply that the server gave only without some fields of the request."""
+
 FORMLESS = (
     "does not fit the",
     "is none of the choices",

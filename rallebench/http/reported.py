@@ -31,7 +31,7 @@ _IN_MESSAGE = re.compile(r"\b(?:code|status|error)\W{0,4}(429|5\d\d)\b|\b(429) t
 
 _OVERFLOW = re.compile(
     r"context.?(length|window|size|limit)|maximum model length|max_model_len|max_seq_len"
-    r"|(prompt|input|messages?) (is|are|was) too long|too many (input )?tokens|maximum (number of )?(input )?tokens"
+    r"|(prompt|input|messages?) (is |are |was )?too long|too many (input )?tokens|maximum (number of )?(input )?tokens"
     r"|reduce the length|input length (and|exceeds)|exceeds? the (available )?context|max_(new|total)_tokens.{0,9}must be <=",
     re.I,
 )

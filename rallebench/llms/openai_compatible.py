@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -31,11 +31,14 @@ from rallebench.core.structured import AROUND
 from rallebench.core.types import Generate, Reply, digest
 from rallebench.http.client import Server
 from rallebench.http.endpoint import key_from_environment
-from rallebench.http.failures import Failure, estimated_tokens
+from rallebench.http.failures import Failure, estimated_tokens, fewest_tokens
 from rallebench.http.limiter import Permit, Status
+from rallebench.http.refusals import REFUSING
+from rallebench.http.reported import is_overflow
 from rallebench.llms import LLMS
 from rallebench.llms._calls_in_text import calls_of
 from rallebench.llms._openai.abilities import IGNORED, Abilities, in_prompt
+from rallebench.llms._openai.refusals import Key, Refusals
 from rallebench.llms._openai.replies import read_answer
 from rallebench.llms._openai.requests import (
     SERVER_TEMPERATURE,
@@ -57,7 +60,11 @@ NO_COUNTS = "The server reported no token counts."
 IGNORES_STOP = (
     "The server ignores stop: it wrote on, and what came after the stop string was cut off."
 )
+NO_TOOLS = "Have the functions called in text, or choose a model or a server that takes tools."
 NO_CALL = "The server ignores tool_choice: the answer holds no call."
+FEW, LONG_PROMPT = 0.75, 200
+"""A server that counts less than this share of the words of a prompt of so many words has cut it: a word has a token."""
+
 LONGEST_STOP = 60
 """Characters of a stop string and the rest of its token, which some servers leave at the end of the text."""
 
@@ -66,6 +73,7 @@ class _PendingRequest:
     """One request over all its tries.
 
     ``why``: why the form of the answer is put into the prompt; ``lost``: the reply that did not have it, whose tokens count.
+    ``refused``: the fields that the server has refused meanwhile.
     """
 
     def __init__(self, request: Generate, body: Mapping[str, Any], name: str, stream: bool) -> None:
@@ -76,8 +84,10 @@ class _PendingRequest:
         other = self.form is not None and self.form.kind != SCHEMA
         self.why = NO_SUCH_FORMAT if other else ""
         self.lost: Reply | None = None
+        self.refused: list[Key] = []
         self.stop = request.stop
-        self.prompt_tokens = estimated_tokens(prompt_of(body))
+        self.prompt = prompt_of(body)
+        self.prompt_tokens = estimated_tokens(self.prompt)
 
 
 class OpenAICompatible:
@@ -100,7 +110,8 @@ class OpenAICompatible:
         self.seed = seed if isinstance(seed, int) else None
         self.fingerprint = _fingerprint(settings)
         self._server = Server(name, settings, key)
-        self._abilities = Abilities(settings, self._server)
+        self._refusals = Refusals(settings)
+        self._abilities = Abilities(settings, self._server, self._refusals)
         self._sampled, self._served = SampledTexts(), ServedModel()
 
     @property
@@ -112,8 +123,14 @@ class OpenAICompatible:
         form = "ignores response_format" if self._abilities.ignores_format else ""
         if self.settings.plain:
             tools = "plain completions: functions are called in text"
+        refused = f"refuses {', '.join(self.refuses)}" if self.refuses else ""
         seeds = "keeps to no seed" if self._sampled.fault else ""
-        return "; ".join(filter(None, [where, tools, form, seeds, str(self.status())]))
+        return "; ".join(filter(None, [where, tools, form, refused, seeds, str(self.status())]))
+
+    @property
+    def refuses(self) -> tuple[str, ...]:
+        """The fields that the server refuses for this model, which is asked without them."""
+        return self._refusals.fields
 
     @property
     def calls_tools(self) -> bool:
@@ -190,26 +207,27 @@ class OpenAICompatible:
         form, stream, server = pending.form, pending.stream, self._server
         why = pending.why or (self._abilities.why_no_format(form) if form else "")
         body = in_prompt(pending.body, form) if form is not None and why else pending.body
-        sent = self._abilities.fit(body, stream)
+        fitted = self._refusals.fit(body, stream, pending.refused)
         try:
-            with server.request("POST", self.settings.path, sent) as answer:
+            with server.request("POST", self.settings.path, fitted.body) as answer:
                 server.limiter.read_headers(answer.headers, permit)
                 names = [""]
-                for piece in read_answer(answer, stream, server, names.append):
+                for piece in read_answer(answer, fitted.body["stream"], server, names.append):
                     if isinstance(piece, str):
                         if form is None:  # else what is handed out may not be what was written
                             yield piece
                         continue
-                    reply, fits = _finished(piece, pending, why)
-                    signs = (self._sampled.note(body, reply), self._served.note(names[-1]))
-                    note = " ".join(filter(None, (reply.note, *signs)))
+                    reply, fits = _finished(piece, pending, why, fitted.left_out)
+                    signs = (self._sampled.note(fitted.body, reply), self._served.note(names[-1]))
+                    note = " ".join(filter(None, (reply.note, fitted.note, *signs)))
                     reply = replace(reply, note=note)
                     if form is not None and not why and not fits:
                         pending.why, pending.lost = IGNORED, reply
                         raise Failure("ignores the form of the answer", at_once=True)
+                    self._refusals.learn(pending.refused)
                     if form is not None and pending.why:
                         self._abilities.learn_no_format(form, why)
-                    if form is not None and stream and reply.text:
+                    if stream and reply.text and (form is not None or not fitted.body["stream"]):
                         yield reply.text
                     written = reply.completion_tokens or estimated_tokens(reply.text)
                     permit.tokens = (reply.prompt_tokens or pending.prompt_tokens) + written
@@ -219,24 +237,37 @@ class OpenAICompatible:
                     for _ in answer.pieces:
                         pass
         except Failure as failure:
-            if failure.status in (400, 422):
-                if self._abilities.learn(failure.message, sent):
-                    failure.at_once = True
-                elif form is not None and "response_format" in sent:
-                    words = f": {failure.message}" if failure.message else ""
-                    pending.why = f"The server takes no response_format ({failure.status}{words})"
-                    failure.at_once = True
+            self._learn(failure, pending, fitted.body)
             raise
 
+    def _learn(self, failure: Failure, pending: _PendingRequest, sent: Mapping[str, Any]) -> None:
+        """Let the request follow at once without what the server refuses, if it says what that is."""
+        if failure.status not in (*REFUSING, 500):
+            return
+        key = self._refusals.read(failure, sent, pending.refused)
+        names_form = key is not None and key[0] == "response_format"
+        if pending.form is not None and "response_format" in sent and (key is None or names_form):
+            if failure.status in REFUSING and not is_overflow(failure.message):
+                words = f": {failure.message}" if failure.message else ""
+                pending.why = f"The server takes no response_format ({failure.status}{words})"
+                failure.at_once = True
+        elif key is not None:
+            pending.refused.append(key)
+            failure.at_once = True
+        elif self._abilities.refuses_tools(failure, sent):
+            failure.mend = NO_TOOLS
 
-def _finished(reply: Reply, pending: _PendingRequest, why: str) -> tuple[Reply, bool]:
+
+def _finished(
+    reply: Reply, pending: _PendingRequest, why: str, left_out: Collection[str]
+) -> tuple[Reply, bool]:
     """The reply as the caller gets it, and whether it shows no sign that the server ignored the schema.
 
     Calls of the offered tools that the server left in the text are read from there; they are taken out of it, unless it was
     handed out already. Where the text holds JSON that fits the schema, nothing else of it stays; the note says what does
-    not fit, and ``why`` the form was put into the prompt. A reply that is cut off, withheld, refused or empty is no sign.
+    not fit, and ``why`` the form was put into the prompt. ``left_out``: the fields that the server refuses. A reply that is cut off, withheld, refused or empty is no sign.
     """
-    notes, fits = [reply.note], True
+    notes, fits = [reply.note, _cut_prompt(reply.prompt_tokens, pending)], True
     if pending.form is not None:
         _, fault = pending.form.read(reply.text)
         fault = "" if fault == AROUND else fault
@@ -263,8 +294,19 @@ def _finished(reply: Reply, pending: _PendingRequest, why: str) -> tuple[Reply, 
         )
     notes.append("" if reply.prompt_tokens or reply.completion_tokens else NO_COUNTS)
     before = len(cut_at(reply.text, pending.stop)[0])
-    notes.append(IGNORES_STOP if len(reply.text) - before > LONGEST_STOP else "")
+    ignores_stop = "stop" not in left_out and len(reply.text) - before > LONGEST_STOP
+    notes.append(IGNORES_STOP if ignores_stop else "")
     return replace(reply, note=" ".join(filter(None, notes))), fits
+
+
+def _cut_prompt(tokens: int, pending: _PendingRequest) -> str:
+    """The sentence for a prompt of which the server counts far fewer tokens than it has, '' for any other."""
+    if not tokens or tokens >= FEW * pending.prompt_tokens:
+        return ""
+    fewest = fewest_tokens(pending.prompt)
+    if fewest < LONG_PROMPT or tokens >= FEW * fewest:
+        return ""
+    return f"The server counted {tokens} tokens of a prompt of at least {fewest:.0f}, so it has cut the prompt."
 
 
 def _fingerprint(settings: Settings) -> str:

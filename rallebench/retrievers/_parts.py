@@ -66,6 +66,12 @@ class Combined:
         pairs = [getattr(part, "judgements", (0, 0)) for part in self.parts]
         return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
 
+    @property
+    def refuses(self) -> tuple[str, ...]:
+        """The fields of requests that servers of its language models refuse."""
+        fields = (getattr(part, "refuses", ()) for part in self.parts)
+        return tuple(sorted({field for names in fields for field in names}))
+
     def page_ids(self) -> frozenset[str]:
         """Every page id of the parts' corpora."""
         return frozenset[str]().union(*(part.page_ids() for part in self.parts))  # type: ignore[attr-defined]

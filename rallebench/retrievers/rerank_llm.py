@@ -103,6 +103,11 @@ class LLMReranked(Combined):
         requests, unread = super().judgements
         return requests + self.requests, unread + self.unread
 
+    @property
+    def refuses(self) -> tuple[str, ...]:
+        """Those of its own model, and of its part's."""
+        return tuple(sorted({*super().refuses, *getattr(self._llm, "refuses", ())}))
+
     def _listwise(self, queries: Sequence[str], lists: list[list[Hit]]) -> list[list[Hit]]:
         window, step = self._settings["window"], self._settings["step"]
         # All queries move their windows together: one batch per position, and no query waits for another.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Handler, Loopback, answer, fail
 from performing import prepared
 from small_workspace import CommandLine, add_llm
 
@@ -270,3 +271,25 @@ def test_ragquesteval_judges_any_run_with_references_in_several_turns(cli: Comma
     steps = json.loads((folder / "episodes.jsonl").read_text().splitlines()[0])["steps"]
     assert [step["cached"] for step in steps][:2] == [True, True], "references are asked once"
     assert again.json["suite"]["QA_recall:asks"]["value"] == 1.0
+
+
+def test_what_a_judges_server_refuses_is_left_out_and_stands_in_the_runs_warnings(
+    cli: CommandLine,
+) -> None:
+    def picky(handler: Handler) -> None:
+        roles = [message["role"] for message in handler.body["messages"]]
+        for field in ("temperature", "seed"):
+            if field in handler.body:
+                return fail(400, f"Unsupported parameter: '{field}'", param=field)(handler)
+        refused = "system" in roles
+        return (fail(400, "System role not supported") if refused else answer("4, 5"))(handler)
+
+    with Loopback(picky) as server:
+        judge = f"(openai_compatible:m?base_url={server.url}&max_retries=0)"
+        ran = cli(*RUN, "--name", "r", "--metrics", f"truthfulness:{judge}", "--json")
+    assert ran.code == 0, ran.err
+    (name,) = (name for name in ran.json["metrics"] if name.startswith("truthfulness"))
+    assert ran.json["metrics"][name]["value"] == 4.0
+    assert "came without temperature, seed, system messages, which the server refuses" in ran.err
+    state = json.loads((cli.workspace / "runs" / "r" / "state.json").read_text())
+    assert "came without temperature, seed, system messages" in state["message"]

@@ -443,7 +443,7 @@ def test_a_model_that_rejects_max_tokens_is_asked_differently_from_then_on(serve
     ("behaviour", "field", "requests"),
     [
         (refuse_max_tokens, "max_tokens", 1),
-        (fail(400, "neither max_tokens nor max_completion_tokens"), "auto", 2),
+        (fail(400, "neither max_tokens nor max_completion_tokens"), "auto", 3),
     ],
 )
 def test_a_fixed_field_is_never_switched_and_a_refusal_of_both_ends_it(

@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 from listed import Listed, ids, passage, scores
+from loopback import Handler, Loopback, answer, fail
 
 from rallebench.core.entries import Combination
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.formats import format_of
+from rallebench.core.runs import Backends
 from rallebench.core.types import Generate
+from rallebench.engine.run_warnings import refused_to
+from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted, prompt_of
 from rallebench.retrievers.composites import check_settings
 from rallebench.retrievers.rerank_llm import VERDICTS, order_of, verdict_of
@@ -186,3 +190,19 @@ def test_a_prompt_that_shows_no_passages_and_an_absent_one_are_sentences(tmp_pat
 def test_a_wrong_setting_is_a_sentence(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         reranked(Scripted(), **settings)
+
+
+def test_what_the_server_of_its_model_refuses_is_a_warning_of_the_run() -> None:
+    def picky(handler: Handler) -> None:
+        refused = "temperature" in handler.body
+        (fail(400, "temperature: unknown field") if refused else answer("[2] > [1]"))(handler)
+
+    with Loopback(picky) as server:
+        llm = LLMS["openai_compatible"]("judge", model="m", base_url=server.url, max_retries=0)
+        ranked = reranked(llm)
+        backends = Backends({"ranked": reranked(Scripted(), ranked)}, {})
+        assert refused_to(["ranked"], backends) == ()
+        assert ids(ranked.search(["which?"], 3)[0])[0] == "b"
+        (sentence,) = refused_to(["ranked"], backends)
+        llm.close()
+    assert sentence.startswith("The judgements of 'ranked' came without temperature")

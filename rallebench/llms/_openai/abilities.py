@@ -1,4 +1,4 @@
-"""The abilities of one server: learnt from its refusals and omissions, and, for tools, from its reports and counts."""
+"""What one server makes of tools and forms: learnt from its refusals and omissions, and, for tools, from its reports and counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from rallebench.core.types import Generate, Message, ToolSpec, digest
 from rallebench.http.client import Server
 from rallebench.http.endpoint import is_openai
 from rallebench.http.failures import Failure, counted
+from rallebench.http.refusals import tools_refused
 from rallebench.llms import function_of
+from rallebench.llms._openai.refusals import Key, Refusals
 from rallebench.llms._openai.requests import Settings, body_of
 
 SECONDS = 30.0
@@ -32,40 +34,18 @@ PLAIN = "Plain completions take no response_format"
 
 
 class Abilities:
-    """The abilities of one server, and the requests that replace refused ones.
+    """The abilities of one server.
 
     Threads may share it: each thing is learnt once, and learning it twice does no harm. ``takes_tools``: None until
     :meth:`ask_for_tools`. ``ignores_format``: whether it was found to ignore ``response_format``.
     """
 
-    def __init__(self, settings: Settings, server: Server) -> None:
-        self._settings, self._server = settings, server
-        self._automatic = settings.max_tokens_field == "auto"
-        self._limit_field = "max_tokens" if self._automatic else settings.max_tokens_field
-        self._ask_for_usage = True
+    def __init__(self, settings: Settings, server: Server, refusals: Refusals) -> None:
+        self._settings, self._server, self._refusals = settings, server, refusals
         self._formats_refused: dict[str, str] = {}
         self._probing = threading.Lock()
         self.ignores_format = False
         self.takes_tools: bool | None = None
-
-    def fit(self, body: Mapping[str, Any], stream: bool) -> dict[str, Any]:
-        """``body`` in the fields that this server takes."""
-        sent = dict(body)
-        if "max_tokens" in sent and self._limit_field != "max_tokens":
-            sent[self._limit_field] = sent.pop("max_tokens")
-        if stream and self._ask_for_usage:
-            sent["stream_options"] = {"include_usage": True}
-        return {**sent, "stream": stream}
-
-    def learn(self, message: str, sent: Mapping[str, Any]) -> bool:
-        """Remember what the server refused; True if the request can now be asked differently."""
-        if "stream_options" in sent and "stream_options" in message:
-            self._ask_for_usage = False
-            return True
-        if self._automatic and "max_tokens" in sent and "max_completion_tokens" in message:
-            self._limit_field = "max_completion_tokens"
-            return True
-        return False
 
     def why_no_format(self, form: Format) -> str:
         """Why this form is put into the prompt, '' if it is sent as ``response_format``."""
@@ -95,7 +75,7 @@ class Abilities:
 
     def _found_to_take_tools(self) -> bool:
         path = f"//props?model={quote(self._settings.model, safe='')}"
-        capabilities = self._answer("GET", path, None).get("chat_template_caps")
+        capabilities = self._answer("GET", path).get("chat_template_caps")
         reported = capabilities.get("supports_tools") if isinstance(capabilities, Mapping) else None
         if isinstance(reported, bool):
             return reported
@@ -104,25 +84,55 @@ class Abilities:
             body = body_of(self._server.name, request, self._settings)
         except RalleError:
             return True
-        alone = {**{field: body[field] for field in body if field not in LEFT_OUT}, "stream": False}
+        alone = {field: body[field] for field in body if field not in LEFT_OUT}
         counts = []
         for body in (alone, {**alone, "tools": [TOOL]}):
-            usage = self._answer("POST", self._settings.path, body).get("usage")
+            usage = self._post(body).get("usage")
             counts.append(counted(usage, "prompt_tokens"))
+            if self.takes_tools is False:
+                return False
             if not counts[-1]:
                 return True
         return counts[0] != counts[1]
 
-    def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        """The JSON of the server's answer, {} if it does not answer with an object."""
+    def refuses_tools(self, failure: Failure, sent: Mapping[str, Any]) -> bool:
+        """Whether a failure says that the server takes no tools; that is remembered."""
+        refuses = "tools" in sent and tools_refused(failure)
+        if refuses:
+            self.takes_tools = False
+        return refuses
+
+    def _post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to a small request, without the fields that the server refuses."""
+        keys: list[Key] = []
+        while True:
+            sent = self._refusals.fit(body, False, keys).body
+            answer, failure = self._response("POST", self._settings.path, sent)
+            if failure is None:
+                self._refusals.learn(keys)
+                return answer
+            key = self._refusals.read(failure, sent, keys)
+            if self.refuses_tools(failure, sent) or key is None:
+                return {}
+            keys.append(key)
+
+    def _answer(self, method: str, path: str) -> Mapping[str, Any]:
+        return self._response(method, path, None)[0]
+
+    def _response(
+        self, method: str, path: str, body: Mapping[str, Any] | None
+    ) -> tuple[Mapping[str, Any], Failure | None]:
+        """The JSON of the server's answer, {} if it does not answer with an object, and the reason for that."""
         seconds = min(self._settings.timeout, SECONDS)
         try:
             document = self._server.document(method, path, body, seconds)[0]
-            return document if isinstance(document, Mapping) else {}
+            return (document if isinstance(document, Mapping) else {}), None
         except StoppedError:  # else what was not asked would be learned
             raise
-        except (Failure, RalleError):
-            return {}
+        except Failure as failure:
+            return {}, failure
+        except RalleError:
+            return {}, Failure("was not asked")
 
 
 def in_prompt(body: Mapping[str, Any], form: Format) -> dict[str, Any]:

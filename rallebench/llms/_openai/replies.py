@@ -86,7 +86,7 @@ def read_answer(
                 first = time.monotonic() - start if first is None else first
                 yield text
     except server.lost:
-        # Once the server has words why it stopped, the text is whole; only the usage is lost.
+        # Once the server has said why it stopped, the text is whole; only the usage is lost.
         if gathered.finish_reason is None:
             raise
     if not done and gathered.finish_reason is None:

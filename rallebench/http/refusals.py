@@ -1,0 +1,188 @@
+"""The field of a request that a server refuses, read from the server's own words.
+
+Servers name it as OpenAI does (``param``), as pydantic does (``loc: ["body", "seed"]``), in other lists of fields, or in the
+sentence alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.http.failures import Failure
+from rallebench.http.reported import is_overflow
+
+REFUSING = (400, 422, 501)
+"""Statuses of a refused request."""
+
+SYSTEM = "system messages"
+"""Stands for the role ``system`` of messages among refused fields."""
+
+_NAMING = frozenset(
+    [
+        "param",
+        "params",
+        "parameter",
+        "parameters",
+        "field",
+        "fields",
+        "loc",
+        "path",
+        "keys",
+        "property",
+        "unsupported_params",
+    ]
+)
+_DEEPEST = 6
+
+_ROLE = re.compile(
+    r"\bsystem.{0,30}(role|message|prompt|instruction|not (supported|allowed))|\brole.{0,60}\bsystem\b"
+    r"|developer (role|instruction|message)|only user and assistant|roles? must alternate"
+    r"|(unknown|unexpected|unsupported|invalid) role|messages?[\[.\d\]]+role|['\"]user['\"] or ['\"]assistant['\"]",
+    re.IGNORECASE | re.DOTALL,
+)
+_OF_VALUE = re.compile(
+    r"unsupported.?value|this value|only .{0,40}\b(value|default)|invalid.?value|must be|should be|less than|greater than"
+    r"|at (most|least)|too (large|small|long|short|many|high|low|big)|exceed|maximum|minimum|positive|\brange\b|between",
+    re.IGNORECASE,
+)
+_ALSO = {
+    "stop": r"stop[ _-]?(sequence|string|word)s?",
+    "seed": r"random[ _-]?seed",
+    "max_tokens": r"max[ _-]?(output|new)[ _-]?tokens|maximum tokens",
+    "response_format": r"json[ _-]?(schema|object|mode)|structured[ _-]?outputs?",
+    "stream": r"streaming",
+    "logprobs": r"log[ _-]?prob(abilitie)?s",
+    "tools": r"(tool|function)[ _-]?(calling|calls?|use)",
+}
+"""Field → other names that servers give it."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A refused field. ``of_value``: the server refuses the value that was sent, and may take another."""
+
+    field: str
+    of_value: bool = False
+
+
+def refusal_of(
+    failure: Failure, sent: Mapping[str, Any], needed: Collection[str]
+) -> Refusal | None:
+    """The field of ``sent`` that the server says it refuses; None if it names none, or one that is ``needed``.
+
+    A prompt that is longer than the context is no refusal of a field, whatever fields the sentence names.
+
+    >>> failure = Failure("refused the request")
+    >>> failure.status, failure.message = 400, "Unsupported parameter: 'stop' is not supported with this model."
+    >>> refusal_of(failure, {"model": "m", "stop": ["x"]}, ["model"])
+    Refusal(field='stop', of_value=False)
+    """
+    words = " ".join([failure.message, *_texts(failure.error)])
+    if is_overflow(words):
+        return None
+    names = " ".join(_names(failure.error))
+    if _ROLE.search(f"{names} {words}") and _has_system(sent) and failure.status != 501:
+        return Refusal(SYSTEM) if failure.status in (*REFUSING, 500) else None
+    if failure.status not in REFUSING:
+        return None
+    fields = {field: value for field, value in sent.items() if field not in needed}
+    field = _first(names, fields)
+    if not field and not _first(names, needed):
+        field = _first(words, fields)
+    if not field:
+        return None
+    return Refusal(field, bool(_OF_VALUE.search(words)))
+
+
+_TOOLS = re.compile(
+    r"\b(tools?|functions?)([ _-]?(choice|call\w*|use))?\b.{0,60}(not supported|unsupported|not enabled|requires?)"
+    r"|(not support|unsupported|unknown|unrecogni[sz]ed|extra|not permitted|not allowed).{0,60}\b(tools?|functions?)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def tools_refused(failure: Failure) -> bool:
+    """Whether a server says that the model, or the server as it was started, takes no tools.
+
+    >>> failure = Failure("refused the request")
+    >>> failure.status, failure.message = 400, "registry.ollama.ai/library/gemma:2b does not support tools"
+    >>> tools_refused(failure)
+    True
+    """
+    if failure.status not in REFUSING:
+        return False
+    names = " ".join(_names(failure.error)).split(".")
+    words = " ".join([failure.message, *_texts(failure.error)])
+    return "tools" in names or (bool(_TOOLS.search(words)) and not _TOOL_FIELD.search(words))
+
+
+_TOOL_FIELD = re.compile(r"'tool_choice'|parallel_tool_calls|max_tool_calls")
+
+
+def _has_system(sent: Mapping[str, Any]) -> bool:
+    messages = sent.get("messages")
+    messages = messages if isinstance(messages, Sequence) else ()
+    return any(message["role"] == "system" for message in messages)
+
+
+def _names(error: Any, depth: int = 0) -> Iterator[str]:
+    """The names of fields in an error's JSON."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(error, Mapping):
+        for key, value in error.items():
+            if key in _NAMING and isinstance(value, str):
+                yield value
+            elif key in _NAMING and isinstance(value, list) and not _has_objects(value):
+                yield ".".join(map(str, value))
+            else:
+                yield from _names(value, depth + 1)
+    elif isinstance(error, list):
+        for value in error:
+            yield from _names(value, depth + 1)
+
+
+def _has_objects(values: list[Any]) -> bool:
+    return any(isinstance(value, (Mapping, list)) for value in values)
+
+
+def _texts(error: Any, depth: int = 0) -> Iterator[str]:
+    """The texts of an error's JSON, but for what was sent to the server and comes back (``input``)."""
+    if isinstance(error, str):
+        yield error
+    elif depth <= _DEEPEST and isinstance(error, Mapping):
+        for key, value in error.items():
+            if key not in ("input", "ctx", "url", "request_id"):
+                yield from _texts(value, depth + 1)
+    elif depth <= _DEEPEST and isinstance(error, list):
+        for value in error:
+            yield from _texts(value, depth + 1)
+
+
+def _first(text: str, fields: Collection[str]) -> str:
+    """The field that a text names first, '' if it names none.
+
+    >>> _first("maxTokens and stop sequences", ["stop", "max_tokens"]), _first("nonstop", ["stop"])
+    ('max_tokens', '')
+    """
+    text = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).lower()
+    places = []
+    for field in fields:
+        names = [
+            re.escape(name.lower()).replace("_", "[ _-]?")
+            for name in (field, *_inner(fields, field))
+        ]
+        pattern = "|".join([*names, *filter(None, [_ALSO.get(field)])])
+        if match := re.search(f"(?<![a-z0-9_])(?:{pattern})(?![a-z0-9_])", text):
+            places.append((match.start(), -len(field), field))
+    return min(places)[2] if places else ""
+
+
+def _inner(fields: Collection[str], field: str) -> Iterator[str]:
+    """The names in a field's object, by which a server may refuse it; a name without underscore may be any word."""
+    value = fields[field] if isinstance(fields, Mapping) else None
+    if isinstance(value, Mapping) and field != "response_format":
+        yield from (name for name in value if "_" in name)
