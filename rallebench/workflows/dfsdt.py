@@ -1,8 +1,11 @@
 """DFSDT: a depth-first search over function calls, which goes back after a failed attempt.
 
 ToolLLM (Qin et al. 2023, arXiv:2307.16789), "DFS without filter, width 2", as in R-Eval (Tu et al. 2024). From each
-state at most ``width`` turns are tried; later turns see the earlier ones in the prompt. An attempt that gives up, or
-is ``depth`` turns deep, goes back ``back`` states: with 2, to the state before its parent.
+state at most ``width`` turns are tried; later turns see the earlier ones, with their observations, in the prompt. An
+attempt that gives up goes back ``back`` states: with 2, to the state before its parent. One that is too deep goes back one.
+
+ToolBench counts depth in nodes, two or three a turn (a thought, a function, its arguments), and stops at 12: the setting
+``nodes``. ``depth`` counts turns, which are the nodes of the tree that is shown.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from rallebench.core.prompts import filled
 from rallebench.core.settings import Setting
 from rallebench.core.types import Flow, Message, Outcome, SubFlow
 from rallebench.workflows import COMPAT, common
-from rallebench.workflows._calling import carried_out, opening, turn
+from rallebench.workflows._calling import OBSERVATION, carried_out, opening, turn
 from rallebench.workflows._conversation import Conversation, EpisodeEnd, register_agent
 from rallebench.workflows.function_calling import PROTOCOL
 from rallebench.workflows.trees import Node, note_of
@@ -22,6 +25,9 @@ SETTINGS = {
     **common(steps=60, shots=0, max_tokens=512),
     "width": Setting(int, 2, 1, 10, about="turns tried from one state"),
     "depth": Setting(int, 12, 1, 100, about="turns of an attempt before it gives up"),
+    "nodes": Setting(
+        int, 12, 0, 1000, about="depth as ToolBench counts it, 2 or 3 a turn; 0: no limit"
+    ),
     "back": Setting(int, 2, 1, 100, about="states to go back after an attempt gave up"),
     "protocol": PROTOCOL,
     "compat": COMPAT,
@@ -41,20 +47,27 @@ class _Search:
     conversation: Conversation
     width: int
     depth: int
+    nodes: int
     back: int
     turns: int = 0
 
-    def below(self, parent: Node, messages: tuple[Message, ...]) -> SubFlow[int]:
-        """Try turns from ``parent``; the number of states to go back. Raises _Answered, EpisodeEnd."""
-        if parent.depth >= self.depth:
+    def below(self, parent: Node, messages: tuple[Message, ...], parts: int = 0) -> SubFlow[int]:
+        """Try turns from ``parent``, ``parts`` of ToolBench's nodes deep; the number of states to go back.
+
+        Raises _Answered, EpisodeEnd.
+        """
+        if parent.depth >= self.depth or 0 < self.nodes <= parts:
             yield note_of(replace(parent, state="too_deep"))
-            return self.back
+            return 1
         tried: list[str] = []
         for _ in range(self.width):
             hint: tuple[Message, ...] = ()
             if tried:
                 again = self.conversation.prompts["dfsdt_again.txt"]
-                hint = (Message("user", filled(again, {"tried": "\n".join(tried)})),)
+                before = (
+                    [f"Your {OBSERVATION.lower()}{parent.observation}"] if parent.number else []
+                )
+                hint = (Message("user", filled(again, {"tried": "\n".join([*tried, *before])})),)
             if self.turns >= self.conversation.limits.steps:
                 raise EpisodeEnd("step_limit")
             self.turns += 1
@@ -66,16 +79,18 @@ class _Search:
                 yield note_of(replace(node, state=state))
                 if state == "answered":
                     raise _Answered(observed)
-                back = self.back
+                back, seen = self.back, ""
             else:
                 node = replace(node, observation=observed)
                 yield note_of(node)
+                deeper = parts + bool(move.thought) + 2 * bool(move.call)
                 back = yield from self.below(
-                    node, (*messages, move.message, move.answered(observed))
+                    node, (*messages, move.message, move.answered(observed)), deeper
                 )
-            tried.append(move.written() or move.thought)
+                seen = f"\n{OBSERVATION}{observed}" if move.call else ""
+            tried.append((move.written() or move.thought) + seen)
             if back > 1 and (parent.number or self.conversation.original):
-                break  # at the root ours continues; ToolLLM's code leaves the other turns untried
+                break  # at the root ours continues; ToolBench leaves the other turns untried
         else:
             back = 2  # all turns were tried: the parent's state continues with its next turn
         if parent.number:
@@ -90,9 +105,11 @@ class _Search:
     prompts=("dfsdt.txt", "dfsdt_again.txt", "text_protocol.txt"),
     paper="arXiv:2307.16789",
 )
-def dfsdt(conversation: Conversation, *, width: int = 2, depth: int = 12, back: int = 2) -> Flow:
+def dfsdt(
+    conversation: Conversation, *, width: int = 2, depth: int = 12, nodes: int = 12, back: int = 2
+) -> Flow:
     """A depth-first search over function calls, which goes back after a failed attempt."""
-    search = _Search(conversation, width, depth, back)
+    search = _Search(conversation, width, depth, nodes, back)
     try:
         yield from search.below(Node(0, 0, 0, "", ""), opening(conversation, "dfsdt.txt"))
     except _Answered as end:

@@ -155,7 +155,12 @@ def test_dfsdt_backtracks_twice_then_answers_and_keeps_its_tree(native: bool, ca
         prompt for prompt in prompts(llm) if prompt.startswith("You were in this state before")
     ]
     tried = [text.split("You tried:\n")[1].split("\nNow")[0] for text in again]
-    assert tried == ['Lookup({"keyword": "a"})', f"Search({SEARCH})"]
+    assert [text.splitlines()[0] for text in tried] == [
+        'Lookup({"keyword": "a"})',
+        f"Search({SEARCH})",
+    ]
+    assert [text.count("Observation: ") for text in tried] == [1, 1]
+    assert [text.count("Your observation: ") for text in tried] == [1, 0]  # the question has none
     assert [len(request.messages) for request in llm.requests] == [2, 4, 6, 5, 6, 3]
 
 
@@ -173,14 +178,22 @@ def test_an_attempt_that_gave_up_goes_back_as_many_states_as_is_set(back: int, p
 
 @pytest.mark.parametrize(
     ("settings", "calls_of_the_model", "too_deep"),
-    [({"back": 1}, 2 + 4, 4), ({}, 4, 2)],
-    ids=["only so many turns from one state", "with back=2 siblings are left out"],
+    [
+        ({"depth": 2}, 2 + 4, 4),
+        ({"depth": 2, "back": 5}, 2 + 4, 4),
+        ({"depth": 3}, 2 + 4 + 8, 8),
+        ({"depth": 3, "compat": "original"}, 2 + 4 + 8, 8),
+        ({"depth": 3, "width": 3}, 3 + 9 + 27, 27),
+        ({"nodes": 3}, 2, 2),  # a thought, a function, its arguments
+        ({"nodes": 4}, 2 + 4, 4),
+        ({"nodes": 0, "depth": 1}, 2, 2),
+    ],
 )
-def test_an_attempt_that_is_too_deep_goes_back(
-    settings: dict[str, int], calls_of_the_model: int, too_deep: int
+def test_an_attempt_that_is_too_deep_goes_back_one_state(
+    settings: dict[str, Any], calls_of_the_model: int, too_deep: int
 ) -> None:
     script = [text_call("Search", SEARCH)] * 60
-    episode, llm = play("dfsdt", script, depth=2, width=2, **settings)
+    episode, llm = play("dfsdt", script, **{"width": 2, "steps": 60, **settings})
     assert episode.outcome and episode.outcome.stop_reason == "gave_up"
     assert llm.calls == calls_of_the_model
     assert [node.state for node in tree_of(episode.steps)].count("too_deep") == too_deep
