@@ -6,12 +6,12 @@ has pages and no answers.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rallebench.analysis import trec
 from rallebench.core.errors import BadFileError, Hint, UsageError
 from rallebench.core.files import sha256_file
 from rallebench.core.runs import RunRequest, imported_flow
@@ -60,11 +60,11 @@ def import_run(
     *,
     form: str = "",
     skip_bad: bool = False,
-) -> RunFolder:
-    """Import ``file`` as the run ``name`` and score it.
+) -> tuple[RunFolder, int]:
+    """Import ``file`` as the run ``name`` and score it; the run, and the number of questions that a TREC run has no line of.
 
     ``skip_bad``: leave out lines with an unknown or repeated id. A question without a prediction counts as
-    failed. Raises UsageError and BadFileError before anything is written.
+    failed; in a TREC run it has found nothing and scores 0. Raises UsageError and BadFileError before anything is written.
     """
     name = checked_run_name(name)
     check_free(workspace.path, "run", name)
@@ -73,9 +73,13 @@ def import_run(
     form = form or form_of(file)
     if form not in READERS:
         raise UsageError(f"There is no form {form!r} of predictions; known: {', '.join(READERS)}.")
-    predictions = _checked(
-        list(READERS[form](file)), {e.question.qid for e in examples}, file, dataset_name, skip_bad
-    )
+    lines = list(READERS[form](file))
+    if form == TREC:
+        lines = _decoded(lines, examples)
+    qids = {example.question.qid for example in examples}
+    predictions = _checked(lines, qids, file, dataset_name, skip_bad)
+    silent = [qid for qid in qids if qid not in predictions] if form == TREC else []
+    predictions |= {qid: Prediction(0, qid, None, ()) for qid in silent}
     # If all lists are empty, nothing was retrieved.
     any_pages = any(prediction.pages for prediction in predictions.values())
     episodes = [
@@ -90,7 +94,7 @@ def import_run(
         _metrics(episodes, examples, dataset_name),
         name=name,
     )
-    return write_run(workspace.runs, request, episodes)
+    return write_run(workspace.runs, request, episodes), len(silent)
 
 
 def form_of(file: Path) -> str:
@@ -100,10 +104,10 @@ def form_of(file: Path) -> str:
     ending = Path(file.name.lower().removesuffix(".gz")).suffix
     if ending in (".csv", ".tsv"):
         return "csv"
-    _, first = next(Source(file).lines(), (0, ""))
+    first = next((text for _, text in Source(file).lines() if text.strip()), "")
     if ending in (".jsonl", ".json") or first.lstrip().startswith("{"):
         return "jsonl"
-    if len(first.split()) == 6 and first.split()[1] == "Q0":
+    if trec.is_run_line(first):
         return "trec"
     raise UsageError(
         f"{file} is in no known form of predictions ({', '.join(READERS)}).",
@@ -183,32 +187,27 @@ def _comma_separated(file: Path) -> Iterator[Prediction]:
 
 
 def _trec(file: Path) -> Iterator[Prediction]:
-    """``qid Q0 page rank score tag``; ordered by score, as trec_eval does, ties by rank."""
-    lists: dict[str, list[tuple[float, int, str]]] = {}
-    first: dict[str, int] = {}
-    for line, text in Source(file).lines():
-        if not text.strip():
-            continue
-        try:
-            qid, _, page, rank, score = text.split()[:5]
-            value, position = float(score), int(rank)
-        except ValueError:
-            raise BadFileError(
-                f"{file}, line {line} is not 'qid Q0 page rank score tag'."
-            ) from None
-        if not math.isfinite(value):
-            raise BadFileError(
-                f"{file}, line {line} has the score {score}, which is no number; give numbers."
-            )
-        lists.setdefault(qid, []).append((-value, position, page))
-        first.setdefault(qid, line)
-    for qid, ranking in lists.items():
-        yield Prediction(
-            first[qid], qid, None, tuple((page, -score) for score, _, page in sorted(ranking))
+    for line, qid, pages in trec.read_run(file):
+        yield Prediction(line, qid, None, pages)
+
+
+def _decoded(lines: Sequence[Prediction], examples: Sequence[Example]) -> list[Prediction]:
+    """The lines of a TREC run with the ids that the dataset uses."""
+    qids = {example.question.qid for example in examples}
+    golds = [example.gold for example in examples]
+    known = frozenset[str]().union(*(ids for gold in golds for ids in (gold.pages, *gold.passages)))
+    return [
+        replace(
+            line,
+            qid=trec.id_of(line.qid, qids),
+            pages=tuple((trec.id_of(page, known), score) for page, score in line.pages or ()),
         )
+        for line in lines
+    ]
 
 
-READERS = {"jsonl": _json_lines, "kilt": _json_lines, "csv": _comma_separated, "trec": _trec}
+TREC = "trec"
+READERS = {"jsonl": _json_lines, "kilt": _json_lines, "csv": _comma_separated, TREC: _trec}
 
 
 def _ranked(pages: list[Any] | None) -> tuple[tuple[str, float], ...] | None:
@@ -221,7 +220,7 @@ def _ranked(pages: list[Any] | None) -> tuple[tuple[str, float], ...] | None:
 
 def _checked(
     predictions: list[Prediction], qids: set[str], file: Path, dataset: str, skip_bad: bool
-) -> Mapping[str, Prediction]:
+) -> dict[str, Prediction]:
     """Question → its first prediction."""
     accepted: dict[str, Prediction] = {}
     bad: dict[str, list[Prediction]] = {"unknown": [], "repeated": []}

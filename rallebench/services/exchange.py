@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rallebench.analysis import trec
 from rallebench.analysis.agents import logs
 from rallebench.analysis.exporting import FORMS
-from rallebench.analysis.predictions import import_run
+from rallebench.analysis.predictions import TREC, import_run
 from rallebench.core.errors import Hint, UsageError
 from rallebench.corpora.imported import Corpus
 from rallebench.datasets.r_eval import ids_that_hold
@@ -88,11 +89,16 @@ def import_predictions(
         )
     if not dataset:
         raise UsageError("Predictions answer a dataset.", hint=Hint("choose", "dataset"))
-    run = import_run(workspace, source, dataset, name, form=form, skip_bad=skip_bad)
+    run, silent = import_run(workspace, source, dataset, name, form=form, skip_bad=skip_bad)
     report = run.report() or {}
     n, without = report["n"], report["n_errors"]
     warning = f"{without} of {n} questions have no prediction; they count as failed."
-    return _imported(run.name, n - without, without, []), warning if without else ""
+    if silent:
+        warning = (
+            f"{silent} of {n} questions have no line in {source.name}: for a TREC run nothing was retrieved for them, so "
+            "they score 0, as with trec_eval -c."
+        )
+    return _imported(run.name, n - without, without, []), warning if without or silent else ""
 
 
 def _imported(
@@ -105,8 +111,15 @@ def exported(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
     """The lines of a run in a format of other tools, and a warning or ''."""
     lines, _ = FORMS[form]
     failed = sum(bool(line.get("error")) for line in run.heads().values())
-    warning = f"{failed} failed questions are left out."
-    return lines(run), warning if failed and form in ("trec", "kilt") else ""
+    warnings = [f"{failed} failed questions are left out."] if failed else []
+    if form == TREC:
+        silent = trec.without_line(run)
+        if silent:
+            warnings.append(
+                f"{silent} of {len(run.records())} questions have no line, which scores 0 with trec_eval -c and when the "
+                "file is imported; without -c trec_eval leaves them out."
+            )
+    return lines(run), " ".join(warnings) if form in (TREC, "kilt") else ""
 
 
 def score_predictions(
