@@ -16,14 +16,14 @@ from typing import Any
 
 import gradio as gr
 import httpx
+from markupsafe import Markup
 from starlette.middleware import Middleware
 
 from rallebench import __version__
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import HostGuard, access_of, is_loopback
 from rallebench.gui.content_policy import HEADERS, WithoutBase
-from rallebench.gui.frame import Page
-from rallebench.gui.html import e
+from rallebench.gui.frame import Page, as_sent
 from rallebench.gui.jobs import chip
 from rallebench.services.workbench import Workbench
 
@@ -32,13 +32,16 @@ SCRIPTS = ("script/page", "script/actions", "script/patches", "script/lists", "s
 STYLES = ("style/base", "style/controls", "style/frame", "style/parts", "style/widths")
 AUTH_VARIABLE = "RALLEBENCH_AUTH"
 KEYS = (
-    ("<kbd>Ctrl</kbd> <kbd>Enter</kbd>", "run, also while you type"),
-    ("<kbd>Ctrl</kbd> <kbd>S</kbd>", "save the chain"),
-    ("<kbd>J</kbd> <kbd>K</kbd>", "next, previous question"),
-    ("<kbd>G</kbd> then <kbd>1</kbd> … <kbd>5</kbd>", "Build, Runs, Experiments, Data, Models"),
-    ("<kbd>/</kbd>", "filter"),
-    ("<kbd>Esc</kbd>", "close a panel"),
-    ("<kbd>?</kbd>", "these keys"),
+    (Markup("<kbd>Ctrl</kbd> <kbd>Enter</kbd>"), "run, also while you type"),
+    (Markup("<kbd>Ctrl</kbd> <kbd>S</kbd>"), "save the chain"),
+    (Markup("<kbd>J</kbd> <kbd>K</kbd>"), "next, previous question"),
+    (
+        Markup("<kbd>G</kbd> then <kbd>1</kbd> … <kbd>5</kbd>"),
+        "Build, Runs, Experiments, Data, Models",
+    ),
+    (Markup("<kbd>/</kbd>"), "filter"),
+    (Markup("<kbd>Esc</kbd>"), "close a panel"),
+    (Markup("<kbd>?</kbd>"), "these keys"),
 )
 
 
@@ -62,7 +65,7 @@ def server_functions(page: Page) -> list[Callable[[dict[str, Any]], dict[str, An
     """What the script may call, by name. Gradio marks the functions, which it cannot do with methods."""
 
     def jobs(message: dict[str, Any]) -> dict[str, Any]:
-        return chip(page.workbench)
+        return as_sent(chip(page.workbench))
 
     def function(method: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
         return wraps(method)(lambda message: method(message))
@@ -76,9 +79,9 @@ def script(page: Page) -> str:
     return "\n".join([f"const FIRST = {json.dumps(first)};", *files("js", SCRIPTS), "begin();"])
 
 
-def style() -> str:
-    """The style sheet of the frame and those of the places."""
-    return "\n".join(files("css", STYLES))
+def style() -> Markup:
+    """The style sheet of the frame and those of the places, which are the program's own files."""
+    return Markup("\n".join(files("css", STYLES)))
 
 
 def files(suffix: str, names: Sequence[str]) -> list[str]:
@@ -158,7 +161,7 @@ def serve(args: argparse.Namespace) -> None:
             ssr_mode=False,
             footer_links=[],
             theme=theme(),
-            head=f"<style>{style()}</style>",
+            head=Markup("<style>{}</style>").format(style()),
             show_error=True,
             app_kwargs={
                 "middleware": [
@@ -195,31 +198,43 @@ def _first_sentence(error: Exception) -> str:
     return str(error).split(". ")[0].removesuffix(".") or type(error).__name__
 
 
-def skeleton(page: Page) -> str:
+def skeleton(page: Page) -> Markup:
     """The page before anything is opened."""
-    tabs = "".join(
-        f'<a role="tab" aria-selected="false" data-place="{place.name}" href="#/{page.first_view(place.name)}">'
-        f"{e(place.traits['label'])}</a>"
+    tabs = Markup().join(
+        Markup('<a role="tab" aria-selected="false" data-place="{}" href="#/{}">{}</a>').format(
+            place.name, page.first_view(place.name), place.traits["label"]
+        )
         for place in page.places
     )
-    views = "".join(
-        f'<section class="view" id="v-{view.replace("/", "-")}" hidden></section>'
+    views = Markup().join(
+        Markup('<section class="view" id="v-{}" hidden></section>').format(view.replace("/", "-"))
         for view in page.views
     )
-    keys = "".join(f"<dt>{key}</dt><dd>{use}</dd>" for key, use in KEYS)
+    keys = Markup().join(Markup("<dt>{}</dt><dd>{}</dd>").format(key, use) for key, use in KEYS)
     workspace = page.workbench.workspace.path.resolve()
-    return f"""<div id="frame">
-<header class="top"><a class="brand" href="#/{next(iter(page.views))}" title="rallebench {__version__}">rallebench</a>
-<span class="workspace" title="{e(str(workspace))}">{e(workspace.name or str(workspace))}</span>
-<nav role="tablist" aria-label="Places">{tabs}</nav><span class="gap"></span><span id="chain"></span>
-<button id="job" type="button" hidden data-pop="#jobs" aria-label="Jobs"></button>
-<button class="icon keys-button" type="button" data-pop="#keys" title="Keys" aria-label="Keys">?</button>
-<button class="icon" type="button" onclick="rb.dark()" title="Light or dark" aria-label="Light or dark">◐</button></header>
-<div class="pop" id="jobs" hidden><b>Jobs</b><div id="jobs-list"></div></div>
-<div class="pop" id="keys" hidden><b>Keys</b><dl>{keys}</dl></div>
-<p class="away-note" role="status">The program does not answer. Start rallebench again; this page continues by itself.</p>
-<main>{views}<p class="first-wait">Opening…</p></main>
-<aside class="drawer" id="drawer" hidden data-problems></aside>
-<dialog id="dialog" data-problems></dialog>
-<dialog id="confirm"><p></p><div class="buttons"><button class="keep" type="button">Cancel</button><button class="yes primary" type="button">Continue</button></div></dialog>
-<div id="toasts" aria-live="polite"></div></div>"""
+    return Markup(
+        '<div id="frame">\n<header class="top">'
+        '<a class="brand" href="#/{}" title="rallebench {}">rallebench</a>\n'
+        '<span class="workspace" title="{}">{}</span>\n<nav role="tablist" aria-label="Places">{}</nav>'
+        '<span class="gap"></span><span id="chain"></span>\n'
+        '<button id="job" type="button" hidden data-pop="#jobs" aria-label="Jobs"></button>\n'
+        '<button class="icon keys-button" type="button" data-pop="#keys" title="Keys" aria-label="Keys">?</button>\n'
+        '<button class="icon" type="button" onclick="rb.dark()" title="Light or dark" aria-label="Light or dark">◐</button></header>\n'
+        '<div class="pop" id="jobs" hidden><b>Jobs</b><div id="jobs-list"></div></div>\n'
+        '<div class="pop" id="keys" hidden><b>Keys</b><dl>{}</dl></div>\n'
+        '<p class="away-note" role="status">The program does not answer. Start rallebench again; this page continues by itself.</p>\n'
+        '<main>{}<p class="first-wait">Opening…</p></main>\n'
+        '<aside class="drawer" id="drawer" hidden data-problems></aside>\n'
+        '<dialog id="dialog" data-problems></dialog>\n<dialog id="confirm"><p></p><div class="buttons">'
+        '<button class="keep" type="button">Cancel</button>'
+        '<button class="yes primary" type="button">Continue</button></div></dialog>\n'
+        '<div id="toasts" aria-live="polite"></div></div>'
+    ).format(
+        next(iter(page.views)),
+        __version__,
+        str(workspace),
+        workspace.name or str(workspace),
+        tabs,
+        keys,
+        views,
+    )

@@ -6,27 +6,29 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.memory import size
 from rallebench.core.numbers import mean_of
 from rallebench.core.tables import Figure, Table
-from rallebench.gui.html import e, heading, note, rows
+from rallebench.gui.html import escape, heading, note, rows
 from rallebench.render import svg
 from rallebench.render.numbers import text
 from rallebench.services.variants import FEW
 
 
-def figure(words: str, unit: str = "", more: str = "") -> str:
+def figure(words: str, unit: str = "", more: str = "") -> Markup:
     """Words in tabular figures, with a unit and what stands small beside them."""
-    unit = f"<u>{unit}</u>" if unit else ""
-    more = f"<small>{more}</small>" if more else ""
-    return f'<span class="num">{e(words)}{unit}{more}</span>'
+    unit = Markup("<u>{}</u>").format(unit) if unit else Markup()
+    more = Markup("<small>{}</small>").format(more) if more else Markup()
+    return Markup('<span class="num">{}{}{}</span>').format(words, unit, more)
 
 
-def number(value: float | None, digits: int = 1, unit: str = "") -> str:
+def number(value: float | None, digits: int = 1, unit: str = "") -> Markup:
     """A number in tabular figures, a true minus, "–" for None.
 
-    >>> number(-2.34), number(None), number(51.84, unit="%")
-    ('<span class="num">−2.3</span>', '<span class="num">–</span>', '<span class="num">51.8<u>%</u></span>')
+    >>> print(number(-2.34), number(None), number(51.84, unit="%"))
+    <span class="num">−2.3</span> <span class="num">–</span> <span class="num">51.8<u>%</u></span>
     """
     if value is None:
         return figure("–")
@@ -57,7 +59,7 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:.2f} s" if seconds < 10 else text(seconds, "duration")
 
 
-def percent(mean: Any, *, share: bool = True) -> str:
+def percent(mean: Any, *, share: bool = True) -> Markup:
     """A mean as "51.8 % ± 6.3": the half-width of its 95 % interval; "–" where nothing was scored.
 
     ``share``: a fraction from 0 to 1; else a quantity of its own unit.
@@ -73,13 +75,13 @@ def percent(mean: Any, *, share: bool = True) -> str:
     return figure(f"{100 * stats['value']:.1f}", "%", f"± {100 * half:.1f}" if half else "")
 
 
-def quantity(mean: Any, unit: str) -> str:
+def quantity(mean: Any, unit: str) -> Markup:
     """A mean in its ``unit`` with the half-width of its interval in the same: a share in percent, else "0.16 s ± 0.02".
 
-    >>> quantity({"value": 0.1603, "low": 0.14, "high": 0.18, "n": 40}, "seconds")
-    '<span class="num">0.16 s<small>± 0.02</small></span>'
-    >>> quantity({"value": 0.1603, "low": 0.16, "high": 0.161, "n": 222}, "seconds")
-    '<span class="num">0.16 s<small>± less than 0.01</small></span>'
+    >>> print(quantity({"value": 0.1603, "low": 0.14, "high": 0.18, "n": 40}, "seconds"))
+    <span class="num">0.16 s<small>± 0.02</small></span>
+    >>> print(quantity({"value": 0.1603, "low": 0.16, "high": 0.161, "n": 222}, "seconds"))
+    <span class="num">0.16 s<small>± less than 0.01</small></span>
     """
     stats = mean_of(mean)
     if unit == "fraction" or stats is None or stats["value"] is None:
@@ -95,11 +97,11 @@ def quantity(mean: Any, unit: str) -> str:
     return figure(words, more=f"± {spread}" if half is not None else "")
 
 
-def gap(difference: Any, unit: str = "fraction") -> str:
+def gap(difference: Any, unit: str = "fraction") -> Markup:
     """A difference with its interval, a value with ``low`` and ``high``: of shares in points, else in its unit."""
     stats = mean_of(difference)
     if stats is None or stats["value"] is None:
-        return "–"
+        return Markup("–")
     ends = ""
     if unit == "fraction" and None not in (stats["low"], stats["high"]):
         ends = " to ".join(points(stats[end]).removesuffix(" points") for end in ("low", "high"))
@@ -141,14 +143,16 @@ def plotted(value: Figure) -> Figure:
     return replace(value, series=series)
 
 
-def plots(drawings: Iterable[Figure]) -> str:
+def plots(drawings: Iterable[Figure]) -> Markup:
     """Drawings two in a row, each with its links; "" where none has points."""
-    drawn = "".join(
-        f'<figure class="x-plot"><figcaption>{e(value.title)}</figcaption>{svg.saveable(value, value.title or "plot")}</figure>'
+    drawn = Markup().join(
+        Markup('<figure class="x-plot"><figcaption>{}</figcaption>{}</figure>').format(
+            value.title, svg.saveable(value, value.title or "plot")
+        )
         for value in map(plotted, drawings)
         if svg.figure(value)
     )
-    return f'<div class="x-plots">{drawn}</div>' if drawn else ""
+    return Markup('<div class="x-plots">{}</div>').format(drawn) if drawn else Markup()
 
 
 def points(delta: float) -> str:
@@ -161,34 +165,43 @@ def points(delta: float) -> str:
     return f"{'0.0' if words[1:] == '0.0' else words} points"
 
 
-def interval_bar(mean: Any) -> str:
+def interval_bar(mean: Any) -> Markup:
     """A mean and its interval, as far as it has one, on a scale from 0 to 100 %."""
     stats = mean_of(mean)
     if stats is None or (value := stats["value"]) is None:
-        return ""
+        return Markup()
     has_ends = half_width(stats) is not None
     ends = (stats[end] if has_ends else value for end in ("low", "high"))
     low, high, at = (min(100.0, max(0.0, 100 * x)) for x in (*ends, value))
-    return f'<span class="ci" aria-hidden="true"><b style="left:{low:.1f}%;width:{high - low:.1f}%"></b><i style="left:{at:.1f}%"></i></span>'
+    return Markup(
+        '<span class="ci" aria-hidden="true"><b style="left:{:.1f}%;width:{:.1f}%"></b><i style="left:{:.1f}%"></i></span>'
+    ).format(low, high - low, at)
 
 
 def waterfall_bar(
     parts: Iterable[tuple[str, str, int]], *, tall: bool = False, address: str = ""
-) -> str:
+) -> Markup:
     """Where questions were lost: (verdict, words, count) from left to right. ``address``: of a part, with ``{verdict}``."""
-    cells = ""
+    cells = Markup()
     for verdict, words, count in parts:
-        if count:
-            tag = "a" if address else "span"
-            only = {"unread": "wrong", "todo": "none"}.get(verdict, verdict)
-            target = f' href="{e(address.replace("{verdict}", only))}"' if address else ""
-            if not tall:
-                target += ' tabindex="-1"'  # the row has a link of its own
-            cells += f'<{tag} class="s-{verdict}" style="flex:{count}" title="{e(words)}" aria-label="{e(words)}"{target}>{f"{count:,}" if tall else ""}</{tag}>'
-    return f'<span class="fall{" tall" if tall else ""}">{cells}</span>'
+        if not count:
+            continue
+        only = {"unread": "wrong", "todo": "none"}.get(verdict, verdict)
+        facts = Markup('class="s-{}" style="flex:{}" title="{}" aria-label="{}"').format(
+            verdict, count, words, words
+        )
+        if not tall:
+            facts += Markup(' tabindex="-1"')  # the row has a link of its own
+        number = f"{count:,}" if tall else ""
+        if address:
+            href = address.replace("{verdict}", only)
+            cells += Markup('<a {} href="{}">{}</a>').format(facts, href, number)
+        else:
+            cells += Markup("<span {}>{}</span>").format(facts, number)
+    return Markup('<span class="fall{}">{}</span>').format(" tall" if tall else "", cells)
 
 
-def table(value: Table) -> str:
+def table(value: Table) -> Markup:
     """A table of results, every mean with its interval, every head with its definition."""
     columns, lines = value.heads, []
     means = [[mean_of(row[j]) for row in value.rows] for j in range(len(columns))]
@@ -205,10 +218,10 @@ def table(value: Table) -> str:
             elif column.format == "percent" and isinstance(cell, float):
                 content = number(100 * cell, unit="%")
             else:
-                content = e(text(cell, column.format))
-            cells.append(f"<b>{content}</b>" if (i, j) in value.best else content)
+                content = escape(text(cell, column.format))
+            cells.append(Markup("<b>{}</b>").format(content) if (i, j) in value.best else content)
         lines.append(cells)
     heads = [f">{column.label}" if j else column.label for j, column in enumerate(columns)]
     drawn = rows(heads, lines, abouts=[column.help for column in columns])
-    title = heading(value.title) if value.title else ""
-    return f'{title}<div class="wide">{drawn}</div>{note(value.note)}'
+    title = heading(value.title) if value.title else Markup()
+    return Markup('{}<div class="wide">{}</div>{}').format(title, drawn, note(value.note))

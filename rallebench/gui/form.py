@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.settings import Setting, checked
 from rallebench.gui.frame import Event
-from rallebench.gui.html import attributes, e, fold
+from rallebench.gui.html import attributes, fold
 from rallebench.render.numbers import plural
 
 Form = Mapping[str, Setting]
@@ -23,7 +25,7 @@ def draw(
     *,
     prefix: str = "",
     folded: Iterable[str] = (),
-) -> str:
+) -> Markup:
     """The controls of all settings; ``folded``: those that stand under "Advanced"."""
     hidden = set(folded)
     visible, advanced = "", ""
@@ -33,22 +35,22 @@ def draw(
         visible, advanced = (
             (visible, advanced + field) if name in hidden else (visible + field, advanced)
         )
-    more = ""
+    more = Markup()
     if advanced:
         gist = plural(len(hidden), "setting")
         more = fold("Advanced", fields(advanced), gist=gist, id=f"{prefix}advanced")
     return fields(visible) + more
 
 
-def fields(*controls: str) -> str:
+def fields(*controls: str) -> Markup:
     """Controls side by side, as many in a row as there is room for; "" for none."""
-    drawn = "".join(controls)
-    return f'<div class="fields">{drawn}</div>' if drawn else ""
+    drawn = Markup().join(controls)
+    return Markup('<div class="fields">{}</div>').format(drawn) if drawn else Markup()
 
 
 def control(
     name: str, setting: Setting, value: Any, choices: Sequence[Any] | None, prefix: str = ""
-) -> str:
+) -> Markup:
     """The label and the control of one setting."""
     title = name.replace("_", " ")
     title = title[:1].upper() + title[1:]
@@ -69,28 +71,34 @@ def control(
         field = select(key, choices, value, blank="" if setting.required else "–")
     elif setting.kind in (int, float):
         step = "1" if setting.kind is int else "any"
-        field = f'<input type="number" name="{e(key)}" value="{e(value)}" step="{step}"{limits(setting)}>'
+        field = Markup('<input type="number" name="{}" value="{}" step="{}"{}>').format(
+            key, value, step, limits(setting)
+        )
     else:
         if setting.kind is object and not isinstance(value, str):
             value = json.dumps(value, ensure_ascii=False)
-        field = f'<input name="{e(key)}" value="{e(value)}"{required}>'
-    return f'<label class="field" title="{e(about)}"><span>{e(title)}</span>{field}</label>'
+        field = Markup('<input name="{}" value="{}"{}>').format(key, value, required)
+    return Markup('<label class="field" title="{}"><span>{}</span>{}</label>').format(
+        about, title, field
+    )
 
 
-def limits(setting: Setting) -> str:
+def limits(setting: Setting) -> Markup:
     """The attributes ``min`` and ``max`` of a number."""
     ends = (("min", setting.low), ("max", setting.high))
-    return "".join(f' {word}="{limit:g}"' for word, limit in ends if limit is not None)
+    return Markup().join(
+        Markup(' {}="{:g}"').format(word, limit) for word, limit in ends if limit is not None
+    )
 
 
-def on_change(do: str, **data: Any) -> str:
+def on_change(do: str, **data: Any) -> Markup:
     """The attributes of a field whose change is an action."""
     return attributes(do=do, on="change", **data)
 
 
-def on_enter(do: str, **data: Any) -> str:
+def on_enter(do: str, **data: Any) -> Markup:
     """The attributes of the field with which a dialog opens; Enter in it is an action."""
-    return f"{attributes(do=do, on='enter', **data)} autofocus"
+    return Markup("{} autofocus").format(attributes(do=do, on="enter", **data))
 
 
 def check(
@@ -102,11 +110,17 @@ def check(
     about: str = "",
     id: str = "",
     kind: str = "checkbox",
-) -> str:
+) -> Markup:
     """A box to tick; ``kind`` "radio": of those with the same name only one is ticked."""
-    more = "".join(f' {key}="{e(words)}"' for key, words in (("id", id), ("value", value)) if words)
-    box = f'<input type="{kind}" name="{e(name)}"{more}{" checked" if ticked else ""}>'
-    return f'<label class="check" title="{e(about)}">{box} {e(label)}</label>'
+    more = Markup().join(
+        Markup(' {}="{}"').format(key, words)
+        for key, words in (("id", id), ("value", value))
+        if words
+    )
+    box = Markup('<input type="{}" name="{}"{}{}>').format(
+        kind, name, more, " checked" if ticked else ""
+    )
+    return Markup('<label class="check" title="{}">{} {}</label>').format(about, box, label)
 
 
 def checks(
@@ -119,17 +133,19 @@ def checks(
     abouts: Mapping[str, str] | None = None,
     id: str = "",
     kind: str = "checkbox",
-) -> str:
+) -> Markup:
     """Boxes of which several may be ticked, each a text or (value, label); ``legend``: their heading, ``about`` a line on it;
     ``abouts``: value → a line on it; ``id``: with what the ids of the boxes begin."""
-    ticked, boxes = set(chosen), ""
+    ticked, boxes = set(chosen), Markup()
     for value, label in pairs(choices):
         more = {"id": f"{id}-{name}-{value}" if id else "", "about": (abouts or {}).get(value, "")}
         boxes += check(name, label, value in ticked, value=value, kind=kind, **more)
-    boxes = f'<div class="checks">{boxes}</div>'
+    boxes = Markup('<div class="checks">{}</div>').format(boxes)
     if not legend:
         return boxes
-    return f'<fieldset class="plain" title="{e(about)}"><legend class="note">{e(legend)}</legend>{boxes}</fieldset>'
+    return Markup(
+        '<fieldset class="plain" title="{}"><legend class="note">{}</legend>{}</fieldset>'
+    ).format(about, legend, boxes)
 
 
 def pairs(choices: Iterable[Any]) -> list[tuple[Any, Any]]:
@@ -139,16 +155,18 @@ def pairs(choices: Iterable[Any]) -> list[tuple[Any, Any]]:
 
 def select(
     name: str, choices: Sequence[Any], value: Any, *, blank: str = "", more: str = ""
-) -> str:
+) -> Markup:
     """A drop-down; ``blank``: the label of an empty choice, "" for none. A value that is no choice is named as missing."""
     offered = [("", blank), *pairs(choices)] if blank else pairs(choices)
     if str(value) not in {str(v) for v, _ in offered} and value not in ("", None):
         offered.append((value, f"{value} (missing)"))
-    options = "".join(
-        f'<option value="{e(v)}"{" selected" if str(v) == str(value) else ""}>{e(label)}</option>'
+    options = Markup().join(
+        Markup('<option value="{}"{}>{}</option>').format(
+            v, " selected" if str(v) == str(value) else "", label
+        )
         for v, label in offered
     )
-    return f'<select name="{e(name)}"{more}>{options}</select>'
+    return Markup('<select name="{}"{}>{}</select>').format(name, more, options)
 
 
 def chooser(
@@ -160,7 +178,7 @@ def chooser(
     *,
     blank: str = "",
     more: str = "",
-) -> str:
+) -> Markup:
     """A labelled drop-down; see ``select``."""
     return labelled(title, select(name, choices, value, blank=blank, more=more), about)
 
@@ -173,72 +191,79 @@ def text(
     about: str = "",
     more: str = "",
     offers: Iterable[Any] = (),
-) -> str:
+) -> Markup:
     """A labelled text field; ``hint`` stands in it while it is empty, ``about`` below it; ``offers``: see ``suggestions``."""
     listed = f"{name}-offers" if (offers := list(offers)) else ""
-    more += f' list="{e(listed)}"' if offers else ""
-    field = f'<input name="{e(name)}" value="{e(value)}" placeholder="{e(hint)}"{more}>'
-    return labelled(title, field + (suggestions(listed, offers) if offers else ""), about)
+    more += Markup(' list="{}"').format(listed) if offers else Markup()
+    field = Markup('<input name="{}" value="{}" placeholder="{}"{}>').format(
+        name, value, hint, more
+    )
+    return labelled(title, field + (suggestions(listed, offers) if offers else Markup()), about)
 
 
 def number(
     name: str, title: str, value: Any = "", low: int | None = None, hint: str = "", more: str = ""
-) -> str:
+) -> Markup:
     """A labelled number; ``low``: the least that is permitted."""
-    more = f' type="number"{limits(Setting(int, None, low))}{more}'
+    more = Markup(' type="number"{}{}').format(limits(Setting(int, None, low)), more)
     return text(name, title, "" if value is None else value, hint, more=more)
 
 
-def questions(value: Any = "", *, most: str = "all", more: str = "") -> str:
+def questions(value: Any = "", *, most: str = "all", more: str = "") -> Markup:
     """How many questions of a dataset are taken, from its first on: any number; ``most``: what an empty field takes."""
-    more = f' type="number" min="1"{more}'
+    more = Markup(' type="number" min="1"{}').format(more)
     return text("limit", "Questions", value, most, more=more, offers=(10, 30, 50, 100, 200, 500))
 
 
 def filter_field(
     id: str, value: str, do: str, hint: str = "Filter", name: str = "words", **data: Any
-) -> str:
+) -> Markup:
     """The field that filters a list as it is typed into, or ``on="enter"``; ``/`` puts the focus there."""
-    about = f' id="{id}" placeholder="{e(hint)}" aria-label="{e(hint)}"'
+    about = Markup(' id="{}" placeholder="{}" aria-label="{}"').format(id, hint, hint)
     follow = attributes(do=do, **{"on": "input", **data})
-    return f'<input name="{name}" value="{e(value)}"{about} data-filter{follow}>'
+    return Markup('<input name="{}" value="{}"{} data-filter{}>').format(name, value, about, follow)
 
 
-def area(name: str, title: str, value: str = "", rows: int = 1, more: str = "") -> str:
+def area(name: str, title: str, value: str = "", rows: int = 1, more: str = "") -> Markup:
     """A labelled text of several lines."""
     return labelled(
-        title, f'<textarea name="{e(name)}" rows="{rows}"{more}>\n{e(value)}</textarea>'
+        title,
+        Markup('<textarea name="{}" rows="{}"{}>\n{}</textarea>').format(name, rows, more, value),
     )
 
 
-def drop(do: str, about: str = "", *, accept: str = "") -> str:
+def drop(do: str, about: str = "", *, accept: str = "") -> Markup:
     """A place to drop a file or to choose one."""
-    kinds = f' accept="{accept}"' if accept else ""
-    choose = (
-        f'<label class="link" tabindex="0">Choose a file<input type="file" hidden{kinds}></label>'
+    kinds = Markup(' accept="{}"').format(accept) if accept else Markup()
+    choose = Markup(
+        '<label class="link" tabindex="0">Choose a file<input type="file" hidden{}></label>'
+    ).format(kinds)
+    return Markup('<div class="drop" data-upload="{}">{}<small>{}</small></div>').format(
+        do, choose, about
     )
-    return f'<div class="drop" data-upload="{do}">{choose}<small>{e(about)}</small></div>'
 
 
-def suggestions(id: str, choices: Iterable[Any]) -> str:
+def suggestions(id: str, choices: Iterable[Any]) -> Markup:
     """What a field with ``list=id`` offers, each a text or (value, label)."""
     pairs = [choice if isinstance(choice, tuple) else (choice, "") for choice in choices]
-    options = "".join(f'<option value="{e(value)}">{e(label)}</option>' for value, label in pairs)
-    return f'<datalist id="{e(id)}">{options}</datalist>'
+    options = Markup().join(
+        Markup('<option value="{}">{}</option>').format(value, label) for value, label in pairs
+    )
+    return Markup('<datalist id="{}">{}</datalist>').format(id, options)
 
 
-def hidden(**values: Any) -> str:
+def hidden(**values: Any) -> Markup:
     """Values that a form sends and nobody sees."""
-    return "".join(
-        f'<input type="hidden" name="{e(name)}" value="{e(value)}">'
+    return Markup().join(
+        Markup('<input type="hidden" name="{}" value="{}">').format(name, value)
         for name, value in values.items()
     )
 
 
-def labelled(title: str, field: str, about: str = "") -> str:
+def labelled(title: str, field: str, about: str = "") -> Markup:
     """A field with its label."""
-    hint = f"<small>{e(about)}</small>" if about else ""
-    return f'<label class="field"><span>{e(title)}</span>{field}{hint}</label>'
+    hint = Markup("<small>{}</small>").format(about) if about else Markup()
+    return Markup('<label class="field"><span>{}</span>{}{}</label>').format(title, field, hint)
 
 
 def json_or_text(words: str) -> Any:

@@ -23,6 +23,7 @@ from typing import Any, Union
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.registry import Registry
 from rallebench.core.stopping import Stop, obey
+from rallebench.gui.html import escape
 from rallebench.gui.wording import on_page
 from rallebench.services.workbench import Workbench
 
@@ -233,7 +234,7 @@ class Page:
         except Exception as error:
             return problem(error)
         if answer is None or isinstance(answer, dict):
-            return answer or {}
+            return as_sent(answer or {})
         key = f"{message.get('window')} {message.get('action')}"
         stream = PatchStream(answer, number)
         with self._lock:
@@ -250,7 +251,7 @@ class Page:
     def more(self, message: dict[str, Any]) -> Patch:
         """The next patch of a stream; ``over`` is true in its last."""
         stream = self._stream(str(message.get("stream", "")))
-        return {"over": True} if stream is None else stream.take()
+        return {"over": True} if stream is None else as_sent(stream.take())
 
     def stop(self, message: dict[str, Any]) -> Patch:
         """End the stream of an action in a window."""
@@ -274,13 +275,26 @@ class Page:
             start, count = int(message["start"]), min(int(message["count"]), 500)
             key = {**dict(message.get("key") or {}), "window": str(message.get("window", ""))}
             rows = handler(self, key, start, count)
-            return {"rows": [list(row) for row in rows]}
+            return {"rows": [(id, str(escape(row))) for id, row in rows]}
         except Exception as error:
             return problem(error)
 
     def _stream(self, stream: str) -> PatchStream | None:
         with self._lock:
             return next((s for s in self._streams.values() if s.id == stream), None)
+
+
+def as_sent(patch: Patch) -> Patch:
+    """A patch as the script gets it. The script makes HTML of some of its values: a value that is no ``Markup`` is text."""
+    return {
+        key: str(escape(value)) if is_html(key) and value is not None else value
+        for key, value in patch.items()
+    }
+
+
+def is_html(key: str) -> bool:
+    """Whether the script makes HTML of a patch's value."""
+    return key.startswith("#") or key in ("dialog", "drawer", "chain", "undo", "chip", "list")
 
 
 def _after(first: Patch, rest: Iterator[Patch]) -> Iterator[Patch]:

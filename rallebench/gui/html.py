@@ -1,12 +1,15 @@
-"""Pieces of HTML that all places use. Pure; every text is escaped here or by ``e``."""
+"""Pieces of HTML that all places use. Pure. HTML is ``Markup``, made from constant templates; every other value is escaped
+where it is put into one."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 from urllib.parse import quote, urlencode
+
+from markupsafe import Markup
+from markupsafe import escape as escape_text
 
 from rallebench.core.errors import RalleError
 from rallebench.gui.wording import on_page
@@ -23,21 +26,21 @@ VERDICTS = {
 """Verdict of a question → what it is called."""
 
 
-def e(value: Any) -> str:
-    """Text for HTML, also within an attribute; an error in the words of the page."""
-    return escape(on_page(value) if isinstance(value, RalleError) else str(value), quote=True)
+def escape(value: Any) -> Markup:
+    """Text as HTML, an error in the words of the page; HTML stays as it is."""
+    return escape_text(on_page(value) if isinstance(value, RalleError) else value)
 
 
-def attributes(**values: Any) -> str:
+def attributes(**values: Any) -> Markup:
     """``data-`` attributes; ``run_id`` → ``data-run-id``, ``with_`` → ``data-with``; None is left out.
 
-    >>> attributes(do="runs.delete", run_id='a"b', with_="#form", more=None)
-    ' data-do="runs.delete" data-run-id="a&quot;b" data-with="#form"'
+    >>> print(attributes(do="runs.delete", run_id='a"b', with_="#form", more=None))
+     data-do="runs.delete" data-run-id="a&#34;b" data-with="#form"
     """
     if "form" in values:
         raise ValueError("data-form marks a form; give the value another name")
-    return "".join(
-        f' data-{name.rstrip("_").replace("_", "-")}="{e(value)}"'
+    return Markup().join(
+        Markup(' data-{}="{}"').format(name.rstrip("_").replace("_", "-"), value)
         for name, value in values.items()
         if value is not None
     )
@@ -51,22 +54,24 @@ def button(
     title: str = "",
     disabled: bool = False,
     **data: Any,
-) -> str:
+) -> Markup:
     """A button. ``kind``: "primary" (one a view), "quiet", "danger"; ``data``: its ``data-`` attributes."""
-    more = ' disabled aria-disabled="true"' if disabled else ""
-    tip = f' title="{e(title)}"' if title else ""
+    more = Markup(' disabled aria-disabled="true"') if disabled else Markup()
+    tip = Markup(' title="{}"').format(title) if title else Markup()
     run = " data-primary" if kind == "primary" else ""
-    return f'<button type="button" class="{kind}"{run}{tip}{attributes(do=do or None, **data)}{more}>{e(label)}</button>'
+    return Markup('<button type="button" class="{}"{}{}{}{}>{}</button>').format(
+        kind, run, tip, attributes(do=do or None, **data), more, label
+    )
 
 
-def stop_stream(action: str) -> str:
+def stop_stream(action: str) -> Markup:
     """The button that ends the stream of an action."""
     return button("Stop", kind="quiet", stop=action)
 
 
-def link(label: str, address: str, kind: str = "link") -> str:
+def link(label: str, address: str, kind: str = "link") -> Markup:
     """A link within the page. ``kind``: "link", "nm" (a name), "button", "" (an entry of a menu)."""
-    return f'<a class="{kind}" href="{e(address)}">{e(label)}</a>'
+    return Markup('<a class="{}" href="{}">{}</a>').format(kind, address, label)
 
 
 def dotted(*words: str | None) -> str:
@@ -78,34 +83,39 @@ def dotted(*words: str | None) -> str:
     return " · ".join(filter(None, words))
 
 
-def named(label: str, view: str, **query: Any) -> str:
+def dotted_html(*parts: str | None) -> Markup:
+    """Facts in one line, of which some are HTML; the empty ones are left out."""
+    return Markup(" · ").join(filter(None, parts))
+
+
+def named(label: str, view: str, **query: Any) -> Markup:
     """The name of a thing, which opens its view."""
     return link(label, address(view, **query), "nm")
 
 
-def note(sentence: object) -> str:
+def note(sentence: object) -> Markup:
     """A remark, "" for none."""
-    return f'<p class="note">{e(sentence)}</p>' if sentence else ""
+    return Markup('<p class="note">{}</p>').format(on_page(sentence)) if sentence else Markup()
 
 
-def heading(title: str, about: str = "", *, first: bool = False) -> str:
+def heading(title: str, about: str = "", *, first: bool = False) -> Markup:
     """The heading of a part; ``first``: nothing stands above it."""
-    small = f" <small>{e(about)}</small>" if about else ""
-    return f'<h3 class="sub{" first" if first else ""}">{e(title)}{small}</h3>'
+    small = Markup(" <small>{}</small>").format(about) if about else Markup()
+    return Markup('<h3 class="sub{}">{}{}</h3>').format(" first" if first else "", title, small)
 
 
-def bullets(lines: Iterable[object], kind: str = "") -> str:
+def bullets(lines: Iterable[object], kind: str = "") -> Markup:
     """A list of texts, "" for none."""
-    items = "".join(f"<li>{e(on_page(line))}</li>" for line in lines)
-    return f'<ul class="{kind}">{items}</ul>' if items else ""
+    items = Markup().join(Markup("<li>{}</li>").format(on_page(line)) for line in lines)
+    return Markup('<ul class="{}">{}</ul>').format(kind, items) if items else Markup()
 
 
-def pre(text: str, kind: str = "pre") -> str:
+def pre(text: str, kind: str = "pre") -> Markup:
     """A text with its lines and blanks as they are."""
-    return f'<pre class="{kind}" tabindex="0">{e(text)}</pre>'
+    return Markup('<pre class="{}" tabindex="0">{}</pre>').format(kind, text)
 
 
-def as_json(value: Any) -> str:
+def as_json(value: Any) -> Markup:
     """A record as indented JSON."""
     return pre(json.dumps(value, ensure_ascii=False, indent=1, default=str))
 
@@ -121,27 +131,34 @@ def address(view: str, **query: Any) -> str:
     return f"#/{view}?{values}" if values else f"#/{view}"
 
 
-def defs(pairs: Iterable[tuple[str, str]]) -> str:
+def defs(pairs: Iterable[tuple[str, str]]) -> Markup:
     """Facts by their names; the empty ones are left out."""
-    rows = "".join(f"<dt>{e(key)}</dt><dd>{e(value)}</dd>" for key, value in pairs if value)
-    return f'<dl class="defs">{rows}</dl>'
+    rows = Markup().join(
+        Markup("<dt>{}</dt><dd>{}</dd>").format(key, value) for key, value in pairs if value
+    )
+    return Markup('<dl class="defs">{}</dl>').format(rows)
 
 
 def view(name: str, title: str, *parts: str, kind: str = "", more: str = "") -> dict[str, str]:
     """The patch that opens a view: its parts below each other. ``kind``: "wide" for tables; ``more``: attributes of the whole."""
     place, kind = f"#v-{name.replace('/', '-')}", f"wrap-page {kind}".strip()
-    return {place: f'<div class="{kind}"{more}>{"".join(parts)}</div>', "title": title}
+    return {
+        place: Markup('<div class="{}"{}>{}</div>').format(kind, more, Markup().join(parts)),
+        "title": title,
+    }
 
 
-def follow(do: str) -> str:
+def follow(do: str) -> Markup:
     """What calls an action whenever any job has news."""
-    return f"<span{attributes(follow='*', do=do)}></span>"
+    return Markup("<span{}></span>").format(attributes(follow="*", do=do))
 
 
-def dialog(title: str, body: str, *buttons: str, keep: str = "Cancel") -> str:
+def dialog(title: str, body: str, *buttons: str, keep: str = "Cancel") -> Markup:
     """A question to the user with its buttons; ``body`` is HTML whose fields the buttons send."""
-    ends = button(keep, close="1") + "".join(buttons)
-    return f'<h2>{e(title)}</h2><div data-form class="stack">{body}<div class="buttons">{ends}</div></div>'
+    ends = button(keep, close="1") + Markup().join(buttons)
+    return Markup(
+        '<h2>{}</h2><div data-form class="stack">{}<div class="buttons">{}</div></div>'
+    ).format(title, body, ends)
 
 
 def ask(
@@ -155,25 +172,37 @@ def ask(
 def ask_delete(thing: str, sentence: str, do: str, **data: Any) -> dict[str, str]:
     """The patch that asks before something is deleted; ``sentence``: what else breaks."""
     yes = button("Delete", do, kind="danger", **data)
-    return {"dialog": dialog(f"Delete {thing}?", f"<p>{e(sentence)}</p>", yes, keep="Keep it")}
+    return {
+        "dialog": dialog(
+            f"Delete {thing}?", Markup("<p>{}</p>").format(sentence), yes, keep="Keep it"
+        )
+    }
 
 
 def drawer(title: str, *parts: str) -> dict[str, str]:
     """The patch that opens a panel at the right of the page; its parts are HTML."""
     close = button("Close", kind="quiet", close="1")
-    return {"drawer": f'<div class="dh"><h2>{e(title)}</h2>{close}</div>{"".join(parts)}'}
+    return {
+        "drawer": Markup('<div class="dh"><h2>{}</h2>{}</div>{}').format(
+            title, close, Markup().join(parts)
+        )
+    }
 
 
 def form_drawer(title: str, fields: str, *buttons: str) -> dict[str, str]:
     """The patch that opens a panel with fields, which its buttons send."""
-    inside = f'{fields}<div class="buttons">{"".join(buttons)}</div>'
-    return drawer(title, f'<div data-form data-problems class="stack">{inside}</div>')
+    inside = Markup('{}<div class="buttons">{}</div>').format(fields, Markup().join(buttons))
+    return drawer(
+        title, Markup('<div data-form data-problems class="stack">{}</div>').format(inside)
+    )
 
 
-def mark(verdict: str) -> str:
+def mark(verdict: str) -> Markup:
     """The mark of a verdict, named for screen readers."""
     name = VERDICTS.get(verdict, verdict)
-    return f'<i class="m {verdict}" role="img" title="{e(name)}" aria-label="{e(name)}">{SIGNS.get(verdict, "·")}</i>'
+    return Markup('<i class="m {}" role="img" title="{}" aria-label="{}">{}</i>').format(
+        verdict, name, name, SIGNS.get(verdict, "·")
+    )
 
 
 def chips(
@@ -182,41 +211,60 @@ def chips(
     do: str,
     name: str = "only",
     **data: Any,
-) -> str:
+) -> Markup:
     """Filters with counts: (value, label, count); the pressed one sends ``name=value``."""
-    buttons = ""
+    buttons = Markup()
     for value, label, count in items:
         on = value == chosen
-        counted = f" <b>{count:,}</b>" if count is not None else ""
-        buttons += f'<button type="button" class="{"on" if on else ""}" aria-pressed="{str(on).lower()}"{attributes(do=do, **{name: value}, **data)}>{e(label)}{counted}</button>'
-    return f'<div class="chips" role="group">{buttons}</div>'
+        counted = Markup(" <b>{:,}</b>").format(count) if count is not None else Markup()
+        buttons += Markup(
+            '<button type="button" class="{}" aria-pressed="{}"{}>{}{}</button>'
+        ).format(
+            "on" if on else "",
+            str(on).lower(),
+            attributes(do=do, **{name: value}, **data),
+            label,
+            counted,
+        )
+    return Markup('<div class="chips" role="group">{}</div>').format(buttons)
 
 
-def choice(address: str, title: str, about: str, on: bool, kind: str = "") -> str:
+def choice(address: str, title: str, about: str, on: bool, kind: str = "") -> Markup:
     """A link of several of which the present one is marked, with a line about it."""
     current = " aria-current=true" if on else ""
     names = f"{kind} on".strip() if on else kind
-    return f'<a href="{e(address)}" class="{names}"{current}><b>{e(title)}</b><small>{e(about)}</small></a>'
+    return Markup('<a href="{}" class="{}"{}><b>{}</b><small>{}</small></a>').format(
+        address, names, current, title, about
+    )
 
 
-def segments(items: Iterable[tuple[str, str]], chosen: str, label: str = "Mode") -> str:
+def segments(items: Iterable[tuple[str, str]], chosen: str, label: str = "Mode") -> Markup:
     """A switch between views: (address, label)."""
-    links = "".join(
-        f'<a href="{e(address)}" class="{"on" if address == chosen else ""}"{" aria-current=page" if address == chosen else ""}>{e(words)}</a>'
+    links = Markup().join(
+        Markup('<a href="{}" class="{}"{}>{}</a>').format(
+            address,
+            "on" if address == chosen else "",
+            " aria-current=page" if address == chosen else "",
+            words,
+        )
         for address, words in items
     )
-    return f'<nav class="seg" aria-label="{e(label)}">{links}</nav>'
+    return Markup('<nav class="seg" aria-label="{}">{}</nav>').format(label, links)
 
 
-def fold(title: str, inside: str, *, gist: str = "", id: str = "", opened: bool = False) -> str:
+def fold(title: str, inside: str, *, gist: str = "", id: str = "", opened: bool = False) -> Markup:
     """A part that opens. ``title`` and ``gist`` are text, ``inside`` is HTML; with an ``id`` it stays open when it is drawn again."""
-    name = f' id="{e(id)}"' if id else ""
-    return f'<details class="fold"{name}{" open" if opened else ""}><summary>{e(title)}<em>{e(gist)}</em></summary><div>{inside}</div></details>'
+    name = Markup(' id="{}"').format(id) if id else Markup()
+    return Markup(
+        '<details class="fold"{}{}><summary>{}<em>{}</em></summary><div>{}</div></details>'
+    ).format(name, " open" if opened else "", title, gist, inside)
 
 
-def menu(*buttons: str, label: str) -> str:
+def menu(*buttons: str, label: str) -> Markup:
     """The menu at the end of a row. ``label`` names the row: by it an open menu stays open when the list is drawn again."""
-    return f'<details class="menu"><summary title="{e(label)}" aria-label="{e(label)}">⋯</summary><div>{"".join(buttons)}</div></details>'
+    return Markup(
+        '<details class="menu"><summary title="{}" aria-label="{}">⋯</summary><div>{}</div></details>'
+    ).format(label, label, Markup().join(buttons))
 
 
 STATES = {
@@ -227,41 +275,47 @@ STATES = {
 """State of a thing → the kind of its dot."""
 
 
-def state(word: str, about: str = "", kind: str = "") -> str:
+def state(word: str, about: str = "", kind: str = "") -> Markup:
     """The state of a thing with its dot. ``kind``: "good", "bad", "busy"; by the word where it is empty."""
-    return f'<span class="state {kind or STATES.get(word, "")}" title="{e(about)}">{e(word)}</span>'
+    return Markup('<span class="state {}" title="{}">{}</span>').format(
+        kind or STATES.get(word, ""), about, word
+    )
 
 
-def progress(share: float | None, title: str = "") -> str:
+def progress(share: float | None, title: str = "") -> Markup:
     """A bar; it moves to and fro where the share is not known. ``title``: what it is the progress of."""
-    value = "" if share is None else f' value="{100 * share:.0f}"'
-    label = f' aria-label="Progress of {e(title)}"' if title else ""
-    return f'<progress max="100"{value}{label}></progress>'
+    value = Markup() if share is None else Markup(' value="{:.0f}"').format(100 * share)
+    label = Markup(' aria-label="Progress of {}"').format(title) if title else Markup()
+    return Markup('<progress max="100"{}{}></progress>').format(value, label)
 
 
-def doing(words: str, button: str = "", share: float | None = None) -> str:
+def doing(words: str, button: str = "", share: float | None = None) -> Markup:
     """Work that goes on: how far it is, and its button."""
-    return f'<div class="doing"><span>{e(words)}</span>{button}{progress(share)}</div>'
+    return Markup('<div class="doing"><span>{}</span>{}{}</div>').format(
+        words, button, progress(share)
+    )
 
 
-def empty(sentence: str, action: str = "") -> str:
+def empty(sentence: str, action: str = "") -> Markup:
     """An empty place: what to do, with the button that does it."""
-    return f'<div class="empty"><p>{e(sentence)}</p>{action}</div>'
+    return Markup('<div class="empty"><p>{}</p>{}</div>').format(sentence, action)
 
 
-def problem(error: object) -> str:
+def problem(error: object) -> Markup:
     """What went wrong, in the words of the page, where it happened; "" for nothing."""
-    return f'<p class="problem">{e(on_page(error))}</p>' if error else ""
+    return Markup('<p class="problem">{}</p>').format(on_page(error)) if error else Markup()
 
 
-def warning(sentence: object) -> str:
+def warning(sentence: object) -> Markup:
     """A warning, "" for none."""
-    return f'<p class="warn">{e(on_page(sentence))}</p>' if sentence else ""
+    return Markup('<p class="warn">{}</p>').format(on_page(sentence)) if sentence else Markup()
 
 
-def crumb(place: str, address: str, title: str, about: str = "", *, buttons: str = "") -> str:
+def crumb(place: str, address: str, title: str, about: str = "", *, buttons: str = "") -> Markup:
     """The heading of an object: the way back, its name, a line about it, its buttons."""
-    return f'<div class="crumb"><a href="{e(address)}">{e(place)}</a><span>/</span><h1>{e(title)}</h1><small>{e(about)}</small><span class="gap"></span>{buttons}</div>'
+    return Markup(
+        '<div class="crumb"><a href="{}">{}</a><span>/</span><h1>{}</h1><small>{}</small><span class="gap"></span>{}</div>'
+    ).format(address, place, title, about, buttons)
 
 
 def rows(
@@ -272,19 +326,29 @@ def rows(
     addresses: Sequence[str] = (),
     abouts: Sequence[str] = (),
     marked: Sequence[bool] = (),
-) -> str:
+) -> Markup:
     """A table of HTML cells. A heading that begins with ">" is a column of numbers; ``addresses``: one a row; ``abouts``: one
     a heading; ``marked``: which rows stand out."""
-    sides, top, body = ["n" if head.startswith(">") else "" for head in heads], "", ""
+    sides, top, body = ["n" if head.startswith(">") else "" for head in heads], Markup(), Markup()
     for index, head in enumerate(heads):
-        about = f' title="{e(abouts[index])}"' if abouts else ""
-        top += f'<th scope="col" class="{sides[index]}"{about}>{e(head.lstrip(">"))}</th>'
+        about = Markup(' title="{}"').format(abouts[index]) if abouts else Markup()
+        top += Markup('<th scope="col" class="{}"{}>{}</th>').format(
+            sides[index], about, head.lstrip(">")
+        )
     for index, line in enumerate(lines):
-        cells = "".join(f'<td class="{side}">{cell}</td>' for side, cell in zip(sides, line))
-        target = f' data-href="{e(addresses[index])}" tabindex="0"' if addresses else ""
-        target += ' class="mine"' if marked and marked[index] else ""
-        body += f"<tr{target}>{cells}</tr>"
-    return f'<table class="t {kind}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+        cells = Markup().join(
+            Markup('<td class="{}">{}</td>').format(side, cell) for side, cell in zip(sides, line)
+        )
+        target = (
+            Markup(' data-href="{}" tabindex="0"').format(addresses[index])
+            if addresses
+            else Markup()
+        )
+        target += Markup(' class="mine"') if marked and marked[index] else Markup()
+        body += Markup("<tr{}>{}</tr>").format(target, cells)
+    return Markup('<table class="t {}"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>').format(
+        kind, top, body
+    )
 
 
 def window(
@@ -296,9 +360,9 @@ def window(
     at: int = -1,
     row: int = 62,
     label: str = "Questions",
-) -> str:
+) -> Markup:
     """A list whose rows come as they are scrolled into sight; see ``Page.rows``. ``row``: the height of a row in pixels."""
-    return (
-        f'<div class="list" id="list-{e(list)}" role="listbox" tabindex="0" aria-label="{e(label)}" data-list="{e(list)}" '
-        f'data-key="{e(json.dumps(key))}" data-total="{total}" data-at="{at}" data-row="{row}" data-pick="{e(pick)}"><div class="pane"></div></div>'
-    )
+    return Markup(
+        '<div class="list" id="list-{}" role="listbox" tabindex="0" aria-label="{}" data-list="{}" data-key="{}" data-total="{}" data-at="{}" data-row="{}" data-pick="{}">'
+        '<div class="pane"></div></div>'
+    ).format(list, label, list, json.dumps(key), total, at, row, pick)

@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.events import Progress
-from rallebench.gui.html import button, doing, dotted, e, problem, progress, state
+from rallebench.gui.html import button, doing, dotted, escape, problem, progress, state
 from rallebench.render.numbers import plural, text
 from rallebench.services import run_list
 from rallebench.services.jobs import Job
@@ -39,22 +41,26 @@ def chip(workbench: Workbench) -> dict[str, Any]:
         "any": bool(jobs),
         "active": len(active),
         "chip": _chip(active, ended),
-        "list": "".join(row(job, called.get(job.name, job.name)) for job in (*active, *ended)),
+        "list": Markup().join(
+            row(job, called.get(job.name, job.name)) for job in (*active, *ended)
+        ),
         "versions": {job.id: job.version for job in jobs}
         | {"loaded": " ".join(line.name for line in workbench.models.status())},
     }
 
 
-def _chip(active: list[Job], ended: list[Job]) -> str:
+def _chip(active: list[Job], ended: list[Job]) -> Markup:
     if not active:
         failed = ended and ended[0].status == "failed"
-        return '<span class="bad">Last job failed</span>' if failed else "Jobs"
+        return Markup('<span class="bad">Last job failed</span>') if failed else Markup("Jobs")
     words = plural(len(active), "job")
     share = share_of(active[0])
     if share is not None and len(active) == 1:
         words = dotted(words, f"{100 * share:.0f} %", left(active[0], share))
-    ring = f'<span class="ring" style="--share:{100 * (share or 0.05):.0f}%"></span>'
-    return ring + e(words)
+    ring = Markup('<span class="ring" style="--share:{:.0f}%"></span>').format(
+        100 * (share or 0.05)
+    )
+    return ring + escape(words)
 
 
 def progress_of(job: Job) -> Progress | None:
@@ -77,19 +83,23 @@ def left(job: Job, share: float) -> str:
     return f"{text(elapsed / share - elapsed, 'duration')} left"
 
 
-def row(job: Job, name: str) -> str:
+def row(job: Job, name: str) -> Markup:
     """A job in the list, with its stop."""
     title = f"{VERBS.get(job.kind, job.kind.capitalize())} {name}"
     if job.done:
         clock = time.strftime("%H:%M", time.localtime(job.ended))
         end = state("done", kind="good") if job.status == "finished" else state(job.status)
-        kind, reason = ("bad", f" · {e(job.error)}") if job.status == "failed" else ("", "")
-        return f'<div class="job"><span>{e(title)}</span>{end}<small class="{kind}">{clock}{reason}</small></div>'
+        kind, reason = ("bad", f" · {job.error}") if job.status == "failed" else ("", "")
+        return Markup(
+            '<div class="job"><span>{}</span>{}<small class="{}">{}{}</small></div>'
+        ).format(title, end, kind, clock, reason)
     words = dotted(
         counted(job), job.message or str(getattr(job.newest, "message", job.newest) or "")
     )
     bar = progress(share_of(job))
-    return f'<div class="job"><span>{e(title)}</span>{stop_button(job)}<small>{e(words)}</small>{bar}</div>'
+    return Markup('<div class="job"><span>{}</span>{}<small>{}</small>{}</div>').format(
+        title, stop_button(job), words, bar
+    )
 
 
 def counted(job: Job) -> str:
@@ -109,21 +119,21 @@ def doing_now(job: Job, name: Callable[[str], str] = str) -> str:
     return f"{name(news.task)}: {news.message or counts}"
 
 
-def stop_button(job: Job, do: str = "jobs.stop", id: str = "", kind: str = "quiet") -> str:
+def stop_button(job: Job, do: str = "jobs.stop", id: str = "", kind: str = "quiet") -> Markup:
     """The button that stops a job; ``id``: what ``do`` is told, the job's own where it is empty."""
     if job.stopping:
-        return "<small>stopping</small>"
+        return Markup("<small>stopping</small>")
     return button("Stop", do, kind=kind, id=id or job.id)
 
 
-def running(job: Job, title: str, words: str, *more: str, name: str, stop: str = "") -> str:
+def running(job: Job, title: str, words: str, *more: str, name: str, stop: str = "") -> Markup:
     """Work that goes on as a line of a list: its title (HTML), how far it is, ``more``, and its ``stop`` button."""
-    figures = f'<span class="num">{e(words)}</span>'
+    figures = Markup('<span class="num">{}</span>').format(words)
     parts = title, progress(share_of(job), name), figures, *more, stop or stop_button(job)
-    return f'<div class="running">{"".join(parts)}</div>'
+    return Markup('<div class="running">{}</div>').format(Markup().join(parts))
 
 
-def going(job: Job | None, words: str = "") -> str:
+def going(job: Job | None, words: str = "") -> Markup:
     """How far a job is, with its stop, or why it failed; "" for what is done. ``words``: in place of its newest message."""
     if job is None or job.done:
         return problem(job and job.error)

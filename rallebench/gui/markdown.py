@@ -10,16 +10,17 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
+from markupsafe import Markup
 
 
 @lru_cache(maxsize=64)
-def safe_markdown(text: str) -> str:
+def safe_markdown(text: str) -> Markup:
     """Markdown as HTML: no HTML of the text's own, no image; a link opens only when it is clicked.
 
-    >>> safe_markdown("a < b, `x<y` and ![i](http://x/)")
-    '<p>a &lt; b, <code>x&lt;y</code> and !<a href="http://x/" target="_blank" rel="noopener noreferrer">i</a></p>'
+    >>> print(safe_markdown("a < b, `x<y` and ![i](http://x/)"))
+    <p>a &lt; b, <code>x&lt;y</code> and !<a href="http://x/" target="_blank" rel="noopener noreferrer">i</a></p>
     """
-    return str(_PARSER.render(text)).strip()
+    return Markup(_PARSER.render(text)).strip()
 
 
 def _parser() -> MarkdownIt:

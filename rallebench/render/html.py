@@ -1,10 +1,11 @@
-"""Tables, badges and empty content as HTML with the classes of a report's style sheet. Everything is escaped."""
+"""Tables, badges and empty content as HTML with the classes of a report's style sheet. Values are escaped by their type."""
 
 from __future__ import annotations
 
 import base64
-from html import escape
 from typing import Any
+
+from markupsafe import Markup, escape
 
 from rallebench.core.numbers import mean_of
 from rallebench.core.table_files import csv_table
@@ -12,54 +13,58 @@ from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import interval, text
 
 
-def table(value: Table) -> str:
+def table(value: Table) -> Markup:
     """A table in the form of papers, every mean with its interval and count below it, and a link that saves it as CSV."""
-    unit = ' <small class="rb-basis">percent</small>' if value.percent else ""
-    title = f'<div class="rb-section"><h3>{escape(value.title)}{unit}</h3></div>'
-    title = title if value.title else ""
+    unit = Markup(' <small class="rb-basis">percent</small>') if value.percent else Markup()
+    title = Markup('<div class="rb-section"><h3>{}{}</h3></div>').format(value.title, unit)
+    title = title if value.title else Markup()
     if not value.rows:
-        return f"{title}{empty('This table has no rows.')}"
+        return Markup("{}{}").format(title, empty("This table has no rows."))
     classes = ["num" if _is_numeric(value, i) else "" for i in range(len(value.heads))]
-    heads = "".join(
-        f'<th class="{kind}"{_tooltip(column.help)}>{escape(column.label)}</th>'
+    heads = Markup().join(
+        Markup('<th class="{}"{}>{}</th>').format(kind, _tooltip(column.help), column.label)
         for column, kind in zip(value.heads, classes)
     )
-    rows = ""
+    rows = Markup()
     for i, row in enumerate(value.rows):
         cells = (
-            f'<td class="{kind}">{_cell(content, column, (i, j) in value.best)}</td>'
+            Markup('<td class="{}">{}</td>').format(
+                kind, _cell(content, column, (i, j) in value.best)
+            )
             for j, (content, column, kind) in enumerate(zip(row, value.heads, classes))
         )
-        rows += f"<tr>{''.join(cells)}</tr>"
+        rows += Markup("<tr>{}</tr>").format(Markup().join(cells))
     notes = [escape(value.note)] if value.note else []
     notes += [
-        f"<b>{escape(column.label)}</b>: {escape(column.help)}"
+        Markup("<b>{}</b>: {}").format(column.label, column.help)
         for column in value.heads
         if column.help
     ]
-    below = "".join(f'<div class="rb-label"><span>{note}</span></div>' for note in notes)
-    return (
-        f'<div class="rb-paper">{title}<div class="rb-wide"><table class="rb-table rb-tight rb-costs"><thead><tr>{heads}'
-        f"</tr></thead><tbody>{rows}</tbody></table></div>{_csv_link(value)}</div>{below}"
+    below = Markup().join(
+        Markup('<div class="rb-label"><span>{}</span></div>').format(note) for note in notes
     )
+    return Markup(
+        '<div class="rb-paper">{}<div class="rb-wide"><table class="rb-table rb-tight rb-costs"><thead>'
+        "<tr>{}</tr></thead><tbody>{}</tbody></table></div>{}</div>{}"
+    ).format(title, heads, rows, _csv_link(value), below)
 
 
-def _tooltip(about: str) -> str:
-    return f' title="{escape(about, quote=True)}"' if about else ""
+def _tooltip(about: str) -> Markup:
+    return Markup(' title="{}"').format(about) if about else Markup()
 
 
-def _cell(value: Any, column: Column, bold: bool) -> str:
+def _cell(value: Any, column: Column, bold: bool) -> Markup:
     mean = mean_of(value)
     known = mean is not None and mean["value"] is not None
     word = escape(text(mean["value"] if mean and known else value, column.format))
-    word = f"<b>{word}</b>" if bold else word
+    word = Markup("<b>{}</b>").format(word) if bold else word
     if mean is None or not known:
         return word
     ends = ""
     if mean["low"] is not None and mean["high"] is not None:
         ends = interval(mean, column.format, fewer=1).strip("[]").replace(", ", " – ")
     basis = ", ".join(filter(None, [ends, f"n = {mean['n']:,}"]))
-    return f'{word}<br><span class="rb-basis">{basis}</span>'
+    return Markup('{}<br><span class="rb-basis">{}</span>').format(word, basis)
 
 
 def _is_numeric(value: Table, column: int) -> bool:
@@ -68,13 +73,12 @@ def _is_numeric(value: Table, column: int) -> bool:
     return column > 0 and all(mean_of(x) is not None or isinstance(x, (int, float)) for x in cells)
 
 
-def _csv_link(value: Table) -> str:
+def _csv_link(value: Table) -> Markup:
     """A link that saves a table as CSV without a server."""
     content = base64.b64encode(csv_table(value).encode()).decode()
-    return (
-        f'<div class="rb-label"><a class="rb-link" download="{escape(file_name(value.title), quote=True)}" '
-        f'href="data:text/csv;base64,{content}">Save as CSV</a></div>'
-    )
+    return Markup(
+        '<div class="rb-label"><a class="rb-link" download="{}" href="data:text/csv;base64,{}">Save as CSV</a></div>'
+    ).format(file_name(value.title), content)
 
 
 def file_name(title: str) -> str:
@@ -86,11 +90,11 @@ def file_name(title: str) -> str:
     return "-".join("".join(c if c.isalnum() else " " for c in title).split())[:80] + ".csv"
 
 
-def empty(message: str) -> str:
+def empty(message: str) -> Markup:
     """A sentence in place of absent content."""
-    return f'<div class="rb-text rb-empty">{escape(message)}</div>'
+    return Markup('<div class="rb-text rb-empty">{}</div>').format(message)
 
 
-def badge(text: str, kind: str = "") -> str:
+def badge(text: str, kind: str = "") -> Markup:
     """A small label; kind ``good``, ``bad`` or ''."""
-    return f'<span class="rb-badge {kind}">{escape(text)}</span>'
+    return Markup('<span class="rb-badge {}">{}</span>').format(kind, text)

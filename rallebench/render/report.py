@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 from typing import Any
+
+from markupsafe import Markup
 
 from rallebench import __version__
 from rallebench.core.table_files import csv_table, latex
@@ -15,7 +16,7 @@ from rallebench.render import costs, html, svg
 LONGEST = 1500
 """Characters of a prompt or a response that a report shows."""
 
-STYLE = """
+STYLE = Markup("""
 :root { --line: #dbe1e8; --soft: #f7f9fb; --accent: #0d9488; color-scheme: light; }
 body { font-family: system-ui, sans-serif; max-width: 72rem; margin: 1.5rem auto; padding: 0 1rem; line-height: 1.45; color: #1f2937; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
@@ -26,25 +27,25 @@ th.num, td.num { text-align: right; font-variant-numeric: tabular-nums; }
 .rb-wide { overflow-x: auto; } .rb-label, .rb-basis, .rb-empty { color: #64748b; font-size: .84rem; } .rb-link { color: var(--accent); }
 .rb-badge { display: inline-block; padding: 0 .4rem; margin-left: .4rem; border-radius: 6px; background: #eef2f7; font-size: .8rem; }
 .rb-badge.good { background: #ccfbf1; } .rb-badge.bad { background: #fee2e2; }
-"""
+""")
 
 
-def page(title: str, sections: Iterable[Section], written_at: str = "") -> Iterator[str]:
+def page(title: str, sections: Iterable[Section], written_at: str = "") -> Iterator[Markup]:
     """The file in pieces. ``written_at``: the time, for its last line."""
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {svg.ALLOWED}"
     )
-    yield (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
-    )
+    yield Markup(
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{}</title>'
+        '<meta http-equiv="Content-Security-Policy" content="{}">'
+        "<style>{}</style></head><body><h1>{}</h1>"
+    ).format(title, policy, STYLE, title)
     for section in sections:
         if section.title:
-            yield f"<h2>{escape(section.title)}</h2>"
+            yield Markup("<h2>{}</h2>").format(section.title)
         yield from map(block, section.blocks)
     written = f"Written by rallebench {__version__}{f' on {written_at}' if written_at else ''}."
-    yield f'<p class="rb-label">{written}</p></body></html>\n'
+    yield Markup('<p class="rb-label">{}</p></body></html>\n').format(written)
 
 
 def files(
@@ -67,22 +68,24 @@ def files(
     return content
 
 
-def block(value: Any) -> str:
+def block(value: Any) -> Markup:
     """A sentence, Table, Figure, Code, Cost or Fold as HTML."""
     if isinstance(value, Table):
         return html.table(value)
     if isinstance(value, Figure):
         name = "-".join(filter(None, [value.kind, *value.x.split()[:1]]))
-        return svg.saveable(value, name) or (html.empty(value.empty) if value.empty else "")
+        return svg.saveable(value, name) or (html.empty(value.empty) if value.empty else Markup())
     if isinstance(value, Cost):
-        return "".join(map(block, costs.blocks(value.value)))
+        return Markup().join(map(block, costs.blocks(value.value)))
     if isinstance(value, Code):
-        return f"<pre>{escape(short(value.text))}</pre>"
+        return Markup("<pre>{}</pre>").format(short(value.text))
     if isinstance(value, Fold):
-        mark = f" {html.badge(value.mark, value.tone)}" if value.mark else ""
-        inside = "".join(map(block, value.blocks))
-        return f"<details><summary>{escape(value.title)}{mark}</summary>{inside}</details>"
-    return f"<p>{escape(value)}</p>"
+        mark = Markup(" {}").format(html.badge(value.mark, value.tone)) if value.mark else ""
+        inside = Markup().join(map(block, value.blocks))
+        return Markup("<details><summary>{}{}</summary>{}</details>").format(
+            value.title, mark, inside
+        )
+    return Markup("<p>{}</p>").format(value)
 
 
 def short(text: str) -> str:

@@ -6,9 +6,10 @@ import base64
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from itertools import pairwise
 from typing import Any
+
+from markupsafe import Markup
 
 from rallebench.core.numbers import mean_of
 from rallebench.core.tables import Figure
@@ -29,54 +30,61 @@ ALLOWED = f"'unsafe-hashes' 'sha256-{_DIGEST}'"
 """The part of a page's Content-Security-Policy that allows this handler and no other script."""
 
 
-def figure(value: Figure) -> str:
+def figure(value: Figure) -> Markup:
     """The drawing; '' for a figure without points, and for a radar of fewer than three axes."""
-    return _DRAWINGS.get(value.kind, _points)(value) if value.series else ""
+    return _DRAWINGS.get(value.kind, _points)(value) if value.series else Markup()
 
 
-def saveable(value: Figure, name: str) -> str:
+def saveable(value: Figure, name: str) -> Markup:
     """The drawing with links that save it as ``name.svg`` and ``name.png``."""
     svg = figure(value)
-    return f'<div class="rb-wide">{svg}</div>{save_links(svg, name)}' if svg else ""
+    return (
+        Markup('<div class="rb-wide">{}</div>{}').format(svg, save_links(svg, name))
+        if svg
+        else Markup()
+    )
 
 
-def save_links(svg: str, name: str) -> str:
+def save_links(svg: str, name: str) -> Markup:
     """Links that save a drawing as ``name.svg`` and ``name.png``."""
     data = base64.b64encode(svg.encode()).decode()
-    style = 'style="text-decoration:underline;color:inherit"'
-    return (
-        f'<div class="rb-label"><a {style} download="{escape(name, quote=True)}.svg" href="data:image/svg+xml;base64,{data}">'
-        f'Save as SVG</a> <a {style} href="#" onclick="{escape(AS_PNG, quote=True)}">Save as PNG</a></div>'
-    )
+    style = Markup('style="text-decoration:underline;color:inherit"')
+    return Markup(
+        '<div class="rb-label">'
+        '<a {} download="{}.svg" href="data:image/svg+xml;base64,{}">Save as SVG</a> '
+        '<a {} href="#" onclick="{}">Save as PNG</a></div>'
+    ).format(style, name, data, style, AS_PNG)
 
 
-def _svg(width: int, height: int, body: str) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'font-family="{FONT}" font-size="13" fill="{INK}"><rect width="{width}" height="{height}" fill="#fff"/>{body}</svg>'
-    )
+def _svg(width: int, height: int, body: str) -> Markup:
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="{}" height="{}" viewBox="0 0 {} {}" font-family="{}" font-size="13" fill="{}">'
+        '<rect width="{}" height="{}" fill="#fff"/>{}</svg>'
+    ).format(width, height, width, height, FONT, INK, width, height, body)
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start", extra: str = "") -> str:
+def _text(x: float, y: float, text: str, anchor: str = "start", extra: str = "") -> Markup:
     short = text if len(text) <= 60 else f"{text[:59]}…"
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{extra}>{escape(short)}</text>'
+    return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}"{}>{}</text>').format(
+        x, y, anchor, extra, short
+    )
 
 
-def _title(words: Sequence[Any]) -> str:
+def _title(words: Sequence[Any]) -> Markup:
     """The tooltip of a mark: what stands behind its numbers."""
-    return f"<title>{escape(' '.join(map(str, words)))}</title>" if words else ""
+    return Markup("<title>{}</title>").format(" ".join(map(str, words))) if words else Markup()
 
 
-def _key(x: float, y: float, colour: str, label: str) -> str:
+def _key(x: float, y: float, colour: str, label: str) -> Markup:
     """A square of a colour and what it stands for."""
-    square = f'<rect x="{x}" y="{y}" width="13" height="13" fill="{colour}"/>'
+    square = Markup('<rect x="{}" y="{}" width="13" height="13" fill="{}"/>').format(x, y, colour)
     return square + _text(x + 20, y + 11, label)
 
 
-def _waterfall(value: Figure) -> str:
+def _waterfall(value: Figure) -> Markup:
     """A bar per series, a part per key."""
     keys = [k for k in value.labels if any(dict(bar).get(k) for bar in value.series.values())]
-    left, width, body = 220, 620, ""
+    left, width, body = 220, 620, Markup()
     for i, (name, points) in enumerate(value.series.items()):
         counts = dict(points)
         total, x, y = sum(counts.values()), float(left), 16 + 36 * i
@@ -84,11 +92,11 @@ def _waterfall(value: Figure) -> str:
         for key in keys:
             wide, colour = width * counts[key] / total if total else 0.0, colours.part(key)
             if wide:
-                body += (
-                    f'<rect x="{x:.1f}" y="{y}" width="{wide:.1f}" height="26" fill="{colour}"/>'
-                )
+                body += Markup(
+                    '<rect x="{:.1f}" y="{}" width="{:.1f}" height="26" fill="{}"/>'
+                ).format(x, y, wide, colour)
             if wide > 24:
-                ink = f' fill="{colours.ink_on(colour)}"'
+                ink = Markup(' fill="{}"').format(colours.ink_on(colour))
                 body += _text(x + wide / 2, y + 17, str(counts[key]), "middle", ink)
             x += wide
         body += _text(left + width + 8, y + 17, f"n = {total}")
@@ -99,28 +107,30 @@ def _waterfall(value: Figure) -> str:
     return _svg(930, y + 22 * math.ceil(len(keys) / 3) + 8, body)
 
 
-def _radar(value: Figure) -> str:
+def _radar(value: Figure) -> Markup:
     """A polygon per series; '' for fewer than three axes, which span no area."""
     axes = [x for x, _ in next(iter(value.series.values()))]
     if len(axes) < 3:
-        return ""
-    cx, cy, rim, body, most = 360.0, 240.0, 170.0, "", value.high or 1.0
+        return Markup()
+    cx, cy, rim, body, most = 360.0, 240.0, 170.0, Markup(), value.high or 1.0
 
     def at(i: int, share: float) -> tuple[float, float]:
         angle = 2 * math.pi * i / len(axes) - math.pi / 2
         return cx + rim * share * math.cos(angle), cy + rim * share * math.sin(angle)
 
-    def polygon(shares: Sequence[float], style: str) -> str:
+    def polygon(shares: Sequence[float], style: str) -> Markup:
         points = " ".join("{:.1f},{:.1f}".format(*at(i, share)) for i, share in enumerate(shares))
-        return f'<polygon points="{points}" {style}/>'
+        return Markup('<polygon points="{}" {}/>').format(points, style)
 
     for ring in (0.25, 0.5, 0.75, 1.0):
-        body += polygon([ring] * len(axes), f'fill="none" stroke="{GRID}"')
+        body += polygon([ring] * len(axes), Markup('fill="none" stroke="{}"').format(GRID))
         label = f"{100 * ring:.0f} %" if most == 1 else f"{most * ring:.2f}"
-        body += _text(cx + 4, cy - rim * ring + 12, label, "start", ' font-size="10"')
+        body += _text(cx + 4, cy - rim * ring + 12, label, "start", Markup(' font-size="10"'))
     for i, axis in enumerate(axes):
         x, y = at(i, 1.0)
-        body += f'<line x1="{cx}" y1="{cy}" x2="{x:.1f}" y2="{y:.1f}" stroke="{GRID}"/>'
+        body += Markup('<line x1="{}" y1="{}" x2="{:.1f}" y2="{:.1f}" stroke="{}"/>').format(
+            cx, cy, x, y, GRID
+        )
         x, y = at(i, 1.1)
         anchor = "middle" if abs(x - cx) < 20 else "start" if x > cx else "end"
         body += _text(x, y + 4, axis, anchor)
@@ -128,16 +138,20 @@ def _radar(value: Figure) -> str:
         colour, row = colours.series(number), [mean_of(y) or {"value": y} for _, y in points]
         known = [(i, y["value"] / most) for i, y in enumerate(row) if y["value"] is not None]
         if len(known) == len(axes):
-            style = f'fill="{colour}" fill-opacity=".15" stroke="{colour}" stroke-width="2"'
+            style = Markup('fill="{}" fill-opacity=".15" stroke="{}" stroke-width="2"').format(
+                colour, colour
+            )
             body += polygon([share for _, share in known], style)
         for i, share in known:
             x, y = at(i, share)
-            body += f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
+            body += Markup('<circle cx="{:.1f}" cy="{:.1f}" r="3.5" fill="{}"/>').format(
+                x, y, colour
+            )
         body += _key(20, 470 + 20 * number, colour, name)
     return _svg(720, 480 + 20 * len(value.series), _text(20, 22, value.title) + body)
 
 
-def _bubbles(value: Figure) -> str:
+def _bubbles(value: Figure) -> Markup:
     """A bubble per series: y over x, its area the size; hollow where the size is not known."""
     points = [(name, *point) for name, (point, *_) in value.series.items()]
     xs, ys = [x for _, x, *_ in points], [y for _, _, y, *_ in points]
@@ -152,12 +166,12 @@ def _bubbles(value: Figure) -> str:
         x, y, colour = axes.x(cost), axes.y(quality), colours.series(number)
         radius = 7.0 if size is None else max(4.0, 14 * math.sqrt(size / most))
         style = (
-            f'fill="none" stroke="{colour}" stroke-width="2"'
+            Markup('fill="none" stroke="{}" stroke-width="2"').format(colour)
             if size is None
-            else f'fill="{colour}" fill-opacity=".8"'
+            else Markup('fill="{}" fill-opacity=".8"').format(colour)
         )
-        body += (
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {style}>{_title(words)}</circle>'
+        body += Markup('<circle cx="{:.1f}" cy="{:.1f}" r="{:.1f}" {}>{}</circle>').format(
+            x, y, radius, style, _title(words)
         )
         line, half = y - radius - 5, 3.4 * min(len(name), 60)
         while line > 24 and any(
@@ -216,11 +230,13 @@ class _Axes:
         low, high = self.up
         return self.top + self.height * (high - value) / ((high - low) or 1)
 
-    def ticks(self) -> str:
+    def ticks(self) -> Markup:
         """Lines and numbers of the axes, and their names."""
-        body, (low, high) = "", self.up
+        body, (low, high) = Markup(), self.up
         for at, label in round_ticks(low, high):
-            body += f'<line x1="{self.left}" y1="{self.y(at):.1f}" x2="{self.left + self.width}" y2="{self.y(at):.1f}" stroke="{GRID}"/>'
+            body += Markup('<line x1="{}" y1="{:.1f}" x2="{}" y2="{:.1f}" stroke="{}"/>').format(
+                self.left, self.y(at), self.left + self.width, self.y(at), GRID
+            )
             label = f"{100 * at:.4g} %" if self.value.high == 1.0 else label
             body += _text(self.left - 8, self.y(at) + 4, label, "end")
         below = self.top + self.height + 20
@@ -243,14 +259,14 @@ class _Axes:
         return [(number, f"{number:,.4g}") for number in self.numbers]
 
 
-def _points(value: Figure) -> str:
+def _points(value: Figure) -> Markup:
     """Lines, bars, points or the values of boxes, every interval as a whisker, with the names of the series below."""
     series = {name: measured(points) for name, points in value.series.items()}
     if value.kind == "box":
         series = {name: [(name, y, ()) for _, y, _ in row] for name, row in series.items()}
     known = [(x, y) for row in series.values() for x, y, _ in row]
     if not known:
-        return ""
+        return Markup()
     xs = list(dict.fromkeys(x for x, _ in known))
     if any(isinstance(x, str) for x in xs):
         xs = [str(x) for x in xs]
@@ -269,39 +285,46 @@ def _points(value: Figure) -> str:
         for x, top, y, words in places:
             if value.kind == "bar":
                 edge, high = min(top, axes.y(0)), abs(axes.y(0) - top)
-                body += f'<rect x="{x - wide / 2:.1f}" y="{edge:.1f}" width="{wide:.1f}" height="{high:.1f}" fill="{colour}">{_title(words)}</rect>'
+                body += Markup(
+                    '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}">{}</rect>'
+                ).format(x - wide / 2, edge, wide, high, colour, _title(words))
             else:
-                body += f'<circle cx="{x:.1f}" cy="{top:.1f}" r="4" fill="{colour}">{_title(words)}</circle>'
+                body += Markup(
+                    '<circle cx="{:.1f}" cy="{:.1f}" r="4" fill="{}">{}</circle>'
+                ).format(x, top, colour, _title(words))
             if y["low"] is not None and y["high"] is not None:
                 low, high = axes.y(y["low"]), axes.y(y["high"])
-                body += f'<line x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}" stroke="{INK}"/>'
+                body += Markup(
+                    '<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="{}"/>'
+                ).format(x, low, x, high, INK)
         if value.kind == "line":
             line = " ".join(f"{x:.1f},{top:.1f}" for x, top, *_ in places)
-            body += f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.8"/>'
+            body += Markup(
+                '<polyline points="{}" fill="none" stroke="{}" stroke-width="1.8"/>'
+            ).format(line, colour)
         body += _key(70, 415 + 20 * number, colour, name)
     return _svg(720, 425 + 20 * len(series), body)
 
 
-def _rings(value: Figure) -> str:
+def _rings(value: Figure) -> Markup:
     """Two rings of shares around each other, the first series inside, with their parts below."""
-    cx, cy, body, lines = 180.0, 170.0, "", []
+    cx, cy, body, lines = 180.0, 170.0, Markup(), []
     for (_, points), radius in zip(value.series.items(), (75.0, 125.0)):
         total, start = sum(share for _, share in points) or 1.0, 0.0
         around = 2 * math.pi * radius
         for key, share in points:
             length, colour = around * share / total, colours.part(key)
-            body += (
-                f'<circle cx="{cx}" cy="{cy}" r="{radius}" fill="none" stroke="{colour}" stroke-width="40" '
-                f'stroke-dasharray="{length:.2f} {around - length:.2f}" stroke-dashoffset="{-start:.2f}" transform="rotate(-90 {cx} {cy})"/>'
-            )
+            body += Markup(
+                '<circle cx="{}" cy="{}" r="{}" fill="none" stroke="{}" stroke-width="40" stroke-dasharray="{:.2f} {:.2f}" stroke-dashoffset="{:.2f}" transform="rotate(-90 {} {})"/>'
+            ).format(cx, cy, radius, colour, length, around - length, -start, cx, cy)
             lines.append((colour, f"{key} {share:.1f}  {value.labels.get(key, '')}"))
             start += length
     for i, (colour, text) in enumerate(lines):
         body += _key(360, 30 + 22 * i, colour, text)
-    return _svg(760, max(340, 50 + 22 * len(lines)), body) if lines else ""
+    return _svg(760, max(340, 50 + 22 * len(lines)), body) if lines else Markup()
 
 
-_DRAWINGS: Mapping[str, Callable[[Figure], str]] = {
+_DRAWINGS: Mapping[str, Callable[[Figure], Markup]] = {
     "waterfall": _waterfall,
     "radar": _radar,
     "bubble": _bubbles,

@@ -214,7 +214,7 @@ def test_a_turn_that_fails_names_the_mend(opened: Page, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(opened.workbench.asking, "chat", refuse)
     words = texts(sent(opened, "Which moon?"))
-    assert "The index &#x27;tiny&#x27; is not loaded; load it in Models." in words
+    assert "The index &#39;tiny&#39; is not loaded; load it in Models." in words
 
 
 def test_the_answer_cannot_smuggle_marks_or_html(opened: Page) -> None:

@@ -186,12 +186,12 @@ def test_questions_without_known_gold_are_warned_of_before_and_after_their_impor
     (tmp_path / "own.csv").write_text("question,gold_text,source\nWhich moon?,Titan,titan.md\n")
     body = texts(preview(page, path=str(tmp_path / "own.csv")))
     assert "None of 1 question has an answer" in body
-    assert "look like gold: &#x27;gold_text&#x27; (1 row)" in body
+    assert "look like gold: &#39;gold_text&#39; (1 row)" in body
     page.call("import.start", {"kind": "dataset", "form": "csv", "name": "own"})
     assert ended(page, "import", "own").error is None
     panel = text_of(page, "data/list")
     assert "0 with answers, 0 with gold pages, 1 with neither" in panel
-    assert "&#x27;source&#x27; (1 row) may name gold pages" in panel
+    assert "&#39;source&#39; (1 row) may name gold pages" in panel
 
 
 def test_dropped_files_are_counted_and_named_by_the_first(page: Page, tmp_path: Path) -> None:
@@ -434,7 +434,7 @@ def test_an_edited_row_stays_when_the_builder_continues(begun: Page) -> None:
     rows = begun.workbench.workspace.path / "experiments" / "mine" / "4-questions.jsonl"
     row = next(r for r in map(json.loads, rows.read_text().splitlines()) if not r["question"])
     data = {"id": "mine", "stage": "4-questions", "row": row["id"]}
-    assert "&quot;question&quot;" in begun.call("builder.edit", data)["dialog"]
+    assert "&#34;question&#34;" in begun.call("builder.edit", data)["dialog"]
     changed = {**row, "question": "What was by the sea?", "keep": True}
     begun.call("builder.save", {**data, "json": json.dumps(changed)})
     begun.call("builder.continue", {"id": "mine"})

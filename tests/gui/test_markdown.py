@@ -26,7 +26,7 @@ class Tags(HTMLParser):
         super().__init__()
         self.seen: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
-        self.feed(html)
+        self.feed(str(html))
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

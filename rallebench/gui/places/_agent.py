@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.errors import UsageError
 from rallebench.core.runs import FlowSpec
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
 from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._one import columns, status
 from rallebench.gui.places._steps import (
@@ -62,10 +63,16 @@ def open_agent(page: Page, event: Event) -> Iterator[Patch]:
     state = state_of(page, event)
     inside = parts(page, state, able(page, event))
     body = columns(
-        f'{status("agent")}<span id="agent-buttons" class="row">{inside["#agent-buttons"]}</span>',
-        f'<div class="start" style="overflow-y:auto" data-form id="agent-form" data-problems>{draw(page, event)}</div>',
-        f'<div class="mid" id="agent-episode">{inside["#agent-episode"]}</div>',
-        f'<div class="side" id="agent-side" data-problems>{inside["#agent-side"]}</div>',
+        Markup('{}<span id="agent-buttons" class="row">{}</span>').format(
+            status("agent"), inside["#agent-buttons"]
+        ),
+        Markup(
+            '<div class="start" style="overflow-y:auto" data-form id="agent-form" data-problems>{}</div>'
+        ).format(draw(page, event)),
+        Markup('<div class="mid" id="agent-episode">{}</div>').format(inside["#agent-episode"]),
+        Markup('<div class="side" id="agent-side" data-problems>{}</div>').format(
+            inside["#agent-side"]
+        ),
     )
     yield {"#v-build-agent": body, "title": "Agent"}
     if state is not None and state.going:
@@ -93,7 +100,7 @@ def so_far(state: EpisodeState) -> str:
     return html.dotted(plural(len(state.steps), "step"), figures.duration(state.seconds))
 
 
-def buttons(going: bool, acts: bool) -> str:
+def buttons(going: bool, acts: bool) -> Markup:
     """Run, or Stop while an episode is running."""
     if going:
         return html.button("Stop", "agent.stop")
@@ -102,7 +109,7 @@ def buttons(going: bool, acts: bool) -> str:
     return dataset + html.button("Run", "agent.run", kind="primary", disabled=not acts, with_=sent)
 
 
-def draw(page: Page, event: Event) -> str:
+def draw(page: Page, event: Event) -> Markup:
     """Workflow, environment, model, question and all settings."""
     bench, chosen = bench_of(page, event), choices_of(page, event)
     workflow, env, llm = chosen["workflow"], chosen["env"], chosen["llm"]
@@ -134,12 +141,14 @@ def draw(page: Page, event: Event) -> str:
         value, prefix = chosen["settings"].get(name, setting.default), name.rpartition("env.")[1]
         group, title = list(groups)[not prefix], name.removeprefix(prefix)
         groups[group] += form.control(title, setting, value, offers.get(name), prefix)
-    folds = "".join(
-        html.fold(title, f'<div class="stack">{fields}</div>', id=f"agent-{title[:3]}")
+    folds = Markup().join(
+        html.fold(
+            title, Markup('<div class="stack">{}</div>').format(fields), id=f"agent-{title[:3]}"
+        )
         for title, fields in groups.items()
         if fields
     )
-    return f'<div class="stack">{parts}</div>{folds}'
+    return Markup('<div class="stack">{}</div>{}').format(parts, folds)
 
 
 def remember(page: Page, event: Event) -> dict[str, Any]:
@@ -180,7 +189,7 @@ def start(page: Page, event: Event, request: EpisodeRequest) -> Iterator[Patch]:
     )
     with page.workbench.models.lease(f"an episode of the agent {request.workflow!r}") as lease:
         for news in lease.load_for(agent.flow.llms, agent.flow.retrievers):
-            yield {"#agent-status": f"{e(news.message)} …"}
+            yield {"#agent-status": Markup("{} …").format(news.message)}
         state = page.workbench.asking.start_episode(request)
     event.session["episode"] = state.name
     yield {"address": "#/build/agent", "drawer": ""}
@@ -208,7 +217,7 @@ def stop(page: Page, event: Event) -> Patch:
 # what is shown
 
 
-def episode_html(page: Page, state: EpisodeState | None) -> str:
+def episode_html(page: Page, state: EpisodeState | None) -> Markup:
     """The question, then thoughts, actions and observations in order, then the tree of a search."""
     if state is None:
         return html.empty(
@@ -216,7 +225,7 @@ def episode_html(page: Page, state: EpisodeState | None) -> str:
         )
     request = state.episode_request
     where = f" in {request.env}" if request.env else ""
-    about = f"<small>{e(f'{request.workflow}{where} · {request.llm}')}</small>"
+    about = Markup("<small>{}</small>").format(f"{request.workflow}{where} · {request.llm}")
     body = question_html(request.example.question.text, about)
     if nodes := _branch(agents.search_tree(state.steps), 0):
         body += html.fold("The tree of the search", nodes, id="agent-tree", opened=True)
@@ -228,11 +237,11 @@ def episode_html(page: Page, state: EpisodeState | None) -> str:
     return body
 
 
-def _pieces(state: EpisodeState) -> str:
+def _pieces(state: EpisodeState) -> Markup:
     workflow = state.episode_request.workflow
-    known, rows = actions(state.steps, workflow), ""
+    known, rows = actions(state.steps, workflow), Markup()
     for piece in pieces(state.steps, workflow):
-        change = ""
+        change = Markup()
         if piece.at in known and piece.kind in ("action", "program") and not state.going:
             change = html.button("Edit", "agent.edit", kind="quiet", at=piece.at)
         rows += _piece(piece, "", change)
@@ -242,29 +251,39 @@ def _pieces(state: EpisodeState) -> str:
     return rows
 
 
-def _piece(piece: Piece, end: str, more: str = "") -> str:
-    text = f'<span class="text" dir="auto">{e(piece.text)}</span> {more}'
-    return f'<div class="piece {piece.kind}"><small>{e(piece.label)}{end}</small><div>{text}</div></div>'
+def _piece(piece: Piece, end: str, more: str = "") -> Markup:
+    text = Markup('<span class="text" dir="auto">{}</span> {}').format(piece.text, more)
+    return Markup('<div class="piece {}"><small>{}{}</small><div>{}</div></div>').format(
+        piece.kind, piece.label, end, text
+    )
 
 
-def _branch(nodes: Sequence[Any], parent: int) -> str:
+def _branch(nodes: Sequence[Any], parent: int) -> Markup:
     """The tree of a search workflow below a node, "" for others."""
-    rows = ""
+    rows = Markup()
     for node in nodes:
         if node.parent == parent:
             words = f"{node.move or node.thought}"[:300]
-            observed = f"<small>{e(node.observation[:200])}</small>" if node.observation else ""
-            state = f'<em class="tag">{e(node.state.replace("_", " "))}</em>'
-            rows += f"<li>{e(words)} {state} {observed}{_branch(nodes, node.number)}</li>"
-    return f'<ul class="tree">{rows}</ul>' if rows else ""
+            observed = (
+                Markup("<small>{}</small>").format(node.observation[:200])
+                if node.observation
+                else Markup()
+            )
+            state = Markup('<em class="tag">{}</em>').format(node.state.replace("_", " "))
+            rows += Markup("<li>{} {} {}{}</li>").format(
+                words, state, observed, _branch(nodes, node.number)
+            )
+    return Markup('<ul class="tree">{}</ul>').format(rows) if rows else Markup()
 
 
-def outcome(page: Page, state: EpisodeState | None) -> str:
+def outcome(page: Page, state: EpisodeState | None) -> Markup:
     """How the episode stands or ended, its answer beside the gold, its cost, and what can be done with it."""
     if state is None:
         return html.empty("The answer appears here.")
     if state.going:
-        return f'<section class="verdict none"><h2>Running</h2>{html.note(so_far(state))}</section>'
+        return Markup('<section class="verdict none"><h2>Running</h2>{}</section>').format(
+            html.note(so_far(state))
+        )
     episode, kind = state.episode, "failed"
     reason = episode.outcome.stop_reason if episode and episode.outcome else state.state
     if not state.error:
@@ -285,7 +304,7 @@ def outcome(page: Page, state: EpisodeState | None) -> str:
     answer = episode.answer if episode else ""
     gold = state.episode_request.example.gold
     box = verdict_box(kind, title, gold, answer, state.error, why, facts)
-    return f'{box}<div class="row">{keeping}</div>'
+    return Markup('{}<div class="row">{}</div>').format(box, keeping)
 
 
 def known_state(page: Page, event: Event) -> EpisodeState:
@@ -302,7 +321,7 @@ def edit(page: Page, event: Event) -> Patch:
     text = edit_text(state.steps[at].reply, state.episode_request.workflow)
     about = "The episode continues from here with your action; what came after it is dropped."
     go = html.button("Continue from here", "agent.continue", kind="primary", at=at)
-    fields = form.area("text", "Action", text, 4, ' class="mono"') + html.note(about)
+    fields = form.area("text", "Action", text, 4, Markup(' class="mono"')) + html.note(about)
     return html.form_drawer(f"Edit the action of step {at + 1}", fields, go)
 
 

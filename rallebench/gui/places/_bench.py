@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from markupsafe import Markup
+
 from rallebench.core.types import Action, Chain, Episode, Example, Message, Step
 from rallebench.gui import html
 from rallebench.gui.frame import Event, Meanwhile, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import escape
 from rallebench.gui.places._chain import read_chain
 from rallebench.render.numbers import text
 from rallebench.services.chain_forms import DEFAULT_CHAIN, DEFAULT_DATASET
@@ -31,13 +33,15 @@ class Execution:
     doing: str = "Running"
     began: float = field(default_factory=time.time)
 
-    def words(self, page: Page, llms: tuple[str, ...]) -> str:
+    def words(self, page: Page, llms: tuple[str, ...]) -> Markup:
         """What is going on, for how long, why a model is asked again, and the stop: HTML."""
         waited = time.time() - self.began
         since = text(int(waited), "duration") if waited > 1 else ""
         doing = f"{self.doing[:1].upper()}{self.doing[1:]}"
-        words = e(html.dotted(doing, since, page.workbench.models.trouble(llms)))
-        return f'{html.stop_stream(self.action)}<span title="{words}">{words} …</span>'
+        words = escape(html.dotted(doing, since, page.workbench.models.trouble(llms)))
+        return Markup('{}<span title="{}">{} …</span>').format(
+            html.stop_stream(self.action), words, words
+        )
 
 
 @dataclass

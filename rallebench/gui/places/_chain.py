@@ -6,11 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import escape
 from rallebench.services.chain_forms import MAX_ACTIONS, checked_generation
 from rallebench.services.workbench import Workbench
 
@@ -95,42 +97,44 @@ def summary(action: Action) -> str:
 
 def summaries(chain: Chain) -> Patch:
     """What the actions ask, in their lines."""
-    return {f"#what-{i}": e(summary(action)) for i, action in enumerate(chain.actions)}
+    return {f"#what-{i}": escape(summary(action)) for i, action in enumerate(chain.actions)}
 
 
-def editor(workbench: Workbench, action: Action, index: int) -> str:
+def editor(workbench: Workbench, action: Action, index: int) -> Markup:
     """The fields of an action; its template may name what the earlier ones gave."""
     key, space = f"a{index}_", workbench.workspace
-    pair, title = "", "Text"
+    pair, title = Markup(), "Text"
     if action.kind == "retrieve":
         title, names = "Query", list(space.retrievers())
         pair = form.chooser("Index", f"{key}target", names, action.target, blank="Choose one")
-        pair += form.number(f"{key}k", "k", action.k, 1, hint="5", more=' max="10000"')
+        pair += form.number(f"{key}k", "k", action.k, 1, hint="5", more=Markup(' max="10000"'))
     elif action.kind == "generate":
         title, names = "Prompt", list(space.llms())
         pair = form.chooser("Model", f"{key}target", names, action.target, blank="Choose one")
         pair += _number(action, key, "max_tokens")
-    hint = e(HINTS.get(action.dialect, ""))
-    more = f' class="mono" id="{key}template" spellcheck="false" placeholder="{hint}"'
+    hint = escape(HINTS.get(action.dialect, ""))
+    more = Markup(' class="mono" id="{}template" spellcheck="false" placeholder="{}"').format(
+        key, hint
+    )
     earlier = [f"{{response[{i}]}} {{documents[{i}]}}" for i in range(index)]
     words = " ".join(["{question}", *earlier, "{history}"]).split()
-    names_used = " ".join(f"<code>{e(word)}</code>" for word in words)
+    names_used = Markup(" ").join(Markup("<code>{}</code>").format(word) for word in words)
     return (
         form.hidden(**{f"{key}kind": action.kind})
-        + (f'<div class="field-pair">{pair}</div>' if pair else "")
+        + (Markup('<div class="field-pair">{}</div>').format(pair) if pair else Markup())
         + form.area(f"{key}template", title, action.template, 2, more)
-        + f'<small class="names">Variables {names_used}</small>'
+        + Markup('<small class="names">Variables {}</small>').format(names_used)
         + html.fold("More settings", _more(action, key), id=f"{key}more")
     )
 
 
-def _number(action: Action, key: str, name: str) -> str:
-    step = ' step="any"' if name == "temperature" else ""
+def _number(action: Action, key: str, name: str) -> Markup:
+    step = Markup(' step="any"') if name == "temperature" else Markup()
     value = action.generation.get(name)
     return form.number(f"{key}{name}", NUMBERS[name], value, hint="auto", more=step)
 
 
-def _more(action: Action, key: str) -> str:
+def _more(action: Action, key: str) -> Markup:
     controls = [form.chooser("Template", f"{key}dialect", DIALECTS, action.dialect)]
     if action.kind == "generate":
         generation = action.generation
@@ -147,7 +151,7 @@ def _more(action: Action, key: str) -> str:
     return form.fields(*controls)
 
 
-def hidden_fields(chain: Chain) -> str:
+def hidden_fields(chain: Chain) -> Markup:
     """What the form of a chain sends beside its actions."""
     return form.hidden(count=len(chain.actions), about=chain.about, name=chain.name)
 
@@ -158,9 +162,9 @@ def draw(
     outputs: Mapping[int, str],
     gists: Mapping[int, str],
     opened: int | None = None,
-) -> str:
+) -> Markup:
     """All actions, one line each, which opens into its fields and its output."""
-    count, rows = len(chain.actions), ""
+    count, rows = len(chain.actions), Markup()
     for index, action in enumerate(chain.actions):
         menu = html.menu(
             html.button("Run this action", "build.run_action", index=index),
@@ -170,22 +174,25 @@ def draw(
             html.button("Remove", "build.remove", index=index, kind="danger", disabled=count == 1),
             label=f"Action {index + 1}",
         )
-        head = (
-            f'<b class="no">{index + 1}</b><strong>{KINDS[action.kind]}</strong><span class="what" id="what-{index}">{e(summary(action))}</span>'
-            f'<span class="gap"></span><span class="gist" id="gist-{index}">{gists.get(index, "")}</span>{menu}'
+        head = Markup(
+            '<b class="no">{}</b><strong>{}</strong><span class="what" id="what-{}">{}</span>'
+            '<span class="gap"></span><span class="gist" id="gist-{}">{}</span>{}'
+        ).format(
+            index + 1, KINDS[action.kind], index, summary(action), index, gists.get(index, ""), menu
         )
-        body = (
-            f'<div class="edit">{editor(workbench, action, index)}</div>'
-            f'<div class="out" id="out-{index}">{outputs.get(index, "")}</div>'
+        body = Markup('<div class="edit">{}</div><div class="out" id="out-{}">{}</div>').format(
+            editor(workbench, action, index), index, outputs.get(index, "")
         )
         opens = " open" if index == opened else ""
-        rows += f'<details class="act" id="act-{index}"{opens}><summary>{head}</summary><div class="body">{body}</div></details>'
+        rows += Markup(
+            '<details class="act" id="act-{}"{}><summary>{}</summary><div class="body">{}</div></details>'
+        ).format(index, opens, head, body)
     full = count >= MAX_ACTIONS
-    more = "".join(
+    more = Markup().join(
         html.button(f"+ {label}", "build.add", kind="dashed", disabled=full, add=kind)
         for kind, label in KINDS.items()
     )
-    return f'{hidden_fields(chain)}{rows}<div class="row add">{more}</div>'
+    return Markup('{}{}<div class="row add">{}</div>').format(hidden_fields(chain), rows, more)
 
 
 def edited(chain: Chain, verb: str, index: int = 0, by: int = 0, kind: str = "") -> Chain:

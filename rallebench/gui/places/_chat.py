@@ -6,12 +6,14 @@ import time
 from collections.abc import Iterator
 from datetime import datetime
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError
 from rallebench.core.stopping import stop_of_thread
 from rallebench.core.types import Chain, Episode, Example, Gold
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Meanwhile, Page, Patch
-from rallebench.gui.html import attributes, e
+from rallebench.gui.html import attributes
 from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._chain import summary
 from rallebench.gui.places._chat_turn import sources_html, turns_html
@@ -78,13 +80,27 @@ def drawn(page: Page, event: Event) -> Patch:
     """Conversations, the open one, the sources of its last answer."""
     chain, inside = bench_of(page, event).chain, parts(page, event)
     switch, actions = html.segments(MODES, "#/build/chat"), " → ".join(map(summary, chain.actions))
-    field = '<textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Enter sends it, Shift Enter begins a line" data-on="enter" data-do="chat.send" autofocus></textarea>'
-    about = f'<p class="note how">{e(how(page, chain))}</p>'
+    field = Markup(
+        '<textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Enter sends it, Shift Enter begins a line" data-on="enter" data-do="chat.send" autofocus></textarea>'
+    )
+    about = Markup('<p class="note how">{}</p>').format(how(page, chain))
     body = columns(
-        f'{switch}<span class="note status">{e(f"{chain.name}: {actions}")}</span>{deletion(page, event)}{html.button("New conversation", "chat.new")}',
-        f'<div class="start"><h5>Conversations</h5><div class="convs" id="chat-list">{inside["#chat-list"]}</div></div>',
-        f'<div class="mid talk">{about}<div class="turns" id="turns" aria-live="polite">{inside["#turns"]}</div><div class="send" data-form data-problems>{field}<span id="chat-buttons">{inside["#chat-buttons"]}</span></div></div>',
-        f'<div class="side" id="chat-side" role="region" aria-label="Sources">{inside["#chat-side"]}</div>',
+        Markup('{}<span class="note status">{}</span>{}{}').format(
+            switch,
+            f"{chain.name}: {actions}",
+            deletion(page, event),
+            html.button("New conversation", "chat.new"),
+        ),
+        Markup(
+            '<div class="start"><h5>Conversations</h5><div class="convs" id="chat-list">{}</div></div>'
+        ).format(inside["#chat-list"]),
+        Markup(
+            '<div class="mid talk">{}<div class="turns" id="turns" aria-live="polite">{}</div>'
+            '<div class="send" data-form data-problems>{}<span id="chat-buttons">{}</span></div></div>'
+        ).format(about, inside["#turns"], field, inside["#chat-buttons"]),
+        Markup(
+            '<div class="side" id="chat-side" role="region" aria-label="Sources">{}</div>'
+        ).format(inside["#chat-side"]),
     )
     return {"#v-build-chat": body}
 
@@ -115,24 +131,32 @@ def how(page: Page, chain: Chain) -> str:
     )
 
 
-def deletion(page: Page, event: Event) -> str:
+def deletion(page: Page, event: Event) -> Markup:
     """The button that deletes the open conversation, "" before its first turn."""
     turns = talk_of(page, event).turns
     if not turns:
-        return ""
+        return Markup()
     sure = f"Delete this conversation of {plural(len(turns), 'turn')}? Nothing brings it back."
     return html.button("Delete", "chat.delete", kind="quiet", confirm=sure, confirm_verb="Delete")
 
 
-def conversations(page: Page, event: Event) -> str:
+def conversations(page: Page, event: Event) -> Markup:
     """The list at the left."""
-    rows, opened = "", talk_of(page, event)
+    rows, opened = Markup(), talk_of(page, event)
     for index, talk in enumerate(talks_of(page, event)):
         path = talk.path
         title = path[0].question if path else "New conversation"
         on = "on" if talk is opened else ""
         began = moment(datetime.fromtimestamp(talk.began))
-        rows += f'<button type="button" class="conv {on}"{attributes(do="chat.choose", index=index)}>{e(title[:80])}<br><small>{began} · {plural(len(path), "turn")}</small></button>'
+        rows += Markup(
+            '<button type="button" class="conv {}"{}>{}<br><small>{} · {}</small></button>'
+        ).format(
+            on,
+            attributes(do="chat.choose", index=index),
+            title[:80],
+            began,
+            plural(len(path), "turn"),
+        )
     return rows
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+from markupsafe import Markup
+
 from rallebench.core.types import Gold
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Page
-from rallebench.gui.html import attributes, e
+from rallebench.gui.html import attributes
 from rallebench.gui.markdown import safe_markdown
 from rallebench.gui.places._steps import Place, article, folds, price, tokens
 from rallebench.services.citations import HOW, Citation
@@ -15,48 +17,49 @@ from rallebench.services.conversations import Talk, Turn
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Stand around the number of a citation until the answer is HTML; they are nobody's characters."""
-_MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 
 
-def turns_html(page: Page, talk: Talk) -> str:
+def turns_html(page: Page, talk: Talk) -> Markup:
     """The open branch of a conversation."""
     if not talk.turns:
         return html.empty("Ask the chain something. Its sources appear beside the answer.")
-    return "".join(turn_html(page, talk, turn) for turn in talk.path)
+    return Markup().join(turn_html(page, talk, turn) for turn in talk.path)
 
 
-def turn_html(page: Page, talk: Talk, turn: Turn) -> str:
+def turn_html(page: Page, talk: Talk, turn: Turn) -> Markup:
     """A turn: question, what was searched for, answer with its citations, steps, buttons."""
-    answer, end = "", ""
+    answer, end = Markup(), Markup()
     if turn.state == "done":
         answer, end = answer_html(turn), remark(talk, turn)
     elif turn.answer:
         answer = safe_markdown(turn.answer)
     elif turn.state == "running":
-        answer = f'<span class="note">{e(turn.activity)}</span>'
+        answer = Markup('<span class="note">{}</span>').format(turn.activity)
     if turn.state == "failed":
         end = html.problem(turn.error)
     elif turn.state == "stopped":
         end = html.note("Stopped by you.")
     over = turn.state != "running"
-    steps = steps_fold(page, turn) if over and (turn.steps or turn.rewriting) else ""
-    return (
-        f'<section class="turn" id="t{turn.number}"><h4 dir="auto">{e(turn.question)}</h4>{searched(turn)}'
-        f'<div class="said" dir="auto">{answer}</div>{end}{steps}<div class="row">{buttons(talk, turn)}</div></section>'
-    )
+    steps = steps_fold(page, turn) if over and (turn.steps or turn.rewriting) else Markup()
+    return Markup(
+        '<section class="turn" id="t{}"><h4 dir="auto">{}</h4>{}<div class="said" dir="auto">{}</div>{}{}'
+        '<div class="row">{}</div></section>'
+    ).format(turn.number, turn.question, searched(turn), answer, end, steps, buttons(talk, turn))
 
 
-def searched(turn: Turn) -> str:
+def searched(turn: Turn) -> Markup:
     """What was searched for where that is not the question as it was typed."""
     if turn.rewriting is None or turn.standalone == turn.question:
-        return ""
+        return Markup()
     refused = ""
     if turn.is_rewriting_refused:
         refused = "The model's rewriting could not be used, so the earlier names are joined."
-    return f'<p class="note searched">Searched for: <q dir="auto">{e(turn.standalone)}</q> {e(refused)}</p>'
+    return Markup('<p class="note searched">Searched for: <q dir="auto">{}</q> {}</p>').format(
+        turn.standalone, refused
+    )
 
 
-def buttons(talk: Talk, turn: Turn) -> str:
+def buttons(talk: Talk, turn: Turn) -> Markup:
     """What can be done with a turn, and the way to its other branches."""
     number = turn.number
     row = branches(talk, turn) + html.button("Sources", "chat.sources", kind="quiet", index=number)
@@ -68,24 +71,30 @@ def buttons(talk: Talk, turn: Turn) -> str:
     return row + html.button("Save to a dataset", "chat.keep", kind="quiet", index=number)
 
 
-def branches(talk: Talk, turn: Turn) -> str:
+def branches(talk: Talk, turn: Turn) -> Markup:
     """ "2 of 3" with the ways to the branch before and after, "" for one branch."""
     others = talk.branches(turn)
     if len(others) < 2:
-        return ""
-    at, parts = others.index(turn), ""
+        return Markup()
+    at, parts = others.index(turn), Markup()
     for to, sign, label in ((at - 1, "‹", "Earlier branch"), (at + 1, "›", "Later branch")):
         off = not 0 <= to < len(others) or talk.is_busy
         data = attributes(do="chat.branch", index=others[max(0, min(to, len(others) - 1))].number)
-        more = ' disabled aria-disabled="true"' if off else ""
-        arrow = f'<button type="button" class="quiet" aria-label="{label}" title="{label}"{data}{more}>{sign}</button>'
-        parts += arrow if parts else f'{arrow}<span class="note">{at + 1} of {len(others)}</span>'
-    return (
-        f'<span class="branches" role="group" aria-label="Branches of this question">{parts}</span>'
-    )
+        more = Markup(' disabled aria-disabled="true"') if off else Markup()
+        arrow = Markup(
+            '<button type="button" class="quiet" aria-label="{}" title="{}"{}{}>{}</button>'
+        ).format(label, label, data, more, sign)
+        parts += (
+            arrow
+            if parts
+            else Markup('{}<span class="note">{} of {}</span>').format(arrow, at + 1, len(others))
+        )
+    return Markup(
+        '<span class="branches" role="group" aria-label="Branches of this question">{}</span>'
+    ).format(parts)
 
 
-def answer_html(turn: Turn) -> str:
+def answer_html(turn: Turn) -> Markup:
     """The answer with a mark behind each sentence that a passage supports."""
     text, listed = "", list[Citation]()
     for sentence in turn.cited:
@@ -97,17 +106,25 @@ def answer_html(turn: Turn) -> str:
             listed.append(citation)
         text += f"{words}{marks}{plain[len(words) :]}"
 
-    def button(match: re.Match[str]) -> str:
-        citation = listed[int(match[1])]
-        title = turn.sources[citation.number - 1].passage.title
-        about = f"Source {citation.number}, {title}: {HOW[citation.how]}. Show the passage"
-        data = attributes(do="chat.sources", index=turn.number, cite=int(match[1]))
-        return f'<button type="button" class="cite {citation.how}" id="c{turn.number}-{match[1]}" title="{e(about)}" aria-label="{e(about)}"{data}>[{citation.number}]</button>'
-
-    return _MARK.sub(button, safe_markdown(text))
+    first, *others = safe_markdown(text).split(_OPEN)
+    answer = first
+    for part in others:
+        number, _, rest = part.partition(_CLOSE)
+        answer += citation_button(turn, listed[int(number)], int(number)) + rest
+    return answer
 
 
-def remark(talk: Talk, turn: Turn) -> str:
+def citation_button(turn: Turn, citation: Citation, number: int) -> Markup:
+    """The mark of a citation, which shows its passage; ``number``: its place among those of the answer."""
+    title = turn.sources[citation.number - 1].passage.title
+    about = f"Source {citation.number}, {title}: {HOW[citation.how]}. Show the passage"
+    data = attributes(do="chat.sources", index=turn.number, cite=number)
+    return Markup(
+        '<button type="button" class="cite {}" id="c{}-{}" title="{}" aria-label="{}"{}>[{}]</button>'
+    ).format(citation.how, turn.number, number, about, about, data, citation.number)
+
+
+def remark(talk: Talk, turn: Turn) -> Markup:
     """What the reader of an answer must know of it: whether it is empty, new, and supported."""
     if not turn.answer.strip():
         return html.note("The answer is empty.")
@@ -123,7 +140,7 @@ def remark(talk: Talk, turn: Turn) -> str:
     return html.note(" ".join(words))
 
 
-def steps_fold(page: Page, turn: Turn) -> str:
+def steps_fold(page: Page, turn: Turn) -> Markup:
     """The steps of a turn, with what they took; the rewriting of the question is the first."""
     prices = page.workbench.models.prices()
     steps = ((turn.rewriting,) if turn.rewriting else ()) + turn.steps
@@ -138,13 +155,13 @@ def steps_fold(page: Page, turn: Turn) -> str:
     return html.fold("Steps", inside, gist=facts, id=f"turn-{turn.number}")
 
 
-def sources_html(turn: Turn | None, cite: int | None = None) -> str:
+def sources_html(turn: Turn | None, cite: int | None = None) -> Markup:
     """The sources of an answer with what it cites of them; the chosen citation first in sight, its span marked."""
     if turn is None or (turn.state == "running" and not turn.sources):
         return html.empty("The sources of an answer appear here.")
     citations = [citation for sentence in turn.cited for citation in sentence.citations]
     chosen = citations[cite] if cite is not None and 0 <= cite < len(citations) else None
-    rows = ""
+    rows = Markup()
     for number, hit in enumerate(turn.sources, 1):
         marks: list[Place] = []
         for citation in [chosen] if chosen else citations:
@@ -152,7 +169,7 @@ def sources_html(turn: Turn | None, cite: int | None = None) -> str:
                 marks.append((citation.place[0], "", citation.place[1]))
         kinds = "" if chosen is None else "cited" if chosen.number == number else "far"
         cited = number in {citation.number for citation in citations}
-        tag = '<em class="tag good">cited</em>' if cited else ""
+        tag = Markup('<em class="tag good">cited</em>') if cited else Markup()
         rows += article(number, hit, marks, tag, kinds)
     head = html.heading("Sources", f"of “{cut(turn.question)}”", first=True)
     return head + status(turn, chosen) + (rows or html.empty("No passage stood in the prompt."))
@@ -163,7 +180,7 @@ def cut(question: str) -> str:
     return question if len(question) <= 60 else f"{question[:58].rstrip()} …"
 
 
-def status(turn: Turn, chosen: Citation | None) -> str:
+def status(turn: Turn, chosen: Citation | None) -> Markup:
     """How the chosen passage supports its sentence, with the span; read aloud when it is chosen."""
     words = ""
     if chosen is not None:
@@ -171,4 +188,4 @@ def status(turn: Turn, chosen: Citation | None) -> str:
         span = passage.text[slice(*chosen.place)] if chosen.place else ""
         quoted = f": “{span}”" if span else ""
         words = f"[{chosen.number}] {passage.title or passage.doc_id}: {HOW[chosen.how]}{quoted}"
-    return f'<p class="note" role="status" dir="auto">{e(words)}</p>'
+    return Markup('<p class="note" role="status" dir="auto">{}</p>').format(words)

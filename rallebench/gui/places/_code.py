@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from markupsafe import Markup
+
 from rallebench.core.types import Chain
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
@@ -20,25 +22,25 @@ def register(page: Page) -> None:
 def show(page: Page, event: Event) -> Patch:
     """The drawer, with one form shown."""
     bench, shape = read_bench(page, event), event.text("shape", "json")
-    tabs = "".join(
+    tabs = Markup().join(
         html.button(label, "code.show", kind="on" if key == shape else "", shape=key)
         for key, (label, _) in chain_forms.FORMS.items()
     )
     text = chain_forms.code(page.workbench, bench.chain, bench.dataset, shape)
     _, ending = chain_forms.FORMS[shape]
-    take = html.button("Download", "code.download", shape=shape) if ending else ""
+    take = html.button("Download", "code.download", shape=shape) if ending else Markup()
     about = "a chain of rallebench or an experiment of RaLLe"
-    pasted = form.area("text", "Or paste its text", rows=3, more=' class="mono"')
+    pasted = form.area("text", "Or paste its text", rows=3, more=Markup(' class="mono"'))
     use = html.button("Use this chain", "code.paste")
     return html.drawer(
         "Code",
-        f'<div class="seg">{tabs}</div>',
+        Markup('<div class="seg">{}</div>').format(tabs),
         html.warning(chain_forms.caveat(page.workbench, bench.chain, shape)),
         html.pre(text, "pre code"),
-        f'<div class="row">{take}</div>',
+        Markup('<div class="row">{}</div>').format(take),
         html.heading("Bring a chain in"),
         form.drop("code.upload", about, accept=".json,.yaml,.yml"),
-        f'<div data-form class="stack">{pasted}{use}</div>',
+        Markup('<div data-form class="stack">{}{}</div>').format(pasted, use),
     )
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
 from rallebench.render.numbers import plural, text
 from rallebench.services import catalog, gold_coverage
 from rallebench.services.imports import PRESETS, Chunking, choose, default_chunking, spans
@@ -53,17 +54,19 @@ def build_form(page: Page, event: Event) -> Patch:
         form.chooser("Corpus", "corpus", corpora, corpus or corpora[0]),
         form.text("path", "… or a path", hint="a file or folder that is not imported"),
         form.chooser("Kind", "kind", options("index_kinds"), FIRST_KIND, more=follow),
-        f'<div id="build-settings" class="stack">{settings_of_kind(FIRST_KIND, corpus)}</div>',
+        Markup('<div id="build-settings" class="stack">{}</div>').format(
+            settings_of_kind(FIRST_KIND, corpus)
+        ),
         html.fold("Chunking", chunking, gist=BY_DEFAULT, id="build-chunking"),
         html.fold("Page map", pages, gist=gist, id="build-pages"),
-        '<div id="build-estimate"></div>',
+        Markup('<div id="build-estimate"></div>'),
     )
     estimate = html.button("Estimate", "data.estimate")
     build = html.button("Build", "data.build", kind="primary")
-    return html.form_drawer("Build an index", "".join(parts), estimate, build)
+    return html.form_drawer("Build an index", Markup().join(parts), estimate, build)
 
 
-def settings_of_kind(kind: str, corpus: str) -> str:
+def settings_of_kind(kind: str, corpus: str) -> Markup:
     """The fields that a kind has: its own, its encoder, the vectors of another program, and a name."""
     item = catalog.entry("index_kinds", kind)
     name = f"{corpus}-{kind}" if corpus else ""
@@ -112,7 +115,7 @@ def estimate(page: Page, event: Event) -> Iterator[Patch]:
         yield {"#build-estimate": words}
 
 
-def estimated(piece: Any) -> str:
+def estimated(piece: Any) -> Markup:
     about = "" if piece.counted else "about "
     dim = f" × {piece.dim} dimensions" if piece.dim else ""
     time = text(piece.seconds, "duration")
@@ -123,9 +126,9 @@ def estimated(piece: Any) -> str:
         ("Disk", f"{size(piece.disk)} of {size(piece.free_disk)} free"),
         ("Time", f"about {time}" if piece.seconds >= 1 else "less than 1 s"),
     )
-    warnings = "".join(map(html.warning, piece.warnings))
+    warnings = Markup().join(map(html.warning, piece.warnings))
     basis = html.fold("How this was measured", html.bullets(piece.basis, "note"))
-    return f"{html.defs(facts)}{warnings}{basis}"
+    return Markup("{}{}{}").format(html.defs(facts), warnings, basis)
 
 
 def build(page: Page, event: Event) -> Patch:
@@ -164,13 +167,13 @@ def combine_form(page: Page, event: Event) -> Patch:
     follow = form.on_change("data.combine_way")
     fields = form.chooser("Way", "way", options("composites"), way, more=follow)
     fields += form.checks("parts", names, event.many("parts"), "Made of, in this order")
-    fields += f'<div id="combine-settings">{settings_of_way(page, way)}</div>'
+    fields += Markup('<div id="combine-settings">{}</div>').format(settings_of_way(page, way))
     fields += form.text("name", "Name", hint="what chains call it")
     save = html.button("Save", "data.combine", kind="primary")
     return html.form_drawer("New hybrid or reranker", fields, save)
 
 
-def settings_of_way(page: Page, way: str) -> str:
+def settings_of_way(page: Page, way: str) -> Markup:
     known = catalog.entry("composites", way).form
     return form.draw(known, {}, catalog.choices(page.workbench.workspace, known), prefix="set-")
 
@@ -193,7 +196,7 @@ def combine(page: Page, event: Event) -> Patch:
 # chunks
 
 
-def chunk_fields(chunking: Chunking | Literal["default"] | None, more: str = "") -> str:
+def chunk_fields(chunking: Chunking | Literal["default"] | None, more: str = "") -> Markup:
     """The fields; ``more``: attributes of each, to follow changes."""
     if isinstance(chunking, str) or (chunking and chunking.tokenizer):
         name, chunking = DEFAULT, None
@@ -238,7 +241,7 @@ def chunking_of(event: Event, encoder: str = "") -> Chunking | None:
     return choose(how=how, size=size, overlap=overlap or 0, unit="" if how != "blocks" else unit)
 
 
-def marked(text: str, chunking: Chunking | None, document: str = "", title: str = "") -> str:
+def marked(text: str, chunking: Chunking | None, document: str = "", title: str = "") -> Markup:
     """A text with its cuts: neighbours in two tints, what two chunks share in a third."""
     cuts = (spans(text, chunking, document, title) if chunking else []) or [(0, len(text))]
     lengths = [len(text[start:end].split()) for start, end in cuts]
@@ -246,13 +249,13 @@ def marked(text: str, chunking: Chunking | None, document: str = "", title: str 
     facts = f"{plural(len(cuts), 'chunk')}, {min(lengths):,} to {max(lengths):,} words, mean {mean:,.0f}"
     seen = text[:SHOWN_TEXT]
     borders = sorted({0, len(seen), *(min(place, len(seen)) for cut in cuts for place in cut)})
-    pieces, first = "", 0
+    pieces, first = Markup(), 0
     for start, end in zip(borders, borders[1:]):
         while first < len(cuts) and cuts[first][1] <= start:
             first += 1
         near = range(first, min(first + 4, len(cuts)))
         holding = [n for n in near if cuts[n][0] <= start < cuts[n][1]]
         kind = "both" if len(holding) > 1 else "ab"[holding[0] % 2] if holding else ""
-        pieces += f'<span class="chunk {kind}">{e(seen[start:end])}</span>'
+        pieces += Markup('<span class="chunk {}">{}</span>').format(kind, seen[start:end])
     cut = f" The first {SHOWN_TEXT:,} characters." if len(text) > SHOWN_TEXT else ""
-    return f"{html.note(f'{facts}.{cut}')}<div>{pieces}</div>"
+    return Markup("{}<div>{}</div>").format(html.note(f"{facts}.{cut}"), pieces)

@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import mapped
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import escape
 from rallebench.gui.jobs import doing_now, going
 from rallebench.gui.places._data_build import options, place_of, raise_at_once
 from rallebench.render.numbers import plural, text
@@ -57,17 +59,21 @@ def open_builder(page: Page, event: Event) -> Patch:
     about = "questions of your own articles, stage by stage"
     crumb = html.crumb("Data", "#/data/list", "Build dataset", about)
     names = service.builders_begun(page.workbench.workspace)
-    begun = "".join(f"<li>{html.named(name, 'data/builder', id=name)}</li>" for name in names)
-    begun = f"<ul>{begun}</ul>" if begun else html.note("None yet.")
+    begun = Markup().join(
+        Markup("<li>{}</li>").format(html.named(name, "data/builder", id=name)) for name in names
+    )
+    begun = Markup("<ul>{}</ul>").format(begun) if begun else html.note("None yet.")
     head = html.heading("Begun or built", str(len(names)), first=True)
-    body = f'{crumb}<div class="builder-cols"><div data-form data-problems id="builder-form">{draw(page, event)}</div><aside class="box">{head}{begun}</aside></div>'
+    body = Markup(
+        '{}<div class="builder-cols"><div data-form data-problems id="builder-form">{}</div><aside class="box">{}{}</aside></div>'
+    ).format(crumb, draw(page, event), head, begun)
     return html.view("data/builder", "Build dataset", body)
 
 
 # the form
 
 
-def draw(page: Page, event: Event) -> str:
+def draw(page: Page, event: Event) -> Markup:
     builder, llms = event.text("maker", "barag"), service.writers(page.workbench.workspace)
     item = catalog.entry("builders", builder)
     follow = form.on_change("builder.redraw")
@@ -85,7 +91,7 @@ def draw(page: Page, event: Event) -> str:
         path = path or ("" if corpus else chosen)
         articles = form.chooser("Articles of a corpus", "articles", corpora, corpus, blank="choose")
         articles += form.text("path", "… or a path", path, "folder, JSON lines or MediaWiki dump")
-        parts += f'<div class="pair">{articles}</div>'
+        parts += Markup('<div class="pair">{}</div>').format(articles)
     offered = catalog.choices(page.workbench.workspace, item.form)
     choices = {n: llms if item.form[n].names == "llm" else names for n, names in offered.items()}
     rare = [name for name in item.form if name not in VISIBLE_SETTINGS]
@@ -96,7 +102,9 @@ def draw(page: Page, event: Event) -> str:
         html.button("Try on 3", "builder.pilot", title=about),
         html.button("Build dataset", "builder.start", kind="primary"),
     )
-    return f'<div class="stack">{parts}<div id="builder-plan"></div><div class="buttons">{"".join(buttons)}</div></div>'
+    return Markup(
+        '<div class="stack">{}<div id="builder-plan"></div><div class="buttons">{}</div></div>'
+    ).format(parts, Markup().join(buttons))
 
 
 def redraw(page: Page, event: Event) -> Patch:
@@ -130,12 +138,14 @@ def plan(page: Page, event: Event) -> Patch:
 
 def drawn_plan(planned: Any, more: str = "") -> Patch:
     """A plan: its runs and stages, and what to know."""
-    head = ""
+    head = Markup()
     if planned.runs:
         asks = sum(run.generations.high for run in planned.runs)
-        head = f"<p>{len(planned.runs)} runs, at most {asks:,} requests</p>"
-    inside = f"{html.heading('Plan', first=True)}{head}{html.bullets(planned.notes)}{more}"
-    return {"#builder-plan": f'<div class="box">{inside}</div>'}
+        head = Markup("<p>{} runs, at most {:,} requests</p>").format(len(planned.runs), asks)
+    inside = Markup("{}{}{}{}").format(
+        html.heading("Plan", first=True), head, html.bullets(planned.notes), more
+    )
+    return {"#builder-plan": Markup('<div class="box">{}</div>').format(inside)}
 
 
 def pilot(page: Page, event: Event) -> Iterator[Patch]:
@@ -143,17 +153,17 @@ def pilot(page: Page, event: Event) -> Iterator[Patch]:
     request = request_of(page, event)
     planned = page.workbench.experiments.plan(request)
     stop = html.stop_stream("builder.pilot")
-    waiting = '<p class="note">{} … {}</p>'
+    waiting = Markup('<p class="note">{} … {}</p>')
     estimate = yield from mapped(
         page.workbench.experiments.pilot(planned, request),
         lambda news: drawn_plan(
-            planned, waiting.format(e(getattr(news, "message", "") or "asking"), stop)
+            planned, waiting.format(getattr(news, "message", "") or "asking", stop)
         ),
     )
     seconds, dollars = estimate.total["seconds"].value, estimate.total["usd"].value
     took = "" if seconds is None else f"about {text(seconds, 'duration')}"
     words = html.dotted(took, text(dollars, "usd") if dollars else "")
-    words = f"<p><b>{e(words or 'The time cannot be foreseen.')}</b></p>"
+    words = Markup("<p><b>{}</b></p>").format(words or "The time cannot be foreseen.")
     yield drawn_plan(planned, words + html.bullets(estimate.notes))
 
 
@@ -176,7 +186,7 @@ def continue_(page: Page, event: Event) -> Patch:
 # what was begun
 
 
-def stored_view(page: Page, event: Event, name: str) -> str:
+def stored_view(page: Page, event: Event, name: str) -> Markup:
     """The stages of a dataset, and the rows of the chosen stage."""
     kind = service.open_builder(page.workbench.workspace, name).request.kind
     back = html.button("Continue", "builder.continue", kind="primary", id=name)
@@ -184,17 +194,16 @@ def stored_view(page: Page, event: Event, name: str) -> str:
     crumb = html.crumb("Build dataset", "#/data/builder", name, about, buttons=back)
     news = html.attributes(follow=f"{service.NOUN} {name}", do="builder.follow", id=name)
     stage, which = event.query.get("stage", ""), event.query.get("which", "all")
-    return (
-        f'{crumb}<div id="builder-stages">{stages_view(page, name)}</div>'
-        f'<div id="builder-rows">{rows_view(page, name, stage, which)}</div><span{news}></span>'
-    )
+    return Markup(
+        '{}<div id="builder-stages">{}</div><div id="builder-rows">{}</div><span{}></span>'
+    ).format(crumb, stages_view(page, name), rows_view(page, name, stage, which), news)
 
 
 def follow(page: Page, event: Event) -> Patch:
     return {"#builder-stages": stages_view(page, event.text("id"))}
 
 
-def stages_view(page: Page, name: str) -> str:
+def stages_view(page: Page, name: str) -> Markup:
     """How far it is, a row a stage, and what came out."""
     job = page.workbench.jobs.get(service.NOUN, name)
     progress = going(job, (doing_now(job, stage_name) if job else "") or "starting")
@@ -205,8 +214,8 @@ def stages_view(page: Page, name: str) -> str:
     lines = [stage_cells(name, label, counts) for label, counts in stored.stages.items()]
     heads = ["Stage", ">In", ">Kept", "Left out", "Worth a look", ">Requests", ">Tokens"]
     table = html.rows(heads, lines) if lines else html.note("This builder keeps no stages.")
-    end = ended(stored.report) if stored.report else ""
-    return f'{progress}<div class="wide">{table}</div>{end}'
+    end = ended(stored.report) if stored.report else Markup()
+    return Markup('{}<div class="wide">{}</div>{}').format(progress, table, end)
 
 
 def stage_cells(name: str, label: str, counts: Mapping[str, Any]) -> list[str]:
@@ -221,26 +230,30 @@ def stage_cells(name: str, label: str, counts: Mapping[str, Any]) -> list[str]:
         html.named(stage_name(label), "data/builder", id=name, stage=label),
         f"{counts.get('inputs', 0):,}",
         f"{counts.get('kept', 0):,}",
-        e(left or "none"),
-        e(", ".join(worth)),
+        escape(left or "none"),
+        escape(", ".join(worth)),
         calls,
         tokens,
     ]
 
 
-def ended(report: Mapping[str, Any]) -> str:
+def ended(report: Mapping[str, Any]) -> Markup:
     """What came out, what to know of it, and where it is."""
-    counts, name, links = report.get("counts", {}), report.get("name", ""), ""
+    counts, name, links = report.get("counts", {}), report.get("name", ""), Markup()
     records = ", ".join(f"{n:,} records in {file}" for file, n in counts.get("records", {}).items())
     words = records or "no question is left"
     if questions := counts.get("questions", 0):
         words = plural(questions, "question")
         links = html.link("Read records", html.address("data/dataset", id=name), "button")
     notes = html.bullets(report.get("notes", ()), "note")
-    files = "".join(f"<li><code>{e(path)}</code></li>" for path in report.get("files", ()))
-    fold = html.fold("Files", f"<ul>{files}</ul>", id="builder-files")
+    files = Markup().join(
+        Markup("<li><code>{}</code></li>").format(path) for path in report.get("files", ())
+    )
+    fold = html.fold("Files", Markup("<ul>{}</ul>").format(files), id="builder-files")
     came = "good" if records or questions else "bad"
-    return f'<p class="{came}"><b>{e(name)}: {e(words)}.</b></p><div class="row">{links}</div>{notes}{fold}'
+    return Markup('<p class="{}"><b>{}: {}.</b></p><div class="row">{}</div>{}{}').format(
+        came, name, words, links, notes, fold
+    )
 
 
 # rows
@@ -251,13 +264,15 @@ def rows(page: Page, event: Event) -> Patch:
     return {"#builder-rows": rows_view(page, name, stage, which)}
 
 
-def rows_view(page: Page, name: str, stage: str, which: str) -> str:
+def rows_view(page: Page, name: str, stage: str, which: str) -> Markup:
     if not stage:
         return html.note("Choose a stage to see its rows.")
     space = page.workbench.workspace
     data: dict[str, Any] = {"id": name, "stage": stage}
     chips = html.chips(WHICH, which, "builder.rows", "which", **data)
-    note = f'<p class="note">{e(stage_name(stage))}, the first {MOST_ROWS}. Rows that you edit here, or in <code>{e(service.stage_file(space, name, stage))}</code>, stay as they are when the builder continues.</p>'
+    note = Markup(
+        '<p class="note">{}, the first {}. Rows that you edit here, or in <code>{}</code>, stay as they are when the builder continues.</p>'
+    ).format(stage_name(stage), MOST_ROWS, service.stage_file(space, name, stage))
     lines = []
     for row in service.first_rows(space, name, stage, which, MOST_ROWS):
         verb, data["row"] = "Leave out" if row["keep"] else "Keep", str(row["id"])
@@ -268,22 +283,22 @@ def rows_view(page: Page, name: str, stage: str, which: str) -> str:
         )
         lines.append([row_view(row), state(row), menu])
     table = html.rows(["Row", "State", ""], lines) if lines else html.note("No such row.")
-    return f"{html.heading('Rows')}{chips}{note}{table}"
+    return Markup("{}{}{}{}").format(html.heading("Rows"), chips, note, table)
 
 
-def state(row: Mapping[str, Any]) -> str:
+def state(row: Mapping[str, Any]) -> Markup:
     words = "kept" if row["keep"] else str(row.get("why") or "left out")
     more = " · verdict not read" if row.get("unknown") else ""
     hand = " · by hand" if row.get("edited") else ""
     return html.state(words + more + hand, kind="good" if row["keep"] else "bad")
 
 
-def row_view(row: Mapping[str, Any]) -> str:
-    parts = f"<b>{e(str(row.get('title') or row['id'])[:90])}</b>"
+def row_view(row: Mapping[str, Any]) -> Markup:
+    parts = Markup("<b>{}</b>").format(str(row.get("title") or row["id"])[:90])
     for key in ("question", "answers", "content", "error"):
         if value := row.get(key):
             words = html.dotted(*map(str, value)) if isinstance(value, list) else str(value)
-            parts += f"<small>{e(key)}: {e(' '.join(words.split())[:240])}</small>"
+            parts += Markup("<small>{}: {}</small>").format(key, " ".join(words.split())[:240])
     return parts + html.fold("Whole row", html.as_json(dict(row)))
 
 
@@ -292,7 +307,7 @@ def edit(page: Page, event: Event) -> Patch:
     place = {name: event.text(name) for name in ("id", "stage", "row")}
     row = service.stage_row(page.workbench.workspace, *place.values())
     whole = json.dumps(row, ensure_ascii=False, indent=1)
-    field = form.area("json", "The row as JSON", whole, 16, ' class="mono"')
+    field = form.area("json", "The row as JSON", whole, 16, Markup(' class="mono"'))
     title = f"Edit a row of {stage_name(place['stage'])}"
     return html.ask(title, field, "Save", "builder.save", **place)
 

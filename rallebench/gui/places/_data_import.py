@@ -8,11 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Progress
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import escape
 from rallebench.gui.places._data_build import PAGES, chunk_fields, chunking_of
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, imports, library, uploads
@@ -34,7 +36,7 @@ def register(page: Page) -> None:
 # the panel
 
 
-def panel(page: Page, event: Event) -> str:
+def panel(page: Page, event: Event) -> Markup:
     """The panel at the step where this window is."""
     state = event.session.get("import", {})
     job = page.workbench.jobs.get("import", state.get("name", ""))
@@ -46,46 +48,57 @@ def panel(page: Page, event: Event) -> str:
     return head("choose") + choose()
 
 
-def head(step: str) -> str:
+def head(step: str) -> Markup:
     """The heading, and where one is."""
-    steps = ""
+    steps = Markup()
     for name in STEPS:
-        current = ' class="on" aria-current="step"' if name == step else ""
-        steps += f"<li{current}>{name.capitalize()}</li>"
+        current = Markup(' class="on" aria-current="step"') if name == step else Markup()
+        steps += Markup("<li{}>{}</li>").format(current, name.capitalize())
     title = html.heading("Import", f"step {STEPS.index(step) + 1} of 3", first=True)
-    return f'{title}<ol class="wizs">{steps}</ol>'
+    return Markup('{}<ol class="wizs">{}</ol>').format(title, steps)
 
 
-def choose() -> str:
-    return f"""<label class="drop" data-upload="import.preview"><span aria-hidden="true">⇪</span><span>Drop files or a folder, or click</span>
-<input type="file" multiple class="sr" aria-label="Files to import"></label>
-<label class="drop small" data-upload="import.preview"><span>or choose a whole folder</span><input type="file" webkitdirectory class="sr" aria-label="Folder to import"></label>
-<input name="path" aria-label="A path on this machine" placeholder="or a path on this machine" data-on="enter" data-do="import.preview">
-{html.note(FORMS)}{html.button("Preview", "import.preview", kind="primary")}"""
+def choose() -> Markup:
+    return Markup(
+        '<label class="drop" data-upload="import.preview"><span aria-hidden="true">⇪</span>'
+        "<span>Drop files or a folder, or click</span>\n"
+        '<input type="file" multiple class="sr" aria-label="Files to import"></label>\n'
+        '<label class="drop small" data-upload="import.preview"><span>or choose a whole folder</span>'
+        '<input type="file" webkitdirectory class="sr" aria-label="Folder to import"></label>\n'
+        '<input name="path" aria-label="A path on this machine" placeholder="or a path on this machine" data-on="enter" data-do="import.preview">\n{}{}'
+    ).format(html.note(FORMS), html.button("Preview", "import.preview", kind="primary"))
 
 
-def previewed(seen: Looked, state: dict[str, Any]) -> str:
+def previewed(seen: Looked, state: dict[str, Any]) -> Markup:
     """What was recognised, how it begins, and what is to be built."""
     kind = state.get("kind") or seen.kind
     formats = {*catalog.names("corpora"), *catalog.names("datasets")} - {"imported"}
     recognised = seen.dataset if kind == "dataset" else seen.corpus or seen.dataset
     shape = state.get("form") or recognised.form  # type: ignore[union-attr]
     of_files = f" of {plural(seen.files, 'file')}" if seen.files else ""
-    parts = (
-        f'<p><b>{e(seen.source.name)}</b> <span class="note">is a {KINDS[kind].lower()}{of_files}</span></p>'
-        f'<div class="pair">{form.chooser("It is a", "kind", list(KINDS.items()), kind, more=ON_LOOK)}'
-        f"{form.chooser('Format', 'form', sorted(formats), shape, more=ON_LOOK)}</div>"
+    parts = Markup(
+        '<p><b>{}</b> <span class="note">is a {}{}</span></p><div class="pair">{}{}</div>'
+    ).format(
+        seen.source.name,
+        KINDS[kind].lower(),
+        of_files,
+        form.chooser("It is a", "kind", list(KINDS.items()), kind, more=ON_LOOK),
+        form.chooser("Format", "form", sorted(formats), shape, more=ON_LOOK),
     )
     if seen.dataset:
         parts += questions(seen.dataset)
     if not any(part and part.rows for part in (seen.corpus, seen.dataset)):
-        empty = first_rows(seen.corpus, "passage", "") if seen.corpus else ""
-        return f'{parts}{empty}<div class="buttons">{html.button("Back", "import.again")}</div>'
+        empty = first_rows(seen.corpus, "passage", "") if seen.corpus else Markup()
+        return Markup('{}{}<div class="buttons">{}</div>').format(
+            parts, empty, html.button("Back", "import.again")
+        )
     if seen.corpus:
         encoder = state.get("encoder", "minilm")
         if "chunking" not in state:
             state["chunking"] = imports.chunking_of_preview(seen.corpus, encoder)
-        parts += f'<div id="import-chunks">{chunks(seen.corpus, state["chunking"], state)}</div>'
+        parts += Markup('<div id="import-chunks">{}</div>').format(
+            chunks(seen.corpus, state["chunking"], state)
+        )
         parts += settings(state)
     parts += form.text("name", "Name", state.get("name") or seen.name, more=" required")
     if seen.corpus:
@@ -96,33 +109,42 @@ def previewed(seen: Looked, state: dict[str, Any]) -> str:
         parts += form.chooser("Encoder", "encoder", encoders, encoder, more=follow)
     begin = "Import and build" if seen.corpus else "Import"
     start = html.button(begin, "import.start", kind="primary")
-    return f'{parts}<div class="buttons">{html.button("Back", "import.again")}{start}</div>'
+    return Markup('{}<div class="buttons">{}{}</div>').format(
+        parts, html.button("Back", "import.again"), start
+    )
 
 
 ON_LOOK = form.on_change("import.preview")
 
 
-def chunks(corpus: Preview, chunking: Any, state: dict[str, Any]) -> str:
+def chunks(corpus: Preview, chunking: Any, state: dict[str, Any]) -> Markup:
     """The first chunks, and whether the encoder reads them whole."""
     long = imports.long_sentence(corpus, chunking, state.get("encoder", "minilm"))
-    items = "".join(
-        bit(f'{e(p.title or p.doc_id)}<span class="n">{e(p.doc_id)}</span>', e(short(p.text)))
+    items = Markup().join(
+        bit(
+            Markup('{}<span class="n">{}</span>').format(p.title or p.doc_id, p.doc_id),
+            escape(short(p.text)),
+        )
         for p, _ in imports.first_chunks(corpus.rows, chunking)
     )
     return first_rows(corpus, "chunk" if chunking else "passage", items) + html.warning(long)
 
 
-def questions(preview: Preview) -> str:
-    items = ""
+def questions(preview: Preview) -> Markup:
+    items = Markup()
     for x in preview.rows[:5]:
-        pages = f'<span class="note"> {plural(len(x.gold.pages), "gold page")}</span>'
+        pages = Markup('<span class="note"> {}</span>').format(
+            plural(len(x.gold.pages), "gold page")
+        )
         answers = short(html.dotted(*x.gold.answers[:3])) or "no answer"
-        items += bit(e(short(x.question.text)), e(answers) + pages)
+        items += bit(escape(short(x.question.text)), escape(answers) + pages)
     return first_rows(preview, "question", items)
 
 
-def bit(title: str, text: str) -> str:
-    return f'<article class="bit"><h4 dir="auto">{title}</h4><p dir="auto">{text}</p></article>'
+def bit(title: str, text: str) -> Markup:
+    return Markup(
+        '<article class="bit"><h4 dir="auto">{}</h4><p dir="auto">{}</p></article>'
+    ).format(title, text)
 
 
 def short(text: str) -> str:
@@ -131,61 +153,71 @@ def short(text: str) -> str:
     return flat if len(flat) <= CHARACTERS else flat[: CHARACTERS - 1] + "…"
 
 
-def first_rows(preview: Preview, noun: str, items: str) -> str:
+def first_rows(preview: Preview, noun: str, items: str) -> Markup:
     """The first rows, and the bad ones with what is to happen to them."""
     more = plural(preview.read, "row") + (" read" if preview.ended else " read, there are more")
     no_rows = f"No {noun} can be read here. Choose what it is, or another format."
     items = items or html.note(no_rows)
-    drawn = f'{html.heading(f"First {noun}s", more)}<div class="firsts">{items}</div>'
+    drawn = Markup('{}<div class="firsts">{}</div>').format(
+        html.heading(f"First {noun}s", more), items
+    )
     drawn += warned(preview.warnings, preview.notes)
     if not preview.bad:
         return drawn
     lines = html.bullets(problem.message for problem in preview.problems[:5])
-    box = form.check("skip_bad", "Leave bad rows out") if preview.rows else ""
-    return f'{drawn}<div class="warn"><b>{plural(preview.bad, "bad row")}.</b>{lines}{box}</div>'
+    box = form.check("skip_bad", "Leave bad rows out") if preview.rows else Markup()
+    return Markup('{}<div class="warn"><b>{}.</b>{}{}</div>').format(
+        drawn, plural(preview.bad, "bad row"), lines, box
+    )
 
 
-def warned(warnings: Iterable[str], notes: Iterable[str] = ()) -> str:
+def warned(warnings: Iterable[str], notes: Iterable[str] = ()) -> Markup:
     """Warnings, and notes below them."""
-    return "".join([*map(html.warning, warnings), *map(html.note, notes)])
+    return Markup().join([*map(html.warning, warnings), *map(html.note, notes)])
 
 
-def settings(state: dict[str, Any]) -> str:
+def settings(state: dict[str, Any]) -> Markup:
     chunking, path = state["chunking"], state.get("pages", "")
     fields = chunk_fields(chunking, form.on_change("import.rechunk"))
     gist = library.cut_words(chunking and asdict(chunking))
     cut = html.fold("Chunking", fields, gist=gist, id="import-chunking")
     pages = form.text("pages", "File", path, PAGES, PAGE_MAP, more=ON_LOOK)
-    pages += '<label class="drop small" data-upload="import.preview" data-as="pages"><span>Drop a page map, or click</span><input type="file" class="sr" aria-label="Page map"></label>'
+    pages += Markup(
+        '<label class="drop small" data-upload="import.preview" data-as="pages">'
+        "<span>Drop a page map, or click</span>"
+        '<input type="file" class="sr" aria-label="Page map"></label>'
+    )
     gist = Path(path).name if path else "none"
     return cut + html.fold("Page map", pages, gist=gist, id="import-pages")
 
 
-def building(job: Job) -> str:
+def building(job: Job) -> Markup:
     """How far the import is, or what came of it."""
     tasks = [(name, x) for name, x in job.tasks.items() if isinstance(x, Progress)]
-    lines, going = "", 0 if job.done else 1
+    lines, going = Markup(), 0 if job.done else 1
     for name, news in tasks[: len(tasks) - (going or job.error is not None)]:
-        words = e(news.message if name in ("corpus", "dataset") else name)
-        lines += f'<div class="doing"><span><span class="good">✓</span> {words}</span></div>'
+        words = escape(news.message if name in ("corpus", "dataset") else name)
+        lines += Markup(
+            '<div class="doing"><span><span class="good">✓</span> {}</span></div>'
+        ).format(words)
     for name, news in tasks[len(tasks) - going :]:
         share = news.done / news.total if news.total else None
         lines += html.doing(news.message or name, share=share)
     other = html.button("Import another", "import.again")
     if not job.done:
         note = html.note("It goes on if you leave this page.")
-        lines = (lines or "<p>Starting…</p>") + note
+        lines = (lines or Markup("<p>Starting…</p>")) + note
         other = html.button("Stop", "jobs.stop", id=job.id)
     elif job.error is not None:
         lines += html.problem(job.error)
         other = html.button("Back", "import.show", step="preview") + other
     else:
         lines += done(job.name, job.result)
-    return f'{lines}<div class="buttons">{other}</div>'
+    return Markup('{}<div class="buttons">{}</div>').format(lines, other)
 
 
-def done(name: str, result: ImportResult) -> str:
-    parts, links, more = [], "", ""
+def done(name: str, result: ImportResult) -> Markup:
+    parts, links, more = [], Markup(), Markup()
     if (corpus := result.corpus) is not None:
         cut = result.passages if result.passages != corpus.passages else 0
         noun = "documents" if cut else "passages"
@@ -206,9 +238,11 @@ def done(name: str, result: ImportResult) -> str:
         parts.append(f"indexes {', '.join(result.indexes)}")
         links += html.link(f"Search {last}", html.address("data/index", id=last), "button")
         links += html.button(f"Use {last} in Build", "data.use", id=last)
-    brought = f'<p class="good"><b>Imported {e(name)}.</b></p><p>{e("; ".join(parts))}.</p>{more}'
+    brought = Markup('<p class="good"><b>Imported {}.</b></p><p>{}.</p>{}').format(
+        name, "; ".join(parts), more
+    )
     brought += html.warning(result.long)
-    return f'{brought}<div class="row">{links}</div>'
+    return Markup('{}<div class="row">{}</div>').format(brought, links)
 
 
 def counted(count: int, noun: str, skipped: int) -> str:

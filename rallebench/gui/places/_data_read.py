@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.types import Example, Passage
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import attributes, e
+from rallebench.gui.html import attributes, escape
 from rallebench.gui.places._data_build import chunk_fields, chunking_of, marked
 from rallebench.gui.places._data_search import badge, delete_button
 from rallebench.render.numbers import plural
@@ -34,15 +36,23 @@ def reader(
     name, find = event.query.get("id", ""), event.query.get("find", "")
     title = html.crumb("Data", "#/data/list", name, about, buttons=buttons)
     field = form.filter_field(f"{view}-find", find, "read.refilter", name="find")
-    body = (
-        f'<div class="read-head">{title}</div><div class="cols read"><div class="start" data-form>{form.hidden(id=name, view=view)}{field}'
-        f'<div id="{view}-list" class="stack grow">{listing(view, name, find, total, at)}</div></div>'
-        f'<div id="{view}-chosen" class="chosen">{chosen}</div></div>'
+    body = Markup(
+        '<div class="read-head">{}</div><div class="cols read"><div class="start" data-form>{}{}'
+        '<div id="{}-list" class="stack grow">{}</div></div>'
+        '<div id="{}-chosen" class="chosen">{}</div></div>'
+    ).format(
+        title,
+        form.hidden(id=name, view=view),
+        field,
+        view,
+        listing(view, name, find, total, at),
+        view,
+        chosen,
     )
     return {f"#v-data-{view}": body, "title": name}
 
 
-def listing(view: str, name: str, find: str, total: int, at: int = -1) -> str:
+def listing(view: str, name: str, find: str, total: int, at: int = -1) -> Markup:
     """The windowed list of the ``total`` rows that hold some words."""
     noun = NOUNS[view]
     if not total:
@@ -67,8 +77,8 @@ def list_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[t
     else:
         answers = [html.dotted(*example.gold.answers[:2]) or "no answer" for example in part]
         lines = [(x.question.qid, x.question.text, below) for x, below in zip(part, answers)]
-    row = '<span><b class="cut" dir="auto">{}</b><small dir="auto">{}</small></span>'
-    return [(id, row.format(e(title), e(below))) for id, title, below in lines]
+    row = Markup('<span><b class="cut" dir="auto">{}</b><small dir="auto">{}</small></span>')
+    return [(id, row.format(title, below)) for id, title, below in lines]
 
 
 def pick(page: Page, event: Event) -> Patch:
@@ -98,8 +108,8 @@ def open_corpus(page: Page, event: Event) -> Patch:
     row = passages.row_of(page.workbench, name, event.query.get("q", ""))
     at = list(rows).index(row) if row is not None and row in rows else 0
     first = passages.passages_at(page.workbench, name, [rows[at]]) if rows else []
-    chosen = passage_view(first[0], name) if first else ""
-    about = buttons = ""
+    chosen = passage_view(first[0], name) if first else Markup()
+    about, buttons = "", Markup()
     if line := next((x for x in library.corpora(page.workbench) if x.name == name), None):
         pages = "" if line.pages is None else f"{line.pages:,} pages"
         about = html.dotted(f"{line.passages:,} passages", pages)
@@ -108,20 +118,23 @@ def open_corpus(page: Page, event: Event) -> Patch:
     return reader(event, "corpus", len(rows), at, about, buttons, chosen)
 
 
-def passage_view(passage: Passage, corpus: str) -> str:
+def passage_view(passage: Passage, corpus: str) -> Markup:
     """A passage, and how it could be cut."""
     words = f"{len(passage.text.split()):,} words"
     facts = html.dotted(f"id {passage.doc_id}", f"page {passage.page_id or 'none'}", words)
     more = form.on_change("read.cut")
     hint = "… or a text of your own, cut in place of this passage"
-    own = form.area("text", "Text", rows=3, more=f' placeholder="{hint}"{more}')
+    own = form.area("text", "Text", rows=3, more=Markup(' placeholder="{}"{}').format(hint, more))
     fields = form.hidden(corpus=corpus, doc=passage.doc_id) + chunk_fields(None, more) + own
-    fields = f'<div data-form class="stack">{fields}</div>'
+    fields = Markup('<div data-form class="stack">{}</div>').format(fields)
     gist = "the cuts are marked in the text"
-    return (
-        f'<h2 dir="auto">{e(passage.title or passage.doc_id)}</h2>{html.note(facts)}'
-        f'<div id="corpus-text" class="text" dir="auto">{e(passage.text)}</div>'
-        f"{html.fold('Try a chunking', fields, gist=gist, id='corpus-cutting')}"
+    return Markup(
+        '<h2 dir="auto">{}</h2>{}<div id="corpus-text" class="text" dir="auto">{}</div>{}'
+    ).format(
+        passage.title or passage.doc_id,
+        html.note(facts),
+        passage.text,
+        html.fold("Try a chunking", fields, gist=gist, id="corpus-cutting"),
     )
 
 
@@ -134,7 +147,7 @@ def cut(page: Page, event: Event) -> Patch:
     text = (
         marked(passage.text, chunking, passage.doc_id, passage.title)
         if chunking
-        else e(passage.text)
+        else escape(passage.text)
     )
     return {"#corpus-text": text}
 
@@ -147,7 +160,7 @@ def open_dataset(page: Page, event: Event) -> Patch:
     examples = passages.records(page.workbench, name, find)
     ids, qid = [example.question.qid for example in examples], event.query.get("q", "")
     at = ids.index(qid) if qid in ids else 0
-    chosen = record_view(name, examples[at]) if examples else ""
+    chosen = record_view(name, examples[at]) if examples else Markup()
     line = next((x for x in library.datasets(page.workbench) if x.name == name), None)
     total = f"{len(page.workbench.asking.questions(name)):,} questions"
     buttons = delete_button("dataset", name, bool(line and line.own))
@@ -156,7 +169,7 @@ def open_dataset(page: Page, event: Event) -> Patch:
     return reader(event, "dataset", len(examples), at, about, buttons, chosen)
 
 
-def record_view(dataset: str, example: Example) -> str:
+def record_view(dataset: str, example: Example) -> Markup:
     gold, question = example.gold, example.question
     pages = [f"{gold.titles.get(p, '')} ({p})".strip() for p in sorted(gold.pages)]
     facts = [
@@ -170,12 +183,17 @@ def record_view(dataset: str, example: Example) -> str:
     place = {"set": dataset, "q": question.qid}
     build = html.link("Open in Build", html.address("build/one", **place), "button")
     search = html.link("Search an index for it", html.address("data/index", **place), "button")
-    lazy = f'<div id="dataset-covered"><span data-lazy{attributes(do="read.covered", id=dataset)}>…</span></div>'
+    lazy = Markup('<div id="dataset-covered"><span data-lazy{}>…</span></div>').format(
+        attributes(do="read.covered", id=dataset)
+    )
     record = html.as_json(dict(example.record))
-    return (
-        f'<h2 dir="auto">{e(question.text)}</h2>{html.defs(facts)}<div class="row">{build}{search}</div>'
-        f"{html.fold('Coverage by index', lazy, gist='share of its gold pages', id='dataset-coverage')}"
-        f"{html.fold('Record', record, gist='as it is in the file', id='dataset-record')}"
+    return Markup('<h2 dir="auto">{}</h2>{}<div class="row">{}{}</div>{}{}').format(
+        question.text,
+        html.defs(facts),
+        build,
+        search,
+        html.fold("Coverage by index", lazy, gist="share of its gold pages", id="dataset-coverage"),
+        html.fold("Record", record, gist="as it is in the file", id="dataset-record"),
     )
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Gold
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
 from rallebench.gui.places._steps import first_gold, passage
 from rallebench.services import library, passages
 from rallebench.services.data import Search
@@ -41,43 +42,49 @@ def register(page: Page) -> None:
     page.actions("index", search, offer, switch, refresh)
 
 
-def state(line: RetrieverLine) -> str:
+def state(line: RetrieverLine) -> Markup:
     words = line.state or "ready"
     about = line.about if words in ("damaged", "not built") else ""
     return html.state(words, about)
 
 
-def switch_button(line: RetrieverLine) -> str:
+def switch_button(line: RetrieverLine) -> Markup:
     if line.state == "loaded":
         return html.button("Unload", "models.unload", id=line.name)
     return html.button("Load", "models.load", id=line.name, what="retriever")
 
 
-def badge(share: Coverage | None, *, loading: bool = False) -> str:
+def badge(share: Coverage | None, *, loading: bool = False) -> Markup:
     """The coverage of a dataset by a corpus or an index."""
     if loading:
-        return '<span class="cov">…</span>'
+        return Markup('<span class="cov">…</span>')
     if share is None or share.share is None:
         why = "not known before it is loaded" if share is None else "no gold pages are named"
-        return f'<span class="cov" title="{why}">–</span>'
+        return Markup('<span class="cov" title="{}">–</span>').format(why)
     level = "full" if share.share >= 0.95 else "some" if share.share >= 0.5 else "low"
     words = f"{share.held:,} of {share.total:,} gold pages are there"
-    return f'<span class="cov {level}" title="{words}">{100 * share.share:.1f} %</span>'
+    return Markup('<span class="cov {}" title="{}">{:.1f} %</span>').format(
+        level, words, 100 * share.share
+    )
 
 
-def delete_button(what: str, name: str, able: bool) -> str:
+def delete_button(what: str, name: str, able: bool) -> Markup:
     """The button that asks before it deletes, "" for what is not deletable."""
-    return html.button("Delete…", "data.ask_delete", what=what, id=name) if able else ""
+    return html.button("Delete…", "data.ask_delete", what=what, id=name) if able else Markup()
 
 
-def index_buttons(line: RetrieverLine) -> str:
+def index_buttons(line: RetrieverLine) -> Markup:
     """What can be done with an index or a combination."""
     built = line.bytes is not None or line.state == "damaged"
     able, what = line.own and bool(line.parts or built), "combination" if line.parts else "index"
     return (
         html.button("Use in Build", "data.use", id=line.name)
-        + (switch_button(line) if line.state != "damaged" else "")
-        + (html.button("Verify", "data.verify", id=line.name) if built and not line.parts else "")
+        + (switch_button(line) if line.state != "damaged" else Markup())
+        + (
+            html.button("Verify", "data.verify", id=line.name)
+            if built and not line.parts
+            else Markup()
+        )
         + html.button("Combine or rerank…", "data.combine_form", parts=line.name)
         + delete_button(what, line.name, able)
     )
@@ -98,10 +105,15 @@ def open_index(page: Page, event: Event) -> Patch:
     name = event.query.get("id") or next(iter(names), "")
     line = line_of(page, name)
     hint = "Type a query, or choose a question, whose gold is then marked. The index is loaded if it is not."
-    body = (
-        f'<div id="index-head">{head(line)}</div>'
-        f'<div class="index-cols"><div class="stack">{search_form(page, event, name, names)}<div id="index-hits">{html.note(hint)}</div></div>'
-        f'<aside class="stack" id="index-about">{about(page, line)}</aside></div>{html.follow("index.refresh")}'
+    body = Markup(
+        '<div id="index-head">{}</div><div class="index-cols"><div class="stack">{}'
+        '<div id="index-hits">{}</div></div><aside class="stack" id="index-about">{}</aside></div>{}'
+    ).format(
+        head(line),
+        search_form(page, event, name, names),
+        html.note(hint),
+        about(page, line),
+        html.follow("index.refresh"),
     )
     return html.view("data/index", name, body, kind="wide", more=" data-form data-problems")
 
@@ -111,7 +123,7 @@ def switch(page: Page, event: Event) -> Patch:
     return {"go": html.address("data/index", **query)}
 
 
-def head(line: RetrieverLine) -> str:
+def head(line: RetrieverLine) -> Markup:
     buttons = state(line) + index_buttons(line)
     about = html.dotted(KINDS.get(line.kind, line.kind), line.corpus)
     return html.crumb("Data", "#/data/list", line.name, about, buttons=buttons)
@@ -126,7 +138,7 @@ def refresh(page: Page, event: Event) -> Patch:
     return {"#index-head": head(line), "#index-about": about(page, line)}
 
 
-def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
+def search_form(page: Page, event: Event, name: str, names: list[str]) -> Markup:
     """Query, k, knobs, and the question whose gold is marked."""
     sets = list(page.workbench.workspace.dataset_paths())
     corpus = line_of(page, name).corpus
@@ -137,31 +149,39 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> str:
         with suppress(RalleError):
             query = page.workbench.asking.example(chosen, question).question.text
     knobs = page.workbench.data.knobs_of(name)
-    more = ""
+    more = Markup()
     if knobs:
         fields = form.draw(knobs, {}, {}, prefix="knob-")
         more = html.fold("Search settings", fields, gist=", ".join(knobs), id="index-knobs")
-    field = f'<span id="index-question">{question_field(page, chosen, question)}</span>'
+    field = Markup('<span id="index-question">{}</span>').format(
+        question_field(page, chosen, question)
+    )
     choices = (
         form.chooser("Index", "id", names, name, more=form.on_change("index.switch")),
         form.chooser("Dataset", "set", sets, chosen, more=form.on_change("index.offer")),
         form.labelled("Question whose gold is marked", field),
     )
-    return (
-        f'<div class="ask"><span id="index-query">{query_field(query)}</span>'
-        '<input name="k" type="number" min="1" max="1000" value="10" aria-label="k" title="k: how many passages">'
-        f"{html.button('Search', 'index.search', kind='primary')}</div>"
-        f'<div class="pair three">{"".join(choices)}</div>{more}'
+    return Markup(
+        '<div class="ask"><span id="index-query">{}</span>'
+        '<input name="k" type="number" min="1" max="1000" value="10" aria-label="k" title="k: how many passages">{}</div>'
+        '<div class="pair three">{}</div>{}'
+    ).format(
+        query_field(query),
+        html.button("Search", "index.search", kind="primary"),
+        Markup().join(choices),
+        more,
     )
 
 
-def question_field(page: Page, dataset: str, chosen: str) -> str:
+def question_field(page: Page, dataset: str, chosen: str) -> Markup:
     offered: list[tuple[str, str]] = []
     with suppress(RalleError):
         questions = (x.question for x in page.workbench.asking.questions(dataset)[:OFFERED])
         offered = [(question.qid, question.text[:140]) for question in questions]
     follow, options = form.on_change("index.offer"), form.suggestions("index-questions", offered)
-    return f'<input name="q" list="index-questions" value="{e(chosen)}" placeholder="id, or words of it"{follow}>{options}'
+    return Markup(
+        '<input name="q" list="index-questions" value="{}" placeholder="id, or words of it"{}>{}'
+    ).format(chosen, follow, options)
 
 
 query_field = partial(
@@ -196,16 +216,16 @@ def search(page: Page, event: Event) -> Iterator[Patch]:
         yield {"#index-hits": news}
 
 
-def hits(result: Search, gold: Gold, k: int) -> str:
+def hits(result: Search, gold: Gold, k: int) -> Markup:
     """The ranked passages, the gold ones marked."""
     where = first_gold(result.gold_rank, k, result.depth, gold)
     took = figures.duration(result.milliseconds / 1000)
     head = html.heading("Passages", html.dotted(f"{len(result.hits)} of k = {k}", took, where))
-    items = "".join(passage(rank, hit, gold) for rank, hit in enumerate(result.hits, 1))
+    items = Markup().join(passage(rank, hit, gold) for rank, hit in enumerate(result.hits, 1))
     return head + (items or html.note("No passage has a word of the query."))
 
 
-def about(page: Page, line: RetrieverLine) -> str:
+def about(page: Page, line: RetrieverLine) -> Markup:
     manifest = page.workbench.workspace.manifests().get(line.name)
     if manifest is None:
         entry = page.workbench.workspace.combinations().get(line.name)
@@ -228,5 +248,5 @@ def about(page: Page, line: RetrieverLine) -> str:
         title, whole = "Manifest", manifest.model_dump()
     users = library.users(page.workbench.workspace, line.name, "retriever")
     facts.append(("Used by", ", ".join(users)))
-    fold = html.fold(title, html.as_json(whole), id="index-manifest") if whole else ""
-    return f"{html.heading('About', first=True)}{html.defs(facts)}{fold}"
+    fold = html.fold(title, html.as_json(whole), id="index-manifest") if whole else Markup()
+    return Markup("{}{}{}").format(html.heading("About", first=True), html.defs(facts), fold)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from functools import partial
 
+from markupsafe import Markup
+
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
-from rallebench.gui.html import attributes, e
+from rallebench.gui.html import attributes
 from rallebench.gui.places import _published
 from rallebench.gui.places._bench import bench_of
 from rallebench.services import catalog, designs, experiment_design
@@ -108,31 +110,35 @@ def request_of(page: Page, event: Event, design: Design) -> ExperimentRequest:
 # drawing
 
 
-def cards(chosen: str) -> str:
-    drawn = ""
+def cards(chosen: str) -> Markup:
+    drawn = Markup()
     for kind, about in KINDS.items():
         address = html.address("experiments/list", kind=kind)
         drawn += html.choice(address, *about, kind == chosen, "card")
-    return f'<div class="x-cards" role="group" aria-label="Kind of experiment">{drawn}</div>'
+    return Markup(
+        '<div class="x-cards" role="group" aria-label="Kind of experiment">{}</div>'
+    ).format(drawn)
 
 
-def steps(page: Page, event: Event, design: Design) -> str:
-    drawn, searched = "", tuple(design.indexes) if design.kind == "tradeoff" else ()
+def steps(page: Page, event: Event, design: Design) -> Markup:
+    drawn, searched = Markup(), tuple(design.indexes) if design.kind == "tradeoff" else ()
     if design.kind == "sweep":
         searched = chain_of(page, event, design).retrievers
     experiment_design.fit_dataset(page.workbench, design, searched)
     parts = [step for step in _STEPS[design.kind](page, event, design) if step[1]]
     for number, (title, part) in enumerate(parts, 1):
-        drawn += f'<section class="x-step"><h3><b>{number}</b>{title}</h3><div class="x-fields">{part}</div></section>'
+        drawn += Markup(
+            '<section class="x-step"><h3><b>{}</b>{}</h3><div class="x-fields">{}</div></section>'
+        ).format(number, title, part)
     return drawn + naming(design)
 
 
-def naming(design: Design) -> str:
+def naming(design: Design) -> Markup:
     """Name, seed and MLflow, folded."""
     auto = f"{design.kind}-{design.auto}"
     if design.kind in ("suite", "baselines"):
         auto = "made of its settings"
-    fields = form.text("name", "Name", design.name, auto, more=' maxlength="60"')
+    fields = form.text("name", "Name", design.name, auto, more=Markup(' maxlength="60"'))
     if design.kind not in ("tradeoff", "baselines"):
         fields += form.number("seed", "Seed", design.seed, 0)
     if design.kind != "tradeoff":
@@ -145,21 +151,22 @@ ticks = partial(form.checks, id="x")
 """Boxes to tick, each with an id so that the focus stays."""
 
 
-def three(*fields: str) -> str:
+def three(*fields: str) -> Markup:
     """Fields side by side, three in a row."""
-    return f'<div class="fields x-three">{"".join(fields)}</div>'
+    return Markup('<div class="fields x-three">{}</div>').format(Markup().join(fields))
 
 
-def vary(title: str, about: str, values: str, more: str = "", drop: str = "") -> str:
+def vary(title: str, about: str, values: str, more: str = "", drop: str = "") -> Markup:
     """What is varied, with its values as boxes and what adds one."""
-    return (
-        f'<fieldset class="x-vary"><legend>Vary <b>{e(title)}</b><small>{e(about)}</small>{drop}</legend>'
-        f'<div class="row">{values}{more}</div></fieldset>'
-    )
+    return Markup(
+        '<fieldset class="x-vary"><legend>Vary <b>{}</b><small>{}</small>{}</legend><div class="row">{}{}</div></fieldset>'
+    ).format(title, about, drop, values, more)
 
 
-def own_value(name: str, title: str, kind: str, more: str = "") -> str:
-    return f'<input class="x-own" type="{kind}" name="{e(name)}" placeholder="other" aria-label="Another value of {e(title)}"{more}>'
+def own_value(name: str, title: str, kind: str, more: str = "") -> Markup:
+    return Markup(
+        '<input class="x-own" type="{}" name="{}" placeholder="other" aria-label="Another value of {}"{}>'
+    ).format(kind, name, title, more)
 
 
 Steps = tuple[tuple[str, str], ...]
@@ -168,19 +175,22 @@ Steps = tuple[tuple[str, str], ...]
 
 def _sweep(page: Page, event: Event, design: Design) -> Steps:
     known = designs.variables(page.workbench, chain_of(page, event, design))
-    rows = "".join(vary_row(known[name], design) for name in design.vary if name in known)
+    rows = Markup().join(vary_row(known[name], design) for name in design.vary if name in known)
     rest, do = [v for name, v in known.items() if name not in design.vary], "experiments.add_field"
-    adds = "".join(html.button(f"+ {v.label}", do, kind="x-add", field=v.name) for v in rest[:6])
+    adds = Markup().join(
+        html.button(f"+ {v.label}", do, kind="x-add", field=v.name) for v in rest[:6]
+    )
     others, blank = [(v.name, v.label) for v in rest[6:]], "+ Any other field"
-    more = f' class="x-more" aria-label="Any other field"{form.on_change(do)}'
+    more = Markup(' class="x-more" aria-label="Any other field"{}').format(form.on_change(do))
     adds += form.select("field", others, "", blank=blank, more=more)
-    chains, more = page.workbench.workspace.chain_paths(), ' aria-label="Chain" class="x-chain"'
+    chains = page.workbench.workspace.chain_paths()
+    more = Markup(' aria-label="Chain" class="x-chain"')
     as_is = f"{bench_of(page, event).chain.name}, as in Build"
     source = form.select("chain", list(chains), design.chain, blank=as_is, more=more)
     return (
         (
-            f"What to vary <small>of the chain</small> {source}",
-            f'{rows}<div class="row">{adds}</div>',
+            Markup("What to vary <small>of the chain</small> {}").format(source),
+            Markup('{}<div class="row">{}</div>').format(rows, adds),
         ),
         ("On which questions", questions(page, design, metric=True)),
         ("How", ticks("strategy", STRATEGIES, [design.strategy], kind="radio")),
@@ -190,10 +200,10 @@ def _sweep(page: Page, event: Event, design: Design) -> Steps:
 STRATEGIES = (("grid", "All combinations"), ("one-factor", "One field at a time"))
 
 
-def vary_row(variable: Variable, design: Design) -> str:
+def vary_row(variable: Variable, design: Design) -> Markup:
     """One field with its values: "Vary k over 1, 3, 5"."""
     name, label, chosen = variable.name, variable.label, design.vary[variable.name]
-    is_prompt, about, more = variable.kind == "prompt", "", ""
+    is_prompt, about, more = variable.kind == "prompt", "", Markup()
     choices = list(variable.choices)
     typed = [*design.own.get(name, []), *(design.prompts if is_prompt else ())]
     choices += [(value, value) for value in typed if value not in dict(choices)]
@@ -205,19 +215,21 @@ def vary_row(variable: Variable, design: Design) -> str:
     elif variable.own:
         more = own_value(f"own:{name}", label, "number" if variable.kind == "number" else "text")
     if rest := [c for c in choices if c not in boxed]:
-        names = f' class="x-own" aria-label="More values of {e(label)}"'
+        names = Markup(' class="x-own" aria-label="More values of {}"').format(label)
         more += form.select(f"own:{name}", rest, "", blank=f"{len(rest)} more", more=names)
     if variable.current and not is_prompt:
         about = f"(the chain has {variable.current})"
-    remove = f"Remove {e(label)}"
+    remove = f"Remove {label}"
     data = attributes(do="experiments.drop_field", field=name)
-    drop = f'<button type="button" class="quiet x-drop" title="{remove}" aria-label="{remove}"{data}>✕</button>'
+    drop = Markup(
+        '<button type="button" class="quiet x-drop" title="{}" aria-label="{}"{}>✕</button>'
+    ).format(remove, remove, data)
     return vary(label, about, ticks(f"v:{name}", boxed, chosen), more, drop)
 
 
 def questions(
     page: Page, design: Design, *, metric: bool = False, most: str = "all", more: str = ""
-) -> str:
+) -> Markup:
     """Dataset, number of questions, and what decides."""
     datasets = list(page.workbench.workspace.dataset_paths())
     fields = form.chooser("Dataset", "dataset", datasets, design.dataset)
@@ -231,7 +243,7 @@ def questions(
 
 def _suite(page: Page, event: Event, design: Design) -> Steps:
     about, asks, known = designs.suite_about(design.suite)
-    paper, suites, tabs = design.suite.partition("-")[0], designs.papers(), ""
+    paper, suites, tabs = design.suite.partition("-")[0], designs.papers(), Markup()
     for name in suites:
         label, on = designs.paper_name(name), "on" if name == paper else ""
         tabs += html.button(label, "experiments.choose_paper", kind=on, paper=name)
@@ -245,10 +257,9 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
         what += form.chooser("Model", "llm", llms, design.llm, blank="none")
     printed = _published.address(_published.FIRST_TABLES.get(paper, ""))
     tables = html.link("The paper's tables", printed)
-    which = (
-        f'<div class="seg" role="group" aria-label="Paper">{tabs}</div>{three(what)}'
-        f'<p class="note">{e(about)} {tables}</p>{form.hidden(shown=design.suite)}'
-    )
+    which = Markup(
+        '<div class="seg" role="group" aria-label="Paper">{}</div>{}<p class="note">{} {}</p>{}'
+    ).format(tabs, three(what), about, tables, form.hidden(shown=design.suite))
     over = {n for n, s in known.items() if n in PARTS or not DATA.isdisjoint(s.named)}
     over.difference_update(designs.advanced(known))
     size = form.fields(form.questions(design.limit))
@@ -259,7 +270,7 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
     )
 
 
-def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: Set[str]) -> str:
+def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: Set[str]) -> Markup:
     """Some settings of a benchmark: lists first, then a dataset or path with what the workspace has, then the rest by its kind."""
     values = {"models": [design.llm], **experiment_design.typed(design)}
     choices, folded = catalog.choices(page.workbench.workspace, known), designs.advanced(known)
@@ -278,14 +289,14 @@ def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: S
 
 def _tradeoff(page: Page, event: Event, design: Design) -> Steps:
     about = page.workbench.workspace.retrievers()
-    k = form.number("k", "k, passages a query", design.k, 1, more=' max="1000"')
+    k = form.number("k", "k, passages a query", design.k, 1, more=Markup(' max="1000"'))
     over = questions(page, design, most=str(TRADEOFF_QUESTIONS), more=k)
-    knobs = ""
+    knobs = Markup()
     for name, (setting, values) in designs.search_knobs(page.workbench, design.indexes).items():
         chosen = design.knobs.get(name) or values
-        offered, own = dict.fromkeys([*values, *chosen]), ""
+        offered, own = dict.fromkeys([*values, *chosen]), Markup()
         if setting.kind in (int, float):
-            limits = f' step="any"{form.limits(setting)}'
+            limits = Markup(' step="any"{}').format(form.limits(setting))
             own = own_value(f"knob-own:{name}", name, "number", limits)
         knobs += vary(name, setting.about, ticks(f"knob:{name}", offered, chosen), own)
     none = "The search of these indexes has no setting to vary."

@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.numbers import mean_of
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Figure, Section, Table
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import attributes, e, warning
+from rallebench.gui.html import attributes, escape, warning
 from rallebench.gui.jobs import stop_button
 from rallebench.gui.places import _published, _runs_list
 from rallebench.gui.places._runs_compare import judgement
@@ -50,26 +52,24 @@ def open_one(page: Page, event: Event) -> Patch:
     title, about = group.name, html.dotted(group.title, group.about)
     if group.automatic:
         title, about = group.title, html.dotted(group.about, name)
-    draw, follow = _BODIES.get(stored.kind, _suite), ' data-on="none"'
+    draw, follow = _BODIES.get(stored.kind, _suite), Markup(' data-on="none"')
     if stored.report is None:
-        draw, follow = (
-            unfinished,
-            follow + attributes(follow="*", do="open", view="experiments/one"),
-        )
+        draw = unfinished
+        follow += attributes(follow="*", do="open", view="experiments/one")
     buttons = _buttons(page, stored)
     crumb = html.crumb("Experiments", "#/experiments/list", title, about, buttons=buttons)
     parts = crumb, draw(page, event, stored), files(page, stored)
     return html.view("experiments/one", title, *parts, kind="wide", more=follow)
 
 
-def _buttons(page: Page, stored: StoredExperiment) -> str:
+def _buttons(page: Page, stored: StoredExperiment) -> Markup:
     name = stored.name
     if stored.report is None:
         job = experiment_jobs.newest(page.workbench, name)
         if job is not None and not job.done:
             return html.state("running") + stop_button(job, kind="")
         return html.button("Continue", "experiments.resume", kind="primary", id=name)
-    use = ""
+    use = Markup()
     if variants := stored.report.get("variants"):
         build, kind = html.address("build/one", run=variants[0]["run"]), "button"
         label = f"Use {plain_label(variants[0]['variant'])} in Build"
@@ -83,17 +83,17 @@ def _buttons(page: Page, stored: StoredExperiment) -> str:
     return again + use + html.menu(*saves, label="Export")
 
 
-def unfinished(page: Page, event: Event, stored: StoredExperiment) -> str:
-    job, drawn = experiment_jobs.newest(page.workbench, stored.name), ""
+def unfinished(page: Page, event: Event, stored: StoredExperiment) -> Markup:
+    job, drawn = experiment_jobs.newest(page.workbench, stored.name), Markup()
     if job is None or job.done:
         mend = "It has not ended. Continue: what was answered is kept and is not asked again."
         drawn = html.problem(job and job.error) + say(mend)
-    return drawn + (parts_of(job) if job else "")
+    return drawn + (parts_of(job) if job else Markup())
 
 
-def parts_of(job: Job) -> str:
+def parts_of(job: Job) -> Markup:
     """The runs of an experiment that goes on: where each is and its mean so far."""
-    lines = ""
+    lines = Markup()
     for part in experiment_jobs.parts(job):
         kind = {"done": "good", "failed": "bad"}.get(part.state, "busy")
         where = f"{part.done:,} of {part.total:,}" if part.state == "running" and part.total else ""
@@ -105,44 +105,49 @@ def parts_of(job: Job) -> str:
         message = on_page(part.message) if part.state != "done" else ""
         about = html.dotted(where, mean, message)
         name = html.state(plain_label(part.label), kind=kind)
-        lines += f'<li>{name}<small class="num">{e(about)}</small></li>'
-    return f'<ul class="x-parts">{lines}</ul>'
+        lines += Markup('<li>{}<small class="num">{}</small></li>').format(name, about)
+    return Markup('<ul class="x-parts">{}</ul>').format(lines)
 
 
-def say(sentence: str) -> str:
-    return f'<p class="say">{e(sentence)}</p>'
+def say(sentence: str) -> Markup:
+    return Markup('<p class="say">{}</p>').format(sentence)
 
 
-def warnings_of(failed: Mapping[str, Any]) -> str:
-    return "".join(warning(f"{plain_label(label)}: {why}") for label, why in failed.items())
+def warnings_of(failed: Mapping[str, Any]) -> Markup:
+    return Markup().join(warning(f"{plain_label(label)}: {why}") for label, why in failed.items())
 
 
-def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: str = "") -> str:
+def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: str = "") -> Markup:
     """A choice that is part of the address, in a row."""
     field = form.chooser(title, key, options, chosen, blank=blank, more=f" data-go={key}")
-    return f'<div class="row x-by">{field}</div>'
+    return Markup('<div class="row x-by">{}</div>').format(field)
 
 
 # rankings
 
 
-def _ranked(page: Page, event: Event, stored: StoredExperiment) -> str:
+def _ranked(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     value = experiment_results.ranking(page.workbench, stored, event.query.get("by", ""))
-    document, chooser = value.document, ""
-    warned = "".join(map(warning, document["warnings"]))
+    document, chooser = value.document, Markup()
+    warned = Markup().join(map(warning, document["warnings"]))
     if stored.kind == "sweep" and len(value.metrics) > 1:
         options = [(name, experiment_groups.label_of(name)) for name in value.metrics]
         chooser = go_select("Decided by", "by", options, document["metric"] or "")
     whole = experiment_results.ranking_table(value)
     rows = tuple((plain_label(str(row[0])), *row[1:-3]) for row in whole.rows)
     short, gist = Table("", (*whole.columns[:-3],), rows), f"{len(value.metrics)} metrics"
-    return (
-        f"{judgement(*map(e, experiment_results.verdict(value)))}{warned}{warnings_of(document['failed'])}{chooser}{ranking(value)}"
-        f"{figures.plots(experiment_results.figures(value))}{html.fold('Every metric', figures.table(short), gist=gist, id='x-metrics')}"
+    return Markup("{}{}{}{}{}{}{}").format(
+        judgement(*map(escape, experiment_results.verdict(value))),
+        warned,
+        warnings_of(document["failed"]),
+        chooser,
+        ranking(value),
+        figures.plots(experiment_results.figures(value)),
+        html.fold("Every metric", figures.table(short), gist=gist, id="x-metrics"),
     )
 
 
-def ranking(value: Ranking) -> str:
+def ranking(value: Ranking) -> Markup:
     """The variants, best first, each with its paired difference to the best and Holm's p."""
     variants, lines = value.document["variants"], []
     name = value.document["metric"] or next(iter(value.metrics), "")
@@ -150,16 +155,18 @@ def ranking(value: Ranking) -> str:
     for i, row in enumerate(variants):
         run, mean = row["run"], row["metrics"].get(name)
         seconds = (value.reports[run].get("metrics", {}).get("seconds") or {}).get("value")
-        took = e(figures.duration(seconds)) + "<small>from the cache</small>" * (run in replayed)
+        took = escape(figures.duration(seconds)) + Markup("<small>from the cache</small>") * (
+            run in replayed
+        )
         delta = {"value": row["difference"], "low": row["low"], "high": row["high"], "n": 0}
         gap = figures.gap(delta) if share else text(row["difference"], "delta")
         compare = html.link("compare", _runs_list.pair_address(variants[0]["run"], run))
         lines.append(
             [
-                f"<small>{i + 1}</small>",
+                Markup("<small>{}</small>").format(i + 1),
                 html.link(plain_label(row["variant"]), _runs_list.address(run), "nm"),
                 figures.percent(mean, share=share) if mean else "–",
-                figures.interval_bar(mean) if mean and share else "",
+                figures.interval_bar(mean) if mean and share else Markup(),
                 gap if i else "–",
                 text(row["p_corrected"], "p") if i else "",
                 took,
@@ -177,13 +184,13 @@ def ranking(value: Ranking) -> str:
         note += " The intervals hold together at 95 % (Bonferroni)."
     if replayed:
         note += " Times from the cache were measured by another run, perhaps under another load, and are not compared."
-    return f'<div class="wide">{table}</div>{html.note(note)}'
+    return Markup('<div class="wide">{}</div>{}').format(table, html.note(note))
 
 
 # other kinds
 
 
-def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> str:
+def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     value = page.workbench.experiments.open_tradeoff(stored.name)
     across, up = event.query.get("x", ""), event.query.get("y", "")
     across = across if across in AXES else "single_ms"
@@ -203,74 +210,82 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> str:
         more = f"; it is {group.beside}" if group.beside else ""
         score = f"{experiment_groups.label_of(group.metric)} {100 * group.mean['value']:.1f} %"
         best = f"{group.winner} has {score}{more}."
-    return (
-        f'{say(best)}{warnings_of(failed)}<div class="wide">{table}</div>{html.note(note)}'
-        f'<div class="row">{choosers}</div>{figures.plots([figure])}'
+    return Markup('{}{}<div class="wide">{}</div>{}<div class="row">{}</div>{}').format(
+        say(best), warnings_of(failed), table, html.note(note), choosers, figures.plots([figure])
     )
 
 
-def _baselines(page: Page, event: Event, stored: StoredExperiment) -> str:
+def _baselines(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     document = stored.report or {}
     run = html.link(document["run"], _runs_list.address(document["run"]))
-    tables = "".join(map(figures.table, _tables(page, stored)[0]))
-    return f'<p class="say">The run {run} between its baselines.</p>{warnings_of(document["failed"])}{tables}{_runs(stored)}'
+    tables = Markup().join(map(figures.table, _tables(page, stored)[0]))
+    return Markup('<p class="say">The run {} between its baselines.</p>{}{}{}').format(
+        run, warnings_of(document["failed"]), tables, _runs(stored)
+    )
 
 
-def _suite(page: Page, event: Event, stored: StoredExperiment) -> str:
+def _suite(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     document = stored.report or {}
     parts, notes = document.get("parts", ()), document.get("notes", ())
     drawn = paper_tables(document)
     if printed := _published.FIRST_TABLES.get(stored.kind.partition("-")[0]):
         own = html.link("The paper's own tables", _published.address(printed))
-        drawn += f'<p class="note">{own}</p>'
+        drawn += Markup('<p class="note">{}</p>').format(own)
     drawn += figures.plots([Figure(**value) for value in document.get("plots", ())])
     if notes:
-        inside = "".join(map(warning, notes))
+        inside = Markup().join(map(warning, notes))
         gist = plural(len(notes), "sentence")
         drawn += html.fold("Notes", inside, gist=gist, id="x-notes", opened=len(notes) < 3)
     drawn += _beside(page, event, stored)
     if parts:
-        inside = "".join(map(figures.table, experiments.parts(document)))
+        inside = Markup().join(map(figures.table, experiments.parts(document)))
         drawn += html.fold("Parts", inside, gist=f"{len(parts)} runs", id="x-parts")
     return drawn + _runs(stored)
 
 
-def paper_tables(document: Mapping[str, Any]) -> str:
+def paper_tables(document: Mapping[str, Any]) -> Markup:
     """The tables of a report, in which the paper's rows are told from ours."""
-    drawn = ""
+    drawn = Markup()
     for value in tables_of(document):
         drawn += figures.table(value)
         for name in (str(row[0]) for row in value.rows):
             if experiment_groups.is_printed(name):
-                cell = f'<td class="">{e(name)}</td>'
-                drawn = drawn.replace(f"<tr>{cell}", f'<tr class="x-printed">{cell}')
+                cell = Markup('<td class="">{}</td>').format(name)
+                drawn = drawn.replace(
+                    Markup("<tr>{}").format(cell), Markup('<tr class="x-printed">{}').format(cell)
+                )
     return drawn
 
 
-def _beside(page: Page, event: Event, stored: StoredExperiment) -> str:
+def _beside(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     others = experiment_results.comparable(page.workbench, stored)
     if not others or "parts" not in (stored.report or {}):
-        return ""
+        return Markup()
     other = event.query.get("beside", "")
     chooser = go_select("Beside another run of this benchmark", "beside", others, other, "none")
     if other not in others:
         return chooser
     differences, pairs = experiment_results.beside(page.workbench, stored.name, other)
-    links = html.dotted(
+    links = html.dotted_html(
         *(html.link(label, _runs_list.pair_address(*pair)) for label, pair in pairs.items())
     )
     theirs = paper_tables(page.workbench.experiments.store.open(other).report or {})
     theirs = html.fold(f"The tables of {other}", theirs, id="x-theirs")
-    return f'{chooser}{figures.table(differences)}<p class="note">Question by question: {links}</p>{theirs}'
+    return Markup('{}{}<p class="note">Question by question: {}</p>{}').format(
+        chooser, figures.table(differences), links, theirs
+    )
 
 
-def _runs(stored: StoredExperiment) -> str:
+def _runs(stored: StoredExperiment) -> Markup:
     lines = [
-        [html.link(plain_label(label), _runs_list.address(run), "nm"), f"<small>{e(run)}</small>"]
+        [
+            html.link(plain_label(label), _runs_list.address(run), "nm"),
+            Markup("<small>{}</small>").format(run),
+        ]
         for label, run in experiment_results.runs_of(stored)
     ]
     if not lines:
-        return ""
+        return Markup()
     table, gist = html.rows(("Run", "Name"), lines), f"{len(lines)} runs"
     return html.fold("Every answer", table, gist=gist, id="x-runs-of")
 
@@ -278,17 +293,17 @@ def _runs(stored: StoredExperiment) -> str:
 # files
 
 
-def files(page: Page, stored: StoredExperiment) -> str:
+def files(page: Page, stored: StoredExperiment) -> Markup:
     """The files with labels to fill in, then all files."""
-    names, drawn, lines = experiment_results.files(page.workbench, stored.name), "", []
+    names, drawn, lines = experiment_results.files(page.workbench, stored.name), Markup(), []
     for number, name in enumerate(names):
         data: dict[str, Any] = {"id": stored.name, "file": name}
         if "label" in name:
             button = html.button("Label the errors", "experiments.edit_file", **data)
-            drawn += f'<div class="row"><span>{e(name)}</span>{button}</div>'
+            drawn += Markup('<div class="row"><span>{}</span>{}</div>').format(name, button)
         if number < MOST_FILES:
             save = html.button("Save", "experiments.save_file", kind="quiet", **data)
-            lines.append([save, e(name)])
+            lines.append([save, escape(name)])
     if drawn:
         hint = "Give each error a category, then run again: your counts stand beside the paper's."
         drawn = html.heading("Errors") + html.note(hint) + drawn
@@ -309,17 +324,27 @@ def edit_file(page: Page, event: Event) -> Patch:
     """A drawer with a file of labels: a row an error, its category a field."""
     name, file = event.text("id"), event.text("file")
     _, lines = experiment_results.label_rows(page.workbench, name, file)
-    fields = ""
+    fields = Markup()
     for i, row in enumerate(lines):
-        field = form.text(f"c:{i}", "Category", row["category"], more=' list="x-categories"')
-        fields += f'<div class="x-label" tabindex="0" data-keys="x-categories"><b>{e(row["question"])}</b><small>needed {e(row["required"])}</small><p>{e(row["prediction"][:600])}</p>{field}</div>'
+        field = form.text(
+            f"c:{i}", "Category", row["category"], more=Markup(' list="x-categories"')
+        )
+        fields += Markup(
+            '<div class="x-label" tabindex="0" data-keys="x-categories"><b>{}</b><small>needed {}</small><p>{}</p>{}</div>'
+        ).format(row["question"], row["required"], row["prediction"][:600], field)
     data: dict[str, Any] = {"id": name, "file": file}
     save = html.button("Save the labels", "experiments.save_labels", kind="primary", **data)
     offered = experiment_results.categories(page.workbench, name)
-    keys = "".join(f" <kbd>{n}</kbd> {e(word)}" for n, word in enumerate(offered, 1))
-    keys = f"{keys}; <kbd>j</kbd> and <kbd>k</kbd> go on and back." if keys else ""
-    note = f'<p class="note">{len(lines)} answers that are not right.{keys}</p>'
-    fields = f"{note}{form.suggestions('x-categories', offered)}{fields}"
+    keys = Markup().join(
+        Markup(" <kbd>{}</kbd> {}").format(n, word) for n, word in enumerate(offered, 1)
+    )
+    keys = (
+        Markup("{}; <kbd>j</kbd> and <kbd>k</kbd> go on and back.").format(keys)
+        if keys
+        else Markup()
+    )
+    note = Markup('<p class="note">{} answers that are not right.{}</p>').format(len(lines), keys)
+    fields = Markup("{}{}{}").format(note, form.suggestions("x-categories", offered), fields)
     return html.form_drawer("Errors to label", fields, save)
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Chain, Example
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
 from rallebench.gui.places._bench import Bench, Busy, bench_of, followed, meanwhile
 from rallebench.gui.places._chain import KINDS, editor, hidden_fields, read_chain
 from rallebench.gui.places._one import header, status
@@ -27,8 +28,12 @@ from rallebench.services.variants import FEW, PairedComparison, VariantAnswer, c
 
 MOST_VARIANTS, MOST_QUESTIONS = 8, 200
 NOTHING = {
-    "wrong": "No question of {dataset} is known to be wrong. Run the chain on the dataset first, or choose a sample above.",
-    "picked": "No question is picked. Choose a sample above, or press Pick for a few questions at a question.",
+    "wrong": Markup(
+        "No question of {dataset} is known to be wrong. Run the chain on the dataset first, or choose a sample above."
+    ),
+    "picked": Markup(
+        "No question is picked. Choose a sample above, or press Pick for a few questions at a question."
+    ),
 }
 """Sample → what to do where it has no question."""
 SAMPLES = (
@@ -115,42 +120,52 @@ def drawn(page: Page, event: Event) -> Patch:
     """Bar, sentence, table."""
     sheet = sheet_of(page, event)
     grid, new = sheet.grid, len(variants.missing(sheet.chains, sheet.examples, sheet.grid.cells))
-    more = f' aria-label="Questions" class="chains"{form.on_change("few.choose")}'
+    more = Markup(' aria-label="Questions" class="chains"{}').format(form.on_change("few.choose"))
     label = f"Ask {plural(new, 'question')}" if new or not sheet.examples else "All answered"
     idle = bool(new) and grid.running is None
-    bar = (
-        f"{status('few')}<small>{e(sheet.dataset)}</small>{form.select('sample', SAMPLES, grid.sample, more=more)}"
-        f"{html.button('Add a variant', 'few.ask_variant')}{html.button(label, 'few.run', kind='primary', disabled=not idle)}"
+    bar = Markup("{}<small>{}</small>{}{}{}").format(
+        status("few"),
+        sheet.dataset,
+        form.select("sample", SAMPLES, grid.sample, more=more),
+        html.button("Add a variant", "few.ask_variant"),
+        html.button(label, "few.run", kind="primary", disabled=not idle),
     )
-    say = f'<p class="say" id="few-say">{sentence(sheet)}</p>'
-    cells = f'<div class="gridbox" id="few-grid">{table(sheet)}</div>'
-    body = f'<div class="bar">{bar}</div><div class="grid-page" data-problems>{say}{cells}</div>'
+    say = Markup('<p class="say" id="few-say">{}</p>').format(sentence(sheet))
+    cells = Markup('<div class="gridbox" id="few-grid">{}</div>').format(table(sheet))
+    body = Markup(
+        '<div class="bar">{}</div><div class="grid-page" data-problems>{}{}</div>'
+    ).format(bar, say, cells)
     return {"#v-build-few": body}
 
 
-def table(sheet: Sheet) -> str:
+def table(sheet: Sheet) -> Markup:
     """Variants × questions; only cells that differ from the base are tinted."""
-    chains, body = list(enumerate(sheet.chains)), ""
-    heads = "".join(
-        f'<th scope="col" id="few-head-{i}">{head(sheet, chain, i)}</th>' for i, chain in chains
+    chains, body = list(enumerate(sheet.chains)), Markup()
+    heads = Markup().join(
+        Markup('<th scope="col" id="few-head-{}">{}</th>').format(i, head(sheet, chain, i))
+        for i, chain in chains
     )
     for x in sheet.examples:
-        cells = "".join(cell(sheet, chain, x, i) for i, chain in chains)
-        gold = f"gold {e(x.gold.answers[0])}" if x.gold.answers else "no gold answer"
+        cells = Markup().join(cell(sheet, chain, x, i) for i, chain in chains)
+        gold = f"gold {x.gold.answers[0]}" if x.gold.answers else "no gold answer"
         address = html.address("build/one", q=x.question.qid)
-        body += f'<tr><th scope="row"><a href="{address}" dir="auto">{e(x.question.text)}</a><small dir="auto">{gold}</small></th>{cells}</tr>'
-    corner = f'<th class="corner" scope="col"><span class="vn">{plural(len(sheet.examples), "question")}</span></th>'
-    return (
-        f'<table class="grid"><thead><tr>{corner}{heads}</tr></thead><tbody>{body}</tbody></table>'
+        body += Markup(
+            '<tr><th scope="row"><a href="{}" dir="auto">{}</a><small dir="auto">{}</small></th>{}</tr>'
+        ).format(address, x.question.text, gold, cells)
+    corner = Markup('<th class="corner" scope="col"><span class="vn">{}</span></th>').format(
+        plural(len(sheet.examples), "question")
     )
+    return Markup(
+        '<table class="grid"><thead><tr>{}{}</tr></thead><tbody>{}</tbody></table>'
+    ).format(corner, heads, body)
 
 
-def head(sheet: Sheet, chain: Chain, index: int) -> str:
+def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
     """The name of a variant, its mean, and its difference from the base."""
     scored = variants.scores(chain, sheet.examples, sheet.grid.cells).values()
     mean = 100 * sum(scored) / len(scored) if scored else None
     counted = f"{sum(scored):.0f} of {len(scored)} right" if scored else ""
-    name, more, beside = chain.name, "", "compared with this"
+    name, more, beside = chain.name, Markup(), "compared with this"
     if index:
         name = variants.difference_label(sheet.chains[0], chain)
         beside = difference(sheet.against(chain))
@@ -164,39 +179,47 @@ def head(sheet: Sheet, chain: Chain, index: int) -> str:
         )
     elif index:
         name = f"{name}, as edited in Build"
-    figure = f"{figures.number(mean, unit='%')} <small>{counted}</small>"
-    return f'<span class="vn">{e(name)}<span class="gap"></span>{more}</span><div class="vs">{figure}</div><small>{beside}</small>'
+    figure = Markup("{} <small>{}</small>").format(figures.number(mean, unit="%"), counted)
+    return Markup(
+        '<span class="vn">{}<span class="gap"></span>{}</span><div class="vs">{}</div><small>{}</small>'
+    ).format(name, more, figure, beside)
 
 
-def difference(pair: PairedComparison) -> str:
+def difference(pair: PairedComparison) -> Markup:
     """A paired difference with its interval and its counts."""
     if not pair.n:
-        return "not asked yet"
+        return Markup("not asked yet")
     gap = figures.gap(pair.gap)
-    return f"{gap} · {pair.wins} better, {pair.losses} worse"
+    return Markup("{} · {} better, {} worse").format(gap, pair.wins, pair.losses)
 
 
-def cell(sheet: Sheet, chain: Chain, x: Example, index: int) -> str:
+def cell(sheet: Sheet, chain: Chain, x: Example, index: int) -> Markup:
     """The answer of a variant to a question."""
     cells = sheet.grid.cells
     value, first = cells.get(cell_of(chain, x)), cells.get(cell_of(sheet.chains[0], x))
-    tint, inside = "", "<small>–</small>"
+    tint, inside = "", Markup("<small>–</small>")
     if value:
-        inside = f'{html.mark(value.kind)}<span dir="auto">{answer_of(value.answer[:300])}</span>'
+        inside = Markup('{}<span dir="auto">{}</span>').format(
+            html.mark(value.kind), answer_of(value.answer[:300])
+        )
     ems = [answer.em for answer in (value, first) if answer and answer.em is not None]
     if len(ems) == 2 and ems[0] != ems[1]:
         tint = "up" if ems[0] > ems[1] else "down"
-    return f'<td class="{tint}" id="few-{index}-{e(x.question.qid)}">{inside}</td>'
+    return Markup('<td class="{}" id="few-{}-{}">{}</td>').format(
+        tint, index, x.question.qid, inside
+    )
 
 
-def sentence(sheet: Sheet) -> str:
+def sentence(sheet: Sheet) -> Markup:
     """Whether the questions suffice, and where the whole dataset is run."""
     count, base = len(sheet.examples), sheet.chains[0]
     if not count:
         nothing = NOTHING.get(sheet.grid.sample, NOTHING["picked"])
-        return nothing.format(dataset=e(sheet.dataset))
+        return nothing.format(dataset=sheet.dataset)
     if len(sheet.chains) == 1:
-        return "Add a variant of the chain, with another prompt, k, index or model, and compare it question by question."
+        return Markup(
+            "Add a variant of the chain, with another prompt, k, index or model, and compare it question by question."
+        )
     pairs = [(chain, sheet.against(chain)) for chain in sheet.chains[1:]]
     significant_pairs = [
         (chain, pair) for chain, pair in pairs if pair.significant and pair.difference
@@ -207,11 +230,20 @@ def sentence(sheet: Sheet) -> str:
     if significant_pairs:
         chain, pair = max(significant_pairs, key=lambda item: abs(item[1].difference or 0))
         better = "better" if (pair.difference or 0) > 0 else "worse"
-        return f"<b>{e(variants.difference_label(base, chain))}</b> is {better} than {e(base.name)} on these {pair.n} questions: {difference(pair)}. {more}"
+        return Markup("<b>{}</b> is {} than {} on these {} questions: {}. {}").format(
+            variants.difference_label(base, chain),
+            better,
+            base.name,
+            pair.n,
+            difference(pair),
+            more,
+        )
     if count < FEW:
         are = "question is" if count == 1 else "questions are"
-        return f"<b>{count} {are} too few to show a difference</b>; they show where the answers change. {more}"
-    return f"<b>No difference is shown</b> on these {count} questions. {more}"
+        return Markup(
+            "<b>{} {} too few to show a difference</b>; they show where the answers change. {}"
+        ).format(count, are, more)
+    return Markup("<b>No difference is shown</b> on these {} questions. {}").format(count, more)
 
 
 def run(page: Page, event: Event) -> Iterator[Patch]:
@@ -256,11 +288,11 @@ def ask_all(page: Page, event: Event) -> Patch:
     whole, count = len(page.workbench.asking.questions(sheet.dataset)), len(sheet.chains)
     names = [sheet.chains[0].name]
     names += [variants.difference_label(sheet.chains[0], chain) for chain in sheet.chains[1:]]
-    lines = "".join(f"<li>{e(name)}</li>" for name in names)
+    lines = Markup().join(Markup("<li>{}</li>").format(name) for name in names)
     size = html.dotted(
         f"{plural(count, 'run')} of {whole:,} questions", duration_of_all(sheet, whole)
     )
-    body = f"<ul>{lines}</ul>{html.note(size)}"
+    body = Markup("<ul>{}</ul>{}").format(lines, html.note(size))
     return html.ask(
         f"Run on all of {sheet.dataset}?", body, f"Start {plural(count, 'run')}", "few.run_all"
     )
@@ -307,8 +339,10 @@ def ask_variant(page: Page, event: Event) -> Patch:
     for at, action in enumerate(chain.actions):
         fields = editor(page.workbench, action, at).replace("id=", "data-id=")
         parts += html.heading(f"{at + 1} {KINDS[action.kind]}")
-        parts += f'<div class="edit">{fields}</div>'
-    body = f'{html.note("Change what the variant does differently.")}<div id="variant-form">{parts}</div>'
+        parts += Markup('<div class="edit">{}</div>').format(fields)
+    body = Markup('{}<div id="variant-form">{}</div>').format(
+        html.note("Change what the variant does differently."), parts
+    )
     return html.ask("Add a variant", body, "Add the variant", "few.add")
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import attributes, e
+from rallebench.gui.html import attributes
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, model_entries, model_lines
@@ -22,13 +24,15 @@ def register(page: Page) -> None:
     page.actions("models", find, add_server, add_folder, preset_facts, add_preset, add_other)
 
 
-def draw() -> str:
+def draw() -> Markup:
     cards = (server(), folder() + other(), preset())
-    return "".join(f'<div class="mc" data-form data-problems>{card}</div>' for card in cards)
+    return Markup().join(
+        Markup('<div class="mc" data-form data-problems>{}</div>').format(card) for card in cards
+    )
 
 
-def head(title: str, about: str) -> str:
-    return f"<h4><b>{e(title)}</b></h4><p>{e(about)}</p>"
+def head(title: str, about: str) -> Markup:
+    return Markup("<h4><b>{}</b></h4><p>{}</p>").format(title, about)
 
 
 def added(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: str = "") -> Patch:
@@ -47,21 +51,24 @@ def added(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: str =
 # a server
 
 
-def server() -> str:
+def server() -> Markup:
     known = [p for p in catalog.presets().values() if p.group == "servers"]
     follow, first = attributes(on="enter", do="models.find"), "http://127.0.0.1:11434/v1"
     servers = [(p.settings["base_url"], p.title) for p in known]
     address = form.text("base_url", "Address", first, more=follow, offers=servers)
     variable = form.text("api_key_env", "… or the variable that holds it", hint="OPENAI_API_KEY")
-    return (
-        f"{head('Server', 'vLLM, llama.cpp, Ollama, LM Studio, OpenAI')}{address}"
-        f"{html.fold('Key', key_field() + variable, gist='where the server wants one', id='models-key')}"
-        f'{html.button("Find models", "models.find")}<div id="models-found" class="stack"></div>'
+    return Markup('{}{}{}{}<div id="models-found" class="stack"></div>').format(
+        head("Server", "vLLM, llama.cpp, Ollama, LM Studio, OpenAI"),
+        address,
+        html.fold(
+            "Key", key_field() + variable, gist="where the server wants one", id="models-key"
+        ),
+        html.button("Find models", "models.find"),
     )
 
 
-def key_field() -> str:
-    more = ' type="password" autocomplete="off"'
+def key_field() -> Markup:
+    more = Markup(' type="password" autocomplete="off"')
     return form.text("key", "Key", "", "none", KEY_NOTE, more)
 
 
@@ -85,7 +92,7 @@ def find(page: Page, event: Event) -> Patch:
         price_fields({}),
         html.button("Add and test", "models.add_server", kind="primary"),
     )
-    return {"#models-found": "".join(body)}
+    return {"#models-found": Markup().join(body)}
 
 
 def add_server(page: Page, event: Event) -> Patch:
@@ -96,13 +103,13 @@ def add_server(page: Page, event: Event) -> Patch:
     return added(page, event.text("model_name"), entry, wish=model, then="test")
 
 
-def price_fields(now: Mapping[str, float]) -> str:
+def price_fields(now: Mapping[str, float]) -> Markup:
     """Two fields for dollars a million tokens. ``now``: ``prompt`` and ``completion`` → the price; absent: unknown."""
-    fields = ""
+    fields = Markup()
     for name, way, kind in (("price_in", "in", "prompt"), ("price_out", "out", "completion")):
         value, title = f"{now[kind]:g}" if kind in now else "", f"$ a million tokens {way}"
-        fields += form.text(name, title, value, "unknown", more=' inputmode="decimal"')
-    return f'<div class="pair">{fields}</div>'
+        fields += form.text(name, title, value, "unknown", more=Markup(' inputmode="decimal"'))
+    return Markup('<div class="pair">{}</div>').format(fields)
 
 
 def priced(event: Event, entry: LLMEntry) -> LLMEntry:
@@ -114,18 +121,21 @@ def priced(event: Event, entry: LLMEntry) -> LLMEntry:
 # a folder or a file
 
 
-def folder() -> str:
+def folder() -> Markup:
     follow = attributes(on="enter", do="models.add_folder")
     path = form.text("path", "Path", hint="/models/qwen3-4b", more=follow)
     name = form.text("name", "Name", hint="made of the folder")
     about = "A transformers folder, or a GGUF file, which is converted once"
-    return (
-        f'{head("Local folder or GGUF", about)}{path}<div class="pair">{name}{memory_field()}</div>'
-        f"{html.button('Check and add', 'models.add_folder')}"
+    return Markup('{}{}<div class="pair">{}{}</div>{}').format(
+        head("Local folder or GGUF", about),
+        path,
+        name,
+        memory_field(),
+        html.button("Check and add", "models.add_folder"),
     )
 
 
-def memory_field(more: str = "") -> str:
+def memory_field(more: str = "") -> Markup:
     """How many bits a weight takes."""
     choices = list(QUANTIZATIONS.items())
     return form.chooser("Weights", "quantization", choices, "none", more=more)
@@ -156,19 +166,22 @@ def add_folder(page: Page, event: Event) -> Patch:
 # a preset
 
 
-def preset() -> str:
+def preset() -> Markup:
     items = [
         (name, item.title) for name, item in catalog.presets().items() if item.group != "servers"
     ]
     follow, first = form.on_change("models.preset_facts"), items[0][0]
     model = form.chooser("Model", "preset", items, first, more=follow)
-    return (
-        f"{head('Preset', 'Runs on this machine; most are downloaded once')}{model}{memory_field(follow)}"
-        f'<div id="preset-facts">{facts(first, {})}</div>{html.button("Add", "models.add_preset")}'
+    return Markup('{}{}{}<div id="preset-facts">{}</div>{}').format(
+        head("Preset", "Runs on this machine; most are downloaded once"),
+        model,
+        memory_field(follow),
+        facts(first, {}),
+        html.button("Add", "models.add_preset"),
     )
 
 
-def facts(name: str, settings: Mapping[str, str]) -> str:
+def facts(name: str, settings: Mapping[str, str]) -> Markup:
     """What is known of a preset, and whether it fits with these settings."""
     item = catalog.presets()[name]
     lines = [item.about + "."]
@@ -198,9 +211,9 @@ def add_preset(page: Page, event: Event) -> Patch:
 # another backend
 
 
-def other() -> str:
+def other() -> Markup:
     backends = list(catalog.names("llms"))
-    more = ' class="mono" placeholder=\'{"decline_below": 0.3}\''
+    more = Markup(' class="mono" placeholder=\'{"decline_below": 0.3}\'')
     fields = (
         form.chooser("Backend", "backend", backends, backends[0]),
         form.text("other_name", "Name", hint="what chains call it"),
@@ -208,7 +221,7 @@ def other() -> str:
         html.button("Add", "models.add_other"),
     )
     title, gist = "Another backend", "settings as JSON"
-    return html.fold(title, "".join(fields), gist=gist, id="models-other")
+    return html.fold(title, Markup().join(fields), gist=gist, id="models-other")
 
 
 def add_other(page: Page, event: Event) -> Patch:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Step
 from rallebench.gui import form, html
 from rallebench.gui.frame import Page, Patch
-from rallebench.gui.html import e
 from rallebench.gui.places._bench import Bench, example_of
 from rallebench.gui.places._chain import draw
 from rallebench.gui.places._questions import left
@@ -26,35 +27,45 @@ MODES = (
 OWN = "Your own question"
 
 
-def columns(bar: str, left: str, middle: str, right: str) -> str:
+def columns(bar: str, left: str, middle: str, right: str) -> Markup:
     """A bar over three columns: what may be chosen, what is worked on, what came of it."""
-    return f'<div class="bar">{bar}</div><div class="cols three build">{left}{middle}{right}</div>'
-
-
-def status(mode: str, words: str = "") -> str:
-    """The modes at the left of the bar, and what goes on in this one."""
-    switch = html.segments(MODES, f"#/build/{mode}")
-    return f'{switch}<span id="{mode}-status" class="note status" role="status">{e(words)}</span>'
-
-
-def view(page: Page, bench: Bench) -> str:
-    """The bar and the three columns; what goes wrong is said over the result."""
-    return columns(
-        bar(page, bench),
-        f'<div class="start" data-form>{left(page, bench)}</div>',
-        f'<div class="mid"><div id="build-draft">{left_behind(page, bench)}</div><div id="build-question">{question(page, bench)}</div><div id="chain-form" data-form>{chain_html(page, bench)}</div></div>',
-        f'<div class="side"><div data-problems></div><div id="build-result">{result_html(page, bench)}</div></div>',
+    return Markup('<div class="bar">{}</div><div class="cols three build">{}{}{}</div>').format(
+        bar, left, middle, right
     )
 
 
-def bar(page: Page, bench: Bench) -> str:
+def status(mode: str, words: str = "") -> Markup:
+    """The modes at the left of the bar, and what goes on in this one."""
+    switch = html.segments(MODES, f"#/build/{mode}")
+    return Markup('{}<span id="{}-status" class="note status" role="status">{}</span>').format(
+        switch, mode, words
+    )
+
+
+def view(page: Page, bench: Bench) -> Markup:
+    """The bar and the three columns; what goes wrong is said over the result."""
+    return columns(
+        bar(page, bench),
+        Markup('<div class="start" data-form>{}</div>').format(left(page, bench)),
+        Markup(
+            '<div class="mid"><div id="build-draft">{}</div><div id="build-question">{}</div><div id="chain-form" data-form>{}</div></div>'
+        ).format(left_behind(page, bench), question(page, bench), chain_html(page, bench)),
+        Markup(
+            '<div class="side"><div data-problems></div><div id="build-result">{}</div></div>'
+        ).format(result_html(page, bench)),
+    )
+
+
+def bar(page: Page, bench: Bench) -> Markup:
     """Modes at the left; the chain and what is done with it at the right."""
     names = list(page.workbench.workspace.chain_paths())
     if bench.chain.name not in names:
         names.insert(0, bench.chain.name)
     fields = "#chain-form"
-    more = f' aria-label="Chain" class="chains"{form.on_change("build.load_chain", with_=fields)}'
-    return "".join(
+    more = Markup(' aria-label="Chain" class="chains"{}').format(
+        form.on_change("build.load_chain", with_=fields)
+    )
+    return Markup().join(
         (
             status("one", page.workbench.asking.reply_cache_warning),
             form.select("chain", names, bench.chain.name, more=more),
@@ -70,33 +81,38 @@ def bar(page: Page, bench: Bench) -> str:
     )
 
 
-def question(page: Page, bench: Bench) -> str:
+def question(page: Page, bench: Bench) -> Markup:
     """The question, its gold, and where it is in the dataset."""
     try:
         example = example_of(page, bench)
     except RalleError as error:
-        return f'<div class="asked-question">{html.problem(error)}</div>'
+        return Markup('<div class="asked-question">{}</div>').format(html.problem(error))
     gold, examples = example.gold, page.workbench.asking.questions(bench.dataset)
-    parts = ""
+    parts = Markup()
     if gold.answers:
-        others = [f" · {e(answer)}" for answer in gold.answers[1:4]]
-        answers = f"<mark>{e(gold.answers[0])}</mark>{''.join(others)}"
-        parts += f"<span><small>gold</small> {answers}</span>"
+        others = [Markup(" · {}").format(answer) for answer in gold.answers[1:4]]
+        answers = Markup("<mark>{}</mark>{}").format(gold.answers[0], Markup().join(others))
+        parts += Markup("<span><small>gold</small> {}</span>").format(answers)
     if pages := list(gold.titles or gold.pages)[:3]:
-        tags = [f'<em class="tag gold" dir="auto">{e(gold.titles.get(x, x))}</em>' for x in pages]
-        parts += f"<span><small>page</small> {' '.join(tags)}</span>"
+        tags = [
+            Markup('<em class="tag gold" dir="auto">{}</em>').format(gold.titles.get(x, x))
+            for x in pages
+        ]
+        parts += Markup("<span><small>page</small> {}</span>").format(Markup(" ").join(tags))
     known = any(x.question.qid == example.question.qid for x in examples)
     where = (
         f"{example.question.qid} of {len(examples):,}"
         if known
         else f"{OWN}: nothing to compare with"
     )
-    pick = '<a class="link" href="#/build/few" data-do="few.pick">Pick for a few questions</a>'
-    below = f"{parts}<small>{e(where)}</small>{pick if known else ''}"
+    pick = Markup(
+        '<a class="link" href="#/build/few" data-do="few.pick">Pick for a few questions</a>'
+    )
+    below = Markup("{}<small>{}</small>{}").format(parts, where, pick if known else Markup())
     return question_html(example.question.text, below)
 
 
-def chain_html(page: Page, bench: Bench, opened: int | None = None) -> str:
+def chain_html(page: Page, bench: Bench, opened: int | None = None) -> Markup:
     """All actions with what they gave."""
     count = len(bench.chain.actions)
     parts = {i: action_parts(page, bench, i) for i in range(count)}
@@ -113,10 +129,10 @@ def action_parts(page: Page, bench: Bench, index: int) -> tuple[str, str]:
         return "", ""
     if index > len(bench.steps):
         return "not reached", ""
-    return '<span class="bad">failed</span>', html.problem(bench.episode.error)
+    return Markup('<span class="bad">failed</span>'), html.problem(bench.episode.error)
 
 
-def output_html(page: Page, bench: Bench, index: int, step: Step) -> str:
+def output_html(page: Page, bench: Bench, index: int, step: Step) -> Markup:
     """The output of an action, the one before beside it where it differs."""
     before = bench.before.get(index)
     if before and (before.request, before.reply.text) == (step.request, step.reply.text):
@@ -127,7 +143,7 @@ def output_html(page: Page, bench: Bench, index: int, step: Step) -> str:
     return output(step, example_of(page, bench).gold, before, marks)
 
 
-def result_html(page: Page, bench: Bench) -> str:
+def result_html(page: Page, bench: Bench) -> Markup:
     """The right column."""
     if bench.running is not None and bench.episode is None:
         return html.empty("The chain is running …")
@@ -141,9 +157,15 @@ def result_html(page: Page, bench: Bench) -> str:
 def header(page: Page, bench: Bench) -> Patch:
     """The chain in the header, with a dot while it has unsaved changes; an edited one is also kept by the browser."""
     edited_now = not is_saved(page.workbench, bench.chain)
-    dot = '<i class="dot" title="Unsaved changes" data-unsaved></i>' if edited_now else ""
+    dot = (
+        Markup('<i class="dot" title="Unsaved changes" data-unsaved></i>')
+        if edited_now
+        else Markup()
+    )
     patch: Patch = {
-        "chain": f'<a href="#/build/one"><span>Chain</span> <b>{e(bench.chain.name)}</b>{dot}</a>'
+        "chain": Markup('<a href="#/build/one"><span>Chain</span> <b>{}</b>{}</a>').format(
+            bench.chain.name, dot
+        )
     }
     edits = {"window": bench.window, "chain": chain_to_json(bench.chain)} if edited_now else None
     draft = json.dumps(edits, ensure_ascii=False) if edits else None
@@ -153,17 +175,18 @@ def header(page: Page, bench: Bench) -> Patch:
     return patch
 
 
-def left_behind(page: Page, bench: Bench, draft: str = "") -> str:
+def left_behind(page: Page, bench: Bench, draft: str = "") -> Markup:
     """The offer to restore the edited chain that the browser kept through a crash; "" where there is none."""
     with suppress(ValueError, LookupError, TypeError, RalleError):  # "" or damaged: there is none
         chain = chain_from_json(json.loads(draft)["chain"])
         if not is_saved(page.workbench, chain) and is_saved(page.workbench, bench.chain):
             bench.left_behind = chain
     if bench.left_behind is None:
-        return ""
-    return (
-        f'<p class="say">Your unsaved edits of {e(bench.left_behind.name)} are still here. '
-        f"{html.button('Restore', 'build.restore_edits')}{html.button('Discard', 'build.discard_edits', kind='quiet')}</p>"
+        return Markup()
+    return Markup('<p class="say">Your unsaved edits of {} are still here. {}{}</p>').format(
+        bench.left_behind.name,
+        html.button("Restore", "build.restore_edits"),
+        html.button("Discard", "build.discard_edits", kind="quiet"),
     )
 
 

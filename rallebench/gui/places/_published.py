@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from rallebench.core.table_files import csv_table, latex
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import escape
 from rallebench.render.numbers import plural
 from rallebench.services import published
 
@@ -52,9 +54,11 @@ def open_view(page: Page, event: Event) -> Patch:
     hint = "Search: a system, a set, a metric, a number"
     field = form.filter_field("x-papers-words", words, "published.search", hint)
     crumb = html.crumb("Experiments", "#/experiments/list", "Papers", ABOUT)
-    drawn = f'<div id="x-papers">{papers(page, words)}</div>'
-    body = f'<div class="x-search">{field}</div>{drawn}'
-    return html.view("experiments/published", "Papers", crumb, f"<div data-form>{body}</div>")
+    drawn = Markup('<div id="x-papers">{}</div>').format(papers(page, words))
+    body = Markup('<div class="x-search">{}</div>{}').format(field, drawn)
+    return html.view(
+        "experiments/published", "Papers", crumb, Markup("<div data-form>{}</div>").format(body)
+    )
 
 
 def search(page: Page, event: Event) -> Patch:
@@ -63,9 +67,9 @@ def search(page: Page, event: Event) -> Patch:
     return {"#x-papers": papers(page, words)}
 
 
-def papers(page: Page, words: str) -> str:
+def papers(page: Page, words: str) -> Markup:
     """Paper by paper its tables: what each has, how many questions, how many of our experiments stand in it."""
-    counts, drawn = published.counts(page.workbench), ""
+    counts, drawn = published.counts(page.workbench), Markup()
     for paper, tables in published.searched(words).items():
         lines, addresses = [], []
         for name, about in tables:
@@ -73,7 +77,12 @@ def papers(page: Page, words: str) -> str:
             title = html.link(_number(name).capitalize(), address(name), "nm")
             ours = counts.get(name, 0)
             lines.append(
-                [title, e(f"{about[:1].upper()}{about[1:]}"), e(value.split), f"{ours or '–'}"]
+                [
+                    title,
+                    escape(f"{about[:1].upper()}{about[1:]}"),
+                    escape(value.split),
+                    f"{ours or '–'}",
+                ]
             )
             addresses.append(address(name))
         heads = ("Table", "What it has", "Questions", ">Our runs")
@@ -98,18 +107,26 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
     if doubts:
         doubts = html.heading("What does not agree with the rest of the paper") + doubts
     units = ", ".join(dict.fromkeys(filter(None, map(value.unit, value.columns))))
-    saves = "".join(
+    saves = Markup().join(
         html.button(label, "published.save", table=chosen, suffix=suffix) for label, suffix in SAVED
     )
     title = f"{published.PAPERS[paper]}, {_number(chosen)}"
     crumb = html.crumb("Papers", "#/experiments/published", title, value.source, buttons=saves)
     benchmark = html.address("experiments/list", kind="suite", paper=SUITES[paper])
     about = f"{value.about[:1].upper()}{value.about[1:]}."
-    body = (
-        f'{crumb}<div class="x-published"><nav aria-label="Published tables">{_list(chosen)}</nav>'
-        f"<div><p>{e(about)} <small>{e(units)}</small> {html.link('Run this benchmark', benchmark)}</p>"
-        f'<div class="wide">{html.rows(heads, lines, kind="x-paper", marked=ours)}</div>{html.note(published.comparison(own) or NONE_YET)}'
-        f"{figures.plots(published.figures(value, own))}{doubts}</div></div>"
+    body = Markup(
+        '{}<div class="x-published"><nav aria-label="Published tables">{}</nav><div><p>{} '
+        '<small>{}</small> {}</p><div class="wide">{}</div>{}{}{}</div></div>'
+    ).format(
+        crumb,
+        _list(chosen),
+        about,
+        units,
+        html.link("Run this benchmark", benchmark),
+        html.rows(heads, lines, kind="x-paper", marked=ours),
+        html.note(published.comparison(own) or NONE_YET),
+        figures.plots(published.figures(value, own)),
+        doubts,
     )
     return html.view("experiments/published", title, body, kind="wide")
 
@@ -134,10 +151,10 @@ def _head(label: str) -> str:
     )
 
 
-def _cell(text: str) -> str:
+def _cell(text: str) -> Markup:
     """A cell in words; a short one stays in one line."""
-    words = e({"": "–", "True": "yes", "False": "no"}.get(text, text))
-    return f'<span class="nowrap">{words}</span>' if len(text) <= SHORT else words
+    words = escape({"": "–", "True": "yes", "False": "no"}.get(text, text))
+    return Markup('<span class="nowrap">{}</span>').format(words) if len(text) <= SHORT else words
 
 
 def _is_figure(cell: str) -> bool:
@@ -149,10 +166,10 @@ def _number(reference: str) -> str:
     return f"table {number}" if number != published.TEXT else "figures in the text"
 
 
-def _list(chosen: str) -> str:
-    drawn = ""
+def _list(chosen: str) -> Markup:
+    drawn = Markup()
     for paper, tables in published.listed().items():
-        items = ""
+        items = Markup()
         for name, about in tables:
             label = _number(name).capitalize()
             items += html.choice(address(name), label, about, name == chosen)

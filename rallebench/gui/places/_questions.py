@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Example
 from rallebench.gui import form, html
 from rallebench.gui.frame import Page
-from rallebench.gui.html import e
+from rallebench.gui.html import escape
 from rallebench.gui.places._bench import Bench
 from rallebench.services.run_questions import QuestionRow, counts, filtered, last_verdicts
 
@@ -31,7 +33,7 @@ def verdict_chips(
     do: str,
     filters: Sequence[tuple[str, str]] = FILTERS,
     **data: Any,
-) -> str:
+) -> Markup:
     """The filters with their counts; those without a question are left out."""
     numbers = counts(listed)
     offered = [(key, label, numbers.get(key, 0)) for key, label in filters]
@@ -43,10 +45,12 @@ def position(listed: Sequence[QuestionRow], qid: str) -> int:
     return next((i for i, row in enumerate(listed) if row.qid == qid), -1)
 
 
-def listed_row(row: QuestionRow, below: str) -> str:
+def listed_row(row: QuestionRow, below: str) -> Markup:
     """A row of a list; ``below``: what stands below the question, HTML."""
     text = " ".join(row.text.split())[:240]
-    return f'{html.mark(row.kind)}<span><em dir="auto">{e(text)}</em><small dir="auto">{below}</small></span>'
+    return Markup('{}<span><em dir="auto">{}</em><small dir="auto">{}</small></span>').format(
+        html.mark(row.kind), text, below
+    )
 
 
 # Build
@@ -72,34 +76,40 @@ def all_rows(page: Page, bench: Bench) -> list[QuestionRow]:
     return rows_of(page, bench, page.workbench.asking.questions(bench.dataset))
 
 
-def left(page: Page, bench: Bench) -> str:
+def left(page: Page, bench: Bench) -> Markup:
     """The whole column."""
-    follow = f' aria-label="Dataset"{form.on_change("build.choose_dataset")}'
+    follow = Markup(' aria-label="Dataset"{}').format(form.on_change("build.choose_dataset"))
     choose = form.select(
         "dataset", list(page.workbench.workspace.dataset_paths()), bench.dataset, more=follow
     )
     hint = "Filter, or ask your own question"
     field = form.filter_field("build-words", bench.words, "build.filter_list", hint)
-    keys = "<span><kbd>J</kbd> <kbd>K</kbd> move</span><span><kbd>Ctrl</kbd> <kbd>Enter</kbd> run</span><span><kbd>?</kbd> keys</span>"
-    return f'{choose}{field}<div id="build-list" class="stack-list">{listed(page, bench)}</div><div class="foot">{keys}</div>'
+    keys = Markup(
+        "<span><kbd>J</kbd> <kbd>K</kbd> move</span><span><kbd>Ctrl</kbd> <kbd>Enter</kbd> run</span><span><kbd>?</kbd> keys</span>"
+    )
+    return Markup(
+        '{}{}<div id="build-list" class="stack-list">{}</div><div class="foot">{}</div>'
+    ).format(choose, field, listed(page, bench), keys)
 
 
-def chips(page: Page, bench: Bench) -> str:
+def chips(page: Page, bench: Bench) -> Markup:
     """The filters with their counts."""
     return verdict_chips(all_rows(page, bench), bench.only, "build.filter_list", IN_BUILD)
 
 
-def listed(page: Page, bench: Bench) -> str:
+def listed(page: Page, bench: Bench) -> Markup:
     """Chips with counts, and the list below them."""
     rows = filtered(all_rows(page, bench), bench.only, bench.words)
-    own = ""
+    own = Markup()
     if words := bench.words.strip():
         own = html.button(f"Ask “{words[:60]}”", "build.pick", kind="own", words=words)
     key = {"dataset": bench.dataset, "only": bench.only, "words": bench.words}
     at = position(rows, bench.question)
     window = html.window("build-questions", key, len(rows), "build.pick", at=at, row=74)
-    nothing = "" if rows else html.note("No question of this dataset fits the filter.")
-    return f'<div id="build-chips">{chips(page, bench)}</div>{own}{nothing}{window}'
+    nothing = Markup() if rows else html.note("No question of this dataset fits the filter.")
+    return Markup('<div id="build-chips">{}</div>{}{}{}').format(
+        chips(page, bench), own, nothing, window
+    )
 
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
@@ -113,4 +123,4 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
     else:
         rows = rows_of(page, bench, examples[part])
     none = {"none": html.VERDICTS["none"]}
-    return [(x.qid, listed_row(x, e(x.answer[:120] or none.get(x.kind, "")))) for x in rows]
+    return [(x.qid, listed_row(x, escape(x.answer[:120] or none.get(x.kind, "")))) for x in rows]

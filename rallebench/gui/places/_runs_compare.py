@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from markupsafe import Markup
+
 from rallebench.core.errors import UsageError
 from rallebench.gui import figures, form, html
 from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import VERDICTS, e
+from rallebench.gui.html import VERDICTS, escape
 from rallebench.gui.places._runs_figures import agents
 from rallebench.gui.places._runs_list import address, lost_of, pair_address, unread
 from rallebench.gui.places._steps import marked
@@ -49,11 +51,11 @@ def open_compare(page: Page, event: Event) -> Patch:
 FROM_CACHE = "The reply cache gave answers of these runs; their times are those of the first time and are not compared."
 
 
-def judgement(sentence: str, reason: str, more: str = "") -> str:
-    return f'<div class="judge"><h2>{sentence}</h2><p>{reason}</p>{more}</div>'
+def judgement(sentence: str, reason: str, more: str = "") -> Markup:
+    return Markup('<div class="judge"><h2>{}</h2><p>{}</p>{}</div>').format(sentence, reason, more)
 
 
-def pair(page: Page, a: str, b: str, metric: str) -> str:
+def pair(page: Page, a: str, b: str, metric: str) -> Markup:
     if not (a and b):
         raise UsageError(
             "The address names no two runs; tick them in the list of runs and choose Compare."
@@ -67,9 +69,9 @@ def pair(page: Page, a: str, b: str, metric: str) -> str:
     decided = metric_choice(under_titles(compared.runs, titles))
     below = flips(page, compared, both), different(compared, first, second)
     folded = folds(page, compared.runs, both), *plots(page, titles, metric, compared.runs)
-    cached = "" if compared.timed else html.note(FROM_CACHE)
+    cached = Markup() if compared.timed else html.note(FROM_CACHE)
     head = judgement(*words, duel(compared, both) + cached), decided
-    return "".join((*head, *below, "<div>", *folded, "</div>"))
+    return Markup().join((*head, *below, Markup("<div>"), *folded, Markup("</div>")))
 
 
 def rows_of(page: Page, names: Sequence[str]) -> list[RunRow]:
@@ -92,54 +94,67 @@ def under_titles(
     return replace(compared, sides=tuple(sides))
 
 
-def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str:
+def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> Markup:
     """The verdict in one sentence. Which run is faster is said of the same questions only, where both were really asked them
     and a difference is shown."""
     word = compared.verdict
     size = gap_words(abs(compared.pair.difference or 0.0), compared.unit).removeprefix("+")
     if word in ("better", "worse"):
         best = second if word == "better" else first
-        return f"Keep <b>{e(best.title)}</b>: it is better by {size}."
+        return Markup("Keep <b>{}</b>: it is better by {}.").format(best.title, size)
     if word:
-        return f"<b>{e(second.title)}</b> is {word} by {size}."
+        return Markup("<b>{}</b> is {} by {}.").format(second.title, word, size)
     took = compared.runs.pairs.get("seconds", {}).get(second.name)
     same = not any(side.left_out for side in compared.runs.sides)
     if took and took.a and took.b and took.significant and same and compared.timed:
         fast, ratio = (second, took.a / took.b) if took.a > took.b else (first, took.b / took.a)
         if ratio > 1.25:
-            return f"No difference shown. <b>{e(fast.title)}</b> is {ratio:.1f} times as fast."
-    return "No difference shown."
+            return Markup("No difference shown. <b>{}</b> is {:.1f} times as fast.").format(
+                fast.title, ratio
+            )
+    return Markup("No difference shown.")
 
 
-def reason(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str:
+def reason(compared: run_views.Comparison, first: RunRow, second: RunRow) -> Markup:
     """Counts, difference, interval, p, and how many questions would settle it."""
     pair = compared.pair
-    counted = (
-        f"<b>{e(second.title)}</b> answers {pair.wins:,} of {pair.n:,} questions better and {pair.losses:,} worse "
-        f"than <b>{e(first.title)}</b>: {e(run_views.label(compared.metric))} {gap_words(pair.difference or 0.0, compared.unit)}"
+    counted = Markup(
+        "<b>{}</b> answers {:,} of {:,} questions better and {:,} worse than <b>{}</b>: {} {}"
+    ).format(
+        second.title,
+        pair.wins,
+        pair.n,
+        pair.losses,
+        first.title,
+        run_views.label(compared.metric),
+        gap_words(pair.difference or 0.0, compared.unit),
     )
     if pair.low is None or pair.high is None or pair.p is None:
-        return f"{counted}. {e(pair.note.capitalize() or 'There is no interval')}."
+        return Markup("{}. {}.").format(counted, pair.note.capitalize() or "There is no interval")
     ends = (gap_words(end, compared.unit).removesuffix(" points") for end in (pair.low, pair.high))
     needed = ""
     if pair.needed and not pair.significant:
         needed = f" To settle a difference of this size takes about {pair.needed:,} questions."
-    return f"{counted}, 95 % interval {' to '.join(ends)}, p = {numbers.text(pair.p, 'p')}.{needed}"
+    return Markup("{}, 95 % interval {}, p = {}.{}").format(
+        counted, " to ".join(ends), numbers.text(pair.p, "p"), needed
+    )
 
 
-def duel(compared: run_views.Comparison, both: Sequence[RunRow]) -> str:
+def duel(compared: run_views.Comparison, both: Sequence[RunRow]) -> Markup:
     """The mean and the time of each over the questions that both have scored."""
-    lines, cells = "", compared.runs.cells
+    lines, cells = Markup(), compared.runs.cells
     times = [mean.value for mean in cells.get("seconds", ())] or [None, None]
     for row, mean, took in zip(both, cells[compared.metric], times):
-        bar = figures.interval_bar(mean) if compared.unit == "fraction" else ""
+        bar = figures.interval_bar(mean) if compared.unit == "fraction" else Markup()
         lines += html.link(row.title, address(row.name), "nm")
-        lines += f"<span>{figures.quantity(mean, compared.unit)}</span><span>{bar}</span>"
-        lines += f'<span class="n">{figures.duration(took)}</span>'
-    return f'<div class="duel">{lines}</div>'
+        lines += Markup("<span>{}</span><span>{}</span>").format(
+            figures.quantity(mean, compared.unit), bar
+        )
+        lines += Markup('<span class="n">{}</span>').format(figures.duration(took))
+    return Markup('<div class="duel">{}</div>').format(lines)
 
 
-def flips(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> str:
+def flips(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> Markup:
     """The questions whose score changed."""
     pair = compared.pair
     same = pair.n - pair.wins - pair.losses
@@ -154,45 +169,53 @@ def flips(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) ->
         example = run_questions.example(runs[0], qid)
         accepted = example.gold.answers
         cells = [
-            f'{html.mark(rows[qid].kind)} <span dir="auto">{marked(rows[qid].answer[:300], accepted)}</span>'
+            Markup('{} <span dir="auto">{}</span>').format(
+                html.mark(rows[qid].kind), marked(rows[qid].answer[:300], accepted)
+            )
             if qid in rows
             else "–"
             for rows in answers
         ]
-        gold = f"<mark>{e(accepted[0])}</mark>" if accepted else "–"
-        lines.append([f'<span dir="auto">{e(example.question.text)}</span>', gold, *cells])
+        gold = Markup("<mark>{}</mark>").format(accepted[0]) if accepted else "–"
+        lines.append(
+            [Markup('<span dir="auto">{}</span>').format(example.question.text), gold, *cells]
+        )
         addresses.append(address(both[1].name, q=qid))
     heads = ["Question", "Gold", *(row.title for row in both)]
     return head + html.rows(heads, lines, kind="flips", addresses=addresses)
 
 
-def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> str:
+def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> Markup:
     """The chain's differences word by word, then every other setting."""
     head = html.heading("What is different")
     if not compared.changes:
         return head + html.note(
             "The settings are the same: the runs differ by chance, or by a model that is not deterministic."
         )
-    chain_changes, others = "", list(compared.changes)
+    chain_changes, others = Markup(), list(compared.changes)
     if first.chain and second.chain and first.chain.actions != second.chain.actions:
         chain_changes = difference(first.chain, second.chain)
         others = [c for c in others if not c.where.startswith("action ")]
         # the fingerprint of an index that only one of the two has says no more than its name
         named = {c.where for c in others if "–" in (c.a, c.b)}
         others = [c for c in others if c.where not in named or not c.where.startswith("backends")]
-    lines = "".join(
-        f"<div><small>{e(c.where)}</small><p>{words_changed(c.a[:2000], c.b[:2000])}</p></div>"
+    lines = Markup().join(
+        Markup("<div><small>{}</small><p>{}</p></div>").format(
+            c.where, words_changed(c.a[:2000], c.b[:2000])
+        )
         for c in others
     )
-    return f"{head}{chain_changes}" + (f'<div class="diff">{lines}</div>' if lines else "")
+    return Markup("{}{}").format(head, chain_changes) + (
+        Markup('<div class="diff">{}</div>').format(lines) if lines else Markup()
+    )
 
 
-def folds(page: Page, compared: run_views.MultiRunComparison, both: Sequence[RunRow]) -> str:
+def folds(page: Page, compared: run_views.MultiRunComparison, both: Sequence[RunRow]) -> Markup:
     """Where questions were lost, and time and price, of the questions that both runs share: folded, with their gist."""
     qids = {example.question.qid for example in compared.common}
     parts = [lost_of(page, row.name, qids) for row in both]
-    bars = "".join(
-        f"<p>{e(row.title)}</p>{figures.waterfall_bar(lost, tall=True)}"
+    bars = Markup().join(
+        Markup("<p>{}</p>{}").format(row.title, figures.waterfall_bar(lost, tall=True))
         for row, lost in zip(both, parts)
     )
     before, after = ({kind: count for kind, _, count in lost} for lost in parts)
@@ -213,7 +236,7 @@ def folds(page: Page, compared: run_views.MultiRunComparison, both: Sequence[Run
         price, _ = run_views.price_of(page.workbench, row.usd, row.chain.llms if row.chain else ())
         times.append(figures.duration(means[0]))
         tokens = " + ".join(numbers.text(mean, "count") for mean in means[1:])
-        lines.append([e(row.title), times[-1], tokens, price])
+        lines.append([escape(row.title), times[-1], tokens, price])
     heads = ("Run", ">Time a question", ">Tokens in + out, a question", ">Price of the run")
     took = f"{' → '.join(times)} a question"
     return html.fold("Where questions were lost", bars, gist=moved, id="compare-lost") + html.fold(
@@ -240,17 +263,19 @@ def plots(
     for label, key in run_views.COSTS.items():
         points, notes = run_views.quality_and_cost(page.workbench, titles, metric, key, compared)
         if points is not None:
-            inside = figures.plots([points]) + "".join(map(html.warning, notes))
+            inside = figures.plots([points]) + Markup().join(map(html.warning, notes))
             yield html.fold(f"Quality against {label}", inside, id=f"compare-{key}")
     yield agents(page, list(titles))
 
 
-def metric_choice(compared: run_views.MultiRunComparison) -> str:
+def metric_choice(compared: run_views.MultiRunComparison) -> Markup:
     """What is to be known of a comparison, and the metric that decides, kept in the address."""
     options = [(name, run_views.label(name)) for name in compared.measures]
-    more = f' class="short"{form.on_change("runs.decide")}'
+    more = Markup(' class="short"{}').format(form.on_change("runs.decide"))
     chooser = form.chooser("Decided by", "metric", options, compared.metric, more=more)
-    return f'{"".join(map(html.warning, compared.warnings))}<div class="row">{chooser}</div>'
+    return Markup('{}<div class="row">{}</div>').format(
+        Markup().join(map(html.warning, compared.warnings)), chooser
+    )
 
 
 def decide(page: Page, event: Event) -> Patch:
@@ -258,22 +283,28 @@ def decide(page: Page, event: Event) -> Patch:
     return {"go": html.address("runs/compare", **query)}
 
 
-def ranking(page: Page, names: Sequence[str], metric: str) -> str:
+def ranking(page: Page, names: Sequence[str], metric: str) -> Markup:
     titles = {row.name: row.title for row in rows_of(page, names)}
     if run_views.share_nothing(page.workbench, names):
         head = f"{len(names)} runs of different datasets"
         why = "They share no question, so only their means stand side by side."
-        return "".join((judgement(head, why), *plots(page, titles, metric or "em")))
+        return Markup().join((judgement(head, why), *plots(page, titles, metric or "em")))
     compared = run_views.compare_several(page.workbench, names, metric)
-    why = f"{len(names)} runs on {len(compared.common):,} shared questions, against {e(titles[names[0]])}."
+    why = Markup("{} runs on {:,} shared questions, against {}.").format(
+        len(names), len(compared.common), titles[names[0]]
+    )
     decided = metric_choice(under_titles(compared, titles))
-    head = f"{judgement(winner(compared, titles), why)}{decided}{ranked(compared, titles)}"
-    return "".join((head, "<div>", *plots(page, titles, metric, compared), "</div>"))
+    head = Markup("{}{}{}").format(
+        judgement(winner(compared, titles), why), decided, ranked(compared, titles)
+    )
+    return Markup().join(
+        (head, Markup("<div>"), *plots(page, titles, metric, compared), Markup("</div>"))
+    )
 
 
-def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> str:
+def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> Markup:
     """The verdict on several runs in one sentence."""
-    first = e(titles[compared.sides[0].name])
+    first = escape(titles[compared.sides[0].name])
     up = compared.measure.higher_is_better
     gains = {
         run: abs(pair.difference or 0.0)
@@ -281,13 +312,13 @@ def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
         if run_views.verdict(pair, up) == "better"
     }
     if not gains:
-        return f"No run is shown to be better than <b>{first}</b>."
+        return Markup("No run is shown to be better than <b>{}</b>.").format(first)
     best = max(gains, key=lambda run: gains[run])
     size = gap_words(gains[best], compared.measure.unit).removeprefix("+")
-    return f"Keep <b>{e(titles[best])}</b>: it is better than {first} by {size}."
+    return Markup("Keep <b>{}</b>: it is better than {} by {}.").format(titles[best], first, size)
 
 
-def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> str:
+def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> Markup:
     """A line a run, the best mean first: its mean, and what it differs from the first run by."""
     unit, up = compared.measure.unit, compared.measure.higher_is_better
     base = compared.sides[0].name
@@ -295,13 +326,17 @@ def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
     cells.sort(key=lambda cell: cell[1].value or 0.0, reverse=up is not False)
     lines = []
     for name, mean in cells:
-        bar = figures.interval_bar(mean) if unit == "fraction" else ""
-        line = [html.link(titles[name], address(name), "nm"), figures.quantity(mean, unit), bar]
+        bar = figures.interval_bar(mean) if unit == "fraction" else Markup()
+        line: list[str] = [
+            html.link(titles[name], address(name), "nm"),
+            figures.quantity(mean, unit),
+            bar,
+        ]
         if (pair := compared.against.get(name)) is None:
             lines.append([*line, "the base", "", "", "", ""])
             continue
         delta = {"value": pair.difference, "low": pair.low, "high": pair.high, "n": pair.n}
-        words = f'<small class="below">{e(run_views.verdict(pair, up))}</small>'
+        words = Markup('<small class="below">{}</small>').format(run_views.verdict(pair, up))
         line += [figures.gap(delta, unit) + words, numbers.text(pair.corrected, "p")]
         line.append(f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}")
         line.append(f"{pair.needed:,}" if pair.needed else "–")
@@ -309,4 +344,6 @@ def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
     heads = ("Run", f">{run_views.label(compared.metric)}", "", *HEADS)
     test = run_views.TEST[:1].upper() + run_views.TEST[1:]
     test += run_views.OF_SEVERAL.format(len(compared.against))
-    return f'<div class="wide">{html.rows(heads, lines)}</div>{html.note(f"{test} {POWER}")}'
+    return Markup('<div class="wide">{}</div>{}').format(
+        html.rows(heads, lines), html.note(f"{test} {POWER}")
+    )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import independence
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Page
-from rallebench.gui.html import e
 from rallebench.render import costs, numbers
 from rallebench.services import run_views
 from rallebench.services.comparing import analyse_agents
@@ -29,8 +30,8 @@ several questions are asked side by side."
 )
 
 
-def tiles(page: Page, report: Mapping[str, Any]) -> str:
-    boxes = ""
+def tiles(page: Page, report: Mapping[str, Any]) -> Markup:
+    boxes = Markup()
     for tile in run_views.tiles(report):
         n, below = tile.mean.get("n", 0), tile.about[:60]
         if tile.label == "EM":
@@ -40,11 +41,13 @@ def tiles(page: Page, report: Mapping[str, Any]) -> str:
         whole = f"{numbers.text(report.get('seconds') or 0, 'duration')} on the clock"
         boxes += _tile("Time a question", figures.quantity(mean, "seconds"), whole, CLOCK)
     boxes += _tile("Price", *price_of(page, report))
-    return f'<div class="tiles">{boxes}</div>'
+    return Markup('<div class="tiles">{}</div>').format(boxes)
 
 
-def _tile(title: str, figure: str, below: str, about: str = "") -> str:
-    return f'<div title="{e(about)}"><span>{e(title)}</span><b>{figure}</b><small>{e(below)}</small></div>'
+def _tile(title: str, figure: str, below: str, about: str = "") -> Markup:
+    return Markup('<div title="{}"><span>{}</span><b>{}</b><small>{}</small></div>').format(
+        about, title, figure, below
+    )
 
 
 def price_of(page: Page, report: Mapping[str, Any]) -> tuple[str, str]:
@@ -58,7 +61,7 @@ def price_of(page: Page, report: Mapping[str, Any]) -> tuple[str, str]:
     return words, why or f"{numbers.text(each, 'usd')} a question"
 
 
-def metrics(page: Page, run: RunFolder) -> str:
+def metrics(page: Page, run: RunFolder) -> Markup:
     report = run.report()
     if report is None:
         return html.empty("The run is not scored yet.")
@@ -67,20 +70,26 @@ def metrics(page: Page, run: RunFolder) -> str:
         unit, interval = run_views.unit_of(report, name), "–"
         if unit == "fraction" and mean.get("low") is not None:
             interval = f"{100 * mean['low']:.1f} to {100 * mean['high']:.1f}"
-        about = f"<small>{e(run_views.definition(report, name))}</small>"
-        title = f'<b class="nm" title="{e(name)}">{e(run_views.label(name))}</b>{about}'
+        about = Markup("<small>{}</small>").format(run_views.definition(report, name))
+        title = Markup('<b class="nm" title="{}">{}</b>{}').format(
+            name, run_views.label(name), about
+        )
         figure = figures.quantity(mean, unit)
         lines.append([title, figure, interval, f"{mean.get('n', 0):,}"])
     known = run_views.cards(report).items()
-    cards = "".join(f"<h4>{e(name)}</h4>{html.defs(facts.items())}" for name, facts in known)
+    cards = Markup().join(
+        Markup("<h4>{}</h4>{}").format(name, html.defs(facts.items())) for name, facts in known
+    )
     scorer = html.button("Score by more metrics", "runs.ask_metrics", run=run.name)
     clusters = independence(report.get("clusters"), report.get("n", 0))
     table = html.rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)
     cards = html.fold("Metric cards", cards, gist="definition, range, caveats", id="metric-cards")
-    return f'<div class="row">{scorer}</div>{agents(page, [run.name])}{table}{html.note(clusters)}{cards}'
+    return Markup('<div class="row">{}</div>{}{}{}{}').format(
+        scorer, agents(page, [run.name]), table, html.note(clusters), cards
+    )
 
 
-def cost(page: Page, run: RunFolder) -> str:
+def cost(page: Page, run: RunFolder) -> Markup:
     """Time, tokens and price, in all and of each action."""
     report = run.report()
     if report is None or not report.get("cost"):
@@ -105,9 +114,11 @@ def cost(page: Page, run: RunFolder) -> str:
         ">From the cache",
     )
     lines = map(_action_cost, report["cost"].get("per_action", []))
-    return (
-        f"{html.heading('In all', first=True)}{html.rows(['', '>'], facts, kind='narrow')}"
-        f"{html.heading('Each action, time a question')}{html.rows(heads, lines)}"
+    return Markup("{}{}{}{}").format(
+        html.heading("In all", first=True),
+        html.rows(["", ">"], facts, kind="narrow"),
+        html.heading("Each action, time a question"),
+        html.rows(heads, lines),
     )
 
 
@@ -116,22 +127,22 @@ def _action_cost(part: Mapping[str, Any]) -> list[str]:
     if part.get("prompt_tokens"):
         both = ((part.get(f"{key}_tokens") or {}).get("mean") for key in ("prompt", "completion"))
         tokens = " + ".join(numbers.text(mean, "count") for mean in both)
-    name = f"{part['action']} {e(part['kind'])} {e(part['target'])}"
+    name = Markup("{} {} {}").format(part["action"], part["kind"], part["target"])
     times = [figures.duration(spread.get(key)) for key in ("mean", "median", "p95")]
     return [name, *times, tokens, f"{part.get('cached', 0):,}"]
 
 
-def agents(page: Page, names: Sequence[str]) -> str:
+def agents(page: Page, names: Sequence[str]) -> Markup:
     """The analysis of agents' runs as folds, "" for other runs."""
     if not all(run_views.is_agents(page.workbench.runs.open(name)) for name in names):
-        return ""
-    parts = ""
+        return Markup()
+    parts = Markup()
     for aspect, label in ASPECTS.items():
         try:
             result = analyse_agents(page.workbench, names, aspect)
-            inside = "".join(map(figures.table, result.tables))
+            inside = Markup().join(map(figures.table, result.tables))
             inside += figures.plots(result.figures.values())
-            inside += "".join(map(html.warning, result.notes))
+            inside += Markup().join(map(html.warning, result.notes))
         except RalleError as error:
             inside = html.note(error)
         parts += html.fold(label, inside, id=f"agents-{aspect}")

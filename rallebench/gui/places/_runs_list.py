@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import figures, form, html, jobs
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import attributes, e
+from rallebench.gui.html import attributes
 from rallebench.gui.jobs import counted, stop_button
 from rallebench.render import numbers
 from rallebench.services import run_list, run_questions, run_views
@@ -25,9 +27,12 @@ STATES = {
     "interrupted": "interrupted",
     "done": "",
 }
-HEADS = """<div class="runrow head"><span></span><span>Run</span><span>Dataset</span><span class="n">Score</span><span></span>
-<span class="n">R-precision</span><span>Where questions were lost</span><span class="n">A question</span><span class="n">Price</span>
-<span></span></div>"""
+HEADS = Markup(
+    '<div class="runrow head"><span></span><span>Run</span><span>Dataset</span>'
+    '<span class="n">Score</span><span></span>\n<span class="n">R-precision</span>'
+    '<span>Where questions were lost</span><span class="n">A question</span>'
+    '<span class="n">Price</span>\n<span></span></div>'
+)
 NEWEST = 30
 """Runs of the list whose steps are read to draw where questions were lost."""
 
@@ -54,32 +59,38 @@ def pair_address(a: str, b: str) -> str:
     return html.address("runs/compare", a=a, b=b)
 
 
-def reading(do: str, **data: str) -> str:
+def reading(do: str, **data: str) -> Markup:
     """The words beside a legend while it is read where questions were lost; the action begins when they are seen."""
-    return f'<span class="note" data-lazy{attributes(do=do, **data)}>reading where questions were lost …</span>'
+    return Markup(
+        '<span class="note" data-lazy{}>reading where questions were lost …</span>'
+    ).format(attributes(do=do, **data))
 
 
 def view(page: Page, event: Event) -> Patch:
     """Heading, what is running, the table."""
     datasets = {row.dataset for row in run_list.rows(page.workbench) if row.dataset}
     filters = chosen(event)
-    more = f' class="short" aria-label="Dataset"{form.on_change("runs.refresh")}'
+    more = Markup(' class="short" aria-label="Dataset"{}').format(form.on_change("runs.refresh"))
     count = len(run_list.in_bin(page.workbench))
     bar = (
         form.filter_field("runs-words", filters["words"], "runs.refresh"),
         form.select(
             "dataset", sorted(datasets), filters["dataset"], blank="All datasets", more=more
         ),
-        html.button(f"Bin ({count})", "runs.open_bin", kind="quiet") if count else "",
+        html.button(f"Bin ({count})", "runs.open_bin", kind="quiet") if count else Markup(),
         html.button("Import predictions", "runs.ask_predictions", kind="quiet"),
         html.button("MLflow", "runs.mlflow", kind="quiet", title="Open all runs in MLflow"),
         html.button("Compare", "runs.compare", title="Tick two or more runs"),
         html.button("New run", "runs.new", kind="primary"),
     )
     parts = (
-        f'<div class="row"><h1>Runs</h1><span class="gap"></span>{"".join(bar)}</div>',
-        f'<div id="runs-now" data-follow="*" data-do="runs.refresh">{now(page)}</div>',
-        f'<div id="runs-rows">{table(page, event)}</div>',
+        Markup('<div class="row"><h1>Runs</h1><span class="gap"></span>{}</div>').format(
+            Markup().join(bar)
+        ),
+        Markup('<div id="runs-now" data-follow="*" data-do="runs.refresh">{}</div>').format(
+            now(page)
+        ),
+        Markup('<div id="runs-rows">{}</div>').format(table(page, event)),
     )
     return html.view("runs/list", "Runs", *parts, kind="wide", more=" data-form data-problems")
 
@@ -90,19 +101,19 @@ def chosen(event: Event) -> dict[str, str]:
     return filters
 
 
-def now(page: Page) -> str:
+def now(page: Page) -> Markup:
     active = page.workbench.jobs.list("run", active=True)
-    return "".join(running(page, job, html.link("Open", address(job.name))) for job in active)
+    return Markup().join(running(page, job, html.link("Open", address(job.name))) for job in active)
 
 
-def running(page: Page, job: Job, more: str = "") -> str:
+def running(page: Page, job: Job, more: str = "") -> Markup:
     """A run that goes on: how far it is, its score so far, and its stop."""
     row = next((r for r in run_list.rows(page.workbench) if r.name == job.name), None)
     title = run_list.titles(page.workbench, [job]).get(job.name, job.name)
     trouble = page.workbench.models.trouble(row.chain.llms) if row and row.chain else ""
     words = html.dotted(counted(job) or job.message, so_far(page, job), trouble)
     stop = stop_button(job, "runs.stop", job.name)
-    return jobs.running(job, f"<b>{e(title)}</b>", words, more, name=title, stop=stop)
+    return jobs.running(job, Markup("<b>{}</b>").format(title), words, more, name=title, stop=stop)
 
 
 def so_far(page: Page, job: Job) -> str:
@@ -121,25 +132,29 @@ def shown_rows(page: Page, filters: dict[str, Any]) -> list[RunRow]:
     return run_list.filtered(listed, filters["words"], filters["dataset"])
 
 
-def table(page: Page, event: Event) -> str:
+def table(page: Page, event: Event) -> Markup:
     """The list itself, windowed."""
     filters, rows = chosen(event), shown_rows(page, chosen(event))
     if not run_list.rows(page.workbench):
         if page.workbench.jobs.list("run", active=True):
-            return ""
+            return Markup()
         return html.empty(
             "No run yet. A run asks a chain every question of a dataset and scores the answers.",
             html.button("New run", "runs.new"),
         )
     if not rows:
         return html.note("No run fits the filter.")
-    legend = "".join(f'<span><i class="s-{kind}"></i>{words}</span>' for kind, words in LEGEND)
+    legend = Markup().join(
+        Markup('<span><i class="s-{}"></i>{}</span>').format(kind, words) for kind, words in LEGEND
+    )
     if unread(page, rows):
         legend += reading("runs.losses")
     marks = "|".join(f"{row.name}{row.state}{row.done}{row.title}" for row in rows)
     key = {**filters, "mark": hash(marks)}
     window = html.window("runs", key, len(rows), "", row=58, label="Runs")
-    return f'{HEADS}<div class="runlist" style="--rows:{len(rows)}">{window}</div><div class="legend">{legend}</div>'
+    return Markup(
+        '{}<div class="runlist" style="--rows:{}">{}</div><div class="legend">{}</div>'
+    ).format(HEADS, len(rows), window, legend)
 
 
 def unread(page: Page, rows: Sequence[RunRow]) -> list[RunFolder]:
@@ -162,11 +177,14 @@ def run_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tu
     return [(row.name, run_row(page, row)) for row in shown_rows(page, key)[start : start + count]]
 
 
-def run_row(page: Page, row: RunRow) -> str:
+def run_row(page: Page, row: RunRow) -> Markup:
     place = address(row.name)
     if row.problem:
         gone = html.menu(delete_button(row), label=f"More for {row.title}")
-        return f'<div class="runrow broken"><span></span><span><b class="nm">{e(row.name)}</b><small class="bad" title="{e(row.problem)}">{e(row.problem)}</small></span><span>{gone}</span></div>'
+        return Markup(
+            '<div class="runrow broken"><span></span><span><b class="nm">{}</b>'
+            '<small class="bad" title="{}">{}</small></span><span>{}</span></div>'
+        ).format(row.name, row.problem, row.problem, gone)
     chain = row.chain
     depths = [f"k {a.k}" for a in chain.actions if a.kind == "retrieve"][-1:] if chain else []
     about = html.dotted(
@@ -180,29 +198,39 @@ def run_row(page: Page, row: RunRow) -> str:
     price = ""
     if not run_list.is_imported(row):
         price, _ = run_views.price_of(page.workbench, row.usd, chain.llms if chain else ())
-    tick = f'<input type="checkbox" value="{e(row.name)}" aria-label="Choose {e(row.title)} to compare">'
+    tick = Markup('<input type="checkbox" value="{}" aria-label="Choose {} to compare">').format(
+        row.name, row.title
+    )
     more = run_menu(row, html.link("Open", place, ""))
     cells = (
-        f'<span><a class="nm" href="{e(place)}" title="{e(row.name)}">{e(row.title)}</a><small>{e(about)}</small></span>',
-        f"<span>{e(row.dataset)}<small>{questions_of(row)}</small></span>",
-        f'<span class="n">{figures.percent(row.mean) if row.mean else "–"}<small>{e(run_views.label(row.metric))}</small></span>',
-        f"<span>{figures.interval_bar(row.mean)}</span>",
-        f'<span class="n">{figures.percent(row.precision)}</span>',
-        f"<span>{lost_bar(page, row.name)}</span>",
-        f'<span class="n">{figures.duration(row.seconds)}</span>',
-        f'<span class="n">{price}</span>',
-        f"<span>{more}</span>",
+        Markup('<span><a class="nm" href="{}" title="{}">{}</a><small>{}</small></span>').format(
+            place, row.name, row.title, about
+        ),
+        Markup("<span>{}<small>{}</small></span>").format(row.dataset, questions_of(row)),
+        Markup('<span class="n">{}<small>{}</small></span>').format(
+            figures.percent(row.mean) if row.mean else "–", run_views.label(row.metric)
+        ),
+        Markup("<span>{}</span>").format(figures.interval_bar(row.mean)),
+        Markup('<span class="n">{}</span>').format(figures.percent(row.precision)),
+        Markup("<span>{}</span>").format(lost_bar(page, row.name)),
+        Markup('<span class="n">{}</span>').format(figures.duration(row.seconds)),
+        Markup('<span class="n">{}</span>').format(price),
+        Markup("<span>{}</span>").format(more),
     )
-    return f'<div class="runrow" data-href="{e(place)}">{tick}{"".join(cells)}</div>'
+    return Markup('<div class="runrow" data-href="{}">{}{}</div>').format(
+        place, tick, Markup().join(cells)
+    )
 
 
-def run_menu(row: RunRow, first: str = "") -> str:
+def run_menu(row: RunRow, first: str = "") -> Markup:
     """What can be done with a run; ``first``: what comes before it."""
     return html.menu(
         first,
         html.button("Rename", "runs.ask_title", id=row.name),
         html.button("Export", "runs.ask_form", run=row.name),
-        html.button("Open in MLflow", "runs.mlflow", run=row.name) if row.state == "done" else "",
+        html.button("Open in MLflow", "runs.mlflow", run=row.name)
+        if row.state == "done"
+        else Markup(),
         delete_button(row),
         label=f"More for {row.title}",
     )
@@ -212,7 +240,7 @@ def questions_of(row: RunRow) -> str:
     return f"{row.done:,} of {row.total:,}" if row.done != row.total else f"{row.total:,} questions"
 
 
-def delete_button(row: RunRow) -> str:
+def delete_button(row: RunRow) -> Markup:
     ask = f"Move the run {row.title} into the bin? It can be brought back."
     return html.button(
         "Delete", "runs.delete", kind="danger", id=row.name, confirm=ask, confirm_verb="Delete"
@@ -230,7 +258,7 @@ def lost_of(
     return []
 
 
-def lost_bar(page: Page, name: str, *, tall: bool = False) -> str:
+def lost_bar(page: Page, name: str, *, tall: bool = False) -> Markup:
     """Where the questions of a run were lost as a bar whose parts open them."""
     target = f"{address(name)}&only={{verdict}}"
     return figures.waterfall_bar(lost_of(page, name), tall=tall, address=target)
@@ -272,7 +300,9 @@ def open_bin(page: Page, event: Event) -> Patch:
     binned, lines = run_list.in_bin(page.workbench), []
     for row in binned:
         about = html.dotted(row.dataset, numbers.moment(row.created))
-        name = f'<b class="nm" title="{e(row.name)}">{e(row.title)}</b><small>{e(about)}</small>'
+        name = Markup('<b class="nm" title="{}">{}</b><small>{}</small>').format(
+            row.name, row.title, about
+        )
         lines.append([name, html.button("Bring back", "runs.restore", id=row.name)])
     count = numbers.plural(len(binned), "run")
     gone = html.button(

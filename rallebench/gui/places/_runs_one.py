@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import attributes, e
+from rallebench.gui.html import attributes
 from rallebench.gui.places import _runs_list
 from rallebench.gui.places._questions import listed_row, position, verdict_chips
 from rallebench.gui.places._runs_figures import cost, metrics, tiles
@@ -61,15 +63,15 @@ def open_run(page: Page, event: Event) -> Patch:
         body = {"metrics": metrics, "cost": cost}[part](page, run)
     else:
         body = questions_part(page, run, event.query)
-    head = f'<div id="run-head">{heading(page, row, part)}</div>'
+    head = Markup('<div id="run-head">{}</div>').format(heading(page, row, part))
     return html.view("runs/run", row.title, head, body, kind="wide", more=" data-problems")
 
 
-def heading(page: Page, row: run_list.RunRow, part: str) -> str:
+def heading(page: Page, row: run_list.RunRow, part: str) -> Markup:
     when, state = numbers.moment(row.created), _runs_list.STATES.get(row.state, row.state)
     counted = f"{questions_of(row).removesuffix(' questions')} questions"
     about = html.dotted(f"on {row.dataset}", counted, when, state)
-    done, buttons = row.state == "done", ""
+    done, buttons = row.state == "done", Markup()
     if row.state not in ("done", "running", "scoring") and not row.problem:
         buttons += html.button("Resume", "runs.resume", run=row.name)
     if row.chain and done:
@@ -83,46 +85,59 @@ def heading(page: Page, row: run_list.RunRow, part: str) -> str:
     tabs = [(places[key], label) for key, label in PARTS]
     switch = html.segments(tabs, places.get(part, ""), "Parts of the run")
     crumb = html.crumb("Runs", "#/runs/list", row.title, about, buttons=buttons)
-    return f'{crumb}<div class="row">{switch}</div>'
+    return Markup('{}<div class="row">{}</div>').format(crumb, switch)
 
 
-def compare_menu(page: Page, row: run_list.RunRow) -> str:
+def compare_menu(page: Page, row: run_list.RunRow) -> Markup:
     """The other runs on the same dataset, "" where there are none."""
     listed = run_list.rows(page.workbench)
     others = [r for r in listed if r.name != row.name and r.dataset == row.dataset][:30]
-    links = ""
+    links = Markup()
     for other in others:
         title = html.dotted(other.title, numbers.moment(other.created))
         links += html.link(title, _runs_list.pair_address(other.name, row.name), "")
-    summary = '<summary class="button">Compare with …</summary>'
-    return f'<details class="menu wide-menu">{summary}<div>{links}</div></details>' if links else ""
-
-
-def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
-    """Tiles, the bar, the list beside one question."""
-    job, live_part = page.workbench.jobs.get("run", run.name), ""
-    if job:
-        follow = attributes(follow=f"run {run.name}", do="runs.live", run=run.name)
-        inside = "" if job.done else running(page, job)
-        live_part = f'<div id="run-live"{follow}>{inside}</div>'
+    summary = Markup('<summary class="button">Compare with …</summary>')
     return (
-        f'{live_part}<div id="run-top">{top(page, run)}</div><div class="cols two">'
-        f'<div class="leftlist" id="run-list" data-form>{listed(page, run, query)}</div>'
-        f'<div class="detail" id="run-question" data-problems>{detail(page, run, opened_first(page, run, query))}</div></div>'
+        Markup('<details class="menu wide-menu">{}<div>{}</div></details>').format(summary, links)
+        if links
+        else Markup()
     )
 
 
-def top(page: Page, run: RunFolder) -> str:
+def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
+    """Tiles, the bar, the list beside one question."""
+    job, live_part = page.workbench.jobs.get("run", run.name), Markup()
+    if job:
+        follow = attributes(follow=f"run {run.name}", do="runs.live", run=run.name)
+        inside = Markup() if job.done else running(page, job)
+        live_part = Markup('<div id="run-live"{}>{}</div>').format(follow, inside)
+    return Markup(
+        '{}<div id="run-top">{}</div><div class="cols two">'
+        '<div class="leftlist" id="run-list" data-form>{}</div>'
+        '<div class="detail" id="run-question" data-problems>{}</div></div>'
+    ).format(
+        live_part,
+        top(page, run),
+        listed(page, run, query),
+        detail(page, run, opened_first(page, run, query)),
+    )
+
+
+def top(page: Page, run: RunFolder) -> Markup:
     """Tiles, the bar where questions were lost, and warnings. Where they were lost is read when the legend is first seen."""
     report, going = run.report(), is_going(run)
-    legend = "".join(f"<span>{e(text)}</span>" for _, text, _ in _runs_list.lost_of(page, run.name))
+    legend = Markup().join(
+        Markup("<span>{}</span>").format(text) for _, text, _ in _runs_list.lost_of(page, run.name)
+    )
     answers = run_questions.questions(page.workbench, run)
     if answers and not going and not run_questions.stages_known(page.workbench, run):
         legend += reading("runs.stages", run=run.name)
-    bar = f'{lost_bar(page, run.name, tall=True)}<div class="legend">{legend}</div>'
+    bar = Markup('{}<div class="legend">{}</div>').format(
+        lost_bar(page, run.name, tall=True), legend
+    )
     if report is None or going:
         return html.note("The scores appear when the run ends.") + bar
-    return tiles(page, report) + bar + "".join(map(html.warning, report.get("warnings", [])))
+    return tiles(page, report) + bar + Markup().join(map(html.warning, report.get("warnings", [])))
 
 
 def is_going(run: RunFolder) -> bool:
@@ -130,19 +145,21 @@ def is_going(run: RunFolder) -> bool:
     return run.state()["state"] in ("running", "scoring")
 
 
-def listed(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
+def listed(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
     only, hint = query.get("only", ""), "Filter by words"
     data = {"run": run.name, "only": only}
     field = form.filter_field("run-words", query.get("words", ""), "runs.choose", hint, **data)
-    return f'<div id="run-chips">{chips(page, run, only)}</div>{field}<div id="run-rows">{listing(page, run, query)}</div>'
+    return Markup('<div id="run-chips">{}</div>{}<div id="run-rows">{}</div>').format(
+        chips(page, run, only), field, listing(page, run, query)
+    )
 
 
-def chips(page: Page, run: RunFolder, only: str) -> str:
+def chips(page: Page, run: RunFolder, only: str) -> Markup:
     answers = run_questions.questions(page.workbench, run)
     return verdict_chips(answers, only, "runs.choose", run=run.name)
 
 
-def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
+def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
     """The list itself, windowed."""
     rows, count = fitting(page, run, query), len(run_questions.questions(page.workbench, run))
     if not rows:
@@ -171,14 +188,17 @@ def opened_first(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
     rows = fitting(page, page.workbench.runs.open(key["run"]), key)[start : start + count]
-    below = "<b>{}</b><s>gold</s><b>{}</b>"
+    below = Markup("<b>{}</b><s>gold</s><b>{}</b>")
     return [
-        (row.qid, listed_row(row, below.format(e(row.answer[:120]) or "–", e(row.gold[:80]))))
+        (
+            row.qid,
+            listed_row(row, below.format(row.answer[:120] or "–", row.gold[:80])),
+        )
         for row in rows
     ]
 
 
-def detail(page: Page, run: RunFolder, qid: str) -> str:
+def detail(page: Page, run: RunFolder, qid: str) -> Markup:
     """A question with its steps, HTML; a hint to choose one where ``qid`` is ''."""
     if not qid:
         return html.empty(
@@ -188,7 +208,13 @@ def detail(page: Page, run: RunFolder, qid: str) -> str:
         example, episode = run_questions.opened(page.workbench, run, qid)
     except RalleError as error:
         return html.problem(error)
-    gold, prices, build, steps, spent = example.gold, page.workbench.models.prices(), "", "", ""
+    gold, prices, build, steps, spent = (
+        example.gold,
+        page.workbench.models.prices(),
+        Markup(),
+        Markup(),
+        "",
+    )
     answers = run_questions.questions(page.workbench, run)
     kind = next((row.kind for row in answers if row.qid == qid), "none")
     answer, spec = run_views.answered(example, episode), run.spec()["spec"]
@@ -197,16 +223,23 @@ def detail(page: Page, run: RunFolder, qid: str) -> str:
     elif spec["settings"].get("chain"):
         place = html.address("build/one", set=spec["dataset"], q=qid, run=run.name)
         build = html.link("Open in Build", place)
-    accepted = f"<small>gold</small> <mark>{e(gold.answers[0])}</mark>" if gold.answers else ""
+    accepted = (
+        Markup("<small>gold</small> <mark>{}</mark>").format(gold.answers[0])
+        if gold.answers
+        else Markup()
+    )
     if episode:
         took = figures.duration(sum(step.seconds for step in episode.steps))
         spent = f"{took} · price {price(episode.steps, prices)}"
         steps = folds(episode.steps, gold, answer=answer)
     record = html.fold("Record of the dataset", html.as_json(dict(example.record)), id="run-record")
-    return (
-        f'<div class="dh"><h3 dir="auto">{e(example.question.text)}</h3>{build}</div>'
-        f"{answer_line(kind, marked(answer, gold.answers), accepted)}"
-        f"{html.note(html.dotted(qid, spent))}{steps}{record}"
+    return Markup('<div class="dh"><h3 dir="auto">{}</h3>{}</div>{}{}{}{}').format(
+        example.question.text,
+        build,
+        answer_line(kind, marked(answer, gold.answers), accepted),
+        html.note(html.dotted(qid, spent)),
+        steps,
+        record,
     )
 
 
@@ -247,7 +280,7 @@ def live(page: Page, event: Event) -> Patch:
     going = job is not None and not job.done
     patch: Patch = {
         "#run-head": heading(page, run_list.row_of(page.workbench, run.name), "questions"),
-        "#run-live": running(page, job) if job is not None and going else "",
+        "#run-live": running(page, job) if job is not None and going else Markup(),
         "#run-chips": chips(page, run, event.query.get("only", "")),
         "#run-rows": listing(page, run, event.query),
         "#run-top": top(page, run),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from markupsafe import Markup
+
 from rallebench.core.types import Example, Generate, Gold, Hit, Retrieve, Step
 from rallebench.gui import figures, html
-from rallebench.gui.html import e
+from rallebench.gui.html import escape
+from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text as in_words
 from rallebench.services.steps import Prices, is_span, prompt_of, spans, wiki_id_title
 from rallebench.services.steps import price as price_of
@@ -38,55 +41,67 @@ def places(text: str, gold: Iterable[str], answer: str = "") -> list[Place]:
     return marks
 
 
-def marked(text: str, gold: Iterable[str]) -> str:
+def marked(text: str, gold: Iterable[str]) -> Markup:
     """The text with gold answers marked."""
     return highlighted(text, places(text, gold))
 
 
-def highlighted(text: str, marks: Iterable[Place]) -> str:
+def highlighted(text: str, marks: Iterable[Place]) -> Markup:
     """The text with its marks; of those that overlap only the first."""
-    parts, at = "", 0
+    parts, at = Markup(), 0
     for start, kind, end in sorted(marks):
         if start >= at:
-            parts += f'{e(text[at:start])}<mark class="{kind}">{e(text[start:end])}</mark>'
+            parts += Markup('{}<mark class="{}">{}</mark>').format(
+                text[at:start], kind, text[start:end]
+            )
             at = end
-    return parts + e(text[at:])
+    return parts + escape(text[at:])
 
 
-def passages(hits: Sequence[Hit], gold: Gold, k: int, answer: str = "", beyond: int = 3) -> str:
+def passages(hits: Sequence[Hit], gold: Gold, k: int, answer: str = "", beyond: int = 3) -> Markup:
     """Ranked passages; ``beyond``: how many after the first k are shown below a divider."""
     wrong = "" if spans(answer, gold.answers) else answer
-    rows = ""
+    rows = Markup()
     first_gold = gold_rank(hits, gold)
     for rank, hit in enumerate(hits, 1):
         if rank > k + beyond and rank != first_gold:
             continue
         if rank == k + 1 or (rank == first_gold and rank > k + beyond):
-            rows += f'<div class="beyond"><span>{f"beyond k = {k}" if rank == k + 1 else "…"}</span></div>'
+            rows += Markup('<div class="beyond"><span>{}</span></div>').format(
+                f"beyond k = {k}" if rank == k + 1 else "…"
+            )
         rows += passage(rank, hit, gold, rank > k, wrong)
     return rows or html.note("No passage was retrieved for this query.")
 
 
-def passage(rank: int, hit: Hit, gold: Gold, far: bool = False, wrong: str = "") -> str:
+def passage(rank: int, hit: Hit, gold: Gold, far: bool = False, wrong: str = "") -> Markup:
     """One passage with its rank, marks and score."""
     is_gold = hit.passage.page_id in gold.pages
     has = bool(spans(hit.passage.text, gold.answers))
-    tags = '<em class="tag gold">gold page</em>' if is_gold else ""
-    tags += '<em class="tag good">has the answer</em>' if has else ""
+    tags = Markup('<em class="tag gold">gold page</em>') if is_gold else Markup()
+    tags += Markup('<em class="tag good">has the answer</em>') if has else Markup()
     kinds = f"{'g ' if is_gold else ''}{'far' if far else ''}".strip()
     return article(rank, hit, places(hit.passage.text, gold.answers, wrong), tags, kinds)
 
 
-def article(rank: int, hit: Hit, marks: Sequence[Place], tags: str = "", kinds: str = "") -> str:
+def article(rank: int, hit: Hit, marks: Sequence[Place], tags: str = "", kinds: str = "") -> Markup:
     """A passage with its rank, its score and its marks; ``tags``: HTML behind its title."""
-    of_page = f"page {e(hit.passage.page_id)}, passage {e(hit.passage.doc_id)}"
-    return (
-        f'<article class="{f"p {kinds}".strip()}" tabindex="0"><h4><b>{rank}</b><span dir="auto">{e(hit.passage.title or hit.passage.doc_id)}</span>{tags}'
-        f'<span class="n" title="{of_page}">{hit.score:#.4g}</span></h4><p dir="auto">{excerpt(hit.passage.text, marks)}</p></article>'
+    of_page = f"page {hit.passage.page_id}, passage {hit.passage.doc_id}"
+    return Markup(
+        '<article class="{}" tabindex="0"><h4><b>{}</b><span dir="auto">{}</span>{}'
+        '<span class="n" title="{}">{:#.4g}</span></h4><p dir="auto">{}</p></article>'
+    ).format(
+        f"p {kinds}".strip(),
+        rank,
+        hit.passage.title or hit.passage.doc_id,
+        tags,
+        of_page,
+        hit.score,
+        excerpt(hit.passage.text, marks),
     )
 
 
-def excerpt(text: str, marks: Sequence[Place]) -> str:
+def excerpt(text: str, marks: Sequence[Place]) -> Markup:
     """A passage with its marks, HTML. Of a closed passage only the first lines are in sight, so what stands long before the
     first mark is left out of them."""
     first = min((start for start, _, _ in marks), default=0)
@@ -94,8 +109,8 @@ def excerpt(text: str, marks: Sequence[Place]) -> str:
     if at < 0:
         return highlighted(text, marks)
     rest = [(start - at - 1, kind, end - at - 1) for start, kind, end in marks]
-    return (
-        f'<span class="lead">{e(text[:at])}</span> <span>{highlighted(text[at + 1 :], rest)}</span>'
+    return Markup('<span class="lead">{}</span> <span>{}</span>').format(
+        text[:at], highlighted(text[at + 1 :], rest)
     )
 
 
@@ -117,25 +132,25 @@ def gold_rank(hits: Sequence[Hit], gold: Gold) -> int:
     return next(ranks, 0)
 
 
-def gist(step: Step, gold: Gold) -> str:
+def gist(step: Step, gold: Gold) -> Markup:
     """What a step gave, on one line."""
     if isinstance(step.request, Retrieve):
-        at = ""
+        at = Markup()
         if rank := gold_rank(step.reply.hits, gold):
-            at = f'<span class="good">gold at rank {rank}</span>'
+            at = Markup('<span class="good">gold at rank {}</span>').format(rank)
         elif gold.pages:
-            at = '<span class="bad">no gold page</span>'
-        words = html.dotted(f"{len(step.reply.hits)} passages", at)
+            at = Markup('<span class="bad">no gold page</span>')
+        words = html.dotted_html(f"{len(step.reply.hits)} passages", at)
     else:
-        words = f"<span dir=auto>{e(' '.join(step.reply.text.split())[:60])}</span>"
+        words = Markup("<span dir=auto>{}</span>").format(" ".join(step.reply.text.split())[:60])
     about = "The reply was in the cache; its time is that of the original call."
-    cached = f'<span title="{about}">cached</span>' if step.cached else ""
-    return html.dotted(words, figures.duration(step.seconds), cached)
+    cached = Markup('<span title="{}">cached</span>').format(about) if step.cached else Markup()
+    return html.dotted_html(words, figures.duration(step.seconds), cached)
 
 
-def answer_of(text: str) -> str:
+def answer_of(text: str) -> Markup:
     """An answer, or a word where it is empty."""
-    return e(text) or "<em>empty</em>"
+    return escape(text) or Markup("<em>empty</em>")
 
 
 def output(
@@ -143,55 +158,62 @@ def output(
     gold: Gold,
     before: Step | None,
     verdicts: tuple[str, str] = ("", ""),
-) -> str:
+) -> Markup:
     """The output of an action: the result now beside the one before, the prompt as sent, the reply as it came."""
     if isinstance(step.request, Retrieve):
         return _retrieval(step, step.request.query, gold)
     versions = _version("Now", step, verdicts[0])
-    versions += _version("Before", before, verdicts[1]) if before is not None else ""
+    versions += _version("Before", before, verdicts[1]) if before is not None else Markup()
     earlier = step.request.messages[:-1] if isinstance(step.request, Generate) else ()
-    system = "".join(_part(e(m.role.capitalize()), e(m.content)) for m in earlier)
+    system = Markup().join(_part(m.role.capitalize(), m.content) for m in earlier)
     sent = system + _part("", marked(prompt_of(step.request), gold.answers))
     counted = tokens_of([step])
     gist_of = f"{counted[0]:,} tokens" if counted else ""
-    thinking = _part("Thinking", e(step.reply.thinking)) if step.reply.thinking else ""
+    thinking = _part("Thinking", step.reply.thinking) if step.reply.thinking else Markup()
     reply = thinking + _part("", answer_of(step.reply.text)) + html.note(step.reply.note)
     ended = step.reply.finish_reason
     whole = "whole" if ended in ("stop", "") else f"ended: {ended}"
     prompt = html.fold("Prompt as sent", sent, gist=gist_of, opened=True)
-    return f'<div class="versions">{versions}</div>{prompt}{html.fold("Reply as it came", reply, gist=whole)}'
+    return Markup('<div class="versions">{}</div>{}{}').format(
+        versions, prompt, html.fold("Reply as it came", reply, gist=whole)
+    )
 
 
-def _retrieval(step: Step, query: str, gold: Gold) -> str:
-    listed = "".join(
-        f'<li class="{"g" if hit.passage.page_id in gold.pages else ""}" dir="auto">{e(hit.passage.title or hit.passage.doc_id)}</li>'
+def _retrieval(step: Step, query: str, gold: Gold) -> Markup:
+    listed = Markup().join(
+        Markup('<li class="{}" dir="auto">{}</li>').format(
+            "g" if hit.passage.page_id in gold.pages else "",
+            hit.passage.title or hit.passage.doc_id,
+        )
         for hit in step.reply.hits
     )
-    texts = _part("{response}", e(step.reply.text))
-    texts += _part("{wiki_id_title}", e(wiki_id_title(step)))
+    texts = _part("{response}", step.reply.text)
+    texts += _part("{wiki_id_title}", wiki_id_title(step))
     size = f"{len(step.reply.text):,} characters"
-    return (
-        f'{_part("Query as sent", e(query), "q")}<h5>Passages <small>{figures.duration(step.seconds)}</small></h5><ol class="tiny">{listed}</ol>'
-        f"{html.fold('As later templates see it', texts, gist=size)}"
+    return Markup('{}<h5>Passages <small>{}</small></h5><ol class="tiny">{}</ol>{}').format(
+        _part("Query as sent", query, "q"),
+        figures.duration(step.seconds),
+        listed,
+        html.fold("As later templates see it", texts, gist=size),
     )
 
 
-def _part(title: str, text: str, kind: str = "pre") -> str:
+def _part(title: str, text: str, kind: str = "pre") -> Markup:
     """A text as it is, below its title; both are HTML."""
-    head = f"<h5>{title}</h5>" if title else ""
-    return f'{head}<p class="{kind}" dir="auto">{text}</p>'
+    head = Markup("<h5>{}</h5>").format(title) if title else Markup()
+    return Markup('{}<p class="{}" dir="auto">{}</p>').format(head, kind, text)
 
 
-def answer_line(verdict: str, answer: str, more: str = "") -> str:
+def answer_line(verdict: str, answer: str, more: str = "") -> Markup:
     """An answer with the mark of its verdict, if it has one, and what stands behind it; both are HTML."""
-    sign = html.mark(verdict) if verdict else ""
-    return f'<p class="ans" dir="auto">{sign}<span>{answer}</span>{more}</p>'
+    sign = html.mark(verdict) if verdict else Markup()
+    return Markup('<p class="ans" dir="auto">{}<span>{}</span>{}</p>').format(sign, answer, more)
 
 
-def _version(title: str, step: Step, verdict: str) -> str:
+def _version(title: str, step: Step, verdict: str) -> Markup:
     facts = html.dotted(figures.duration(step.seconds), tokens(step))
     answer = answer_line(verdict, answer_of(step.reply.text))
-    return f"<section><h5>{title}</h5>{answer}<small>{facts}</small></section>"
+    return Markup("<section><h5>{}</h5>{}<small>{}</small></section>").format(title, answer, facts)
 
 
 def result(
@@ -201,59 +223,70 @@ def result(
     error: str,
     verdict: Verdict,
     prices: Prices,
-) -> str:
+) -> Markup:
     """The verdict, the answer over the gold, where it was lost, five numbers, and the passages."""
     gold = example.gold
     why = "The question has no gold answer to compare with." if verdict.kind == "none" else ""
     retrievals = [s for s in steps if isinstance(s.request, Retrieve)]
-    passage_list = _passages(retrievals[-1], gold, answer, verdict) if retrievals else ""
+    passage_list = _passages(retrievals[-1], gold, answer, verdict) if retrievals else Markup()
     below = html.note(why), stations(verdict), facts(steps, verdict, prices)
     return (
         verdict_box(verdict.kind, TITLES[verdict.kind], gold, answer, error, *below) + passage_list
     )
 
 
-def verdict_box(kind: str, title: str, gold: Gold, answer: str, error: object, *below: str) -> str:
+def verdict_box(
+    kind: str, title: str, gold: Gold, answer: str, error: object, *below: str
+) -> Markup:
     """A verdict, the answer or the error over the gold, and below it what stands beside them."""
-    pairs = f'<dt>answer</dt><dd dir="auto">{answer_of(answer)}</dd>'
+    pairs = Markup('<dt>answer</dt><dd dir="auto">{}</dd>').format(answer_of(answer))
     if error:
-        pairs = f'<dt>error</dt><dd class="bad">{e(error)}</dd>'
+        pairs = Markup('<dt>error</dt><dd class="bad">{}</dd>').format(on_page(error))
     if gold.answers:
-        others = " or ".join(f"“{e(a)}”" for a in gold.answers[1:4])
-        more = f"<small>or {others}</small>" if others else ""
-        pairs += f'<dt>gold</dt><dd class="good" dir="auto">{e(gold.answers[0])} {more}</dd>'
-    head = f"<h2>{html.mark(kind)}{title}</h2><dl>{pairs}</dl>"
-    return f'<section class="verdict {kind}" aria-live="polite">{head}{"".join(below)}</section>'
+        others = Markup(" or ").join(Markup("“{}”").format(a) for a in gold.answers[1:4])
+        more = Markup("<small>or {}</small>").format(others) if others else Markup()
+        pairs += Markup('<dt>gold</dt><dd class="good" dir="auto">{} {}</dd>').format(
+            gold.answers[0], more
+        )
+    head = Markup("<h2>{}{}</h2><dl>{}</dl>").format(html.mark(kind), title, pairs)
+    return Markup('<section class="verdict {}" aria-live="polite">{}{}</section>').format(
+        kind, head, Markup().join(below)
+    )
 
 
-def question_html(question: str, below: str) -> str:
+def question_html(question: str, below: str) -> Markup:
     """The question that is answered; ``below``: its gold and where it is from, HTML."""
-    title = f'<h1 dir="auto">{e(question)}</h1>'
-    return f'<div class="asked-question">{title}<p>{below}</p></div>'
+    title = Markup('<h1 dir="auto">{}</h1>').format(question)
+    return Markup('<div class="asked-question">{}<p>{}</p></div>').format(title, below)
 
 
-def folds(steps: Sequence[Step], gold: Gold, first: str = "", answer: str | None = None) -> str:
+def folds(steps: Sequence[Step], gold: Gold, first: str = "", answer: str | None = None) -> Markup:
     """Every step, folded; ``first``: the name of the first where that is not what it asks. ``answer``: that of a run, whose
     first two steps and those of the model are open."""
-    rows, of_run = "", answer is not None
+    rows, of_run = Markup(), answer is not None
     for n, step in enumerate(steps, 1):
-        request, inside = step.request, ""
+        request, inside = step.request, Markup()
         name = "Note" if hasattr(request, "text") else "Tool"
         if isinstance(request, Retrieve):
             name = f"Retrieve · {request.retriever} · k {request.k}"
-            inside = passages(step.reply.hits, gold, request.k, answer or "") if of_run else ""
+            inside = (
+                passages(step.reply.hits, gold, request.k, answer or "") if of_run else Markup()
+            )
         elif isinstance(request, Generate):
             name = f"Generate · {request.llm}"
         name = first if n == 1 and first else name
         opened = " open" if of_run and (n <= 2 or isinstance(request, Generate)) else ""
-        id, about = f' id="step-{n}"' if of_run else "", html.dotted(gist(step, gold), tokens(step))
-        head = f'<summary><b class="no">{n}</b>{e(name)}<em>{about}</em></summary>'
+        id = Markup(' id="step-{}"').format(n) if of_run else Markup()
+        about = html.dotted_html(gist(step, gold), tokens(step))
+        head = Markup('<summary><b class="no">{}</b>{}<em>{}</em></summary>').format(n, name, about)
         inside = inside or output(step, gold, None)
-        rows += f'<details class="fold"{id}{opened}>{head}<div>{inside}</div></details>'
+        rows += Markup('<details class="fold"{}{}>{}<div>{}</div></details>').format(
+            id, opened, head, inside
+        )
     return rows
 
 
-def _passages(step: Step, gold: Gold, answer: str, verdict: Verdict) -> str:
+def _passages(step: Step, gold: Gold, answer: str, verdict: Verdict) -> Markup:
     """The passages of a retrieval, and at which rank the first gold page is."""
     assert isinstance(step.request, Retrieve)
     hits, k = verdict.deeper or step.reply.hits, step.request.k
@@ -269,11 +302,11 @@ def first_gold(rank: int | None, k: int, depth: int, gold: Gold) -> str:
     return f"no gold page among the first {depth}" if gold.pages else ""
 
 
-def stations(verdict: Verdict) -> str:
+def stations(verdict: Verdict) -> Markup:
     """Retrieved, in the prompt, in the answer, format: where the question was lost."""
     if verdict.kind in ("none", "failed"):
-        return ""
-    items = ""
+        return Markup()
+    items = Markup()
     for index, name in enumerate(STATIONS):
         state, note = "ok", ""
         if verdict.lost_at is not None and index >= verdict.lost_at:
@@ -284,13 +317,13 @@ def stations(verdict: Verdict) -> str:
         elif verdict.stage == "right_without_support" and index < 2:
             state, note = "off", "no support"
         sign = {"ok": "✓", "bad": "✕", "off": "·"}[state]
-        items += (
-            f'<li class="{state}"><b>{sign}</b><span>{name}</span><small>{e(note)}</small></li>'
+        items += Markup('<li class="{}"><b>{}</b><span>{}</span><small>{}</small></li>').format(
+            state, sign, name, note
         )
-    return f'<ol class="way">{items}</ol>'
+    return Markup('<ol class="way">{}</ol>').format(items)
 
 
-def facts(steps: Sequence[Step], verdict: Verdict, prices: Prices) -> str:
+def facts(steps: Sequence[Step], verdict: Verdict, prices: Prices) -> Markup:
     """EM, F1, time, tokens and price of a question."""
     counted = tokens_of(steps)
     return numbers_box(
@@ -304,7 +337,9 @@ def facts(steps: Sequence[Step], verdict: Verdict, prices: Prices) -> str:
     )
 
 
-def numbers_box(*pairs: tuple[str, str]) -> str:
+def numbers_box(*pairs: tuple[str, str]) -> Markup:
     """Figures side by side, each over its name."""
-    cells = "".join(f"<span><b>{value}</b>{name}</span>" for value, name in pairs)
-    return f'<div class="facts">{cells}</div>'
+    cells = Markup().join(
+        Markup("<span><b>{}</b>{}</span>").format(value, name) for value, name in pairs
+    )
+    return Markup('<div class="facts">{}</div>').format(cells)

@@ -7,10 +7,12 @@ import re
 from datetime import datetime
 from itertools import zip_longest
 
+from markupsafe import Markup
+
 from rallebench.core.types import Action, Chain
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import escape
 from rallebench.gui.places._bench import Bench, bench_of, read_bench
 from rallebench.gui.places._chain import KINDS
 from rallebench.gui.places._one import chain_patch
@@ -43,14 +45,16 @@ def clock(version: Version) -> str:
 def show(page: Page, event: Event) -> Patch:
     """The drawer."""
     bench = read_bench(page, event)
-    rows = ""
+    rows = Markup()
     for index, (source, version, answer, kind) in enumerate(all_versions(page, bench)):
-        reply = answer_line(kind, e(answer)) if kind else ""
-        back, changes = "<small>as it is now</small>", ""
+        reply = answer_line(kind, escape(answer)) if kind else Markup()
+        back, changes = Markup("<small>as it is now</small>"), Markup()
         if version.chain.actions != bench.chain.actions:
             back = html.button("Bring back", "versions.restore", index=index)
             changes = difference(version.chain, bench.chain)
-        rows += f'<section class="version"><h4>{clock(version)} <small>{e(source)}</small><span class="gap"></span>{back}</h4>{reply}{changes}</section>'
+        rows += Markup(
+            '<section class="version"><h4>{} <small>{}</small><span class="gap"></span>{}</h4>{}{}</section>'
+        ).format(clock(version), source, back, reply, changes)
     note = "Marked: what changed from that version to the chain as it is now. Every run and every save adds a version."
     return html.drawer(f"Versions of {bench.chain.name}", html.note(note), rows)
 
@@ -62,21 +66,26 @@ def restore(page: Page, event: Event) -> Patch:
     return {"drawer": "", **chain_patch(page, bench)}
 
 
-def difference(old: Chain, new: Chain) -> str:
+def difference(old: Chain, new: Chain) -> Markup:
     """What changed from one chain to another, action by action."""
-    rows = ""
+    rows = Markup()
     for number, (before, after) in enumerate(zip_longest(old.actions, new.actions), 1):
         if before != after:
             name = KINDS[(after or before).kind]
-            rows += f"<div><small>{number} {name}</small><p>{_changed(before, after)}</p></div>"
-    return f'<div class="diff">{rows or "<small>The same actions.</small>"}</div>'
+            rows += Markup("<div><small>{} {}</small><p>{}</p></div>").format(
+                number, name, _changed(before, after)
+            )
+    return Markup('<div class="diff">{}</div>').format(
+        rows or Markup("<small>The same actions.</small>")
+    )
 
 
-def _changed(before: Action | None, after: Action | None) -> str:
+def _changed(before: Action | None, after: Action | None) -> Markup:
     if before is None or after is None:
-        only, tag = before or after, "del" if before else "ins"
+        only = before or after
         assert only is not None
-        return f"<{tag}>{e(only.target or 'action')}: {e(only.template[:200])}</{tag}>"
+        words = Markup("<del>{}: {}</del>") if before else Markup("<ins>{}: {}</ins>")
+        return words.format(only.target or "action", only.template[:200])
     lines = []
     for label, old, new in (
         ("kind", KINDS[before.kind], KINDS[after.kind]),
@@ -85,24 +94,24 @@ def _changed(before: Action | None, after: Action | None) -> str:
         ("settings", str(dict(before.generation)), str(dict(after.generation))),
     ):
         if old != new:
-            lines.append(f"{label} <del>{e(old)}</del> <ins>{e(new)}</ins>")
+            lines.append(Markup("{} <del>{}</del> <ins>{}</ins>").format(label, old, new))
     if before.template != after.template:
         lines.append(words_changed(before.template, after.template))
-    return "<br>".join(lines)
+    return Markup("<br>").join(lines)
 
 
-def words_changed(old: str, new: str) -> str:
+def words_changed(old: str, new: str) -> Markup:
     """A text with the words that went and came."""
     a, b = (re.findall(r"\w+|\s+|[^\w\s]", text) for text in (old, new))
-    parts = ""
+    parts = Markup()
     for kind, i, j, k, m in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         gone, came = "".join(a[i:j]), "".join(b[k:m])
         if kind == "equal":
-            parts += e(gone)
+            parts += escape(gone)
         else:
-            parts += f"<del>{e(gone)}</del>" if gone else ""
-            parts += f"<ins>{e(came)}</ins>" if came else ""
-    return parts.replace("\n", "<br>")
+            parts += Markup("<del>{}</del>").format(gone) if gone else Markup()
+            parts += Markup("<ins>{}</ins>").format(came) if came else Markup()
+    return parts.replace("\n", Markup("<br>"))
 
 
 def save(page: Page, event: Event) -> Patch:
@@ -120,7 +129,9 @@ def save_as(page: Page, event: Event) -> Patch:
     bench, name = bench_of(page, event), event.text("as")
     other = chain_versions.replaced_by(page.workbench, name, bench.known.get(name))
     if other is not None and other.chain.actions != bench.chain.actions and not event.flag("over"):
-        body = f"<p>{e(name)} was saved at {clock(other)} with other actions, not from this window. It stays in Versions.</p>"
+        body = Markup(
+            "<p>{} was saved at {} with other actions, not from this window. It stays in Versions.</p>"
+        ).format(name, clock(other))
         title, fields = f"Save over {name}?", {"as": name, "over": "on"}
         return html.ask(title, body, "Save over it", "versions.save_as", **fields)
     path = chain_versions.save(page.workbench, bench.chain, name)

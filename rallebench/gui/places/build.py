@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Chain, Episode, Example, Step
 from rallebench.gui import html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import escape
 from rallebench.gui.places import _agent, _bench, _chat, _code, _few, _one, _versions
 from rallebench.gui.places._bench import Bench, bench_of, example_of, meanwhile, read_bench
 from rallebench.gui.places._chain import edited, read_chain, summaries
@@ -87,7 +89,9 @@ def follow(page: Page, bench: Bench, event: Event) -> Patch:
         bench.edit(chain)
         event.session["build-source"] = source
         return {}
-    body = f"<p>The address names the chain {e(chain.name)}. This window has {e(bench.chain.name)} with other actions than the saved one; Undo brings it back.</p>"
+    body = Markup(
+        "<p>The address names the chain {}. This window has {} with other actions than the saved one; Undo brings it back.</p>"
+    ).format(chain.name, bench.chain.name)
     title, do = "Replace the chain that you edited?", "build.replace_chain"
     return html.ask(title, body, "Replace it", do, keep="Keep mine", **source)
 
@@ -176,7 +180,7 @@ def executed(
                 yield {f"#gist-{piece.index}": "running …"}
             elif isinstance(piece, Delta):
                 written += piece.text
-                now = f'<h5>Now</h5><p class="ans" dir="auto">{e(written)}</p>'
+                now = Markup('<h5>Now</h5><p class="ans" dir="auto">{}</p>').format(written)
                 yield {f"#out-{piece.index}": now}
             elif isinstance(piece, StepDone):
                 bench.steps[piece.index] = piece.step
@@ -208,7 +212,7 @@ def ended(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch
     bench.put(example, episode, verdict(page.workbench, example, episode))
     patch: Patch = {
         "#build-result": result_html(page, bench),
-        "#one-status": e(page.workbench.asking.reply_cache_warning),
+        "#one-status": escape(page.workbench.asking.reply_cache_warning),
         "event": {"name": "rb-fresh"},
         "#build-chips": chips(page, bench),
     }
@@ -233,7 +237,7 @@ def run_action(page: Page, event: Event) -> Iterator[Patch]:
     alone = replace(bench.chain, actions=(action,))
     with workbench.models.lease(f"action {index + 1} of the chain {bench.chain.name!r}") as lease:
         for news in lease.load_for(alone.llms, alone.retrievers):
-            yield {"#one-status": f"{e(news.message)} …"}
+            yield {"#one-status": Markup("{} …").format(news.message)}
         step = workbench.asking.execute_action(
             bench.chain, index, example.question, earlier(bench, index)
         )
@@ -260,7 +264,7 @@ def show_prompt(page: Page, event: Event) -> Patch:
     chain = read_chain(event)
     question, steps = example_of(page, bench).question, earlier(bench, index)
     text = page.workbench.asking.plan_action(chain, index, question, steps)
-    out = f'<h5>Prompt, not sent yet</h5><p class="pre" dir="auto">{e(text)}</p>'
+    out = Markup('<h5>Prompt, not sent yet</h5><p class="pre" dir="auto">{}</p>').format(text)
     return {f"#out-{index}": out}
 
 

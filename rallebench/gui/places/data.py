@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import figures, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import escape
 from rallebench.gui.places import _data_build, _data_builders, _data_import, _data_read
 from rallebench.gui.places import _data_search as search
 from rallebench.gui.places._bench import bench_of
@@ -36,8 +38,9 @@ def data(page: Page) -> None:
 
 def open_list(page: Page, event: Event) -> Patch:
     """The lists; coverage follows, since it reads every dataset."""
-    lists = "".join(
-        f'<div id="data-{part}">{draw}</div>' for part, draw in lists_of(page, quick=True).items()
+    lists = Markup().join(
+        Markup('<div id="data-{}">{}</div>').format(part, draw)
+        for part, draw in lists_of(page, quick=True).items()
     )
     buttons = (
         html.link("Search an index", html.address("data/index"), "button quiet")
@@ -46,16 +49,20 @@ def open_list(page: Page, event: Event) -> Patch:
     )
     panel = _data_import.panel(page, event)
     parts = (
-        f'<div class="crumb"><h1>Data<span data-lazy data-do="data.refresh"></span></h1><span class="gap"></span>{buttons}</div>',
-        f'<div class="data-cols">{lists}<aside class="box wiz" id="data-import" data-form data-problems>{panel}</aside></div>',
-        f'<div id="data-more">{more(page)}</div>{html.follow("data.refresh")}',
+        Markup(
+            '<div class="crumb"><h1>Data<span data-lazy data-do="data.refresh"></span></h1><span class="gap"></span>{}</div>'
+        ).format(buttons),
+        Markup(
+            '<div class="data-cols">{}<aside class="box wiz" id="data-import" data-form data-problems>{}</aside></div>'
+        ).format(lists, panel),
+        Markup('<div id="data-more">{}</div>{}').format(more(page), html.follow("data.refresh")),
     )
     return html.view("data/list", "Data", *parts, kind="wide")
 
 
 def lists_of(page: Page, *, quick: bool = False) -> dict[str, str]:
     """The HTML of the three lists, by the names of their elements."""
-    failure = ""
+    failure = Markup()
     try:
         retrievers = library.retrievers(page.workbench)
     except RalleError as error:
@@ -77,20 +84,20 @@ def refresh(page: Page, event: Event) -> Patch:
 
 def table(
     title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], about: str = "", kind: str = ""
-) -> str:
+) -> Markup:
     """A list under its heading, with the number of its rows."""
     head = html.heading(title, html.dotted(f"{len(rows)}", about), first=True)
     return head + html.rows(heads, rows, kind=f"roomy {kind}".strip())
 
 
-def named(name: str, view: str, about: str = "", title: str = "") -> str:
+def named(name: str, view: str, about: str = "", title: str = "") -> Markup:
     link = html.named(name, f"data/{view}", id=name)
     if about:
-        return f"{link}<small>{e(about)}</small>"
-    return f'<span class="nowrap" title="{e(title)}">{link}</span>'
+        return Markup("{}<small>{}</small>").format(link, about)
+    return Markup('<span class="nowrap" title="{}">{}</span>').format(title, link)
 
 
-def corpora_table(lines: list[CorpusLine]) -> str:
+def corpora_table(lines: list[CorpusLine]) -> Markup:
     rows = []
     for line in lines:
         menu = html.menu(
@@ -108,14 +115,18 @@ def corpora_table(lines: list[CorpusLine]) -> str:
     return table("Corpora", ["Name", ">Passages", ">Pages", ">Size", ""], rows)
 
 
-def index_table(lines: list[RetrieverLine]) -> str:
+def index_table(lines: list[RetrieverLine]) -> Markup:
     rows = []
     for line in lines:
         about = f"{line.kind}: {line.about or ' + '.join(line.parts)}"
         kind = KINDS.get(line.kind, line.kind) or "–"
         size = "–" if line.bytes is None else figures.amount(line.bytes)
-        cells = [f'<span title="{e(about)}">{e(kind)}</span>']
-        cells += [f'<span class="nowrap">{e(line.corpus or "–")}</span>', size, search.state(line)]
+        cells: list[str] = [Markup('<span title="{}">{}</span>').format(about, kind)]
+        cells += [
+            Markup('<span class="nowrap">{}</span>').format(line.corpus or "–"),
+            size,
+            search.state(line),
+        ]
         search_link = html.link("Search", html.address("data/index", id=line.name), "")
         label = f"Actions for {line.name}"
         menu = html.menu(search_link, search.index_buttons(line), label=label)
@@ -123,7 +134,7 @@ def index_table(lines: list[RetrieverLine]) -> str:
     return table("Indexes", ["Name", "Kind", "Corpus", ">Size", "State", ""], rows)
 
 
-def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> str:
+def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> Markup:
     """The datasets with their coverage by the corpora; ``quick``: without it."""
     corpora = list(gold_coverage.indexed_corpora(page.workbench))[:COLUMNS]
     warnings, rows = [], []
@@ -136,9 +147,9 @@ def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> str:
             warnings.append(warning_of(line.name, shares))
         count = text(line.questions, "count")
         about = "" if line.own else library.SHIPPED if library.is_shipped(line.path) else "a file"
-        kind = e(line.kind)
+        kind = escape(line.kind)
         if line.problem:
-            kind = f'<span title="{e(line.problem)}">cannot be read</span>'
+            kind = Markup('<span title="{}">cannot be read</span>').format(line.problem)
         badges = [badge(share, loading=quick) for share in shares.values()]
         menu = html.menu(
             html.link("Read records", html.address("data/dataset", id=line.name), ""),
@@ -149,27 +160,26 @@ def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> str:
         rows.append([named(line.name, "dataset", title=about), count, kind, *badges, menu])
     about = "share of their gold pages that each corpus holds"
     drawn = table("Datasets", ["Name", ">Questions", "Kind", *corpora, ""], rows, about, "covs")
-    return drawn + "".join(list(filter(None, warnings))[:3])
+    return drawn + Markup().join(list(filter(None, warnings))[:3])
 
 
-def warning_of(dataset: str, shares: Mapping[str, Coverage | None]) -> str:
+def warning_of(dataset: str, shares: Mapping[str, Coverage | None]) -> Markup:
     """The warning about corpora in which none of a dataset's gold pages is, '' if there is none."""
     none = [name for name, share in shares.items() if share and share.share == 0]
     if not none:
-        return ""
+        return Markup()
     mend = "Import the corpus that these questions are about, or its page map."
     if best := gold_coverage.best_corpus(dict(shares)):
         mend = f"Use an index of {best}."
-    return (
-        f'<div class="warn"><b>{e(dataset)} cannot be scored on {e(none[0])}.</b> '
-        f"None of its gold pages is in that corpus. {e(mend)}</div>"
-    )
+    return Markup(
+        '<div class="warn"><b>{} cannot be scored on {}.</b> None of its gold pages is in that corpus. {}</div>'
+    ).format(dataset, none[0], mend)
 
 
 # what is kept for further builds
 
 
-def more(page: Page) -> str:
+def more(page: Page) -> Markup:
     """Vectors, passages and texts that builds keep, each with its button to delete it."""
     files = []
     for vectors in page.workbench.data.vectors():
@@ -184,7 +194,7 @@ def more(page: Page) -> str:
     rows = []
     for about, passages, size, what, key in files:
         delete = html.button("Delete", "data.ask_delete", kind="quiet", what=what, id=key)
-        rows.append([e(about), f"{passages:,}", figures.amount(size), delete])
+        rows.append([escape(about), f"{passages:,}", figures.amount(size), delete])
     gist, inside = "none", html.note(NOTHING_KEPT)
     if rows:
         gist = f"{plural(len(rows), 'file')}, {figures.amount(sum(file[2] for file in files))}"

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.gui import figures, form, html, jobs
 from rallebench.gui.frame import PLACES, Event, Page, Patch
-from rallebench.gui.html import attributes, e, warning
+from rallebench.gui.html import attributes, escape, warning
 from rallebench.gui.jobs import counted, doing_now
 from rallebench.gui.places import _experiment, _published
 from rallebench.gui.places._design import KINDS, cards, chain_of, design_of, read, request_of, steps
 from rallebench.gui.places._experiment import address
+from rallebench.gui.wording import on_page
 from rallebench.render.experiments import span
 from rallebench.render.numbers import moment, plural, text
 from rallebench.services import designs, experiment_design, experiment_jobs, forecasts
@@ -47,12 +50,21 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
         design.kind, design.run = "baselines", query["run"]
     if not design.llm and design.kind == "suite":
         design.llm = designs.first_model(page.workbench)
-    body = (
-        f'<div class="row"><h1>Experiments</h1><span class="gap"></span>{html.link("Papers", "#/experiments/published", "button")}</div><div id="x-cards">{cards(design.kind)}</div>'
-        f'<div class="x-new"><div id="x-form" data-form{form.on_change("experiments.change")}>{steps(page, event, design)}</div>'
-        f'<aside class="box x-plan" data-problems><div id="x-plan"><h3>Plan</h3>{html.note("Counting …")}</div></aside></div>'
-        f'<div id="x-running" data-follow="*" data-do="experiments.news" data-on="none">{running(page)}</div>'
-        f'<div>{html.heading("Done")}<div id="x-done">{done(page)}</div></div>'
+    body = Markup(
+        '<div class="row"><h1>Experiments</h1><span class="gap"></span>{}</div><div id="x-cards">{}</div>'
+        '<div class="x-new"><div id="x-form" data-form{}>{}</div><aside class="box x-plan" data-problems>'
+        '<div id="x-plan"><h3>Plan</h3>{}</div></aside></div>'
+        '<div id="x-running" data-follow="*" data-do="experiments.news" data-on="none">{}</div><div>{}'
+        '<div id="x-done">{}</div></div>'
+    ).format(
+        html.link("Papers", "#/experiments/published", "button"),
+        cards(design.kind),
+        form.on_change("experiments.change"),
+        steps(page, event, design),
+        html.note("Counting …"),
+        running(page),
+        html.heading("Done"),
+        done(page),
     )
     yield html.view("experiments/list", "Experiments", body, kind="wide")
     event.session["design-shape"] = design.shape
@@ -107,8 +119,10 @@ def ask_prompt(page: Page, event: Event) -> Patch:
     design, name = design_of(page, event), event.text("field")
     action = int(name.partition(".")[0])
     template = chain_of(page, event, design).actions[action - 1].template
-    fields = form.text("title", "Name", f"prompt {len(design.prompts) + 2}", more=' maxlength="40"')
-    fields += form.area("template", "Prompt", template, 10, ' class="mono"')
+    fields = form.text(
+        "title", "Name", f"prompt {len(design.prompts) + 2}", more=Markup(' maxlength="40"')
+    )
+    fields += form.area("template", "Prompt", template, 10, Markup(' class="mono"'))
     do = "experiments.add_prompt"
     return html.ask("Write a prompt", fields, "Add the prompt", do, field=name)
 
@@ -172,15 +186,15 @@ def again(page: Page, event: Event) -> Patch:
     return {"go": f"#/experiments/list?kind={design.kind}"}
 
 
-def running(page: Page) -> str:
+def running(page: Page) -> Markup:
     """What runs now, with its parts."""
     titles = {g.name: g.title for g in groups.groups(page.workbench) if g.automatic}
-    drawn = ""
+    drawn = Markup()
     for job in experiment_jobs.active(page.workbench):
         title = titles.get(job.name, job.name)
         link, words = html.link(title, address(job.name), "nm"), counted(job) or job.message
         drawn += jobs.running(job, link, words, name=title) + _experiment.parts_of(job)
-    return html.heading("Running") + drawn if drawn else ""
+    return html.heading("Running") + drawn if drawn else Markup()
 
 
 def news(page: Page, event: Event) -> Patch:
@@ -200,7 +214,7 @@ def _ended(page: Page) -> str:
 # what is done
 
 
-def done(page: Page) -> str:
+def done(page: Page) -> Markup:
     listed = groups.groups(page.workbench)
     if not listed:
         return html.empty(
@@ -216,35 +230,39 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
     title, about = group.title, group.about
     if not group.automatic:
         title, about = group.name, html.dotted(group.title, group.about)
-    name = f"{html.link(title, address(group.name), 'nm')}<small>{e(about)}</small>"
-    when = f"<small>{e(moment(datetime.fromtimestamp(group.changed)))}</small>"
+    name = Markup("{}<small>{}</small>").format(html.link(title, address(group.name), "nm"), about)
+    when = Markup("<small>{}</small>").format(moment(datetime.fromtimestamp(group.changed)))
     if group.ended:
-        mean = bar = ""
+        mean = bar = Markup()
         if group.mean:
-            label = f"<small>{e(groups.label_of(group.metric))}</small>"
+            label = Markup("<small>{}</small>").format(groups.label_of(group.metric))
             mean = figures.percent(group.mean, share=group.share) + label
-            bar = figures.interval_bar(group.mean) if group.share else ""
-        winner = f"No winner<small>{e(group.open)}</small>" if group.open else e(group.winner)
+            bar = figures.interval_bar(group.mean) if group.share else Markup()
+        winner = (
+            Markup("No winner<small>{}</small>").format(group.open)
+            if group.open
+            else escape(group.winner)
+        )
         return [name, winner, mean, bar, beside(group), when]
     job = experiment_jobs.newest(page.workbench, group.name)
     if job is not None and not job.done:
         return [name, html.state("running"), "", "", "", when]
     why, more = "not ended", html.button("Continue", "experiments.resume", id=group.name)
     if job is not None and job.status == "failed":
-        why = f'<span class="bad">{e(job.error)}</span>'
+        why = Markup('<span class="bad">{}</span>').format(job.error)
     return [name, more, "", "", why, when]
 
 
-def beside(group: ExperimentRow) -> str:
+def beside(group: ExperimentRow) -> Markup:
     """What the best run is compared with, and the difference."""
     if group.difference is None:
-        return e(group.beside)
+        return escape(group.beside)
     words = "no difference"
     if abs(group.difference) >= 5e-4:
         words = figures.gap_words(group.difference, "fraction" if group.share else "")
         if not group.sure:
             words += ", too few questions" if group.sure is None else ", not shown"
-    return f"{e(group.beside)}<small>{e(words)}</small>"
+    return Markup("{}<small>{}</small>").format(group.beside, words)
 
 
 # the plan
@@ -256,49 +274,61 @@ FORM = "#x-form"
 """The steps, which the buttons of the plan send."""
 
 
-def plan(page: Page, event: Event, design: Design) -> str:
+def plan(page: Page, event: Event, design: Design) -> Markup:
     """The plan, or the sentence about what is missing for one."""
     try:
         request = request_of(page, event, design)
         value = forecast(page.workbench, request)
     except RalleError as error:
         run = html.button("Run", "experiments.run", kind="primary", disabled=True)
-        return f'<h3>Plan</h3><p class="x-lacks" role="status">{e(error)}</p>{run}'
+        return Markup('<h3>Plan</h3><p class="x-lacks" role="status">{}</p>{}').format(
+            on_page(error), run
+        )
     pilot = page.workbench.jobs.get(PILOT, request.name)
     words = command(request)
-    shell = f'<p class="pre">{e(words)}</p>'
-    shell = html.fold("The same on the command line", shell, id="x-command") if words else ""
+    shell = Markup('<p class="pre">{}</p>').format(words)
+    shell = html.fold("The same on the command line", shell, id="x-command") if words else Markup()
     return _drawn(design, value, request.name, pilot) + shell
 
 
-def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> str:
+def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> Markup:
     noun = NOUNS.get(design.kind, "run")
     verb = "Start" if noun == "run" else "Run"
     if 0 < value.left < value.questions:
         verb = "Continue"
     notes, runs = list(map(warning, value.notes)), value.plan.runs
-    warned, more = "".join(notes[:MOST_NOTES]), notes[MOST_NOTES:]
+    warned, more = Markup().join(notes[:MOST_NOTES]), notes[MOST_NOTES:]
     if more:
-        warned += html.fold(f"{len(more)} more notes", "".join(more))
-    listing = ""
+        warned += html.fold(f"{len(more)} more notes", Markup().join(more))
+    listing = Markup()
     for run in runs:
         left = f", {run.left:,} left" if run.left != run.questions else ""
-        listing += f"<li>{e(run.label)}<small>{run.questions:,} questions{left}</small></li>"
+        listing += Markup("<li>{}<small>{:,} questions{}</small></li>").format(
+            run.label, run.questions, left
+        )
     if listing:
-        listing = f'<ul class="x-list">{listing}</ul>'
+        listing = Markup('<ul class="x-list">{}</ul>').format(listing)
         listing = html.fold(plural(len(runs), "run"), listing, id="x-runs")
     label = f"{verb} {plural(value.runs, noun)}" if value.runs else "Run"
     run_button = html.button(label, "experiments.run", kind="primary", with_=FORM)
     measured = value.basis.endswith("asked")
-    measure = estimating(pilot, measured=measured) if value.left and runs else ""
+    measure = estimating(pilot, measured=measured) if value.left and runs else Markup()
     follow = attributes(follow=f"{PILOT} {name}", do="experiments.show_plan", name=name)
-    return (
-        f'<h3 data-on="none"{follow}>Plan <small id="x-counting" role="status"></small></h3><div class="x-big">{_big(value, noun)}</div>'
-        f'{html.bullets(facts(value), "x-list")}{warned}{listing}<div id="x-estimate">{measure}</div>{run_button}'
+    return Markup(
+        '<h3 data-on="none"{}>Plan <small id="x-counting" role="status"></small></h3>'
+        '<div class="x-big">{}</div>{}{}{}<div id="x-estimate">{}</div>{}'
+    ).format(
+        follow,
+        _big(value, noun),
+        html.bullets(facts(value), "x-list"),
+        warned,
+        listing,
+        measure,
+        run_button,
     )
 
 
-def _big(value: Forecast, noun: str) -> str:
+def _big(value: Forecast, noun: str) -> Markup:
     duration, about = "–", "time not known yet"
     if value.questions and not value.left:
         duration, about = "0 s", "all answered"
@@ -321,8 +351,9 @@ def _big(value: Forecast, noun: str) -> str:
     cells = [(f"{value.runs:,}", runs), (f"{value.left:,}", left), (duration, about), (price, of)]
     if not value.questions:  # what counts no questions says nothing of them
         cells.pop(1)
-    return "".join(
-        f"<div><b>{e(figure)}</b><span>{e(words)}</span></div>" for figure, words in cells
+    return Markup().join(
+        Markup("<div><b>{}</b><span>{}</span></div>").format(figure, words)
+        for figure, words in cells
     )
 
 
@@ -346,7 +377,7 @@ def facts(value: Forecast) -> list[str]:
     return lines
 
 
-def estimating(pilot: Job | None, *, measured: bool = False) -> str:
+def estimating(pilot: Job | None, *, measured: bool = False) -> Markup:
     """The button that measures, or how far that is."""
     if pilot is not None and not pilot.done:
         news = doing_now(pilot) or "beginning"

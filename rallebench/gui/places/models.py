@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import time
 
+from markupsafe import Markup
+
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import escape
 from rallebench.gui.jobs import going
 from rallebench.gui.places import _models_add
 from rallebench.gui.places._models_add import QUANTIZATIONS, key_field, price_fields, priced
@@ -40,11 +42,18 @@ def models(page: Page) -> None:
 
 def open_list(page: Page, event: Event) -> Patch:
     parts = drawn(page)
-    body = (
-        f'<div class="crumb"><h1>Models</h1><small id="models-line">{parts["line"]}</small></div>'
-        f'{html.heading("Language models", first=True)}<div class="cards four" id="models-cards">{parts["cards"]}</div>'
-        f'{html.heading("Add a model")}<div class="cards three" id="models-add">{_models_add.draw()}</div>'
-        f'<div id="models-parts">{parts["parts"]}</div>{html.follow("models.refresh")}'
+    body = Markup(
+        '<div class="crumb"><h1>Models</h1><small id="models-line">{}</small></div>{}'
+        '<div class="cards four" id="models-cards">{}</div>{}'
+        '<div class="cards three" id="models-add">{}</div><div id="models-parts">{}</div>{}'
+    ).format(
+        parts["line"],
+        html.heading("Language models", first=True),
+        parts["cards"],
+        html.heading("Add a model"),
+        _models_add.draw(),
+        parts["parts"],
+        html.follow("models.refresh"),
     )
     return html.view("models/list", "Models", body, kind="wide")
 
@@ -52,45 +61,53 @@ def open_list(page: Page, event: Event) -> Patch:
 def drawn(page: Page) -> dict[str, str]:
     """What changes while models are loaded, by the names of its elements."""
     try:
-        cards = "".join(map(card, model_lines.models(page.workbench)))
+        cards = Markup().join(map(card, model_lines.models(page.workbench)))
     except RalleError as error:
         cards = html.problem(error)
     try:
         parts = parts_table(model_lines.parts(page.workbench)) + other_encoders(page)
     except RalleError as error:
         parts = html.problem(error)
-    return {"line": e(model_lines.memory_line()), "cards": cards, "parts": parts}
+    return {"line": escape(model_lines.memory_line()), "cards": cards, "parts": parts}
 
 
-def card(line: ModelLine) -> str:
+def card(line: ModelLine) -> Markup:
     """A language model: its state, its facts, what can be done with it."""
     id, address = line.name, html.address("models/one", id=line.name)
     priced = line.own and not line.local
     copy = f"Delete the converted copy ({size(line.converted)})"
     menu = html.menu(
         html.link("Open", address, ""),
-        html.link("Change…", address, "") if line.own else "",
-        html.button("Price…", "models.price_form", id=id) if priced else "",
-        html.button("Key…", "models.key_form", id=id) if priced else "",
-        html.button(copy, "models.delete_copy", id=id) if line.converted else "",
-        html.button("Delete…", "models.ask_delete", id=id) if line.own else "",
+        html.link("Change…", address, "") if line.own else Markup(),
+        html.button("Price…", "models.price_form", id=id) if priced else Markup(),
+        html.button("Key…", "models.key_form", id=id) if priced else Markup(),
+        html.button(copy, "models.delete_copy", id=id) if line.converted else Markup(),
+        html.button("Delete…", "models.ask_delete", id=id) if line.own else Markup(),
         label=f"Actions for {id}",
     )
     failed = line.state == "failed"
     word = "no answer" if failed and not line.local else line.state
-    bar = progress(line.news) if line.state in ("loading", "testing") else ""
-    return (
-        f'<article class="mc"><h4>{html.link(id, address, "nm")}{html.state(word)}</h4>'
-        f'<p class="kind" title="{e(line.about)}">{e(line.about)}</p>{html.defs(facts(line))}'
-        f"{html.problem(line.news) if failed else html.note(line.news)}{bar}"
-        f'<div class="mf">{buttons(line)}<span class="gap"></span>{menu}</div></article>'
+    bar = progress(line.news) if line.state in ("loading", "testing") else Markup()
+    return Markup(
+        '<article class="mc"><h4>{}{}</h4><p class="kind" title="{}">{}</p>{}{}{}<div class="mf">{}'
+        '<span class="gap"></span>{}</div></article>'
+    ).format(
+        html.link(id, address, "nm"),
+        html.state(word),
+        line.about,
+        line.about,
+        html.defs(facts(line)),
+        html.problem(line.news) if failed else html.note(line.news),
+        bar,
+        buttons(line),
+        menu,
     )
 
 
-def buttons(line: ModelLine) -> str:
+def buttons(line: ModelLine) -> Markup:
     """Test a model or stop the test; load it, cancel that, or unload it."""
     busy, test = line.state in ("loading", "waiting", "cancelling"), line.test
-    first, second = html.button("Test", "models.test", disabled=busy, id=line.name), ""
+    first, second = html.button("Test", "models.test", disabled=busy, id=line.name), Markup()
     if test is not None and not test.done:
         words = "Stopping" if test.stopping else "Stop test"
         first = html.button(words, "jobs.stop", disabled=test.stopping, id=test.id)
@@ -101,7 +118,7 @@ def buttons(line: ModelLine) -> str:
     return first + second
 
 
-def progress(news: object) -> str:
+def progress(news: object) -> Markup:
     """The bar of a load, with its share where the news end in a count such as "64/256"."""
     count = re.search(r" (\d+)/(\d+)$", str(news))
     return html.progress(min(1.0, int(count[1]) / max(1, int(count[2]))) if count else None)
@@ -126,28 +143,28 @@ def facts(line: ModelLine) -> list[tuple[str, str]]:
     return [memory if line.local else ("Last test", last), ("Speed", speed), ("Price", price)]
 
 
-def parts_table(lines: list[PartLine]) -> str:
+def parts_table(lines: list[PartLine]) -> Markup:
     rows = []
     verbs = {"loaded": ("Unload", "models.unload"), "loading": ("Cancel", "models.cancel")}
     for line in lines:
-        name, menu = f'<b class="nm">{e(line.name)}</b>', ""
+        name, menu = Markup('<b class="nm">{}</b>').format(line.name), Markup()
         if line.kind == "retriever":
             name = html.named(line.name, "data/index", id=line.name)
             verb = verbs.get(line.state, ("Load", "models.load"))
             button = html.button(*verb, id=line.name, what="retriever")
             menu = html.menu(button, label=f"Actions for {line.name}")
-        state, memory = html.state(line.state), e(line.memory or "–")
-        rows.append([name, line.kind, state, memory, e(line.about), menu])
+        state, memory = html.state(line.state), escape(line.memory or "–")
+        rows.append([name, line.kind, state, memory, escape(line.about), menu])
     title = "Encoders, retrievers and rerankers"
     heads = ["Name", "Kind", "State", ">Memory", "About", ""]
     table = html.rows(heads, rows, kind="roomy parts")
     return html.heading(title, "an encoder is loaded with its index") + table
 
 
-def other_encoders(page: Page) -> str:
+def other_encoders(page: Page) -> Markup:
     """The encoders that no index uses yet, folded."""
     more = model_lines.other_encoders(page.workbench)
-    rows = [[f"<b>{e(name)}</b>", e(about)] for name, about in more.items()]
+    rows = [[Markup("<b>{}</b>").format(name), escape(about)] for name, about in more.items()]
     note = html.note("Choose one when you build an index; the first use downloads it.")
     table = html.rows(["Name", "About"], rows)
     return html.fold("More encoders", note + table, gist=f"{len(rows)}", id="models-encoders")
@@ -202,28 +219,30 @@ def delete(page: Page, event: Event) -> Patch:
 def open_one(page: Page, event: Event) -> Patch:
     name = event.query.get("id", "")
     entry = page.workbench.workspace.llm(name)
-    own, buttons = name in page.workbench.models.own(), ""
+    own, buttons = name in page.workbench.models.own(), Markup()
     if own and entry.backend == model_entries.ELSEWHERE:
         buttons += html.button("Key…", "models.key_form", id=name)
     if own:
         buttons += html.button("Delete…", "models.ask_delete", kind="danger", id=name)
     crumb = html.crumb("Models", "#/models/list", name, model_lines.about(entry), buttons=buttons)
-    settings = settings_form(name, entry) if own else f"<p>{e(entry.about)}</p>"
-    settings += borders() if entry.backend == "extractive-reader" else ""
+    settings = settings_form(name, entry) if own else Markup("<p>{}</p>").format(entry.about)
+    settings += borders() if entry.backend == "extractive-reader" else Markup()
     prompt = form.area("prompt", "Prompt", model_lines.PROMPT, 6)
     ask = html.button("Ask", "models.try", kind="primary", id=name)
     news = html.attributes(follow=f"test {name}", do="models.follow", id=name)
     last = answer(page.workbench.jobs.get("test", name))
-    body = (
-        f'{crumb}<div class="one-cols"><div class="stack">{part("Try it", prompt, ask)}<div id="model-answer">{last}</div></div>'
-        f'<div class="stack">{settings}{forms(page, name)}</div></div><span{news}></span>'
-    )
+    body = Markup(
+        '{}<div class="one-cols"><div class="stack">{}<div id="model-answer">{}</div></div>'
+        '<div class="stack">{}{}</div></div><span{}></span>'
+    ).format(crumb, part("Try it", prompt, ask), last, settings, forms(page, name), news)
     return html.view("models/one", name, body)
 
 
-def part(title: str, fields: str, button: str) -> str:
+def part(title: str, fields: str, button: str) -> Markup:
     """A form of its own under its heading."""
-    return f'{html.heading(title, first=True)}<div data-form data-problems class="stack">{fields}<div class="row">{button}</div></div>'
+    return Markup(
+        '{}<div data-form data-problems class="stack">{}<div class="row">{}</div></div>'
+    ).format(html.heading(title, first=True), fields, button)
 
 
 # try it
@@ -240,7 +259,7 @@ def follow(page: Page, event: Event) -> Patch:
     return {"#model-answer": answer(page.workbench.jobs.get("test", event.text("id")))}
 
 
-def answer(job: Job | None) -> str:
+def answer(job: Job | None) -> Markup:
     """What the model answered, or how far it is."""
     if job is None:
         return html.note("The answer comes here; the model is loaded if it is not.")
@@ -251,8 +270,8 @@ def answer(job: Job | None) -> str:
         tokens = f"{result.prompt_tokens:,} + {result.completion_tokens:,} tokens"
     speed = f"{result.speed:.1f} tokens/s" if result.speed else ""
     words = html.dotted(figures.duration(result.seconds), tokens, speed)
-    text = e(result.answer or "The answer is empty.")
-    return f'{html.heading("Answer", words)}<div class="pre box">{text}</div>'
+    text = escape(result.answer or "The answer is empty.")
+    return Markup('{}<div class="pre box">{}</div>').format(html.heading("Answer", words), text)
 
 
 # settings
@@ -266,7 +285,7 @@ def known_of(entry: LLMEntry) -> form.Form:
     return {name: setting for name, setting in known.items() if name != "prices"}
 
 
-def settings_form(name: str, entry: LLMEntry) -> str:
+def settings_form(name: str, entry: LLMEntry) -> Markup:
     """All settings of the entry, the rarer ones folded."""
     if entry.backend not in catalog.names("llms"):
         return html.problem(f"{name} has the backend {entry.backend}, which is not known here.")
@@ -298,7 +317,7 @@ def saved(page: Page, name: str, entry: LLMEntry) -> Patch:
     return {"say": f"Saved {name}.", "dialog": ""}
 
 
-def forms(page: Page, name: str) -> str:
+def forms(page: Page, name: str) -> Markup:
     """A table of the memory that each quantisation needs, HTML; "" where the model has none."""
     try:
         fits = page.workbench.models.room_in_every_form(name)
@@ -307,12 +326,12 @@ def forms(page: Page, name: str) -> str:
     rows = []
     for kind, fit in fits.items():
         fitting = "fits" if fit.fits else "does not fit"
-        rows.append([e(QUANTIZATIONS.get(kind, kind)), size(fit.need.total), fitting])
+        rows.append([escape(QUANTIZATIONS.get(kind, kind)), size(fit.need.total), fitting])
     table = html.rows(["Weights", ">Memory", "Now"], rows)
-    return html.heading("Memory it needs", "an estimate") + table if rows else ""
+    return html.heading("Memory it needs", "an estimate") + table if rows else Markup()
 
 
-def borders() -> str:
+def borders() -> Markup:
     """What the built-in reader loses and gains by declining more."""
     usual, prompts, rows = model_lines.reader_borders()
     note = (
@@ -338,7 +357,7 @@ def borders() -> str:
 def price_form(page: Page, event: Event) -> Patch:
     name = event.text("id")
     fields = price_fields(model_entries.prices(page.workbench.models.entry(name)) or {})
-    body = f"<p>Empty means unknown; runs then name no dollars.</p>{fields}"
+    body = Markup("<p>Empty means unknown; runs then name no dollars.</p>{}").format(fields)
     return html.ask(f"Price of {name}", body, "Save", "models.price", id=name)
 
 

@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from markupsafe import Markup
+
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import form, html
 from rallebench.gui.frame import PLACES, Event, Page, Patch
-from rallebench.gui.html import e
+from rallebench.gui.html import escape
 from rallebench.gui.places import _agent, _runs_compare, _runs_list, _runs_one
 from rallebench.gui.places._bench import Bench, bench_of
 from rallebench.gui.places._runs_list import address, view
@@ -58,28 +60,30 @@ def new(page: Page, event: Event) -> Patch:
     bench, space = bench_of(page, event), page.workbench.workspace
     change = form.on_change("runs.check")
     title, gist = "Run the agent on a dataset", "metrics, name"
-    what, *others = [form.hidden(agent="on")]
+    parts: list[str] = [form.hidden(agent="on")]
     if not event.flag("agent"):
         title, gist = "New run", "model, metrics, name"
-        what, *others = chain_fields(page, bench, change)
+        parts = chain_fields(page, bench, change)
     fields = form.fields(
-        what,
+        parts[0],
         form.chooser("Dataset", "dataset", list(space.dataset_paths()), bench.dataset, more=change),
         form.number("limit", "Questions, the first", low=1, hint="all", more=change),
     )
     more = form.fields(
-        *others,
+        *parts[1:],
         form.text("name", "Name", hint="made from what runs, dataset and time"),
         form.number("batch_size", "Questions at once", 20, 1),
         form.number("max_errors", "Stop after failures", low=0, hint="never"),
         form.number("seed", "Seed", 0),
         form.check("track", "Log to MLflow", True),
     )
-    more = f'<div class="stack">{more}{metric_fields(page, "the usual ones of the dataset")}</div>'
+    more = Markup('<div class="stack">{}{}</div>').format(
+        more, metric_fields(page, "the usual ones of the dataset")
+    )
     settings = html.fold("More settings", more, gist=gist, id="new-more")
     drawn = check(page, event)
-    box = f'<div class="box" id="new-plan" data-problems>{drawn["#new-plan"]}</div>'
-    button = f'<span id="new-start">{drawn["#new-start"]}</span>'
+    box = Markup('<div class="box" id="new-plan" data-problems>{}</div>').format(drawn["#new-plan"])
+    button = Markup('<span id="new-start">{}</span>').format(drawn["#new-start"])
     return {"dialog": html.dialog(title, fields + settings + box, button)}
 
 
@@ -126,13 +130,15 @@ def check(page: Page, event: Event) -> Patch:
         return {"#new-plan": html.problem(error), "#new-start": run}
     request, count = value.request, len(value.request.examples)
     names = " → ".join([*request.flow.retrievers, *request.flow.llms])
-    notes = "".join(map(html.warning, value.warnings))
+    notes = Markup().join(map(html.warning, value.warnings))
     if not notes and request.flow.retrievers:
         notes = html.note("All gold pages are in the index.")
     about = html.dotted(request.dataset.name, names, estimate(page, value))
     label = f"Run {numbers.plural(count, 'question')}"
     return {
-        "#new-plan": f"<b>{numbers.plural(count, 'question')}</b> of {e(about)}{notes}",
+        "#new-plan": Markup("<b>{}</b> of {}{}").format(
+            numbers.plural(count, "question"), about, notes
+        ),
         "#new-start": html.button(label, "runs.start", kind="primary"),
     }
 
@@ -165,7 +171,7 @@ def start(page: Page, event: Event) -> Patch:
 # metrics
 
 
-def metric_fields(page: Page, usual: str = "") -> str:
+def metric_fields(page: Page, usual: str = "") -> Markup:
     """The metrics to score by, each a box, and a judge with its model. ``usual``: what is used where none is ticked."""
     models, lines = list(page.workbench.workspace.llms()), run_views.judge_lines()
     fields = form.fields(
@@ -174,7 +180,9 @@ def metric_fields(page: Page, usual: str = "") -> str:
     )
     boxes = form.checks("metric", run_views.metric_choices())
     metrics = html.fold("Metrics", boxes, gist=usual, id="score-metrics")
-    return f"{fields}{html.fold('What the judges give', html.defs(lines))}{metrics}"
+    return Markup("{}{}{}").format(
+        fields, html.fold("What the judges give", html.defs(lines)), metrics
+    )
 
 
 def chosen_metrics(event: Event) -> list[str]:
@@ -236,7 +244,7 @@ def ask_form(page: Page, event: Event) -> Patch:
     lines = [["HTML report, one file that opens offline", report]]
     for shape in catalog.names("export formats"):
         take = html.button("Download", "runs.download", run=name, shape=shape)
-        lines.append([e(FORMS.get(shape, (shape,))[0]), take])
+        lines.append([escape(FORMS.get(shape, (shape,))[0]), take])
     lines.append(["MLflow, its newest scores", html.button("Log the run", "runs.track", run=name)])
     return html.drawer("Export", html.rows(["Form", ">"], lines))
 
@@ -265,11 +273,13 @@ def mlflow(page: Page, event: Event) -> Iterator[Patch]:
     run = page.workbench.runs.open(name) if name else None
     for place in page.workbench.tracking.start_mlflow(run):
         if not place.startswith("http"):
-            wait = f'<p role="status">{e(place)}</p><progress></progress>'
+            wait = Markup('<p role="status">{}</p><progress></progress>').format(place)
             yield {"dialog": html.dialog("MLflow", wait)}
     label = "Open the run in MLflow" if name else "Open the runs in MLflow"
-    body = f"<p>MLflow is running at {e(place.partition('/#')[0])}.</p>"
-    link = f'<a class="button primary" href="{e(place)}" target="_blank" rel="noopener">{label}</a>'
+    body = Markup("<p>MLflow is running at {}.</p>").format(place.partition("/#")[0])
+    link = Markup(
+        '<a class="button primary" href="{}" target="_blank" rel="noopener">{}</a>'
+    ).format(place, label)
     yield {"dialog": html.dialog("MLflow", body, link, keep="Close")}
 
 
