@@ -110,6 +110,7 @@ def _generate(action: Action, prompt: str, question: Question, steps: Sequence[S
         stop=tuple(settings.get("stop") or ()),
         options={name: value for name, value in settings.items() if name not in _OWN},
         evidence=evidence(prompt, question, steps),
+        explicit=True,
     )
 
 

@@ -199,8 +199,9 @@ class Retrieve:
 class Generate:
     """Ask a language model. ``None`` leaves a setting to the model's own default.
 
-    ``forced``: options that say what form the reply has, for a model that enforces forms while it writes; ``settled`` puts
-    them among the ``options`` for such a model, and drops them for any other.
+    ``forced``: options that say what form the reply has, for a model that enforces forms while it writes. ``explicit``: a
+    person set these settings for this very request, as in an action of a chain; those of a method (a judge, an agent, a
+    re-ranker, a suite) give way to what the model's entry says. ``settled`` applies both.
     """
 
     llm: str
@@ -213,13 +214,24 @@ class Generate:
     options: Mapping[str, Any] = field(default_factory=dict)
     evidence: Evidence | None = None
     forced: Mapping[str, Any] = field(default_factory=dict)
+    explicit: bool = field(default=False, compare=False)
 
     def settled(self, model: Any) -> Generate:
-        """The request as ``model`` is sent it: with the forced options if it enforces forms, without them if not."""
-        if not self.forced:
-            return self
-        more = self.forced if getattr(model, "forces_formats", False) else {}
-        return replace(self, options={**self.options, **more}, forced={})
+        """The request as ``model`` is sent it. All requests to a model pass here.
+
+        Forced options stay for a model that enforces forms. Unless the settings are explicit, the model's ``insists`` holds:
+        ``max_tokens`` gives at least that room (None: the server's own), any other name leaves its setting to the entry.
+        """
+        insists = {} if self.explicit else getattr(model, "insists", {})
+        changes: dict[str, Any] = {
+            name: None for name in insists if getattr(self, name) is not None
+        }
+        if "max_tokens" in changes and insists["max_tokens"] is not None:
+            changes["max_tokens"] = max(self.max_tokens or 0, insists["max_tokens"])
+        if self.forced:
+            more = self.forced if getattr(model, "forces_formats", False) else {}
+            changes |= {"options": {**self.options, **more}, "forced": {}}
+        return replace(self, **changes) if changes else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,8 @@ FORMS = ("response_format", "tool_choice")
 
 
 def settled(request: Request, backends: Backends) -> Request:
-    """The request as it is sent: with its forced options for a model that enforces forms, without them for any other."""
-    if not isinstance(request, Generate) or not request.forced:
-        return request
-    return request.settled(backends.of(request))
+    """The request as it is sent; see ``Generate.settled``."""
+    return request.settled(backends.of(request)) if isinstance(request, Generate) else request
 
 
 def batch_key(request: Request) -> tuple[Any, ...]:

@@ -41,6 +41,8 @@ class LLM(Protocol):
     * ``close()``: release memory and connections; called once, after the last request;
     * ``calls_tools: bool`` (False): whether the model can call tools;
     * ``forces_formats: bool`` (False): whether it enforces the form of a reply while it writes;
+    * ``insists: Mapping`` ({}): the settings of its entry that hold for the requests of judges, agents, re-rankers and
+      suites too; see ``Generate.settled``;
     * ``about: str`` (""): one line for the user, which may change during the work.
     """
 

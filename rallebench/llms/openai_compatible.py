@@ -44,6 +44,7 @@ from rallebench.llms._openai.requests import (
     SERVER_TEMPERATURE,
     Settings,
     body_of,
+    insisted,
     prompt_of,
     settings_of,
 )
@@ -109,6 +110,7 @@ class OpenAICompatible:
         self.temperature = float(temperature) if known else SERVER_TEMPERATURE
         self.seed = seed if isinstance(seed, int) else None
         self.fingerprint = _fingerprint(settings)
+        self.insists = insisted(settings)
         self._server = Server(name, settings, key)
         self._refusals = Refusals(settings)
         self._abilities = Abilities(settings, self._server, self._refusals)

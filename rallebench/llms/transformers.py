@@ -26,7 +26,7 @@ from rallebench.core.errors import BackendError, BackendMemoryError, Hint, NotFo
 from rallebench.core.memory import Memory, release
 from rallebench.core.settings import form_of
 from rallebench.core.types import Generate, Reply
-from rallebench.llms import LLMS
+from rallebench.llms import DEFAULT_MAX_TOKENS, LLMS
 from rallebench.llms._stops import cut_at, cut_stream
 from rallebench.llms._transformers.loading import LoadedModel, load, places, set_token_rules
 from rallebench.llms._transformers.prompts import PreparedPrompt, Prompter
@@ -67,6 +67,8 @@ class TransformersLLM:
         self.preferred_batch = settings.batch_size and SORTED_BATCHES * settings.batch_size
         self.temperature = settings.temperature
         self.seed = settings.seed
+        room = settings.max_tokens
+        self.insists = {} if room == DEFAULT_MAX_TOKENS else {"max_tokens": room}
         self.memory = loaded.memory
         self.freed = Memory()
         self._threads = settings.threads

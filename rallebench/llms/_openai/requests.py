@@ -78,6 +78,26 @@ class Settings(Endpoint):
         return {"temperature": self.temperature, "top_p": self.top_p, **self.extra_body}
 
 
+def insisted(ours: Settings) -> dict[str, Any]:
+    """The settings that hold for requests of any method: other ones than the defaults, null, and those of ``extra_body``.
+
+    >>> insisted(Settings(max_tokens=4000, temperature=None)), insisted(Settings())
+    ({'max_tokens': 4000, 'temperature': None}, {})
+    """
+    extra = ours.extra_body
+    settings: dict[str, Any] = {}
+    if ours.max_tokens != DEFAULT_MAX_TOKENS:
+        settings["max_tokens"] = ours.max_tokens
+    limits = [extra[name] for name in ("max_tokens", "max_completion_tokens") if name in extra]
+    if limits:
+        settings["max_tokens"] = limits[0] if isinstance(limits[0], int) else None
+    if ours.temperature is None or "temperature" in extra:
+        settings["temperature"] = None
+    if "seed" in extra and extra["seed"] is None:
+        settings["seed"] = None
+    return settings
+
+
 def settings_of(name: str, /, **values: Any) -> Settings:
     """The settings of the model ``name``. Raises UsageError for the first invalid one."""
     settings = settings_from(Settings, name, values)
@@ -120,14 +140,14 @@ def body_of(name: str, request: Generate, ours: Settings) -> dict[str, Any]:
     """
     check_fields(name, "the generation options", request.options)
     body = {**ours.defaults, **request.options}
-    if request.max_tokens is not None or not {"max_tokens", "max_completion_tokens"} & body.keys():
-        body.pop("max_completion_tokens", None)
-        body["max_tokens"] = ours.max_tokens if request.max_tokens is None else request.max_tokens
+    limit = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
+    if request.max_tokens is not None or limit not in body:
+        body[limit] = ours.max_tokens if request.max_tokens is None else request.max_tokens
     if request.temperature is not None:
         body["temperature"] = request.temperature
     if request.seed is not None:
         body["seed"] = request.seed
-    if request.stop:
+    if request.stop and ours.extra_body.get("stop", ()) is not None:  # the text is cut here, too
         body["stop"] = list(request.stop)
     if request.tools and ours.plain:
         raise UsageError(
