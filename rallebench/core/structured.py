@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from rallebench.core.errors import BackendError, MissingPackageError
@@ -46,14 +46,19 @@ def json_of(text: str) -> Any:
 
 
 def json_in(reply: Reply, schema: Mapping[str, Any] | None = None) -> Iterator[Any]:
-    """The JSON value of each tool call of a reply, then that of its text: the first, or the first that fits ``schema``.
+    r"""The JSON value of each tool call of a reply, then that of its text: the first that fits ``schema``, else the first.
+
+    Values in Python's notation count as well, after those in JSON.
 
     >>> list(json_in(Reply('See [1]: {"age": 3}'), {"type": "object"}))
     [{'age': 3}]
+    >>> list(json_in(Reply("{'name': \"Ada's\", 'alive': False,}")))
+    [{'name': "Ada's", 'alive': False}]
     """
-    text = in_form(reply.text, schema)[0] if schema else reply.text
-    for piece in (*(call.arguments for call in reply.tool_calls), text):
-        yield from islice(_values(piece), 1)
+    for piece in (*(call.arguments for call in reply.tool_calls), reply.text):
+        values = list(islice(chain(_values(piece), _python_values(piece)), 20))
+        fits = (value for value in values if not schema or not check_schema(value, schema))
+        yield from islice(chain(fits, values), 1)
 
 
 def _values(text: str) -> Iterator[Any]:
@@ -72,6 +77,35 @@ def _values(text: str) -> Iterator[Any]:
         except (ValueError, RecursionError):
             continue
         yield value
+
+
+_PYTHON = re.compile(
+    r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\b(?:True|False|None)\b|,(?=\s*[}\]])"
+)
+_CONSTANTS = {"True": "true", "False": "false", "None": "null", ",": ""}
+
+
+def _python_values(text: str) -> Iterator[Any]:
+    """The objects and lists of a text that are written in Python's notation."""
+    seen = 0
+    for start in islice(re.finditer(r"[{\[]", text), _STARTS):
+        if start.start() < seen:
+            continue
+        piece = _PYTHON.sub(_as_json, text[start.start() :])
+        try:
+            value, end = _DECODER.raw_decode(piece)
+        except (ValueError, RecursionError):
+            continue
+        seen = start.start() + end
+        yield value
+
+
+def _as_json(match: re.Match[str]) -> str:
+    part = match[0]
+    if part[0] != "'":
+        return _CONSTANTS.get(part, part)
+    inside = part[1:-1].replace("\\'", "'")
+    return '"' + re.sub(r'(?<!\\)"', r"\"", inside) + '"'
 
 
 def decoded(text: str) -> Any:

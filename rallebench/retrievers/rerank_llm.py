@@ -16,6 +16,7 @@ from rallebench.core.prompts import filled
 from rallebench.core.settings import Setting
 from rallebench.core.thinking import parted
 from rallebench.core.types import Generate, Hit, Message, Reply, digest
+from rallebench.core.verdicts import Claim, read_verdict
 from rallebench.retrievers import COMBINATIONS, Retriever
 from rallebench.retrievers._parts import MAX_DEPTH, Combined, lists_of
 from rallebench.retrievers.rerank import TITLES_SETTING, passage_text
@@ -30,10 +31,9 @@ LETTERS = 10
 VERDICTS = ("Yes", "No", "yes", "no", "是", "否")
 """The answers to the pointwise prompt that a model may be held to: the words of ``verdict_of``, in a prompt's language."""
 
-_YES = re.compile(r"\W*((yes|true|relevant)\b|是)", re.IGNORECASE)
-_NO = re.compile(r"\W*((no|not|false|irrelevant)\b|不|否)", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _BRACKETED = re.compile(r"\[\s*(\d+)\s*\]")
+RELEVANT = Claim(r"relevant", r"irrelevant|unrelated", r"passage|it|this|document")
 FIELDS = {"listwise": ("question", "passages", "count"), "pointwise": ("question", "passage")}
 
 
@@ -53,12 +53,12 @@ def order_of(answer: str, count: int) -> list[int] | None:
 
 
 def verdict_of(answer: str) -> bool | None:
-    """Whether an answer begins with yes or no; None if with neither.
+    """Whether an answer says yes or no; None if it says neither.
 
     >>> verdict_of("Yes, it does."), verdict_of("No."), verdict_of("Perhaps")
     (True, False, None)
     """
-    return True if _YES.match(answer) else False if _NO.match(answer) else None
+    return read_verdict(answer, RELEVANT)
 
 
 def list_form(count: int) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from rallebench.core.experiments import Row
 from rallebench.core.prompts import prompt_text, wording_of
 from rallebench.core.structured import json_in
 from rallebench.core.types import Reply
+from rallebench.core.verdicts import read_verdict
 
 
 def state_of(reason: str) -> Row:
@@ -68,20 +69,14 @@ def fields_of(reply: Reply, name: str) -> Mapping[str, Any]:
 
 
 def read_boolean(reply: Reply, name: str) -> bool | None:
-    """The yes or no of a field, or of a reply that is or begins with one word for it; None for anything else.
+    """The yes or no of a field, or of a reply in words; None for anything else.
 
     >>> [read_boolean(Reply(text), "recent") for text in ('Sure: {"recent": "Yes"}', "False.", "It is true.", "true or false?", "Sorry")]
     [True, False, True, None, None]
     """
     if fields := fields_of(reply, name):
         return _truth(fields[name])
-    text = reply.text.strip().strip(_QUOTES).lower()
-    first = re.match(r"[a-z]+|是的|不是|是|否", text)
-    begun = _truth(first[0]) if first else None
-    if begun is not None and not re.match(r"(?:true|yes) or (?:false|no)\b", text):
-        return None if re.search(rf"\b{(NO if begun else YES)[0]}\b", text) else begun
-    truths = {_truth(word) for word in re.findall(r"\b(?:true|false)\b", text)}
-    return truths.pop() if len(truths) == 1 else None
+    return read_verdict(reply.text)
 
 
 def _truth(value: Any) -> bool | None:

@@ -106,7 +106,10 @@ def _stated(
     text: str, names: Sequence[str], low: float, high: float
 ) -> Iterator[tuple[str, list[str]]]:
     """Every name with the scores that the text states for it."""
-    plain = _without_scale(re.sub(r"[*_`\"“”]", "", text), low, high)
+    plain = _without_scale(re.sub(r"[*_`\"“”]", "", _without_tags(text)), low, high)
+    if below := _in_table(plain, names) or _below_headings(plain, names):
+        yield from below.items()
+        return
     if bare := _bare_numbers(plain, len(names)):
         yield from ((name, [number]) for name, number in zip(names, bare))
         return
@@ -123,6 +126,60 @@ def _stated(
     )
     for label in names:
         yield label, list(dict.fromkeys(score for other, score in chosen if other == label))
+
+
+def _without_tags(text: str) -> str:
+    """A text whose XML tags are lines: the name of what stands below, and an end."""
+    return re.sub(
+        r"<(/?)([A-Za-z][\w-]*)([^<>]*)>",
+        lambda tag: "\n" if tag[1] else f"\n{tag[2]}{tag[3]}: ",
+        text,
+    )
+
+
+_ALONE = re.compile(
+    rf"\W*?(?:(?:(?:my|the|final|overall)\s+)?(?:score|rating|grade|value|mark)\s*(?:is|[:=–-])?\s*)?"
+    rf"(?P<score>{_SCORE})(?:\s*(?:points?|stars?))?[^\w\n%½¼¾⅓⅔]*",
+    re.IGNORECASE,
+)
+"""A line that is a score and nothing else."""
+
+
+def _below_headings(text: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """The scores on lines of their own below each name, or beside it; {} unless every name has one."""
+    heading = re.compile(
+        rf"\W*(?:\d+[.)]\s*)?(?:the\s+)?(?P<name>{'|'.join(names)})(?:\s*\([^()\n]*\))?(?:\s+(?:score|rating))?(?!\w)(?P<rest>.*)",
+        re.IGNORECASE,
+    )
+    scores: dict[str, list[str]] = {}
+    name = ""
+    for line in text.splitlines():
+        head = heading.fullmatch(line)
+        alone = _ALONE.fullmatch(head["rest"] if head else line)
+        if head and (alone or not re.search(r"\w", head["rest"])):
+            name = head["name"].lower()
+        if name and alone:
+            scores.setdefault(name, []).append(alone["score"])
+    return (
+        {name: list(dict.fromkeys(scores[name])) for name in names}
+        if len(scores) == len(names)
+        else {}
+    )
+
+
+def _in_table(text: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """The scores below the names of a table's head, of Markdown or CSV; {} without one."""
+    rows = [
+        [cell.strip().lower() for cell in re.split(r"[|,;\t]", line.strip().strip("|"))]
+        for line in text.splitlines()
+        if line.strip("-|: \t")
+    ]
+    for head, row in zip(rows, rows[1:]):
+        if set(names) <= set(head) and len(row) >= len(head):
+            cells = {name: row[head.index(name)] for name in names}
+            if all(_ALONE.fullmatch(cell) for cell in cells.values()):
+                return {name: [cell] for name, cell in cells.items()}
+    return {}
 
 
 def _find(pattern: str, text: str) -> list[tuple[str, str]]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.prompts import filled
-from rallebench.core.types import Episode, Example, Flow, Generate, Message
+from rallebench.core.structured import json_in
+from rallebench.core.types import Episode, Example, Flow, Generate, Message, Reply
 from rallebench.metrics import METRICS, ScoreColumn
 from rallebench.metrics.judges import Case, Judgement, ended, judgement_of
 from rallebench.metrics.words import jieba_words
@@ -54,7 +56,7 @@ QUESTIONS_FORM = {
 }
 """The form of the reply with the questions, for a model that enforces it: few enough for MAX_TOKENS."""
 _STRICT = re.compile(r"<response>\n(.*?)\n</response>", re.DOTALL)
-_LOOSE = re.compile(r"<response>(.*?)</response>", re.DOTALL)
+_LOOSE = re.compile(r"<response>(.*?)</response>", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,18 +208,28 @@ def questions_in(reply: str, *, strict: bool = False) -> dict[str, Any] | None:
     >>> questions_in('Sure:\\n{"key_info": ["a"], "question": ["b?"]}')
     {'key_info': ['a'], 'question': ['b?']}
     """
-    starts = [0] if strict else [brace.start() for brace in re.finditer(r"\{", reply)][::-1]
-    for start in starts:
-        try:
-            value = json.loads(reply) if strict else json.JSONDecoder().raw_decode(reply, start)[0]
-        except (ValueError, RecursionError):
-            continue
+    for value in [_whole(reply)] if strict else reversed([*_objects(reply)]):
         if isinstance(value, Mapping) and texts(value.get("question")):
             return {
                 "key_info": list(texts(value.get("key_info"))),
                 "question": list(texts(value["question"])),
             }
     return None
+
+
+def _whole(reply: str) -> Any:
+    try:
+        return json.loads(reply)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _objects(reply: str) -> Iterator[Any]:
+    """The objects of a reply, those in Python's notation first: JSON counts where there are both."""
+    yield from json_in(Reply(reply), {"type": "object", "required": ["question"]})
+    for brace in re.finditer(r"\{", reply):
+        with suppress(ValueError, RecursionError):
+            yield json.JSONDecoder().raw_decode(reply, brace.start())[0]
 
 
 def texts(value: Any) -> tuple[str, ...]:

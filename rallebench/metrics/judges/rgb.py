@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from rallebench.core.prompts import filled
 from rallebench.core.types import Flow, Generate, Message
+from rallebench.core.verdicts import Claim, read_verdict
 from rallebench.metrics import METRICS, ScoreColumn
 from rallebench.metrics.judges import Case, decided, verdict_of
 
@@ -23,6 +24,24 @@ ERRORS = (
     "No, the model fails to identify the factual errors.",
 )
 """The two sentences that each prompt asks for."""
+
+_INFORMATION = r"(?:information|evidence|context|details?)"
+ADDRESSED = Claim(
+    holds=rf"address(?:ed|es|ing)?|answered|answerable|answer(?:s|ing)? (?:(?:the|this|that|your|a|any) (?:\w+ )?(?:question|query)|it)|"
+    rf"settle[sd]?|resolve[sd]?|(?:sufficient|enough) {_INFORMATION}|contains? (?:the|an) answer",
+    fails=rf"unaddressed|unanswered|unanswerable|unresolved|insufficient {_INFORMATION}|no {_INFORMATION}|no answer",
+    about=r"question|query|it|this|one",
+)
+_ERRORS = r"(?:errors?|mistakes?|inaccurac(?:y|ies)|falsehoods?|contradictions?)"
+NOTICED = Claim(
+    holds=r"identif(?:y|ies|ied|ying)|notic(?:e|es|ed|ing)|detect(?:s|ed|ing)?|recogni[sz](?:e|es|ed|ing)|"
+    r"point(?:s|ed|ing)? (?:it |them )?out|spot(?:s|ted|ting)?|flag(?:s|ged|ging)?|acknowledg(?:e|es|ed|ing)|catch(?:es)?|caught|"
+    rf"aware|corrects|corrected|(?:finds?|found) (?:\w+ ){{0,3}}{_ERRORS}",
+    fails=r"un(?:identified|noticed|detected|recogni[sz]ed|corrected|aware)|fail(?:s|ed)?(?! to\b)|overlook(?:s|ed|ing)?|"
+    r"miss(?:es|ed)|ignor(?:e|es|ed|ing)|oblivious",
+    about=rf"{_ERRORS}|them|it|model|answer|system",
+)
+"""The claims that a yes states."""
 
 
 @METRICS.register_judge(
@@ -89,24 +108,14 @@ def verdict_on_rejection(text: str) -> bool | None:
     >>> verdict_on_rejection("No, the question is not addressed."), verdict_on_rejection("Yes, it is addressed.")
     (True, False)
     """
-    reply = text.lower()
-    if "not addressed" in reply:
-        return True
-    return False if "addressed" in reply or _begins(reply, "yes") else None
+    addressed = read_verdict(text, ADDRESSED)
+    return None if addressed is None else not addressed
 
 
 def verdict_on_errors(text: str) -> bool | None:
-    """Whether the judge says that the errors were noticed (``has identified`` or ``Yes``); None if it says neither.
+    """Whether the judge says that the errors were noticed; None if it says neither.
 
     >>> verdict_on_errors("Yes."), verdict_on_errors("It fails to identify them."), verdict_on_errors("Perhaps")
     (True, False, None)
     """
-    if "has identified" in text or "Yes" in text:
-        return True
-    reply = text.lower()
-    return False if _begins(reply, "no") or "fail" in reply or "not identif" in reply else None
-
-
-def _begins(reply: str, word: str) -> bool:
-    reply = reply.lstrip(" \t\n\"'*“‘")
-    return reply.startswith(word) and not reply[len(word) : len(word) + 1].isalpha()
+    return read_verdict(text, NOTICED)

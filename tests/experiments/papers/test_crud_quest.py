@@ -118,6 +118,7 @@ def test_questions_are_found_among_prose_and_only_bare_json_is_strict() -> None:
     text = json.dumps(questions, ensure_ascii=False)
     assert questions_in(f'想一想 {{"a": 1}}：\n```json\n{text}\n```') == questions
     assert questions_in(text, strict=True) == questions
+    assert questions_in(f"好的：{questions}") == questions, "in Python's notation"
     assert questions_in(f"好的 {text}", strict=True) is None
     unreadable = ("", "没有问题", '{"question": []}', '{"question": "谁？"}', '{"question": [1]}')
     for reply in (*unreadable, "{" * 50, "[" * 100_000):

@@ -150,7 +150,7 @@ def test_the_flow_asks_once_with_rgbs_settings_and_shows_readers_the_documents()
         (verdict_on_rejection, "Yes, the question is addressed by the documents.", False),
         (verdict_on_rejection, "Yes.", False),
         (verdict_on_rejection, "Yesterday, perhaps", None),
-        (verdict_on_rejection, "No.", None),
+        (verdict_on_rejection, "No.", True),
         (verdict_on_rejection, "", None),
         (verdict_on_errors, "Yes, the model has identified the factual errors.", True),
         (verdict_on_errors, "The model has identified an error.", True),

@@ -35,6 +35,27 @@ READ = {
     "Between 1 and 5, truthfulness is 2, relevance 1": (2, 1),
     "[4,5]": (4, 5),
     "5/5, 4/5": (5, 4),
+    "{'truthfulness': 4, 'relevance': 5}": (4, 5),
+    "Sure: {'reason': \"It's right\", 'truthfulness': 4, 'relevance': 5,} as asked [1].": (4, 5),
+    "<truthfulness>4</truthfulness><relevance>5</relevance>": (4, 5),
+    "<evaluation>\n<truthfulness>\n4\n</truthfulness>\n<relevance> 5/5 </relevance>\n</evaluation>": (
+        4,
+        5,
+    ),
+    "<Truthfulness><score>4</score><reason>Right.</reason></Truthfulness><Relevance><score>3</score></Relevance>": (
+        4,
+        3,
+    ),
+    '<score name="truthfulness">4</score> <score name="relevance">5</score>': (4, 5),
+    "## Truthfulness\n4\n\n## Relevance\n5": (4, 5),
+    "**Truthfulness:**\n\n4/5\n\n**Relevance:**\n\n**5**": (4, 5),
+    "1. Truthfulness (1-5)\nThe date of 1912 is right.\nScore: 4\n\n2. Relevance\nIt answers.\n- Rating: 2 out of 5": (
+        4,
+        2,
+    ),
+    "Truthfulness\nfour\nRelevance\nthree": (4, 3),
+    "| Truthfulness | Relevance |\n|---|---|\n| 4 | 5 |": (4, 5),
+    "relevance,truthfulness\n2,3": (3, 2),
 }
 UNREAD = {
     "": "The reply is empty.",
@@ -57,6 +78,10 @@ UNREAD = {
     "Truthfulness: 5. Relevance: the answer is a good one, 5.": "The reply holds no score for relevance.",
     "Truthfulness: 3½, relevance: 4": "The reply holds no score for truthfulness.",
     "Truthfulness:\n1. The date is right.\nRelevance: 4": "The reply holds no score for truthfulness.",
+    "## Truthfulness\n3\n4\n## Relevance\n5": "truthfulness has several scores: 3, 4.",
+    "## Truthfulness\n8/10\n## Relevance\n5": "truthfulness is '8/10', which is no number on the scale.",
+    "## Truthfulness\n4\n## Relevance\nIt answers.": "The reply holds no score for truthfulness.",
+    "<truthfulness>9</truthfulness><relevance>3</relevance>": "truthfulness is 9, which is not from 1 to 5.",
     "[" * 5000: "The reply holds no score for truthfulness.",
 }
 
