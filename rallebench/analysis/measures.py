@@ -7,17 +7,15 @@ two runs are compared by them only if both have them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, UsageError
+from rallebench.engine.headline import deciding_metric
 from rallebench.engine.score import metrics_of
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS, Card, card, metric, read_card
-
-HEADLINES = ("em", "accuracy", "f1", "rougel", "Rprec")
-"""The default measures, in order of preference; then a suite's own."""
 
 OF_AGENTS = ("f1_yes_no", "model_calls")
 """Further measures of agents: R-Eval's reward, and the turns."""
@@ -124,17 +122,40 @@ def shared_measures(runs: Sequence[RunFolder]) -> dict[str, Measure]:
     return {name: measure(name, runs, suite_metrics) for name in dict.fromkeys(names)}
 
 
-def headline(measures: Mapping[str, Measure]) -> Measure:
-    """The default measure of runs. Raises UsageError if they share none."""
-    suite_metrics = (name for name, shared in measures.items() if shared.own)
-    preferred = (name for name in HEADLINES if name in measures)
-    name = next(iter([*preferred, *suite_metrics, *measures]), "")
+def headline(measures: Mapping[str, Measure], runs: Sequence[RunFolder] = ()) -> Measure:
+    """The measure that deciding_metric between ``runs``, which have all of ``measures``. Raises UsageError if they share none."""
+    reports = [run.report() or {} for run in runs]
+    suite_metrics = [name for name, shared in measures.items() if shared.own]
+    preferred = decided_by(reports, measures)
+    name = next(iter([*([preferred] if preferred else []), *suite_metrics, *measures]), "")
     if not name:
         raise UsageError(
             "The runs share no metric; choose one to score them all by.",
             hint=Hint("choose", "metric"),
         )
     return measures[name]
+
+
+def decided_by(reports: Sequence[Mapping[str, Any]], names: Iterable[str] | None = None) -> str:
+    """The registered metric that deciding_metric between runs with these reports, '' if there is none: the headline that all
+    have, else the first by which every run has scored a question.
+
+    ``names``: the metrics that count, default all.
+    """
+    scored = [
+        {name for name, mean in report.get("metrics", {}).items() if mean.get("value") is not None}
+        for report in reports
+    ]
+    own = {str(report.get("headline") or "") for report in reports}
+    first = list(reports[0].get("metrics", {})) if reports else []
+    allowed = [
+        name
+        for name in (first if names is None else names)
+        if all(name in known or not known for known in scored)
+    ]
+    if len(own) == 1 and (name := next(iter(own))) in allowed:
+        return name
+    return deciding_metric(allowed)
 
 
 def by_agent(run: RunFolder) -> bool:

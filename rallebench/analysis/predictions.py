@@ -33,7 +33,7 @@ from rallebench.engine.experiment_store import check_free
 from rallebench.engine.score import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.metrics import metric
-from rallebench.metrics.recorded import IMPORTED, unrecorded
+from rallebench.metrics.recorded import IMPORTED, RunEvidence, missing_evidence
 from rallebench.workspace.paths import Workspace
 
 ANSWERS = ("answer", "prediction", "predicted", "output", "response")
@@ -252,10 +252,11 @@ def _metrics(
 ) -> tuple[str, ...]:
     """The metrics of which some prediction says something."""
     answered = [episode for episode in episodes if not episode.error]
+    run = RunEvidence.of(answered)
     names = tuple(
         name
         for name in choose_metrics(None, examples, dataset)
-        if any(not unrecorded(episode, metric(name)) for episode in answered)
+        if any(not missing_evidence(episode, metric(name), run) for episode in answered)
     )
     if not names:
         raise UsageError(f"The file holds neither answers nor pages that {dataset} has a gold for.")

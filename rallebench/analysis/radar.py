@@ -60,7 +60,7 @@ def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
         raise UsageError(
             f"All runs are of {datasets[0] if datasets else 'no dataset'}; choose runs of several datasets."
         )
-    measured = measure(chosen, runs) if chosen else headline(shared_measures(runs))
+    measured = measure(chosen, runs) if chosen else headline(shared_measures(runs), runs)
     lines: dict[str, dict[str, RunFolder]] = {}
     contents: dict[str, str] = {}
     for run in runs:

@@ -20,6 +20,7 @@ from rallebench.core.numbers import independence
 from rallebench.core.tables import Mean
 from rallebench.core.types import Episode, Example
 from rallebench.engine.clusters import Clusters, clusters_of
+from rallebench.engine.headline import beyond_depth, chain_of
 from rallebench.engine.score import examples_of, examples_of_runs
 from rallebench.engine.statistics import NOISE, means
 from rallebench.engine.store import RunFolder
@@ -50,7 +51,8 @@ class RunSummary:
 class MultiRunComparison:
     """``cells``: metric → one mean per run, over the questions that *all* runs have scored. ``pairs``: metric → each run after the
     first, compared with it over the same questions; of three or more runs by ``metric`` alone. ``corpus_level``: metric → one
-    corpus-level score per run. ``measures``: the metrics that all runs share, and their cards."""
+    corpus-level score per run. ``measures``: the metrics that all runs share, and their cards. ``beyond_depth``: metrics
+    with a cut-off beyond the passages that some run asked for."""
 
     sides: tuple[RunSummary, ...]
     common: tuple[Example, ...]
@@ -60,6 +62,7 @@ class MultiRunComparison:
     corpus_level: Mapping[str, tuple[CorpusScore, ...]]
     measures: Mapping[str, Measure]
     clusters: Clusters
+    beyond_depth: frozenset[str] = frozenset()
 
     @property
     def measure(self) -> Measure:
@@ -70,6 +73,11 @@ class MultiRunComparison:
     def against(self) -> Mapping[str, PairedComparison]:
         """The differences by ``metric``."""
         return self.pairs[self.metric]
+
+    def is_printed(self, name: str) -> bool:
+        """Whether a metric has a place in a table: some question is scored by it in every run, within the retrieved depth."""
+        is_scored = any(mean.n for mean in self.cells[name])
+        return name == self.metric or (is_scored and name not in self.beyond_depth)
 
     def best(self, name: str) -> frozenset[int]:
         """The indexes of the runs with the best mean; none where all are equal or no direction is better."""
@@ -129,7 +137,7 @@ def compare_many(
         run_names = ", ".join(run.name for run in runs)
         raise UsageError(f"The runs {run_names} share no question, so they cannot be compared.")
     measures = shared_measures(runs)
-    by = measure(chosen, runs) if chosen else headline(measures)
+    by = measure(chosen, runs) if chosen else headline(measures, runs)
     measures[by.name] = by
     names = tuple(measures) if every else (by.name,)
     qids, clusters = [e.question.qid for e in common], clusters_of(common)
@@ -154,6 +162,7 @@ def compare_many(
         _corpus_level(runs, common, {n: q for n, q in scored_by.items() if not measures[n].own}),
         measures,
         clusters,
+        frozenset().union(*(beyond_depth(measures, chain_of(run)) for run in runs)),
     )
 
 

@@ -10,23 +10,26 @@ from rallebench.analysis.paired import PairedComparison
 from rallebench.analysis.ranking import MultiRunComparison
 from rallebench.core.numbers import independence
 from rallebench.core.tables import Column, Mean, Table
+from rallebench.core.types import Chain
+from rallebench.engine.headline import not_printed, printed
 from rallebench.metrics import card
 
 TEST = "question by question. Interval and p come from one sign-flip test that counts articles, not questions."
 OF_SEVERAL = " Of {} comparisons p is corrected by Holm, and the intervals hold together at 95 % (Bonferroni)."
 
 
-def metrics(report: Mapping[str, Any]) -> Table:
+def metrics(report: Mapping[str, Any], chain: Chain | None = None) -> Table:
     """Every metric of a run's report with its interval and definition."""
     rows: list[tuple[Any, ...]] = []
-    for name, mean in report["metrics"].items():
+    for name, mean in printed(report, chain).items():
         about = card(name)
         caveats = f" Beware: {about['traps']}" if about.get("traps") else ""
         rows.append((about["label"], name, mean, f"{about['definition']}{caveats}"))
         if (over_all := report.get("over_all", {}).get(name)) is not None:
             rows.append((f"{about['label']}, over all answers", name, over_all, about["over_all"]))
     columns = ("metric", "name", "mean and 95 % interval", Column("definition", "text"))
-    note = independence(report.get("clusters"), report["n_done"])
+    clusters = independence(report.get("clusters"), report["n_done"])
+    note = " ".join(filter(None, [clusters, *not_printed(report, chain)]))
     return Table("", columns, tuple(rows), note=note)
 
 
@@ -38,6 +41,8 @@ def comparison(compared: MultiRunComparison) -> Table:
     best: set[tuple[int, int]] = set()
     units: dict[int, str] = {}
     for name, means in compared.cells.items():
+        if not compared.is_printed(name):
+            continue
         about, unit = compared.measures[name].about, compared.measures[name].unit
         units[len(rows)] = unit
         pair = next(iter(compared.pairs[name].values())) if two else None

@@ -5,6 +5,9 @@ retrieved or given passages → retrieved, but in no prompt → in the prompt, b
 answer → the answer holds one, but exact match is 0 → right, though the gold pages were in no prompt →
 right with support.
 
+A closed book retrieves nothing, so it can lose a question only in its answer. A chain that produces no answer is done once
+the gold pages are retrieved.
+
 Imported predictions record no prompt, and some no retrieval: their stages use only what they record.
 """
 
@@ -23,7 +26,7 @@ from rallebench.core.types import Episode, Example, Generate, Gold, Note, Passag
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
-from rallebench.metrics.recorded import IMPORTED, has_pages
+from rallebench.metrics.recorded import IMPORTED, has_answer, has_retrieval
 from rallebench.metrics.words import has_cjk
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
 from rallebench.workspace.paths import Workspace
@@ -35,14 +38,14 @@ STAGES = {
     "not_found": "the gold was not retrieved within k; it is unknown whether the corpus holds it",
     "not_given": "no passage that came with the question holds a gold answer",
     "not_in_prompt": "retrieved, but not word for word in a prompt: cut by template, k or context window",
-    "not_in_answer": "in the prompt, but the answer holds no gold answer",
+    "not_in_answer": "in the prompt, or asked without passages, but the answer holds no gold answer",
     "lost_by_format": "the answer holds a gold answer and more, so exact match is 0",
     "right_without_support": "right, though no prompt held support (gold pages, or else a passage with an answer)",
     "right": "right, with its support in the prompt",
-    "in_prompt": "in the prompt; the gold answers are too long for exact match",
+    "in_prompt": "in the prompt, or asked without passages; the gold answers are too long for exact match",
     "without_answers": "in the prompt; the gold has no answers",
     "unanswerable": "the gold accepts no answer",
-    "retrieved": "imported: the gold pages were retrieved; no prompt is recorded, so the next stages are unknown",
+    "retrieved": "the gold pages were retrieved; no answer is produced, or an imported run records no prompt",
     "not_recorded": "imported: no retrieval is recorded, so it is unknown where the question was lost",
 }
 """Stage → its meaning, in the order in which a question passes them."""
@@ -61,7 +64,7 @@ SHORT: Mapping[str, str] = {
     "in_prompt": "in the prompt",
     "without_answers": "in the prompt, no gold answers",
     "unanswerable": "unanswerable",
-    "retrieved": "retrieved, prompt unknown",
+    "retrieved": "retrieved",
     "not_recorded": "no retrieval recorded",
 }
 """Stage → its name."""
@@ -236,9 +239,15 @@ def _stage(
     if (
         episode.workflow == IMPORTED
     ):  # at most the retrieved pages, which need gold pages to compare with
-        if not has_pages(episode) or not sets:
+        if not has_retrieval(episode) or not sets:
             return "not_recorded"
         return "retrieved" if _is_support(retrieved, gold) else "not_found"
+    if not has_answer(episode):
+        if _is_support(retrieved, gold):
+            return "retrieved"
+        return _not_retrieved(sets, corpus)
+    if not provided and not has_retrieval(episode):
+        return _without_passages(episode, gold, long)
     supported = _in_prompt(episode, gold, provided)
     if not long and gold.answers and METRICS["em"](episode, gold) == 1.0:
         return "right" if supported else "right_without_support"
@@ -248,14 +257,32 @@ def _stage(
         if long:
             return "in_prompt"
         return "lost_by_format" if METRICS["has_answer"](episode, gold) else "not_in_answer"
-    if sets and corpus is not None and not any(pages <= set(corpus) for pages in sets):
-        return "not_in_corpus"
+    missed = _not_retrieved(sets, corpus)
+    if missed == "not_in_corpus":
+        return missed
     if _is_support(retrieved if sets else [*provided, *retrieved], gold):
         return "not_in_prompt"
-    if sets and corpus is not None:
-        return "not_retrieved"
-    # Without gold pages it is unknown whether the corpus holds the gold.
-    return "not_given" if provided and not sets else "not_found"
+    return "not_given" if provided and not sets else missed
+
+
+def _not_retrieved(sets: Sequence[frozenset[str]], corpus: Collection[str] | None) -> str:
+    """The stage of a question without its gold among the passages; without gold ``sets`` it is unknown whether the
+    corpus holds the gold."""
+    if not sets or corpus is None:
+        return "not_found"
+    in_corpus = any(pages <= set(corpus) for pages in sets)
+    return "not_retrieved" if in_corpus else "not_in_corpus"
+
+
+def _without_passages(episode: Episode, gold: Gold, long: bool) -> str:
+    """The stage of a closed book's answer."""
+    if not gold.answers:
+        return "unanswerable"
+    if long:
+        return "in_prompt"
+    if METRICS["em"](episode, gold) == 1.0:
+        return "right_without_support"
+    return "lost_by_format" if METRICS["has_answer"](episode, gold) else "not_in_answer"
 
 
 def _is_support(passages: Sequence[Passage], gold: Gold) -> bool:

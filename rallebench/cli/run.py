@@ -15,9 +15,11 @@ from rallebench.core.errors import StoppedError, UsageError
 from rallebench.core.numbers import independence
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
+from rallebench.core.types import Chain
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
 from rallebench.services import runs
+from rallebench.services.run_views import not_printed, printed
 from rallebench.services.runs import BenchmarkOptions, PreparedRun
 from rallebench.services.workbench import Workbench
 
@@ -72,7 +74,7 @@ def run(args: argparse.Namespace) -> Result:
     else:
         prepared = runs.of_chain(workbench, args.chain, options, **continued)
     value = run_benchmark(workbench, prepared)
-    return Result(value, blocks(value))
+    return Result(value, blocks(value, prepared.request.flow.chain))
 
 
 def _folder(
@@ -99,7 +101,11 @@ def _folder(
         label, reason = next(iter(failed.items()))
         failure = f"{len(failed)} of {len(files)} chains could not be run. {label}: {reason}"
     values = [runs.result_json(workbench, run) for run in result.runs]
-    lines = tuple(block for value in values for block in blocks(value))
+    lines = tuple(
+        block
+        for value, run in zip(values, result.runs)
+        for block in blocks(value, run.request.flow.chain)
+    )
     return Result(values or None, lines, failure)
 
 
@@ -113,7 +119,7 @@ def run_benchmark(workbench: Workbench, prepared: PreparedRun) -> dict[str, Any]
     return runs.result_json(workbench, result)
 
 
-def blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
+def blocks(value: Mapping[str, Any], chain: Chain | None) -> tuple[Table | str, ...]:
     """A run's metrics, how an agent's episodes ended, and its cost."""
     rows = tuple(
         (
@@ -122,13 +128,18 @@ def blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
             "" if mean["value"] is None else interval(mean, clusters=value["clusters"]),
             mean["n"],
         )
-        for name, mean in value["metrics"].items()
+        for name, mean in printed(value, chain).items()
         if "_at_" not in name
     )
     head = f"{value['run']}: {value['n']} questions, {value['n_errors']} failed, {value['seconds']:.1f} s"
     columns = (Column("  metric"), Column("mean"), Column("95 % interval"), Column("n", "count"))
     table = Table(head, columns, rows, note=independence(value["clusters"], value["n"]))
-    return (table, *_agent(value.get("agent")), *costs.blocks(value["cost"]))
+    return (
+        table,
+        *not_printed(value, chain),
+        *_agent(value.get("agent")),
+        *costs.blocks(value["cost"]),
+    )
 
 
 def _agent(agent: Mapping[str, Any] | None) -> list[str]:

@@ -11,6 +11,7 @@ Chains and agents are *flows*: a flow is a generator that yields a ``Request``, 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
@@ -140,6 +141,26 @@ class Chain:
     def retrievers(self) -> tuple[str, ...]:
         """The retrievers that the chain asks, in order, each once."""
         return self._targets("retrieve")
+
+    @property
+    def effective_actions(self) -> tuple[Action, ...]:
+        """The actions before the empty template that ends a chain."""
+        return tuple(itertools.takewhile(lambda action: action.template, self.actions))
+
+    @property
+    def produces_answer(self) -> bool:
+        """Whether an action generates, or passes on more than retrieved passages."""
+        actions = self.effective_actions
+        passages = {f"{{response[{i}]}}" for i, a in enumerate(actions) if a.kind == "retrieve"}
+        return any(
+            a.kind == "generate" or (a.kind == "identity" and a.template.strip() not in passages)
+            for a in actions
+        )
+
+    @property
+    def depth(self) -> int:
+        """The number of passages that all retrieve actions ask for together."""
+        return sum(a.k for a in self.effective_actions if a.kind == "retrieve")
 
     def _targets(self, kind: str) -> tuple[str, ...]:
         targets = (a.target for a in self.actions if a.kind == kind and a.template)

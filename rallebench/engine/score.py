@@ -11,10 +11,11 @@ from rallebench.core.errors import UsageError
 from rallebench.core.files import json_lines, write_text
 from rallebench.core.runs import NO_RATES, Rates, Values
 from rallebench.core.tables import Mean
-from rallebench.core.types import Episode, Example, Question, Score
+from rallebench.core.types import Chain, Episode, Example, Question, Score
 from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.cost import not_recorded, question_to_json, recorded_prices, run_cost
+from rallebench.engine.headline import deciding_metric, default_metrics, is_graded
 from rallebench.engine.statistics import means
 from rallebench.engine.store import COSTS, SCORES, Answers, RunFolder
 from rallebench.metrics import METRICS, metric
@@ -59,15 +60,19 @@ def has_gold(examples: Iterable[Example]) -> dict[str, int]:
 
 
 def choose_metrics(
-    names: Sequence[str] | None, examples: Sequence[Example], dataset: str
+    names: Sequence[str] | None,
+    examples: Sequence[Example],
+    dataset: str,
+    chain: Chain | None = None,
 ) -> tuple[str, ...]:
-    """The metrics to compute: those asked for, or all that the gold allows.
+    """The metrics to compute: those asked for, or the defaults of the ``chain`` that the gold allows.
 
     Raises UsageError before a run for a metric whose gold is absent from the whole dataset.
     """
     have = has_gold(examples)
     if not names:
-        return tuple(name for name in DEFAULT_METRICS if all(have[need] for need in _needs(name)))
+        usual = default_metrics(DEFAULT_METRICS, chain)
+        return tuple(name for name in usual if all(have[need] for need in _needs(name)))
     for name in names:
         for need in _needs(name):
             if not have[need]:
@@ -167,9 +172,25 @@ def report_of(
         "memory": memory_of(spec),
         "errors": dict(failed.most_common(20)),
     }
+    scored_names = [name for name, mean in intervals.items() if mean.n]
+    decided = deciding_metric(scored_names, graded=is_graded(examples))
+    if decided != deciding_metric(scored_names):
+        report["headline"] = decided
+    if not_scored := _not_scored(scored):
+        report["not_scored"] = not_scored
     if spec["spec"]["workflow"] == IMPORTED:
         report |= dict.fromkeys(("seconds_per_question", "prompt_tokens", "completion_tokens"))
     return report, _scores_of(both, scored)
+
+
+def _not_scored(scored: Mapping[str, ScoreSeries]) -> dict[str, str]:
+    """Metric → its most frequent reason, of the metrics that no question is scored by."""
+    reasons = {}
+    for name, series in scored.items():
+        if series.notes and all(value is None for value in series.values):
+            ((reason, _),) = Counter(series.notes).most_common(1)
+            reasons[name] = reason.removeprefix("not scored: ").rstrip(".")
+    return reasons
 
 
 def rate_values(

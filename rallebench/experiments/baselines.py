@@ -8,7 +8,6 @@ query, and hands out the whole pages of what it finds. Steps that they share wit
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +18,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.runs import RunRequest
 from rallebench.core.settings import Setting
-from rallebench.core.types import Action, Chain, Example, digest
+from rallebench.core.types import Chain, Example, digest
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import is_of
 from rallebench.experiments import EXPERIMENTS
@@ -55,7 +54,7 @@ def baseline_chains(
 
     Raises UsageError for a chain that retrieves nothing, or that is a baseline itself.
     """
-    places = [i for i, action in enumerate(_effective_actions(chain)) if action.kind == "retrieve"]
+    places = [i for i, action in enumerate(chain.effective_actions) if action.kind == "retrieve"]
     if not places:
         raise UsageError(
             f"The chain {chain.name!r} retrieves nothing, so it has no baselines: it is its own closed book."
@@ -81,14 +80,9 @@ def baseline_chains(
     return chains
 
 
-def _effective_actions(chain: Chain) -> tuple[Action, ...]:
-    """The actions before the empty template that ends a chain."""
-    return tuple(itertools.takewhile(lambda action: action.template, chain.actions))
-
-
 def is_baseline(chain: Chain) -> bool:
     """Whether a chain's retrievers are those of a baseline."""
-    targets = [action.target for action in _effective_actions(chain) if action.kind == "retrieve"]
+    targets = [action.target for action in chain.effective_actions if action.kind == "retrieve"]
     return bool(targets) and all(
         target.partition(":")[0] in RETRIEVER_OF_BASELINE.values() for target in targets
     )

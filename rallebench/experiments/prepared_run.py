@@ -72,7 +72,7 @@ def prepare_run(
     dataset_name, path = workspace.dataset(dataset)
     examples = read_questions(path, count, sample_seed=seed if sampled else None)
     own, judges = split_judges(metrics or (), workspace.llm_mark)
-    chosen = choose_metrics(own or None, examples, dataset_name)
+    chosen = choose_metrics(own or None, examples, dataset_name, flow.chain)
     check_sources(judges, examples, dataset_name)
     name = checked_run_name(name or fresh_name(workspace, flow.name, dataset_name))
     request = RunRequest(

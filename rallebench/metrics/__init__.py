@@ -48,7 +48,13 @@ STANDARD_KS = (1, 5, 10, 20)
 MAX_K = 1000
 
 _AT_K = re.compile(r"(?P<family>.+?)(?:@|_at_)(?P<k>\d{1,9})", re.ASCII)
-DEFAULTS = {"needs": "answers", "higher_is_better": True, "unit": "fraction", "range": (0, 1)}
+DEFAULTS = {
+    "needs": "answers",
+    "reads": "answer",
+    "higher_is_better": True,
+    "unit": "fraction",
+    "range": (0, 1),
+}
 
 
 class Metrics(Registry[Callable[..., Any]]):
@@ -165,6 +171,7 @@ METRICS = Metrics(
     "rallebench.metrics",
     traits={
         "needs": 'what the gold must hold: "answers", "provenance", joined with "+", or ""',
+        "reads": 'what an episode must hold: "answer", "pages", "passages", "cost", joined with "+", or ""',
         "higher_is_better": "bool; None where neither direction is good",
         "label": "the name as papers print it",
         "unit": '"fraction", "seconds", "tokens" …',

@@ -10,7 +10,7 @@ from typing import Any
 from rallebench.core.registry import Entry
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import Counted, Pairs, metric, read_card
-from rallebench.metrics.recorded import unrecorded
+from rallebench.metrics.recorded import IMPORTED, RunEvidence, missing_evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,12 @@ def columns(names: Sequence[str], pairs: Pairs) -> dict[str, ScoreSeries]:
     what a metric raises that cannot have its model.
     """
     entries = list({entry.name: entry for entry in map(metric, names)}.values())
+    run = RunEvidence.of(episode for episode, _ in pairs)
     singly = [entry for entry in entries if "batch" not in entry.traits]
     # Question by question: the metrics of one answer share what they make of its text.
     rows = [
         [
-            None if episode.error or unrecorded(episode, e) else e.value(episode, gold)
+            None if episode.error or missing_evidence(episode, e, run) else e.value(episode, gold)
             for e in singly
         ]
         for episode, gold in pairs
@@ -47,26 +48,32 @@ def columns(names: Sequence[str], pairs: Pairs) -> dict[str, ScoreSeries]:
     }
     for entry in entries:
         if "batch" in entry.traits:
-            values[entry.name] = _batch(entry, pairs)
-    return {entry.name: _column(entry, pairs, values[entry.name]) for entry in entries}
+            values[entry.name] = _batch(entry, pairs, run)
+    return {entry.name: _column(entry, pairs, values[entry.name], run) for entry in entries}
 
 
-def why_not_scored(name: str, episode: Episode, gold: Gold) -> str:
-    """Why a question has no value under a metric: it failed, its gold lacks something, or the card's reason."""
+def why_not_scored(name: str, episode: Episode, gold: Gold, run: RunEvidence | None = None) -> str:
+    """Why a question has no value under a metric: it failed, its ``run`` or its gold lacks something, or the card's reason.
+
+    ``run``: by default a run of this question alone.
+    """
     if episode.error:
         return episode.error
-    if reason := unrecorded(episode, metric(name)):
+    reason = missing_evidence(episode, metric(name), run or RunEvidence.of((episode,)))
+    if reason and episode.workflow == IMPORTED:
         return reason
     card = read_card(name)
     missing = [part for part in card.needs.split("+") if part and not getattr(gold, part)]
-    return f"no gold {' or '.join(missing)}" if missing else f"not scored: {card.not_scored}"
+    return (
+        f"no gold {' or '.join(missing)}" if missing else reason or f"not scored: {card.not_scored}"
+    )
 
 
-def _batch(entry: Entry[Any], pairs: Pairs) -> list[float | None]:
+def _batch(entry: Entry[Any], pairs: Pairs, run: RunEvidence) -> list[float | None]:
     numbers = [
         number
         for number, (episode, _) in enumerate(pairs)
-        if not (episode.error or unrecorded(episode, entry))
+        if not (episode.error or missing_evidence(episode, entry, run))
     ]
     values: list[float | None] = [None] * len(pairs)
     scored = entry.traits["batch"]([pairs[n] for n in numbers], entry.traits.get("chosen", ""))
@@ -79,14 +86,16 @@ def _batch(entry: Entry[Any], pairs: Pairs) -> list[float | None]:
     return values
 
 
-def _column(entry: Entry[Any], pairs: Pairs, raw: Sequence[float | None]) -> ScoreSeries:
+def _column(
+    entry: Entry[Any], pairs: Pairs, raw: Sequence[float | None], run: RunEvidence | None = None
+) -> ScoreSeries:
     values: list[float | None] = []
     notes: list[str] = []
     for (episode, gold), value in zip(pairs, raw):
         is_number = value is not None and math.isfinite(value)
         values.append(float(value) if value is not None and is_number else None)
         if value is None:
-            notes.append(why_not_scored(entry.name, episode, gold))
+            notes.append(why_not_scored(entry.name, episode, gold, run))
         else:
             notes.append("" if is_number else f"not scored: the value is no number ({value})")
     over_all, figure = entry.traits.get("over_all"), None

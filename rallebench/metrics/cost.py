@@ -68,7 +68,12 @@ def speed(steps: Iterable[Step]) -> float | None:
     return tokens / seconds if seconds else None
 
 
-COST: Mapping[str, Any] = {"needs": "", "higher_is_better": False, "range": (0, None)}
+COST: Mapping[str, Any] = {
+    "needs": "",
+    "reads": "cost",
+    "higher_is_better": False,
+    "range": (0, None),
+}
 
 
 # ── one question ─────────────────────────────────────────────────────────────

@@ -20,7 +20,9 @@ def check_reason(option: str) -> None:
         )
 
 
-@METRICS.register("ended", needs="", higher_is_better=None, label="Ended", check=check_reason)
+@METRICS.register(
+    "ended", needs="", reads="", higher_is_better=None, label="Ended", check=check_reason
+)
 def ended(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """1 if the question ended for the chosen reason, by default with an answer, else 0.
 

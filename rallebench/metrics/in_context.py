@@ -8,12 +8,12 @@ from rallebench.metrics import METRICS
 from rallebench.metrics._reading import retrieved
 
 
-@METRICS.register_at_k("answer_in_context", label="Answer in context")
+@METRICS.register_at_k("answer_in_context", label="Answer in context", reads="passages")
 def answer_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if a normalised accepted answer is a substring of one of the first k normalised passages, else 0.
 
     Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
-    Not scored: the gold has no answers.
+    Not scored: the gold has no answers, or nothing was retrieved in the whole run.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Characters, not words: 'art' is in 'party', and an accepted answer 'A' is an article and in everything. Other forms
         of a word in Unicode are other words. Counts passages, not pages; titles are not read.
@@ -21,12 +21,12 @@ def answer_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     return _in_context(episode, k, list(map(normalize_answer, gold.answers)))
 
 
-@METRICS.register_at_k("answer_in_passage", label="Answer in passage")
+@METRICS.register_at_k("answer_in_passage", label="Answer in passage", reads="passages")
 def answer_in_passage(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if the words of an accepted answer stand side by side in one of the first k passages, else 0.
 
     Normalisation: NFD, lower-case; runs of letters, digits and marks, and every other visible character, are tokens.
-    Not scored: the gold has no answers.
+    Not scored: the gold has no answers, or nothing was retrieved in the whole run.
     Source: DPR, Karpukhin et al. 2020, arXiv:2004.04906.
     Traps: Whole words in one passage, whether or not it supports the answer; titles are not read. Chinese is not parted
         into words, so an answer is found only between punctuation: there answer_in_context says more.
@@ -38,12 +38,14 @@ def answer_in_passage(episode: Episode, gold: Gold, k: int) -> float | None:
     )
 
 
-@METRICS.register_at_k("entity_in_context", label="Gold title in context", needs="provenance")
+@METRICS.register_at_k(
+    "entity_in_context", label="Gold title in context", needs="provenance", reads="passages"
+)
 def entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if a normalised gold page title is a substring of one of the first k normalised passages, else 0.
 
     Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
-    Not scored: the gold names no titles.
+    Not scored: the gold names no titles, or nothing was retrieved in the whole run.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Characters, not words: 'art' is in 'party'. Other forms of a word in Unicode are other words.
         Counts passages, not pages; titles are not read.
@@ -55,12 +57,13 @@ def entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     "answer_and_ent_in_context",
     label="Answer and gold title in context",
     needs="answers+provenance",
+    reads="passages",
 )
 def answer_and_entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if one of the first k normalised passages holds both an accepted answer and a gold title, else 0.
 
     Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
-    Not scored: the gold has no answers or names no titles.
+    Not scored: the gold has no answers or names no titles, or nothing was retrieved in the whole run.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Characters, not words: 'art' is in 'party', and an accepted answer 'A' is an article and in everything. Other forms
         of a word in Unicode are other words. Counts passages, not pages; titles are not read.

@@ -31,7 +31,7 @@ def _combine(name: str, label: str, plain: Metric, source: str, traps: str = "")
         f"Source: {source}.\nTraps: {_TRAPS} {traps}"
     )
     combined.__name__ = combined.__qualname__ = "kilt_" + plain.__name__
-    METRICS.register(name, needs="answers+provenance", label=label)(combined)
+    METRICS.register(name, needs="answers+provenance", reads="answer+pages", label=label)(combined)
 
 
 _combine("KILT-accuracy", "KILT-Accuracy", accuracy, _KILT)

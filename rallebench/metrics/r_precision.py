@@ -9,12 +9,12 @@ from rallebench.metrics import METRICS
 from rallebench.metrics._reading import page_ids
 
 
-@METRICS.register("Rprec", needs="provenance", label="R-precision")
+@METRICS.register("Rprec", needs="provenance", reads="pages", label="R-precision")
 def r_precision(episode: Episode, gold: Gold) -> float | None:
     """The share of an evidence set of R pages found among the first R pages; the best over the sets.
 
     Normalisation: none, ids are compared.
-    Not scored: never; a question without gold pages scores 0.
+    Not scored: nothing was retrieved in the whole run; a question without gold pages scores 0.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Pages, not passages: five passages of one page are one page. Pages of all retrievals of a chain are
         joined in order. A question without gold pages scores 0.

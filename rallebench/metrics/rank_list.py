@@ -13,12 +13,12 @@ Rank = list[Union[bool, int]]
 """True: an evidence set completed here; False: a page of no set; i (an int): a part of set i."""
 
 
-@METRICS.register_at_k("precision", label="Precision", needs="provenance")
+@METRICS.register_at_k("precision", label="Precision", needs="provenance", reads="pages")
 def precision_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     """Complete evidence sets among the first k entries of the page rank, divided by k.
 
     Normalisation: none, ids are compared.
-    Not scored: never; a question without gold pages scores 0.
+    Not scored: nothing was retrieved in the whole run; a question without gold pages scores 0.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Pages, not passages: five passages of one page are one page. An evidence set of several pages counts where its
         last page is found. A question without gold pages scores 0. The divisor is k
@@ -27,12 +27,12 @@ def precision_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     return _complete(_episode_rank(episode, gold), k) / k
 
 
-@METRICS.register_at_k("recall", label="Recall", needs="provenance")
+@METRICS.register_at_k("recall", label="Recall", needs="provenance", reads="pages")
 def recall_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     """The share of the distinct evidence sets that are complete in the first k entries of the page rank.
 
     Normalisation: none, ids are compared.
-    Not scored: never; a question without gold pages scores 0.
+    Not scored: nothing was retrieved in the whole run; a question without gold pages scores 0.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Pages, not passages: five passages of one page are one page. An evidence set of several pages counts where its
         last page is found. A question without gold pages scores 0. page_recall
@@ -42,12 +42,12 @@ def recall_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     return _complete(_episode_rank(episode, gold), k) / len(sets) if sets else 0.0
 
 
-@METRICS.register_at_k("success_rate", label="Success rate", needs="provenance")
+@METRICS.register_at_k("success_rate", label="Success rate", needs="provenance", reads="pages")
 def success_rate_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if any evidence set is complete among the first k entries of the page rank, else 0.
 
     Normalisation: none, ids are compared.
-    Not scored: never; a question without gold pages scores 0.
+    Not scored: nothing was retrieved in the whole run; a question without gold pages scores 0.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Pages, not passages: five passages of one page are one page. An evidence set of several pages counts where its
         last page is found. A question without gold pages scores 0. success counts

@@ -157,7 +157,7 @@ def _file(unit: str, name: str, label: str, doc: str, ranked: Ranked, at_k: bool
 
     scored.__doc__ = doc
     scored.__name__ = scored.__qualname__ = name
-    traits = {"needs": "provenance", "wants": f"gold {unit}s"}
+    traits = {"needs": "provenance", "reads": "pages", "wants": f"gold {unit}s"}
     if at_k:
         listed = (1, 5, 10) if ranked in (success, recall) else (5, 10)
         METRICS.register_at_k(name, label=label, listed=listed, **traits)(scored)

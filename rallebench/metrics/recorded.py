@@ -1,43 +1,93 @@
-"""What a run records of a question. Predictions of another program say what was answered, or which pages were found,
-and nothing of what that cost: what they do not say is not scored, never 0."""
+"""Evidence that a run gives its metrics: answers, a retrieval, the text of passages, costs.
+
+A metric that has nothing to read is not scored, never 0: a chain that only retrieves has no exact match, one that retrieves
+nothing no R-precision. Predictions of another program hold what their
+file says, and nothing of what that cost.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.registry import Entry
-from rallebench.core.types import Episode, Note, Retrieve
+from rallebench.core.types import Episode, Generate, Note, Retrieve, UseTool
 
 IMPORTED = "imported"
 """The workflow of a run that was made of a file of predictions."""
 
-_COSTS = ("seconds", "tokens", "tokens/s", "calls")
-"""Units of what an answer cost."""
-_OF_PASSAGES = ("_in_context", "_in_passage")
-"""In the names of metrics that read the text of passages."""
+ANSWER, PAGES, PASSAGES, COST = "answer", "pages", "passages", "cost"
+"""Values of the trait ``reads`` of a metric, joined with "+"."""
+
+NO_ANSWER = "no answer is produced: the passages that are retrieved are the result"
+NO_RETRIEVAL = "nothing is retrieved"
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvidence:
+    """Evidence in all episodes of a run. ``retrieves``: whether any question retrieved passages."""
+
+    retrieves: bool
+
+    @classmethod
+    def of(cls, episodes: Iterable[Episode]) -> RunEvidence:
+        """Evidence of a run. A question for which an agent did not search counts as one that retrieved nothing
+        relevant as long as another question of the run retrieved anything."""
+        return cls(any(has_retrieval(episode) for episode in episodes if not episode.error))
 
 
 def has_answer(episode: Episode) -> bool:
-    """Whether an imported question has an answer, though it may be empty."""
+    """Whether a question has an answer, though it may be empty: one that a model wrote or an action passed on. Passages that are
+    passed on as they were retrieved are none."""
+    if episode.workflow == IMPORTED:
+        return any(isinstance(step.request, Note) for step in episode.steps)
+    if any(isinstance(step.request, (Generate, UseTool)) for step in episode.steps):
+        return True
+    if episode.answer.strip():
+        return episode.answer not in _texts_of_retrievals(episode)
+    if not episode.steps:
+        return episode.outcome is None or episode.outcome.stop_reason != "empty_template"
     return any(isinstance(step.request, Note) for step in episode.steps)
 
 
-def has_pages(episode: Episode) -> bool:
-    """Whether an imported question has pages."""
-    return any(isinstance(step.request, Retrieve) for step in episode.steps)
+def _texts_of_retrievals(episode: Episode) -> set[str]:
+    return {step.reply.text for step in episode.steps if isinstance(step.request, Retrieve)}
 
 
-def unrecorded(episode: Episode, entry: Entry[Any]) -> str:
-    """Why a metric has nothing to judge in an imported question; '' where it has, and for every run of our own."""
-    if episode.workflow != IMPORTED or episode.error:
+def has_retrieval(episode: Episode) -> bool:
+    """Whether a question searched, or opened pages; the retriever of the closed book, ``nothing:…``, retrieves nothing."""
+    if not episode.steps:
+        return episode.outcome is None or episode.outcome.stop_reason != "empty_template"
+    return any(
+        bool(step.reply.hits)
+        or (
+            isinstance(step.request, Retrieve)
+            and not step.request.retriever.startswith(f"{NOTHING}:")
+        )
+        for step in episode.steps
+    )
+
+
+NOTHING = "nothing"
+"""The combination of retrievers that gives no passage."""
+
+
+def missing_evidence(episode: Episode, entry: Entry[Any], run: RunEvidence) -> str:
+    """Why a metric has nothing to judge in a question of a ``run``; '' where it has."""
+    if episode.error:
         return ""
-    needs = entry.traits.get("needs", "").split("+")
-    if entry.traits.get("unit") in _COSTS:
-        return "not scored: the predictions do not say what they cost"
-    if any(part in entry.name for part in _OF_PASSAGES):
-        return "not scored: the predictions hold no passages' text"
-    if "provenance" in needs and not has_pages(episode):
-        return "not scored: no retrieval is recorded"
-    if ("answers" in needs or not needs[0]) and not has_answer(episode):
-        return "not scored: no answer is recorded"
-    return ""
+    reads = entry.traits.get("reads", "").split("+")
+    imported = episode.workflow == IMPORTED
+    reason = ""
+    if imported and COST in reads:
+        reason = "the predictions do not say what they cost"
+    elif imported and PASSAGES in reads:
+        reason = "the predictions hold no passages' text"
+    elif imported and PAGES in reads and not has_retrieval(episode):
+        reason = "no retrieval is recorded"
+    elif ANSWER in reads and not has_answer(episode):
+        reason = "no answer is recorded" if imported else NO_ANSWER
+    elif not run.retrieves and (PAGES in reads or PASSAGES in reads):
+        reason = NO_RETRIEVAL
+    return f"not scored: {reason}" if reason else ""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.analysis.baselines import LABELS
-from rallebench.analysis.measures import HEADLINES
 from rallebench.core.errors import RalleError
 from rallebench.engine.experiment_store import StoredExperiment
+from rallebench.engine.headline import OF_ANSWERS, deciding_metric
 from rallebench.engine.statistics import LEVEL
 from rallebench.experiments import BUILDERS, SUITES
 from rallebench.experiments.baselines import LONG, baseline_name
@@ -24,7 +24,7 @@ from rallebench.services.variants import FEW
 from rallebench.services.workbench import Workbench
 
 MOST_LISTED = 200
-DECIDING = (*HEADLINES, "all_rate", "acc", "right", "truthfulness", "rouge-L", "bleu-avg")
+DECIDING = (*OF_ANSWERS, "Rprec", "all_rate", "acc", "right", "truthfulness", "rouge-L", "bleu-avg")
 """Metrics of published benchmarks by which a part can be called the best."""
 NAMED = {"tradeoff": "Index trade-off", "baselines": "Baselines", "batch": "Folder of chains"}
 ALMOST = 0.99
@@ -285,7 +285,7 @@ def _point(point: Mapping[str, Any]) -> str:
 def _of_baselines(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
     report = stored.report or {}
     metrics = report.get("metrics") or {}
-    name = next((n for n in ("em", "accuracy", "f1", *metrics) if n in metrics), "")
+    name = deciding_metric(metrics) or next(iter(metrics), "")
     row = metrics.get(name, {})
     if "run" not in row:
         return line

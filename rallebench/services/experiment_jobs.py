@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rallebench.analysis.measures import HEADLINES
 from rallebench.core.events import Failed, Finished, Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunResult
 from rallebench.engine.estimate import CostEstimate
+from rallebench.engine.headline import deciding_metric
 from rallebench.engine.plan import Plan
 from rallebench.services.experiments import nouns_of_experiments
 from rallebench.services.jobs import Job
@@ -100,7 +100,7 @@ def _part(label: str, event: Any) -> PartState:
 
 
 def headline(part: PartState) -> tuple[str, float, int] | None:
-    """(metric, mean so far, count) of a run: the first that decides a sweep, else the first of its own."""
+    """(metric, mean so far, count) of a run: the first that deciding_metric a sweep, else the first of its own."""
     known = {name: mean for name, mean in part.means.items() if mean[0] is not None}
-    name = next((name for name in (*HEADLINES, *known) if name in known), "")
+    name = deciding_metric(known) or next(iter(known), "")
     return (name, *known[name]) if name else None

@@ -14,6 +14,7 @@ from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
 from rallebench.core.tables import Code, Cost, Fold, Section
 from rallebench.core.types import Episode, Example
+from rallebench.engine.headline import chain_of
 from rallebench.engine.ralle_files import prompts_text
 from rallebench.engine.score import cost_of, score_episode
 from rallebench.engine.store import RunFolder
@@ -46,7 +47,9 @@ def report_of(
 def _run(run: RunFolder, workspace: Workspace) -> Iterator[Section]:
     report = run.report() or {}
     failures = [f"{count} failed: {message}" for message, count in report["errors"].items()]
-    yield Section("", (_summary(report), tables.metrics(report), Cost(cost_of(run)), *failures))
+    yield Section(
+        "", (_summary(report), tables.metrics(report, chain_of(run)), Cost(cost_of(run)), *failures)
+    )
     yield Section(LOST, _waterfall([(run.name, waterfall.waterfall_of(run, workspace))]))
     yield Section("What was run", (Code(_settings(run.spec()["spec"]["settings"])),))
     yield Section("Every question", (_question(*pair) for pair in answered(run)))

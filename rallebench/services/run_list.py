@@ -17,6 +17,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.folding import fold
 from rallebench.core.types import Chain
+from rallebench.engine.headline import deciding_metric
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.services.experiment_groups import plain_label
@@ -28,7 +29,7 @@ from rallebench.services.workbench import Workbench
 BIN = "bin"
 TITLE = "title.json"
 HEADLINES = ("em", "all_rate", "f1", "accuracy")
-"""The headline metric of a run: the first of these that it has, else its first one."""
+"""The headline metric of a run: the first of these that it is scored by, else the one that deciding_metric between such runs."""
 
 _AUTOMATIC = re.compile(r"^(?P<base>.+)-\d{8}-\d{6}(-\d+)?$")
 """A name that the program made: its time is at the end."""
@@ -129,7 +130,10 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
     spec = stored["spec"]
     chain = spec["settings"].get("chain")
     metrics = {**report.get("metrics", {}), **report.get("suite", {})}
-    metric = next((name for name in HEADLINES if name in metrics), next(iter(metrics), ""))
+    scored = [name for name, mean in metrics.items() if mean.get("value") is not None]
+    decided = str(report.get("headline") or "") or deciding_metric(scored)
+    of_answers = (name for name in HEADLINES if name in scored)
+    metric = next(of_answers, "") or decided or next(iter([*scored, *metrics]), "")
     cost = (report.get("cost") or {}).get("total") or {}
     return RunRow(
         run.name,

@@ -20,6 +20,7 @@ from rallebench.core.folding import fold
 from rallebench.core.memory import uncollected
 from rallebench.core.types import Episode, Example, Gold, Outcome, digest
 from rallebench.datasets.kilt import read_answers, record_id
+from rallebench.engine.headline import chain_of
 from rallebench.engine.score import example_of, metrics_of
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
@@ -88,7 +89,10 @@ def _questions(
     lines = run.heads()
     right = {line["qid"]: line["value"] for line in run.scores("em")}
     stages: Mapping[str, str] = read_json(Path(stages_file)) if known else {}
-    unscored = run.state()["state"] != "done" and "em" in metrics_of(run)  # it is scored at its end
+    chain = chain_of(run)
+    answers = chain is None or chain.produces_answer
+    # it is scored at its end
+    unscored = answers and run.state()["state"] != "done" and "em" in metrics_of(run)
     listed = []
     for qid, record in _records(path, version[-2:]).items():
         line, gold = lines.get(qid), read_answers(record, str(run.questions_file))

@@ -18,7 +18,8 @@ from rallebench.analysis.tables import OF_SEVERAL, TEST, comparison, verdict
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import UNKNOWN, usd
 from rallebench.core.tables import Figure, Table
-from rallebench.core.types import Episode, Example
+from rallebench.core.types import Chain, Episode, Example
+from rallebench.engine.headline import chain_of, not_printed, printed
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS, STANDARD_KS, card, read_card
 from rallebench.services.episodes import is_agents
@@ -29,8 +30,11 @@ __all__ = [
     "TEST",
     "MultiRunComparison",
     "RunFolder",
+    "chain_of",
     "comparison",
     "is_agents",
+    "not_printed",
+    "printed",
     "verdict",
 ]
 
@@ -55,10 +59,14 @@ class Tile:
     unit: str
 
 
-def tiles(report: Mapping[str, Any]) -> list[Tile]:
-    """The headline figures of a run."""
-    metrics = {**report.get("metrics", {}), **report.get("suite", {})}
+def tiles(report: Mapping[str, Any], chain: Chain | None = None) -> list[Tile]:
+    """The headline figures of a run; ``chain``: its own, None for an agent."""
+    metrics = {**printed(report, chain), **report.get("suite", {})}
     picked = []
+    decided = str(report.get("headline") or "")
+    if decided in metrics and decided not in {family for family, _, _ in HEADLINES}:
+        about, unit = definition(report, decided), unit_of(report, decided)
+        picked.append(Tile(label(decided), metrics[decided], about, unit))
     for family, title, about in HEADLINES:
         name = next((m for m in metrics if m.partition("@")[0] == family), "")
         if name:

@@ -184,6 +184,7 @@ def result_json(workbench: Workbench, result: RunResult) -> dict[str, Any]:
         "seconds": report["seconds"],
         "metrics": metrics,
         **({"judges": report["judges"]} if report.get("judges") else {}),
+        **({"not_scored": report["not_scored"]} if report.get("not_scored") else {}),
         "clusters": report.get("clusters"),
         "cost": report["cost"],
     }

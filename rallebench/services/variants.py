@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 from rallebench.analysis.paired import PairedComparison, compare
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.types import Action, Chain, Episode, Example, digest
 from rallebench.engine.clusters import clusters_of
-from rallebench.metrics import METRICS
+from rallebench.engine.headline import is_graded
+from rallebench.engine.score import score_episode
 from rallebench.services.verdicts import verdict_kind
 from rallebench.services.workbench import Workbench
 
 FEW = 30
 """Questions below which a difference is hardly ever shown."""
 
+R_PRECISION, NDCG = "Rprec", "ndcg"
+"""Metrics of the retrieval by which variants are compared; nDCG at the depth of the chain."""
 NAMES = {"retrieve": "retrieve", "generate": "generate", "identity": "pass on"}
 TEMPLATES = {"retrieve": "query", "generate": "prompt", "identity": "text"}
 """Kind of an action → (its label, the label of its template)."""
@@ -27,12 +30,18 @@ __all__ = ["PairedComparison"]
 
 @dataclass(frozen=True, slots=True)
 class VariantAnswer:
-    """The answer of a variant to a question. ``kind``: right, wrong, failed, or none without gold answers."""
+    """The answer of a variant to a question. ``kind``: right, wrong, failed, or none without gold answers. ``retrieval``: its
+    scores by metrics of the retrieval."""
 
     kind: str
     answer: str
     em: float | None
     seconds: float
+    retrieval: Mapping[str, float | None] = field(default_factory=dict)
+
+    def score(self, metric: str) -> float | None:
+        """Its score by exact match or a metric of the retrieval, None where it has none."""
+        return self.em if metric == "em" else self.retrieval.get(metric)
 
 
 Cells = Mapping[tuple[str, str], VariantAnswer]
@@ -55,9 +64,18 @@ def ask(workbench: Workbench, chain: Chain, example: Example) -> VariantAnswer:
     assert isinstance(episode, Episode)
     if episode.error:
         return VariantAnswer("failed", episode.error, None, 0.0)
-    em = METRICS["em"](episode, example.gold) if example.gold.answers else None
+    names = ("em", "Rprec", f"ndcg@{chain.depth}") if chain.depth else ("em",)
+    em, *retrieval = (score.value for score in score_episode(episode, example, names))
     seconds = sum(step.seconds for step in episode.steps)
-    return VariantAnswer(verdict_kind("", em), episode.answer, em, seconds)
+    values = dict(zip((R_PRECISION, NDCG), retrieval)) if example.gold.pages else {}
+    return VariantAnswer(verdict_kind("", em), episode.answer, em, seconds, values)
+
+
+def deciding(chains: Sequence[Chain], examples: Sequence[Example]) -> str:
+    """The metric that decides between chains: exact match, or where one only retrieves nDCG of graded gold, R-precision else."""
+    if all(chain.produces_answer for chain in chains) or not all(c.depth for c in chains):
+        return "em"
+    return NDCG if is_graded(examples) else R_PRECISION
 
 
 def missing(
@@ -68,10 +86,27 @@ def missing(
     return [(chain, x) for x, chain in grid if cell_of(chain, x) not in cells]
 
 
-def scores(chain: Chain, examples: Sequence[Example], cells: Cells) -> dict[str, float]:
-    """Question id → exact match of a chain, where it was scored."""
+def scores(
+    chain: Chain, examples: Sequence[Example], cells: Cells, metric: str = "em"
+) -> dict[str, float]:
+    """Question id → score of a chain, where it was scored."""
     answers = {x.question.qid: cells.get(cell_of(chain, x)) for x in examples}
-    return {qid: cell.em for qid, cell in answers.items() if cell and cell.em is not None}
+    values = {qid: cell.score(metric) for qid, cell in answers.items() if cell}
+    return {qid: value for qid, value in values.items() if value is not None}
+
+
+def counted(metric: str, scored: Sequence[float]) -> str:
+    """The count beside the mean of a variant, '' before a score.
+
+    >>> counted("em", [1.0, 0.0]), counted("Rprec", [0.5]), counted("em", [])
+    ('1 of 2 right', 'R-precision, 1 question', '')
+    """
+    if not scored:
+        return ""
+    if metric == "em":
+        return f"{sum(scored):.0f} of {len(scored)} right"
+    label = "nDCG" if metric == NDCG else "R-precision"
+    return f"{label}, {len(scored)} question{'s' * (len(scored) != 1)}"
 
 
 def sample(examples: Sequence[Example], count: int) -> list[Example]:
@@ -83,11 +118,11 @@ def sample(examples: Sequence[Example], count: int) -> list[Example]:
 
 
 def paired(
-    base: Chain, other: Chain, examples: Sequence[Example], cells: Cells
+    base: Chain, other: Chain, examples: Sequence[Example], cells: Cells, metric: str = "em"
 ) -> PairedComparison:
-    """Exact match of ``other`` against ``base`` on the questions that both have answered."""
-    a, b = (scores(chain, examples, cells) for chain in (base, other))
-    return compare("em", a, b, clusters=clusters_of(examples).of)
+    """``other`` against ``base`` on the questions that both have answered."""
+    a, b = (scores(chain, examples, cells, metric) for chain in (base, other))
+    return compare(metric, a, b, clusters=clusters_of(examples).of, bounds={metric: (0.0, 1.0)})
 
 
 def difference_label(base: Chain, other: Chain) -> str:

@@ -9,8 +9,9 @@ from typing import Literal
 from rallebench.analysis.waterfall import SHORT, waterfall
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Episode, Example, Hit, Retrieve, Step
+from rallebench.engine.score import score_episode
 from rallebench.engine.single import answer_one
-from rallebench.metrics import METRICS
+from rallebench.metrics.recorded import has_retrieval
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
 
@@ -39,7 +40,8 @@ UNKNOWN: tuple[VerdictKind, None] = ("none", None)
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """``stage``: of the waterfall; ``lost_at``: the station, from 0, None if it was not lost; ``em``, ``f1``: None
-    where the gold has no answers. ``rank``: of the first gold page within DEPTH, None if it is not there or not known."""
+    where the gold has no answers, or the chain produces none. ``rank``: of the first gold page within DEPTH, None if it is not there or not known.
+    ``retrieves``: False for a closed book."""
 
     kind: VerdictKind
     stage: str
@@ -48,6 +50,7 @@ class Verdict:
     f1: float | None
     rank: int | None = None
     deeper: tuple[Hit, ...] = ()
+    retrieves: bool = True
 
     @property
     def reason(self) -> str:
@@ -63,15 +66,14 @@ def verdict(workbench: Workbench, example: Example, episode: Episode) -> Verdict
         at_most=MOST_PASSAGES,
     )
     stage = waterfall((example,), (episode,), pages).placed[0].stage
-    scored = episode.outcome is not None and bool(example.gold.answers)
-    em, f1 = (METRICS[name](episode, example.gold) if scored else None for name in ("em", "f1"))
+    em, f1 = (score.value for score in score_episode(episode, example, ("em", "f1")))
     hits: tuple[Hit, ...] = ()
     if (step := last_retrieval(episode)) is not None:
         hits = deeper_hits(workbench, step)
     ranks = (n for n, hit in enumerate(hits, 1) if hit.passage.page_id in example.gold.pages)
     kind = verdict_kind(episode.error, em, stage)
     lost_at = AT_STAGE.get(stage, UNKNOWN)[1]
-    return Verdict(kind, stage, lost_at, em, f1, next(ranks, None), hits)
+    return Verdict(kind, stage, lost_at, em, f1, next(ranks, None), hits, has_retrieval(episode))
 
 
 def verdict_kind(error: str, em: float | None, stage: str = "") -> VerdictKind:

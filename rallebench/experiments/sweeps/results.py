@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rallebench.analysis.measures import HEADLINES
+from rallebench.analysis.measures import decided_by
 from rallebench.analysis.ranking import MultiRunComparison, compare_many
 from rallebench.core.errors import UsageError
 from rallebench.core.numbers import no_interval
 from rallebench.engine.experiment_store import ExperimentStore
+from rallebench.engine.headline import deciding_metric
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import is_ended
 from rallebench.metrics import metric
@@ -45,8 +46,8 @@ def ranked(
 ) -> dict[str, Any]:
     """The runs of a sweep (run → variant) as one JSON document: best first with every metric, and the verdict.
 
-    ``by``: the metric that ranks them; default: the first of HEADLINES that all have. Of equal ones the cheapest is first.
-    ``failed``: variant → sentence. Raises UsageError for a metric that decides nothing.
+    ``by``: the metric that ranks them; default: the one that fits the chains and their gold. Of equal ones the cheapest is first.
+    ``failed``: variant → sentence. Raises UsageError for a metric that deciding_metric nothing.
     """
     by = deciding(by) if by else ""
     folders = {run: RunFolder.open(workspace.runs, run) for run in labels}
@@ -54,8 +55,7 @@ def ranked(
     if len(labels) < 2:
         metrics = {run: report["metrics"] for run, report in reports.items()}
         return unranked(name, labels, failed, _verdict_alone(labels, metrics), metrics)
-    shared = (m for m in HEADLINES if all(m in report["metrics"] for report in reports.values()))
-    by = by or next(shared, "")
+    by = by or decided_by(list(reports.values()))
     costs = {run: _cost(folder, reports[run]) for run, folder in folders.items()}
 
     def best_first(name: str, values: Mapping[str, float | None]) -> list[str]:
@@ -153,7 +153,7 @@ def _verdict(compared: MultiRunComparison, labels: Mapping[str, str]) -> str:
 
 def headline(metrics: Mapping[str, Mapping[str, Any]]) -> str:
     """The metric to show for a variant that is compared with no other; '' if it has none."""
-    return next((name for name in HEADLINES if metrics.get(name, {}).get("value") is not None), "")
+    return deciding_metric(name for name, mean in metrics.items() if mean.get("value") is not None)
 
 
 def _rank(value: float | None, upward: bool) -> float:

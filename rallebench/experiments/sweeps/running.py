@@ -42,7 +42,7 @@ def sweep_settings(
     sampled: bool = False,
 ) -> dict[str, Any]:
     """The settings of a sweep. ``vary``: ``field=value,value`` texts; ``metric``: the metric that ranks the variants, '' for the
-    first of em, accuracy, f1 … that all have; ``sampled``: the questions are drawn by the seed."""
+    one that fits the chain and its gold; ``sampled``: the questions are drawn by the seed."""
     return {
         "chain": chain_to_json(chain),
         "vary": list(vary),

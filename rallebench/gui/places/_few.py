@@ -65,9 +65,14 @@ class Sheet:
     chains: Sequence[Chain]
     examples: Sequence[Example]
 
+    @property
+    def metric(self) -> str:
+        """The metric that decides between all columns."""
+        return variants.deciding(self.chains, self.examples)
+
     def against(self, chain: Chain) -> PairedComparison:
         """A variant against the base."""
-        return variants.paired(self.chains[0], chain, self.examples, self.grid.cells)
+        return variants.paired(self.chains[0], chain, self.examples, self.grid.cells, self.metric)
 
 
 def register(page: Page) -> None:
@@ -162,9 +167,9 @@ def table(sheet: Sheet) -> Markup:
 
 def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
     """The name of a variant, its mean, and its difference from the base."""
-    scored = variants.scores(chain, sheet.examples, sheet.grid.cells).values()
+    scored = variants.scores(chain, sheet.examples, sheet.grid.cells, sheet.metric).values()
     mean = 100 * sum(scored) / len(scored) if scored else None
-    counted = f"{sum(scored):.0f} of {len(scored)} right" if scored else ""
+    counted = variants.counted(sheet.metric, list(scored))
     name, more, beside = chain.name, Markup(), "compared with this"
     if index:
         name = variants.difference_label(sheet.chains[0], chain)
@@ -202,9 +207,10 @@ def cell(sheet: Sheet, chain: Chain, x: Example, index: int) -> Markup:
         inside = Markup('{}<span dir="auto">{}</span>').format(
             html.mark(value.kind), answer_of(value.answer[:300])
         )
-    ems = [answer.em for answer in (value, first) if answer and answer.em is not None]
-    if len(ems) == 2 and ems[0] != ems[1]:
-        tint = "up" if ems[0] > ems[1] else "down"
+    both = [answer.score(sheet.metric) for answer in (value, first) if answer]
+    scored = [score for score in both if score is not None]
+    if len(scored) == 2 and scored[0] != scored[1]:
+        tint = "up" if scored[0] > scored[1] else "down"
     return Markup('<td class="{}" id="few-{}-{}">{}</td>').format(
         tint, index, x.question.qid, inside
     )

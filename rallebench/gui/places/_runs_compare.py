@@ -254,7 +254,7 @@ def plots(
     if compared is not None:
         metric = compared.metric
         every = figures.table(run_views.comparison(under_titles(compared, titles)))
-        gist = f"{len(compared.cells)} metrics"
+        gist = f"{sum(map(compared.is_printed, compared.cells))} metrics"
         yield html.fold("Every metric", every, gist=gist, id="compare-metrics")
     for axes, drawing, value in run_views.kinds_of(page.workbench, titles, metric):
         gist = numbers.plural(len(value.rows), drawing.x)
@@ -270,7 +270,11 @@ def plots(
 
 def metric_choice(compared: run_views.MultiRunComparison) -> Markup:
     """What is to be known of a comparison, and the metric that decides, kept in the address."""
-    options = [(name, run_views.label(name)) for name in compared.measures]
+    options = [
+        (name, run_views.label(name))
+        for name in compared.measures
+        if name not in compared.cells or compared.is_printed(name)
+    ]
     more = Markup(' class="short"{}').format(form.on_change("runs.decide"))
     chooser = form.chooser("Decided by", "metric", options, compared.metric, more=more)
     return Markup('{}<div class="row">{}</div>').format(

@@ -30,9 +30,9 @@ several questions are asked side by side."
 )
 
 
-def tiles(page: Page, report: Mapping[str, Any]) -> Markup:
+def tiles(page: Page, run: RunFolder, report: Mapping[str, Any]) -> Markup:
     boxes = Markup()
-    for tile in run_views.tiles(report):
+    for tile in run_views.tiles(report, run_views.chain_of(run)):
         n, below = tile.mean.get("n", 0), tile.about[:60]
         if tile.label == "EM":
             below = f"{round((tile.mean.get('value') or 0) * n):,} of {n:,} right"
@@ -66,7 +66,10 @@ def metrics(page: Page, run: RunFolder) -> Markup:
     if report is None:
         return html.empty("The run is not scored yet.")
     lines = []
-    for name, mean in {**report.get("suite", {}), **report["metrics"]}.items():
+    for name, mean in {
+        **report.get("suite", {}),
+        **run_views.printed(report, run_views.chain_of(run)),
+    }.items():
         unit, interval = run_views.unit_of(report, name), "–"
         if unit == "fraction" and mean.get("low") is not None:
             interval = f"{100 * mean['low']:.1f} to {100 * mean['high']:.1f}"
@@ -84,8 +87,9 @@ def metrics(page: Page, run: RunFolder) -> Markup:
     clusters = independence(report.get("clusters"), report.get("n", 0))
     table = html.rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)
     cards = html.fold("Metric cards", cards, gist="definition, range, caveats", id="metric-cards")
-    return Markup('<div class="row">{}</div>{}{}{}{}').format(
-        scorer, agents(page, [run.name]), table, html.note(clusters), cards
+    left_out = Markup().join(map(html.note, run_views.not_printed(report, run_views.chain_of(run))))
+    return Markup('<div class="row">{}</div>{}{}{}{}{}').format(
+        scorer, agents(page, [run.name]), table, html.note(clusters), left_out, cards
     )
 
 

@@ -312,6 +312,8 @@ def stations(verdict: Verdict) -> Markup:
         if verdict.lost_at is not None and index >= verdict.lost_at:
             state = "bad" if index == verdict.lost_at else "off"
             note = "lost here" if state == "bad" else "not reached"
+        elif not verdict.retrieves and index < 2:
+            state, note = "off", "no passages"
         elif index == 0 and verdict.rank:
             note = f"gold page at rank {verdict.rank}"
         elif verdict.stage == "right_without_support" and index < 2:

@@ -1,0 +1,104 @@
+"""The metric that deciding_metric between runs: one of the answer, or, for a chain that only retrieves, one of the retrieval."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rallebench.chains.saved import chain_from_json
+from rallebench.core.types import Chain, Example
+from rallebench.engine.store import RunFolder
+
+OF_ANSWERS = ("em", "accuracy", "f1", "rougel")
+"""Metrics of answers that decide, in order of preference."""
+
+_CUT_OFF = re.compile(r"(?P<family>[^@]+?)(?:@|_at_)(?P<k>\d+)")
+RETRIEVAL_RUN = ("ndcg@10", "mrr", "map")
+"""Further default metrics of a chain that only retrieves."""
+
+
+def deciding_metric(names: Iterable[str], *, graded: bool = False) -> str:
+    """The metric that deciding_metric, '' if none of ``names`` does: one of answers, then nDCG at the deepest cut-off where gold pages
+    are ``graded``, then R-precision, then recall or nDCG at the deepest cut-off.
+
+    >>> deciding_metric(["em", "Rprec"]), deciding_metric(["Rprec", "ndcg@5", "ndcg@10"], graded=True), deciding_metric(["recall@5"])
+    ('em', 'ndcg@10', 'recall@5')
+    """
+    known = list(names)
+    answers = [name for name in OF_ANSWERS if name in known]
+    ndcg, recall = deepest(known, "ndcg"), deepest(known, "recall")
+    pages = [ndcg] if graded else []
+    pages += ["Rprec"] if "Rprec" in known else []
+    return next(filter(None, [*answers, *pages, recall, ndcg]), "")
+
+
+def deepest(names: Iterable[str], family: str) -> str:
+    """The member of a family with the largest cut-off, '' without one."""
+    members = [name for name in names if cut_off(name) and name.partition("@")[0] == family]
+    return max(members, key=cut_off, default="")
+
+
+def cut_off(name: str) -> int:
+    """The k of ``FAMILY@k``, 0 for a metric without one."""
+    match = _CUT_OFF.fullmatch(name)
+    return int(match["k"]) if match else 0
+
+
+def is_graded(examples: Iterable[Example]) -> bool:
+    """Whether the gold says of pages how relevant they are."""
+    return any(example.gold.grades for example in examples)
+
+
+def within_depth(names: Sequence[str], depth: int) -> tuple[str, ...]:
+    """The metrics with every cut-off beyond ``depth`` brought down to it.
+
+    >>> within_depth(["em", "recall@1", "recall@5", "recall@10"], 3)
+    ('em', 'recall@1', 'recall@3')
+    """
+    cut = (f"{name.partition('@')[0]}@{depth}" if cut_off(name) > depth else name for name in names)
+    return tuple(dict.fromkeys(cut))
+
+
+def default_metrics(names: Sequence[str], chain: Chain | None) -> tuple[str, ...]:
+    """The default metrics of a chain: those ``names``, and of one that only retrieves nDCG, MRR and MAP, nothing beyond
+    its depth."""
+    if chain is None or chain.produces_answer or not chain.depth:
+        return tuple(names)
+    at = names.index("Rprec") + 1 if "Rprec" in names else len(names)
+    return within_depth((*names[:at], *RETRIEVAL_RUN, *names[at:]), chain.depth)
+
+
+def chain_of(run: RunFolder) -> Chain | None:
+    """The chain of a run, None for an agent or predictions of another program. Raises BadFileError."""
+    chain = run.spec()["spec"]["settings"].get("chain")
+    return chain_from_json(chain) if chain else None
+
+
+def beyond_depth(names: Iterable[str], chain: Chain | None) -> list[str]:
+    """The metrics with a cut-off beyond the passages that a chain asks for; none of a flow that is no chain."""
+    depth = chain.depth if chain is not None else 0
+    return [name for name in names if depth and cut_off(name) > depth]
+
+
+def printed(report: Mapping[str, Any], chain: Chain | None) -> dict[str, Mapping[str, Any]]:
+    """The metrics of a report that have a row in a table: none that cannot be scored, none beyond the retrieved depth."""
+    means = report.get("metrics", {})
+    left_out = {*(report.get("not_scored") or {}), *beyond_depth(means, chain)}
+    return {name: mean for name, mean in means.items() if name not in left_out}
+
+
+def not_printed(report: Mapping[str, Any], chain: Chain | None) -> list[str]:
+    """The metrics of a report that are not printed, and why, a sentence for each reason."""
+    unscored: Mapping[str, str] = report.get("not_scored") or {}
+    reasons: dict[str, list[str]] = {}
+    for name, reason in unscored.items():
+        reasons.setdefault(reason, []).append(name)
+    sentences = [f"Not scored: {', '.join(names)} ({reason})." for reason, names in reasons.items()]
+    deeper = beyond_depth(
+        (n for n in report.get("metrics", {}) if "@" in n and n not in unscored), chain
+    )
+    if chain is not None and deeper:
+        passages = "1 passage is" if chain.depth == 1 else f"{chain.depth} passages are"
+        sentences.append(f"Not printed: {', '.join(deeper)} (only {passages} retrieved).")
+    return sentences
