@@ -81,22 +81,29 @@ def beyond_depth(names: Iterable[str], chain: Chain | None) -> list[str]:
     return [name for name in names if depth and cut_off(name) > depth]
 
 
+def unscored(report: Mapping[str, Any]) -> dict[str, str]:
+    """Metric → why no question is scored by it; of a report, or of what a run prints as JSON."""
+    means = report.get("metrics", {}).items()
+    why = {name: mean["why"] for name, mean in means if "_at_" not in name and mean.get("why")}
+    return {**(report.get("not_scored") or {}), **why}
+
+
 def printed(report: Mapping[str, Any], chain: Chain | None) -> dict[str, Mapping[str, Any]]:
     """The metrics of a report that have a row in a table: none that cannot be scored, none beyond the retrieved depth."""
     means = report.get("metrics", {})
-    left_out = {*(report.get("not_scored") or {}), *beyond_depth(means, chain)}
+    left_out = {*unscored(report), *beyond_depth(means, chain)}
     return {name: mean for name, mean in means.items() if name not in left_out}
 
 
 def not_printed(report: Mapping[str, Any], chain: Chain | None) -> list[str]:
     """The metrics of a report that are not printed, and why, a sentence for each reason."""
-    unscored: Mapping[str, str] = report.get("not_scored") or {}
+    without = unscored(report)
     reasons: dict[str, list[str]] = {}
-    for name, reason in unscored.items():
+    for name, reason in without.items():
         reasons.setdefault(reason, []).append(name)
     sentences = [f"Not scored: {', '.join(names)} ({reason})." for reason, names in reasons.items()]
     deeper = beyond_depth(
-        (n for n in report.get("metrics", {}) if "@" in n and n not in unscored), chain
+        (n for n in report.get("metrics", {}) if "@" in n and n not in without), chain
     )
     if chain is not None and deeper:
         passages = "1 passage is" if chain.depth == 1 else f"{chain.depth} passages are"

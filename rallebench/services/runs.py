@@ -171,11 +171,16 @@ def of_flow(
 
 
 def result_json(workbench: Workbench, result: RunResult) -> dict[str, Any]:
-    """A finished run as JSON; ``recall@5`` also as ``recall_at_5``, RaLLe's key."""
+    """A finished run as JSON; ``recall@5`` also as ``recall_at_5``, RaLLe's key. A metric that is not scored says ``why``."""
     report = result.report
-    metrics = {**report["metrics"], **report.get("suite", {})}
+    whole = {**report["metrics"], **report.get("suite", {})}
+    reasons = report.get("not_scored") or {}
+    metrics = {
+        name: {**mean, "why": reasons[name]} if name in reasons else mean
+        for name, mean in whole.items()
+    }
     metrics |= {
-        name.replace("@", "_at_"): value for name, value in report["metrics"].items() if "@" in name
+        name.replace("@", "_at_"): metrics[name] for name in report["metrics"] if "@" in name
     }
     value = {
         "run": result.run,
@@ -184,7 +189,6 @@ def result_json(workbench: Workbench, result: RunResult) -> dict[str, Any]:
         "seconds": report["seconds"],
         "metrics": metrics,
         **({"judges": report["judges"]} if report.get("judges") else {}),
-        **({"not_scored": report["not_scored"]} if report.get("not_scored") else {}),
         "clusters": report.get("clusters"),
         "cost": report["cost"],
     }
