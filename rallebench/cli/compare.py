@@ -30,7 +30,7 @@ from rallebench.services import comparing
         flag(
             "--metric",
             "M",
-            "default: em, accuracy, f1 …; of runs that only retrieve R-precision, or nDCG if the gold is graded; else their suite's own",
+            "default: the first of em, accuracy, f1, … that both have, or of their suite's own",
             default="",
         ),
     ),
