@@ -10,6 +10,7 @@ from typing import Union
 
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.runs import Backends
+from rallebench.core.surrogates import pair_stream
 from rallebench.core.thinking import parted, parted_stream
 from rallebench.core.types import Episode, Flow, Generate, Note, Outcome, Reply, Request, Step
 from rallebench.engine.perform import as_ralle_error, flow_error, perform, settled
@@ -109,7 +110,7 @@ def _ask(
     if stream and isinstance(request, Generate) and hasattr(backends.of(request), "stream"):
         try:
             with closing(backends.of(request).stream(request)) as pieces:
-                for piece in parted_stream(pieces):
+                for piece in parted_stream(pair_stream(pieces)):
                     if isinstance(piece, Reply):
                         answered = parted(piece, request.llm)
                     else:

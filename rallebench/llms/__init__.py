@@ -23,6 +23,9 @@ MOST_TOKENS = 10_000_000
 DEFAULT_TEMPERATURE = 0.0
 """Greedy, so that a run is repeatable. ``top_p`` and ``seed`` stay unset."""
 
+LOWEST_LOGPROB = -9999.0
+"""The log-probability of a token of probability 0, as vLLM writes it: JSON has no infinity."""
+
 S = TypeVar("S")
 
 

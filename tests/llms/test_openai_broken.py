@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +13,10 @@ from loopback import DONE, Behaviour, Loopback, answer, chunk, send_json, stream
 
 from rallebench.core.runs import Backends
 from rallebench.core.thinking import parted
-from rallebench.core.types import Generate, Message, Outcome
+from rallebench.core.types import Episode, Generate, Message, Outcome
+from rallebench.engine.record import reply_to_json
 from rallebench.engine.reply_cache import ReplyCache
-from rallebench.engine.single import run_one
+from rallebench.engine.single import Delta, run_one
 
 Serve = Callable[..., tuple[Loopback, Any]]
 
@@ -161,17 +164,65 @@ def test_the_words_of_a_provider_behind_the_server_are_quoted(serve: Serve, raw:
 # ── the cache ────────────────────────────────────────────────────────────────
 
 
+def flow() -> Any:
+    reply = yield Generate("gpt", (Message("user", "Who?"),))
+    return Outcome(reply.text)
+
+
 @pytest.mark.parametrize("streaming", [False, True])
 def test_a_broken_reply_is_never_cached(serve: Serve, streaming: bool) -> None:
     whole, pieces = both({"finish_reason": "error", "error": BUSY})
     _, llm = serve(pieces if streaming else whole, answer("Ada"), max_retries=0)
     cache, backends = ReplyCache(None), Backends({}, {"gpt": llm})
 
-    def flow() -> Any:
-        reply = yield Generate("gpt", (Message("user", "Who?"),))
-        return Outcome(reply.text)
-
     *_, first = run_one(flow(), backends, reply_cache=cache, stream=streaming)
     *_, second = run_one(flow(), backends, reply_cache=cache, stream=streaming)
     assert "Upstream is down" in first.error and first.outcome is None
     assert second.answer == "Ada" and not second.steps[0].cached
+
+
+# ── numbers and characters ───────────────────────────────────────────────────
+
+
+def with_logprobs(*values: float) -> tuple[Behaviour, Behaviour]:
+    logprobs = {"content": [{"token": "a", "logprob": value} for value in values]}
+    return both({"message": {"content": "Ada"}, "finish_reason": "stop", "logprobs": logprobs})
+
+
+def test_the_log_probability_of_what_cannot_be_is_a_number_that_json_has(serve: Serve) -> None:
+    whole, pieces = with_logprobs(-0.5, -math.inf)
+    for reply in (reply_of(serve(whole)[1]), streamed(serve(pieces)[1])[1]):
+        assert reply.logprobs == (-0.5, -9999.0)
+        assert json.loads(json.dumps(reply_to_json(reply), allow_nan=False))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_log_probabilities_that_are_not_numbers_are_a_failure(serve: Serve, value: float) -> None:
+    whole, pieces = with_logprobs(-0.5, value)
+    assert "log-probabilities that are not numbers" in failure(serve(whole)[1])
+    assert "log-probabilities that are not numbers" in stream_failure(serve(pieces)[1])[1]
+
+
+SMILE = "\U0001f600"
+FIRST, SECOND = "\ud83d", "\ude00"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "deltas"),
+    [
+        ([f"a{FIRST}", f"{SECOND}b"], ["a", f"{SMILE}b"]),
+        ([FIRST, SECOND], [SMILE]),
+        ([f"a{FIRST}"], ["a", FIRST]),
+        ([f"a{FIRST}", "b"], ["a", f"{FIRST}b"]),
+        ([f"<think>{FIRST}", f"{SECOND}</think>", FIRST, SECOND], [SMILE]),
+    ],
+)
+def test_halves_of_a_character_wait_for_each_other_in_a_stream(
+    serve: Serve, pieces: list[str], deltas: list[str]
+) -> None:
+    events = [json.dumps(chunk(piece)) for piece in pieces]
+    _, llm = serve(stream([*events, json.dumps(chunk(None, "stop")), DONE]))
+    *happened, episode = run_one(flow(), Backends({}, {"gpt": llm}), stream=True)
+    written = [event.text for event in happened if isinstance(event, Delta) and event.text]
+    assert written == deltas
+    assert isinstance(episode, Episode) and episode.answer == "".join(deltas)

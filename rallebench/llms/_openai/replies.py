@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from rallebench.core.surrogates import join_pairs
 from rallebench.core.types import Reply, ToolCall
 from rallebench.http.client import Answer, Server
 from rallebench.http.failures import (
@@ -22,6 +24,7 @@ from rallebench.http.failures import (
     short,
 )
 from rallebench.http.reported import unrefused
+from rallebench.llms import LOWEST_LOGPROB
 
 THOUGHTS = ("reasoning_content", "reasoning")
 """Where servers put what a model thinks, if they part it from the text."""
@@ -140,7 +143,7 @@ class Gathered:
     @property
     def text(self) -> str:
         """The text so far."""
-        return "".join(self._texts)
+        return join_pairs("".join(self._texts))
 
     def add(self, document: Any, whole: bool = False) -> str:
         """Take one piece in and return its text, '' if it has none; raises Failure. ``moved`` then says whether
@@ -203,7 +206,9 @@ class Gathered:
         for token in tokens if isinstance(tokens, list) else ():
             value = token.get("logprob") if isinstance(token, Mapping) else token
             if isinstance(value, (int, float)):
-                self._logprobs.append(float(value))
+                if not value < math.inf:
+                    raise Failure("answered with log-probabilities that are not numbers", SEE_LOG)
+                self._logprobs.append(max(float(value), LOWEST_LOGPROB))
 
     def _add_call(self, piece: Any, index: Any) -> None:
         """A streamed call comes in pieces: id and name first, then its arguments bit by bit."""
@@ -263,13 +268,15 @@ class Gathered:
         if not text and any(self._refusal):
             text, reason = "".join(self._refusal), "refusal"
         calls = [call for _, call in sorted(self._calls.items())]
-        thinking = "".join(self._thoughts)
+        thinking = join_pairs("".join(self._thoughts))
         if not thinking and (tokens := self._hidden_thoughts()):
             thinking = f"({tokens} tokens, which the server does not show)"
         return Reply(
             text=text,
             tool_calls=tuple(
-                ToolCall(call["id"] or f"call_{n}", call["name"], call["arguments"] or "{}")
+                ToolCall(
+                    call["id"] or f"call_{n}", call["name"], join_pairs(call["arguments"]) or "{}"
+                )
                 for n, call in enumerate(calls)
             ),
             prompt_tokens=counted(self._usage, "prompt_tokens"),

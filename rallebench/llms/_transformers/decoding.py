@@ -22,6 +22,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from rallebench.llms import LOWEST_LOGPROB
 from rallebench.llms._stops import cut_at
 from rallebench.llms._transformers.forcing import ForceRows
 from rallebench.llms._transformers.prompts import PreparedPrompt
@@ -215,7 +216,9 @@ class KeepLogProbs(LogitsProcessor):  # type: ignore[misc]
         """One number per written token and row; ``sequences`` is the result of ``generate``."""
         self._take(sequences)
         self._step = None
-        table: list[list[float]] = torch.cat(self._taken, dim=1).tolist() if self._taken else []
+        if not self._taken:
+            return []
+        table: list[list[float]] = torch.cat(self._taken, dim=1).clamp(min=LOWEST_LOGPROB).tolist()
         return table
 
     def _take(self, sequences: Any) -> None:

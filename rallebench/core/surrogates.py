@@ -1,0 +1,44 @@
+"""Characters that came in two halves: JSON writes an emoji as a surrogate pair, and a stream may part the halves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rallebench.core.types import Reply
+
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def join_pairs(text: str) -> str:
+    """The text with every surrogate pair as its character; a half alone stays.
+
+    >>> join_pairs("\\ud83d\\ude00 \\ud83d") == "\\U0001f600 \\ud83d"
+    True
+    """
+    if not _PAIR.search(text):
+        return text
+    return _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+
+
+def pair_stream(pieces: Iterator[str | Reply]) -> Iterator[str | Reply]:
+    """A stream in which the first half of a character waits for the second; its reply has whole characters, too.
+
+    >>> list(pair_stream(iter(["a\\ud83d", "\\ude00b"]))) == ["a", "\\U0001f600b"]
+    True
+    """
+    half = ""
+    for piece in pieces:
+        if isinstance(piece, Reply):
+            if half:
+                yield half
+            text = join_pairs(piece.text)
+            yield piece if text == piece.text else replace(piece, text=text)
+            return
+        text = join_pairs(half + piece)
+        half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        if ready := text[: len(text) - len(half)]:
+            yield ready
+    if half:
+        yield half
