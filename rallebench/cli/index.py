@@ -100,7 +100,7 @@ def index(args: argparse.Namespace) -> Result:
     for event in build:
         if isinstance(event, Manifest):
             manifest = event.model_dump()
-            if sentence := library.long_passages_sentence(event):
+            for sentence in filter(None, [*event.warnings, library.long_passages_sentence(event)]):
                 say(f"Warning: {sentence}")
             continue
         count = f" {event.done}/{event.total}" if event.total else ""

@@ -67,7 +67,7 @@ class Manifest(Strict):
 
     ``retriever``: ``dense`` for a vector index, else the kind. ``passage_dtype``: the numeric type that passages were encoded in; ``encoding``: the figures it was chosen by.
     ``window``: the tokens of a passage that the encoder reads, 0 if unknown; ``longer``: how many passages exceed it, an
-    estimate where ``longer_counted`` of them were read for it.
+    estimate where ``longer_counted`` of them were read for it. ``warnings``: on the rest of the corpus that was left out.
     ``seal``: see ``sealed``; '' in a manifest of an earlier version, which is believed as it is.
     """
 
@@ -88,6 +88,7 @@ class Manifest(Strict):
     window: int = 0
     longer: int = 0
     longer_counted: int = 0
+    warnings: list[str] = Field(default_factory=list)
     metric: str = "inner product"
     parameters: dict[str, Any] = Field(default_factory=dict)
     fingerprint: str

@@ -6,6 +6,7 @@ row to ``source.bad``; ``reading`` adds page maps and the check of ids for all f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -15,16 +16,33 @@ from rallebench.core.sources import Source
 ID_NAMES = ("id", "doc_id", "docid", "_id", "pid", "passage_id")
 TEXT_NAMES = ("text", "contents", "content")
 PAGE_NAMES = ("page_id", "wikipedia_id")
+URL_NAMES = ("url", "source_url", "page_url", "link")
 
 
 class CorpusRow(NamedTuple):
-    """A passage of a corpus file; ``line``: its first line, or its number in a folder."""
+    """A passage of a corpus file; ``line``: its first line, or its number in a folder; ``url``: its page's address."""
 
     line: int
     doc_id: str
     text: str
     title: str = ""
     page_id: str = ""
+    url: str = ""
+
+
+_QUOTED_TITLE = re.compile(r'\s*"(?=\S)(.+)"[ \t]*\r?\n(?=\s*\S)')
+
+
+def titled(text: str) -> tuple[str, str]:
+    """(title, text) of ``contents`` whose first line is its title in quotes, as DPR's and FlashRAG's corpora have it.
+
+    >>> titled('"Chapel"\\nIt has a ceiling.'), titled('"So," he said,\\nand "no".'), titled("Chapel")
+    (('Chapel', 'It has a ceiling.'), ('', '"So," he said,\\nand "no".'), ('', 'Chapel'))
+    """
+    line = _QUOTED_TITLE.match(text)
+    if line is None or '"' in line[1].replace('""', ""):
+        return "", text
+    return line[1].replace('""', '"'), text[line.end() :]
 
 
 Reader = Callable[[Source], Iterator[CorpusRow]]

@@ -2,46 +2,128 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+TITLE_WITHIN = 2**16
+"""Characters at the beginning of a Markdown text in which its title is searched."""
+
+WESTERN = "Windows-1252"
+"""The encoding of texts that are no UTF-8 and name no other."""
+MOST_ACCENTS = 0.3
+"""The largest share of letters beyond ASCII in Western text; other scripts and their encodings have more."""
+
+_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?\n)?(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_TOML_TITLE = re.compile(
+    r"^title[ \t]*=[ \t]*(\"(?:[^\"\\]|\\.)*\"|'[^']*')", re.MULTILINE | re.IGNORECASE
+)
+
 
 class Document(NamedTuple):
-    """``title``: '' for a document without one."""
+    """``title``: '' for a document without one. ``guessed``: the encoding, if the document does not tell it."""
 
     text: str
     title: str = ""
+    guessed: str = ""
 
 
 class UnreadableError(Exception):
     """A document cannot be read. The message continues a sentence that begins with the file's name."""
 
 
-def read_plain(path: Path) -> Document:
-    """UTF-8 text, unchanged."""
-    data = path.read_bytes()
-    if b"\0" in data:
-        raise UnreadableError("holds binary data; a UTF-8 text file is needed.")
+def decode(data: bytes, named: Sequence[str] = ()) -> tuple[str, str]:
+    """(text, guessed encoding or ''): by the byte order mark, the ``named`` encodings, as UTF-8, else as Windows-1252.
+
+    Raises UnreadableError for binary data, and where Windows-1252 gives no Western text.
+
+    >>> decode(b"Caf\\xe9"), decode("Café".encode())
+    (('Café', 'Windows-1252'), ('Café', ''))
+    """
+    text, guessed = _decode(data, named)
+    if "\0" in text:
+        raise UnreadableError("holds binary data; a text file is needed.")
+    return text, guessed
+
+
+def _decode(data: bytes, named: Sequence[str]) -> tuple[str, str]:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace"), ""
+    for encoding in (*named, "utf-8"):
+        try:
+            return data.decode(encoding), ""
+        except (LookupError, UnicodeDecodeError):
+            continue
+    beyond = sum(byte >= 0x80 for byte in data)
+    letters = sum(byte >= 0x80 or chr(byte).isalpha() for byte in data)
     try:
-        return Document(data.decode("utf-8-sig").replace("\r\n", "\n").strip())
-    except UnicodeDecodeError as error:
+        if b"\0" not in data and beyond > MOST_ACCENTS * letters:
+            raise UnicodeError
+        return data.decode("cp1252", "replace" if b"\0" in data else "strict"), WESTERN
+    except UnicodeError:
         raise UnreadableError(
-            f"is not UTF-8 text (byte {error.start}); save it as UTF-8 and try again."
+            f"is neither UTF-8 nor {WESTERN} text; save it as UTF-8 and try again."
         ) from None
 
 
+def read_plain(path: Path) -> Document:
+    """The text of a file, unchanged."""
+    text, guessed = decode(path.read_bytes())
+    return Document(text.replace("\r\n", "\n").strip(), guessed=guessed)
+
+
 def read_markdown(path: Path) -> Document:
-    """Markdown, unchanged; the title is its first heading.
+    """Markdown, unchanged, with its title."""
+    document = read_plain(path)
+    return document._replace(title=markdown_title(document.text))
 
-    >>> heading("intro\\n\\n# The *moon* #\\ntext")
-    'The *moon*'
+
+def markdown_title(text: str) -> str:
+    """The title in the front matter, else the first heading; '' if there is none.
+
+    >>> markdown_title("intro\\n\\n# The *moon* #\\ntext"), markdown_title("The moon\\n========\\ntext")
+    ('The *moon*', 'The moon')
+    >>> markdown_title("---\\ntitle: 'Moon: a study'\\n---\\n# Other"), markdown_title("```\\n# a comment\\n```")
+    ('Moon: a study', '')
     """
-    text = read_plain(path).text
-    return Document(text, heading(text))
+    front = _FRONT_MATTER.match(text[:TITLE_WITHIN])
+    if front and (title := _front_title(front[1], front[2] or "")):
+        return title
+    return _heading(text[front.end() if front else 0 :][:TITLE_WITHIN])
 
 
-def heading(text: str) -> str:
-    """The first ``#`` heading of a Markdown text, '' if there is none."""
-    match = re.search(r"^#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", text, re.MULTILINE)
-    return match[1].strip() if match else ""
+def _front_title(mark: str, matter: str) -> str:
+    """The title of front matter in YAML (``---``) or TOML (``+++``), '' if it has none."""
+    if mark == "+++":
+        line = _TOML_TITLE.search(matter)
+        return str(ast.literal_eval(line[1])).strip() if line else ""
+    import yaml
+
+    try:
+        fields = yaml.load(matter, Loader=yaml.BaseLoader)  # every scalar stays text
+    except (yaml.YAMLError, RecursionError):
+        return ""
+    titles = fields.items() if isinstance(fields, dict) else ()
+    return next(
+        (" ".join(x.split()) for name, x in titles if _is_title(name) and isinstance(x, str)), ""
+    )
+
+
+def _is_title(name: object) -> bool:
+    return isinstance(name, str) and name.strip().lower() == "title"
+
+
+def _heading(text: str) -> str:
+    """The first heading that is no part of a quotation or a list, after CommonMark; one over several lines is a paragraph."""
+    from markdown_it import MarkdownIt
+
+    tokens = MarkdownIt("commonmark").disable("inline").parse(text)
+    for token, following in zip(tokens, tokens[1:]):
+        title = following.content.strip()
+        if token.type == "heading_open" and not token.level and title and "\n" not in title:
+            return title
+    return ""

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Iterator
 
-from rallebench.corpora._documents import Document, UnreadableError
+from rallebench.corpora._documents import Document, UnreadableError, decode
 
 MAX_BYTES = 16 * 2**20
 """Larger pages are refused; the longest articles of Wikipedia have under 5 MB."""
@@ -24,17 +24,22 @@ RAW = ("script", "style", "title", "textarea")
 """Elements in which only their own end tag counts."""
 
 _BLOCKS = """
-address article aside blockquote br dd div dl dt fieldset figcaption figure footer form h1
-h2 h3 h4 h5 h6 header hr li main nav ol p pre section table tr ul
+address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption figure footer
+form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li listing main menu nav ol optgroup option p plaintext pre
+search section select summary table tbody tfoot thead tr ul xmp
 """
 BLOCKS = frozenset(_BLOCKS.split())
 """Tags that begin a new line."""
+_PARTING = """
+audio button canvas embed iframe img input label meter object output picture progress td textarea th video
+"""
+PARTING = frozenset(_PARTING.split())
+"""Tags that part words within a line: cells, and boxes with a border or space of their own."""
 
 _NAME = re.compile(r"/?([A-Za-z][^\s/>]*)")
 _IN_TAG = re.compile(r"[>\"']")
 _ENDS = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in RAW}
 _CHARSET = re.compile(rb"<meta\b[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
-_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 
 
 def read_page(data: bytes) -> Document:
@@ -44,9 +49,8 @@ def read_page(data: bytes) -> Document:
     """
     if len(data) > MAX_BYTES:
         raise UnreadableError(f"is an HTML page of more than {MAX_BYTES // 2**20} MB; divide it.")
-    text = decoded(data)
-    if "\0" in text:
-        raise UnreadableError("holds binary data; an HTML page is needed.")
+    named = _CHARSET.search(data, 0, 4096)
+    text, guessed = decode(data, [named[1].decode("ascii", "replace")] if named else [])
     parts: list[str] = []
     headings: dict[str, list[str]] = {"title": [], "h1": []}
     hidden, depth, heading = "", 0, ""
@@ -65,29 +69,11 @@ def read_page(data: bytes) -> Document:
         else:
             if value == "h1":
                 heading = value if kind == "open" and not headings["h1"] else ""
-            if value in BLOCKS:
-                parts.append("\n")
+            if value in BLOCKS or value in PARTING:
+                parts.append("\n" if value in BLOCKS else " ")
     lines = (" ".join(line.split()) for line in "".join(parts).split("\n"))
     title = " ".join(" ".join(headings["title"] or headings["h1"]).split())
-    return Document("\n".join(line for line in lines if line), title)
-
-
-def decoded(data: bytes) -> str:
-    """The page decoded by its byte order mark or its ``<meta>``, else as UTF-8, else as Windows-1252.
-
-    >>> decoded("<meta charset=gb2312>天".encode("gb2312"))[-1]
-    '天'
-    """
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            return data[len(mark) :].decode(encoding, "replace")
-    named = _CHARSET.search(data, 0, 4096)
-    for encoding in ([named[1].decode("ascii", "replace")] if named else []) + ["utf-8"]:
-        try:
-            return data.decode(encoding)
-        except (LookupError, UnicodeDecodeError):
-            continue
-    return data.decode("cp1252", "replace")
+    return Document("\n".join(line for line in lines if line), title, guessed)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:

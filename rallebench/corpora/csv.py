@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rallebench.core.sources import Source, named, value_of
-from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, TEXT_NAMES, CorpusRow
+from rallebench.corpora import (
+    CORPORA,
+    ID_NAMES,
+    PAGE_NAMES,
+    TEXT_NAMES,
+    URL_NAMES,
+    CorpusRow,
+    titled,
+)
+from rallebench.corpora._collections import each_file
 
 SAMPLE = (
     "id,text,title\nd1,Titan is a moon of Saturn.,Titan\nd2,The Danube flows into the Black Sea.,\n"
@@ -18,13 +27,18 @@ SAMPLE = (
 
 @CORPORA.register("csv", recognises=named(".csv"), sample={"corpus.csv": SAMPLE})
 def read_csv(source: Source) -> Iterator[CorpusRow]:
-    """CSV with a header row that names text, and optionally id, title and page_id."""
+    """CSV with a header row that names text, and optionally id, title, page_id and url; or a folder of such files."""
+    return each_file(source, _rows, ".csv")
+
+
+def _rows(source: Source) -> Iterator[CorpusRow]:
     check = source.needs_column(TEXT_NAMES, "corpus", "id,text,title")
     for line, number, row in source.named_rows(check):
+        name = next(name for name in TEXT_NAMES if name in row)
+        title, text = value_of(row, ("title",)), row[name]
+        if name == "contents" and not title:
+            title, text = titled(text)
+        doc_id = value_of(row, ID_NAMES, str(number))
         yield CorpusRow(
-            line,
-            value_of(row, ID_NAMES, str(number)),
-            value_of(row, TEXT_NAMES),
-            value_of(row, ("title",)),
-            value_of(row, PAGE_NAMES),
+            line, doc_id, text, title, value_of(row, PAGE_NAMES), value_of(row, URL_NAMES)
         )

@@ -1,7 +1,7 @@
 """A folder of documents, read recursively in the order of their names: .txt, .md, .html, .pdf.
 
-A document's id is its path inside the folder, its title the first heading, ``<title>`` or the file's name.
-An unreadable file and a PDF without text are bad rows. The format ``parts`` reads every file as one plain
+A document's id is its path inside the folder, its title that of its front matter, the first heading, ``<title>`` or the file's
+name. An unreadable file and a PDF without text are bad rows; files of other kinds are named and counted. The format ``parts`` reads every file as one plain
 text, as CRUD-RAG's own chunker does: its news have one article a line in files of 4 MB, so chunks cross the
 borders of articles. The format ``lines`` reads the same files article by article.
 """
@@ -9,14 +9,23 @@ borders of articles. The format ``lines`` reads the same files article by articl
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import MAX_LINE_BYTES
+from rallebench.core.numbers import plural
 from rallebench.core.sources import Source, files_in
 from rallebench.corpora import CORPORA, CorpusRow
-from rallebench.corpora._documents import Document, UnreadableError, read_markdown, read_plain
+from rallebench.corpora._collections import is_collection
+from rallebench.corpora._documents import (
+    WESTERN,
+    Document,
+    UnreadableError,
+    read_markdown,
+    read_plain,
+)
 from rallebench.corpora._html import read_page
 from rallebench.corpora._pdf import PDFReader
 
@@ -30,10 +39,18 @@ READERS: dict[str, Callable[[Path, PDFReader], Document]] = {
 }
 
 
+NAMED = 8
+"""Files of a kind that a warning names."""
+
+
 def _recognises(path: Path) -> bool:
     if not path.is_dir():
         return path.suffix.lower() in READERS and path.suffix.lower() != ".txt"
-    return any(file.suffix.lower() in READERS for file in files_in(path))
+    return any(map(_is_document, files_in(path))) and not is_collection(path)
+
+
+def _is_document(file: Path) -> bool:
+    return file.suffix.lower() in READERS
 
 
 SAMPLE = {
@@ -45,13 +62,41 @@ SAMPLE = {
 @CORPORA.register("folder", recognises=_recognises, documents=True, sample=SAMPLE)
 def read_folder(source: Source) -> Iterator[CorpusRow]:
     """A folder of .txt, .md, .html and .pdf files; each file is a document."""
-    files = [file for file in files_in(source.path) if file.suffix.lower() in READERS]
+    every = files_in(source.path)
+    files = every if source.path.is_file() else list(filter(_is_document, every))
     if not files:
         raise BadFileError(
             f"{source.path} holds no documents; a folder of {', '.join(READERS)} files is needed."
         )
+    source.problems.warnings += _left_out(
+        source.path, [file for file in every if file not in files]
+    )
     with contextlib.closing(PDFReader()) as pdfs:
-        yield from _documents(source, files, lambda file: READERS[file.suffix.lower()](file, pdfs))
+
+        def read(file: Path) -> Document:
+            reader = READERS.get(
+                file.suffix.lower()
+            )  # a file that is named is text, whatever its ending
+            return reader(file, pdfs) if reader else read_plain(file)
+
+        yield from _documents(source, files, read)
+
+
+def _left_out(folder: Path, files: Sequence[Path]) -> list[str]:
+    """A sentence on the files of other kinds, counted by their endings; [] for none."""
+    if not files:
+        return []
+    kinds = Counter(file.suffix.lower() or "without an ending" for file in files)
+    counts = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
+    return [
+        f"{plural(len(files), 'file')} of other kinds left out of {folder.name}: {counts} ({_names(folder, files)}). Save them as "
+        "text, HTML or PDF to include them."
+    ]
+
+
+def _names(folder: Path, files: Sequence[Path]) -> str:
+    names = [file.relative_to(folder).as_posix() for file in files[:NAMED]]
+    return ", ".join([*names, "…"] if len(files) > NAMED else names)
 
 
 @CORPORA.register(
@@ -72,6 +117,7 @@ def _documents(
 ) -> Iterator[CorpusRow]:
     """A row for each readable file; the others are bad rows."""
     source.unit = "document"
+    guessed: list[Path] = []
     folder = source.path if source.path.is_dir() else source.path.parent
     for number, file in enumerate(files, 1):
         size = file.stat().st_size
@@ -84,6 +130,12 @@ def _documents(
         except UnreadableError as error:
             source.problems.add(number, f"{file} {error}")
         else:
+            guessed += [file] if document.guessed else []
             name = file.relative_to(folder).as_posix()
             yield CorpusRow(number, name, document.text, document.title or file.stem)
         source.done += size
+    if guessed:
+        source.problems.warnings.append(
+            f"{plural(len(guessed), 'file')} read as {WESTERN}, being no UTF-8: {_names(folder, guessed)}. Save as UTF-8 what "
+            "looks wrong."
+        )

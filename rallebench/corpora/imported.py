@@ -6,11 +6,12 @@ share its files.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,14 +20,14 @@ from rallebench.core.events import Progress, mapped
 from rallebench.core.files import disk_error, read_json, write_json
 from rallebench.core.parts import beside, check_name, delete, move_in
 from rallebench.core.sources import Problems, Source, stamps
-from rallebench.core.types import digest
+from rallebench.core.types import Passage, digest
 from rallebench.corpora import CORPORA, CorpusRow
 from rallebench.corpora.chunking import Chunking, chunk
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import IMPORTED, PageMap, form_of, read_corpus
 from rallebench.corpora.store import PASSAGES, PassageStore, link_store, writing_store
 
-CARD = "corpus.json"
+CARD, ADDRESSES = "corpus.json", "addresses.jsonl"
 
 
 class BadRow(BaseModel):
@@ -42,7 +43,8 @@ class Corpus(BaseModel):
     """``corpus.json``, the card of an imported corpus.
 
     ``sha256``: of ``passages.jsonl``, which holds ids, texts, titles and page ids in order. ``stamp``
-    changes with the source's files. ``skipped``: the number of bad rows; ``problems``: the first 20.
+    changes with the source's files. ``skipped``: the number of bad rows; ``problems``: the first 20. ``warnings``: sentences
+    about the rest of the source that was left out or guessed.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -55,6 +57,7 @@ class Corpus(BaseModel):
     passages: int
     skipped: int = 0
     problems: list[BadRow] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list)
     has_pages: bool = False
     passages_without_page: int = 0
     sha256: str
@@ -98,7 +101,9 @@ def import_corpus(
     try:
         with beside(Path(corpora), name) as part:
             yield Progress("", 0, reading.total or None, "0 passages")
-            counted = _PageCounter(read_corpus(source, pages, form=form, source=reading))
+            addresses: dict[str, str] = {}
+            passages = read_corpus(source, pages, form=form, source=reading, addresses=addresses)
+            counted = _PageCounter(_with_addresses(passages, addresses, part / ADDRESSES))
             writing = writing_store(part, ((passage, None) for passage in counted))
 
             def progress(count: int) -> Progress:
@@ -117,6 +122,7 @@ def import_corpus(
                 passages=count,
                 skipped=reading.problems.count,
                 problems=[BadRow(line=p.line, message=p.message) for p in reading.problems.first],
+                warnings=reading.problems.warnings,
                 has_pages=pages is not None or counted.own_pages,
                 passages_without_page=counted.without_page,
                 sha256=sha,
@@ -128,6 +134,34 @@ def import_corpus(
             return _move_in(part, target, card)
     except OSError as error:
         raise disk_error(target, error, "the corpus") from error
+
+
+def _with_addresses(
+    passages: Iterator[Passage], addresses: dict[str, str], path: Path
+) -> Iterator[Passage]:
+    """The passages, writing the addresses that their rows give to ``path``: one page id and address a line."""
+    with ExitStack() as files:
+        handle: TextIO | None = None
+        for passage in passages:
+            while addresses:
+                handle = handle or files.enter_context(open(path, "w", encoding="utf-8"))
+                handle.write(json.dumps(addresses.popitem()) + "\n")
+            yield passage
+
+
+def page_addresses(folder: Path) -> Iterator[tuple[str, str]]:
+    """(page id, address) of the pages of an imported corpus whose rows gave one. Raises BadFileError if the file was changed."""
+    path = Path(folder) / ADDRESSES
+    if not path.exists():
+        return
+    for number, line in Source(path).lines():
+        try:
+            page, address = json.loads(line)
+            yield str(page), str(address)
+        except ValueError:
+            raise BadFileError(
+                f"{path}, line {number} was changed; import the corpus again."
+            ) from None
 
 
 class _PageCounter:
@@ -222,18 +256,19 @@ def store_corpus(
     chunking: Chunking | None = None,
     *,
     form: str = "",
+    warnings: list[str] | None = None,
 ) -> Generator[tuple[int, float], None, tuple[int, str]]:
     """Write the passages of a corpus into an index folder, yielding (passages, fraction 0 … 1 of the corpus).
 
-    Returns their number and their sha256. An imported corpus without new chunks or pages is linked. Raises as
-    ``read_corpus`` and ``write_store`` do.
+    Returns their number and their sha256. An imported corpus without new chunks or pages is linked. ``warnings``:
+    receives sentences about the rest of the corpus that was left out. Raises as ``read_corpus`` and ``write_store`` do.
     """
     if is_imported(corpus) and chunking is None and pages is None:
         card = read_card(corpus)
         PassageStore(corpus).close()  # whole, or BadFileError
         link_store(corpus, folder)
         return card.passages, card.sha256
-    source = Source(corpus)
+    source = Source(corpus, Problems(warnings=[] if warnings is None else warnings))
     writing = writing_store(
         folder, chunk(read_corpus(corpus, pages, form=form, source=source), chunking)
     )

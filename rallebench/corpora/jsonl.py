@@ -1,27 +1,48 @@
-"""JSON lines: objects with ``id`` (or ``doc_id``, ``_id`` …), ``text``, and optionally ``title`` and ``page_id``.
+"""JSON lines or one JSON list: objects with ``id`` (or ``doc_id``, ``_id`` …), ``text``, and optionally ``title``, ``page_id`` and
+``url``; also a folder of such files, as Pyserini's JsonCollection.
 
-The text may be called ``contents`` or ``content``, as in Pyserini's and BARAG's files.
+The text may be called ``contents`` or ``content``, as in Pyserini's and BARAG's files. The first line of ``contents`` in quotes
+is the title, as in DPR's and FlashRAG's corpora.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from rallebench.core.sources import Source, named, value_of
-from rallebench.corpora import CORPORA, ID_NAMES, PAGE_NAMES, TEXT_NAMES, CorpusRow
+from rallebench.corpora import (
+    CORPORA,
+    ID_NAMES,
+    PAGE_NAMES,
+    TEXT_NAMES,
+    URL_NAMES,
+    CorpusRow,
+    titled,
+)
+from rallebench.corpora._collections import JSON_FILES, each_file, is_collection, single_object
 
 SAMPLE = """{"id": "d1", "title": "Titan", "text": "Titan is a moon of Saturn."}
 {"id": "d2", "contents": "The Danube flows into the Black Sea.", "page_id": "p2"}
 """
 
 
-@CORPORA.register("jsonl", recognises=named(".jsonl", ".ndjson"), sample={"corpus.jsonl": SAMPLE})
+def _recognises(path: Path) -> bool:
+    return is_collection(path) if path.is_dir() else named(*JSON_FILES)(path)
+
+
+@CORPORA.register("jsonl", recognises=_recognises, sample={"corpus.jsonl": SAMPLE})
 def read_jsonl(source: Source) -> Iterator[CorpusRow]:
-    """JSON lines with id, text, and optionally title and page_id (or wikipedia_id)."""
-    for number, row in source.objects():
+    """JSON lines with id, text, and optionally title, page_id (or wikipedia_id) and url; a JSON list or a folder of them, too."""
+    return each_file(source, _rows, *JSON_FILES)
+
+
+def _rows(source: Source) -> Iterator[CorpusRow]:
+    whole = single_object(source.path)
+    for number, row in [(1, whole)] if whole else source.objects():
         doc_id = value_of(row, ID_NAMES, None)
-        text = next((row[name] for name in TEXT_NAMES if isinstance(row.get(name), str)), None)
-        if doc_id is None or text is None:
+        texts = [name for name in TEXT_NAMES if isinstance(row.get(name), str)]
+        if doc_id is None or not texts:
             have = ", ".join(list(row)[:8]) or "nothing"
             source.bad(number, f" needs 'id' and 'text'; it has {have}.")
             continue
@@ -29,6 +50,9 @@ def read_jsonl(source: Source) -> Iterator[CorpusRow]:
         if isinstance(doc_id, (list, dict)) or isinstance(page, (list, dict)):
             source.bad(number, ": an id must be text or a number.")
             continue
-        yield CorpusRow(
-            number, str(doc_id).strip(), text, str(row.get("title") or ""), str(page).strip()
-        )
+        text_name = next((name for name in texts if row[name].strip()), texts[0])
+        title, text = str(row.get("title") or ""), row[text_name]
+        if text_name == "contents" and not title.strip():
+            title, text = titled(text)
+        url = str(value_of(row, URL_NAMES)).strip()
+        yield CorpusRow(number, str(doc_id).strip(), text, title, str(page).strip(), url)

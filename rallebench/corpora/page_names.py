@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.types import Passage
-from rallebench.corpora.imported import imported_corpora
+from rallebench.corpora.imported import imported_corpora, page_addresses
 from rallebench.corpora.store import PassageStore
 
 Key = tuple[int, str]
@@ -31,25 +32,33 @@ def find_pages(corpora: Path, names: Collection[str]) -> dict[str, dict[str, lis
     for corpus in imported_corpora(corpora):
         try:
             with closing(PassageStore(Path(corpora) / corpus)) as passages:
-                pages[corpus] = _named_in(passages, names)
+                addresses = page_addresses(Path(corpora) / corpus)
+                pages[corpus] = _named_in(chain(_keys_of_all(passages), _links(addresses)), names)
         except BadFileError:
             continue
     return pages
 
 
-def _named_in(passages: PassageStore, names: Collection[str]) -> dict[str, list[str]]:
+def _named_in(keys: Iterable[tuple[Key, str]], names: Collection[str]) -> dict[str, list[str]]:
     sought = {key for name in names for key in _keys_of_name(name)}
     pages: defaultdict[Key, dict[str, None]] = defaultdict(dict)
-    for passage in passages:
-        for key in _keys_of_passage(passage):
-            if key in sought and len(pages[key]) <= MOST and passage.page_id:
-                pages[key][passage.page_id] = None
+    for key, page in keys:
+        if page and key in sought and len(pages[key]) <= MOST:
+            pages[key][page] = None
     named = {}
     for name in names:
         sets = (list(pages[key]) for key in sorted(_keys_of_name(name)) if key in pages)
         if ids := next((ids for ids in sets if len(ids) <= MOST), None):
             named[name] = ids
     return named
+
+
+def _keys_of_all(passages: PassageStore) -> Iterator[tuple[Key, str]]:
+    return ((key, passage.page_id) for passage in passages for key in _keys_of_passage(passage))
+
+
+def _links(addresses: Iterable[tuple[str, str]]) -> Iterator[tuple[Key, str]]:
+    return (((LINK, address(url)), page) for page, url in addresses)
 
 
 def _keys_of_passage(passage: Passage) -> Iterator[Key]:

@@ -40,7 +40,7 @@ def form_of(path: Path) -> str:
             return name
     if path.is_dir():
         raise BadFileError(
-            f"{path} is a folder without documents (.txt, .md, .html, .pdf) and without a corpus.jsonl; "
+            f"{path} is a folder without documents (.txt, .md, .html, .pdf), a corpus.jsonl, or JSON files with id and text; "
             "name a file, another folder, or its format."
         )
     return "tsv"
@@ -53,13 +53,14 @@ def read_corpus(
     form: str = "",
     problems: Problems | None = None,
     source: Source | None = None,
+    addresses: dict[str, str] | None = None,
 ) -> Iterator[Passage]:
     """Yield the passages of a corpus in order.
 
     ``page_map``: passage id → page id, '' for a passage without an entry. Without a map the record's page
     id, or else the passage id, is the page id. ``form``: a name of CORPORA; '' recognises it.
     ``problems`` decides on bad rows; without it the first one raises. ``source``: counts the bytes read; it
-    brings its own problems. Memory is constant, but for 8 bytes an id.
+    brings its own problems. ``addresses``: receives page id → address before its passage is yielded. Memory is constant, but for 8 bytes an id.
 
     Raises BadFileError with the line number for a malformed row, an empty or repeated id, or a corpus without
     passages, NotFoundError for an unknown form, MissingPackageError for a missing package.
@@ -77,6 +78,8 @@ def read_corpus(
     for row in _distinct(_sound(reader(source), source), source, reader):
         count += 1
         page = page_map.get(row.doc_id, "") if page_map is not None else (row.page_id or row.doc_id)
+        if row.url and page and addresses is not None:
+            addresses[page] = row.url
         yield Passage(row.doc_id, row.text, row.title, page)
     if not count:
         problems = source.problems

@@ -1,44 +1,137 @@
-"""RaLLe's and KILT's tables: ``id<TAB>text<TAB>title``, with or without that header row.
+"""RaLLe's and KILT's tables: ``id<TAB>text<TAB>title``, with or without that header row; MS MARCO's documents without one,
+``id<TAB>url<TAB>title<TAB>body``.
 
-Named columns may have any order. A field that is quoted as a whole, with doubled inner quotes, is unquoted;
-a field that only begins with a quote is text.
+Named columns may have any order. Without a header the first rows tell if the columns can be these; any other order is
+refused, never read as text. A field that is quoted as a whole, with doubled inner quotes, is unquoted; a field that only begins
+with a quote is text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source, named
-from rallebench.corpora import CORPORA, ID_NAMES, CorpusRow
+from rallebench.corpora import (
+    CORPORA,
+    ID_NAMES,
+    PAGE_NAMES,
+    TEXT_NAMES,
+    URL_NAMES,
+    CorpusRow,
+    titled,
+)
+from rallebench.corpora._collections import each_file
 
 SAMPLE = "id\ttext\ttitle\nd1\tTitan is a moon of Saturn.\tTitan\nd2\tThe Danube flows into the Black Sea.\tDanube\n"
+LOOKED_AT = 20
+"""Rows by which the columns are told where no header names them."""
+TEXT_LENGTH = 100
+"""Characters from which on a third column is a text, if it is twice as long as the second."""
+
+_LINK = re.compile(r"\s*(https?://|www\.)\S+\s*")
+NAME_THEM = "name the columns in a first line, for example id<TAB>title<TAB>text"
+
+
+class Columns(NamedTuple):
+    """The places of the columns, None for an absent one; ``most``: of how many fields a row has at most."""
+
+    doc_id: int
+    text: int
+    title: int | None
+    page: int | None = None
+    url: int | None = None
+    most: int = 3
+    contents: bool = False
 
 
 @CORPORA.register("tsv", recognises=named(".tsv", ".tab"), sample={"corpus.tsv": SAMPLE})
 def read_tsv(source: Source) -> Iterator[CorpusRow]:
-    """A table with tabs: id, text, title (KILT, RaLLe); a header row is recognised."""
-    columns: tuple[int, int, int | None] = (0, 1, 2)
-    for number, line in source.lines():
+    """A table with tabs: id, text, title (KILT, RaLLe); a header row is recognised. Or a folder of such files."""
+    return each_file(source, _rows, ".tsv", ".tab")
+
+
+def _rows(source: Source) -> Iterator[CorpusRow]:
+    lines = source.lines()
+    head, failed = _head(lines)
+    if not head:
+        columns = Columns(0, 1, 2)
+    elif header := _header(source, head[0][1].split("\t")) if head[0][0] == 1 else None:
+        columns, head = header, head[1:]
+    else:
+        columns = _without_header(source, [_fields(line) for _, line in head])
+    yield from _passages(source, head, columns)
+    if failed is not None:  # the rows before it come first
+        raise failed
+    yield from _passages(source, lines, columns)
+
+
+def _head(lines: Iterator[tuple[int, str]]) -> tuple[list[tuple[int, str]], BadFileError | None]:
+    """The first lines that are not blank, and the error that ended them."""
+    head: list[tuple[int, str]] = []
+    try:
+        for number, line in lines:
+            if line.strip():
+                head.append((number, line))
+            if len(head) > LOOKED_AT:
+                break
+    except BadFileError as error:
+        return head, error
+    return head, None
+
+
+def _passages(
+    source: Source, lines: Iterable[tuple[int, str]], columns: Columns
+) -> Iterator[CorpusRow]:
+    at_id, at_text, at_title, at_page, at_url = columns[:5]
+    needed = max(at_id, at_text) + 1
+    more = at_page is not None or at_url is not None or columns.contents
+    for number, line in lines:
         if not line.strip():
             continue
         fields = line.split("\t")
-        if number == 1 and (header := _header(source, fields)) is not None:
-            columns = header
-            continue
+        if len(fields) > columns.most:
+            fields = _fields(line)
         if len(fields) < 2:
             source.bad(
                 number,
                 " has one column; a corpus row is id<TAB>text<TAB>title (tabs, not spaces or commas).",
             )
-            continue
-        at_id, at_text, at_title = columns
-        if max(at_id, at_text) >= len(fields):
+        elif len(fields) < needed:
             source.bad(number, f" has {len(fields)} columns, fewer than its header names.")
-            continue
-        title = fields[at_title] if at_title is not None and at_title < len(fields) else ""
-        values = (fields[at_id], fields[at_text], title)
-        yield CorpusRow(number, *(unquote(value.strip()) for value in values))
+        elif len(fields) > columns.most:
+            source.bad(
+                number,
+                f" has {len(fields)} columns, where {columns.most} are expected; a text must not hold tabs.",
+            )
+        else:
+            title = fields[at_title] if at_title is not None and at_title < len(fields) else ""
+            values = (fields[at_id], fields[at_text], title)
+            row = CorpusRow(number, *[unquote(value.strip()) for value in values])
+            yield _with_more(row, fields, columns) if more else row
+
+
+def _with_more(row: CorpusRow, fields: Sequence[str], columns: Columns) -> CorpusRow:
+    """The row with its page, its address, and the title that its contents begin with."""
+    page, url = (
+        "" if place is None or place >= len(fields) else unquote(fields[place].strip())
+        for place in (columns.page, columns.url)
+    )
+    row = row._replace(page_id=page, url=url)
+    if not columns.contents or row.title:
+        return row
+    title, text = titled(row.text)
+    return row._replace(title=title, text=text)
+
+
+def _fields(line: str) -> list[str]:
+    """The fields of a line, without empty ones at its end beyond the second."""
+    fields = line.split("\t")
+    while len(fields) > 2 and not fields[-1].strip():
+        fields.pop()
+    return fields
 
 
 def unquote(field: str) -> str:
@@ -54,13 +147,45 @@ def unquote(field: str) -> str:
     return field
 
 
-def _header(source: Source, fields: list[str]) -> tuple[int, int, int | None] | None:
+def _header(source: Source, fields: list[str]) -> Columns | None:
+    """The columns that the first row names; None if it is a passage."""
     names = [unquote(f.strip()).lower() for f in fields]
-    ids = [i for i, name in enumerate(names) if name in ID_NAMES]
-    if names[0] in ID_NAMES and "text" not in names and all(name.isidentifier() for name in names):
-        raise BadFileError(
-            f"{source.where(1)} names the columns {', '.join(names)}, and none is 'text'; a corpus needs id, text and title."
+
+    def place(known: Sequence[str]) -> int | None:
+        return next((names.index(name) for name in known if name in names), None)
+
+    doc_id, text, title = place(ID_NAMES), place(TEXT_NAMES), place(("title",))
+    if doc_id is not None and text is not None:
+        contents = names[text] == "contents"
+        return Columns(
+            *(doc_id, text, title, place(PAGE_NAMES), place(URL_NAMES), len(names)), contents
         )
-    if not ids or "text" not in names:
-        return None
-    return ids[0], names.index("text"), names.index("title") if "title" in names else None
+    names_columns = len(names) > 1 and all(name.isidentifier() for name in names)
+    if names_columns and (names[0] in ID_NAMES or (text is not None and title is not None)):
+        lacking = "text" if text is None else "id"
+        raise BadFileError(
+            f"{source.where(1)} names the columns {', '.join(names)}, and none is {lacking!r}; a corpus needs id, text and title."
+        )
+    return None
+
+
+def _without_header(source: Source, rows: list[list[str]]) -> Columns:
+    """The columns of a table without a header. Raises BadFileError where the second is no text."""
+    whole = [fields for fields in rows if len(fields) > 1]
+    second_links = bool(whole) and all(_LINK.fullmatch(fields[1]) for fields in whole)
+    if second_links and all(len(fields) == 4 for fields in whole):
+        return Columns(0, 3, 2, url=1, most=4)
+    if second_links:
+        raise BadFileError(
+            f"{source.path} has web addresses in its second column, where the text is expected; {NAME_THEM}."
+        )
+    if whole and all(len(fields) > 3 for fields in whole):
+        raise BadFileError(
+            f"{source.path} has {len(whole[0])} columns and no header row, so they are not id, text and title; {NAME_THEM}."
+        )
+    three = [fields for fields in whole if len(fields) == 3]
+    if three and all(len(f[2]) >= max(TEXT_LENGTH, 2 * len(f[1])) for f in three):
+        raise BadFileError(
+            f"{source.path} has its long texts in the third column, where the title is expected; {NAME_THEM}."
+        )
+    return Columns(0, 1, 2)

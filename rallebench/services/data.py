@@ -24,6 +24,7 @@ from rallebench.corpora.page_names import find_pages
 from rallebench.datasets.importing import ImportedDataset, add_record, import_dataset
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
+from rallebench.services import uploads
 from rallebench.services.jobs import JobManager, pieces_of
 from rallebench.workspace.entries import changing, read_combinations, read_manifest
 from rallebench.workspace.indexes.build import build_index
@@ -82,8 +83,12 @@ class Data:
     def import_corpus(
         self, name: str, source: Path, **settings: Any
     ) -> Iterator[Progress | Corpus]:
-        """Import a corpus under a name, yielding progress, the Corpus last; see ``corpora.imported.import_corpus``."""
-        yield (yield from import_corpus(self._workspace.corpora, name, source, **settings))
+        """Import a corpus under a name, yielding progress, the Corpus last; see ``corpora.imported.import_corpus``.
+
+        ``source``: also an archive of it.
+        """
+        with uploads.opened(self._workspace, source) as files:
+            yield (yield from import_corpus(self._workspace.corpora, name, files, **settings))
 
     def delete_corpus(self, name: str) -> str:
         """Remove an imported corpus; returns a sentence. Indexes over it keep their passages."""
@@ -95,10 +100,11 @@ class Data:
     def import_dataset(self, name: str, source: Path, **settings: Any) -> ImportedDataset:
         """Import a dataset under a name, all of it or a sample; see ``datasets.importing.import_dataset``.
 
-        A field that names pages of an imported corpus gives the gold pages.
+        ``source``: also an archive of it. A field that names pages of an imported corpus gives the gold pages.
         """
         find = partial(find_pages, self._workspace.corpora)
-        return import_dataset(self._datasets, name, source, find_pages=find, **settings)
+        with uploads.opened(self._workspace, source) as files:
+            return import_dataset(self._datasets, name, files, find_pages=find, **settings)
 
     def add_question(
         self,

@@ -38,7 +38,8 @@ def import_corpus(
         if event.passages_without_page:
             yield f"Warning: {event.passages_without_page} of {event.passages} passages have no page."
         problems = [problem.model_dump() for problem in event.problems]
-        yield _imported(event.name, event.passages, event.skipped, problems)
+        value = _imported(event.name, event.passages, event.skipped, problems)
+        yield {**value, "warnings": event.warnings}
 
 
 def import_dataset(

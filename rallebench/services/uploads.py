@@ -10,7 +10,7 @@ import uuid
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -74,6 +74,17 @@ def unpacked(workspace: Workspace, source: Path) -> Path:
     except BaseException:
         shutil.rmtree(folder.parent, ignore_errors=True)
         raise
+
+
+@contextmanager
+def opened(workspace: Workspace, source: Path) -> Iterator[Path]:
+    """``source``, or the content of an archive, which is removed at the end."""
+    files = unpacked(workspace, Path(source))
+    try:
+        yield files
+    finally:
+        if files != Path(source):
+            forget(workspace, files)
 
 
 def _unpack(source: Path, folder: Path) -> None:

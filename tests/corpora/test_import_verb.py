@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from rallebench.encoders.windows import passage_window
 def test_a_corpus_is_imported_indexed_and_searched(cli: CommandLine, workspace: Path) -> None:
     source = ("import", workspace / "corpus.tsv", "--kind", "corpus", "--name", "moons")
     printed = cli.json(*source, "--page-map", workspace / "pages.json")
-    assert printed == {"name": "moons", "rows": 6, "skipped": 0, "problems": []}
+    assert printed == {"name": "moons", "rows": 6, "skipped": 0, "problems": [], "warnings": []}
     manifest = cli.json("index", "--corpus", "moons", "--name", "mine", "--kind", "bm25")
     assert (manifest["corpus"], manifest["passages"], manifest["chunking"]) == ("moons", 6, None)
     assert (
@@ -183,3 +184,42 @@ def test_a_column_that_names_documents_of_an_imported_folder_gives_the_gold_page
     printed = cli.json(*source, "after")
     assert printed["gold"]["pages"] == 1 and printed["warnings"] == []
     assert "names pages of the corpus 'docs' in 1 of 1 rows" in printed["notes"][0]
+
+
+def test_a_folder_names_and_counts_the_files_that_it_leaves_out(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "titan.txt").write_text("Titan is a moon.")
+    (folder / "old.txt").write_bytes("Caf\u00e9 Gen\u00e8ve, where it was seen.".encode("cp1252"))
+    for name in ("b.docx", "c.epub", "d.rst", "e.csv", "f.csv"):
+        (folder / name).write_text("x,y")
+    left = (
+        "5 files of other kinds left out of docs: 2 .csv, 1 .docx, 1 .epub, 1 .rst (b.docx, c.epub, d.rst, e.csv, f.csv). Save "
+        "them as text, HTML or PDF to include them."
+    )
+    guessed = (
+        "1 file read as Windows-1252, being no UTF-8: old.txt. Save as UTF-8 what looks wrong."
+    )
+    source = ("import", folder, "--kind", "corpus", "--name")
+    assert cli.json(*source, "docs")["warnings"] == [left, guessed]
+    lines = cli(*source, "again").out.splitlines()
+    assert lines == ["again: 2 rows, 0 skipped", f"Warning: {left}", f"Warning: {guessed}"]
+    ran = cli("index", "--corpus", folder, "--name", "i", "--kind", "bm25")
+    assert f"Warning: {left}" in ran.err and f"Warning: {guessed}" in ran.err
+    manifest = json.loads((tmp_path / "workspace/indexes/i/manifest.json").read_text())
+    assert manifest["warnings"] == [left, guessed]
+
+
+def test_an_archive_of_beir_gives_corpus_and_questions(cli: CommandLine, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "moons.zip", "w") as archive:
+        archive.writestr("moons/corpus.jsonl", '{"_id": "d1", "title": "", "text": "A moon."}\n')
+        archive.writestr("moons/queries.jsonl", '{"_id": "q1", "text": "Which moon?"}\n')
+        archive.writestr("moons/qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    source = ("import", tmp_path / "moons.zip", "--kind")
+    assert cli.json(*source, "corpus", "--name", "moons")["rows"] == 1
+    printed = cli.json(*source, "dataset", "--name", "moons-qa")
+    assert (printed["rows"], printed["gold"]["pages"]) == (1, 1)
+    uploads = tmp_path / "workspace" / "cache" / "uploads"
+    assert (tmp_path / "moons.zip").exists() and not list(uploads.iterdir())

@@ -223,6 +223,7 @@ def done(name: str, result: ImportResult) -> Markup:
         noun = "documents" if cut else "passages"
         parts.append(counted(corpus.passages, noun, corpus.skipped))
         parts += [f"cut into {cut:,} passages"] if cut else []
+        more += warned(corpus.warnings)
         links += html.link("Read passages", html.address("data/corpus", id=name), "button")
         if corpus.has_pages and (lost := corpus.passages_without_page):
             parts.append(f"{lost:,} of them without a page, which can never count as gold pages")

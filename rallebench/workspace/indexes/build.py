@@ -74,7 +74,8 @@ def build_index(
 
 @dataclass(slots=True)
 class _Build:
-    """A build that was asked for and checked. ``needed``: bytes that it takes at least, known once the passages are."""
+    """A build that was asked for and checked. ``needed``: bytes that it takes at least, known once the passages are.
+    ``warnings``: about the rest of the corpus that was left out."""
 
     target: Path
     recipe: IndexRecipe
@@ -85,6 +86,7 @@ class _Build:
     started: float = field(default_factory=time.perf_counter)
     needed: int = 0
     long: LongPassages | None = None
+    warnings: list[str] = field(default_factory=list)
 
     def run(self, half: Path) -> Generator[Progress, None, None]:
         """Make the index in ``half`` and put it in place, unless it is there already."""
@@ -92,6 +94,8 @@ class _Build:
         yield self._progress("reading the corpus")
         count, corpus_sha = yield from self._store(half)
         yield self._progress("reading the corpus", count, count)
+        for sentence in self.warnings:
+            yield self._progress(sentence)
         if not recipe.encoder:
             self.encoder = None
         elif self.encoder is None:
@@ -149,7 +153,9 @@ class _Build:
         recipe = self.recipe
         if self.passages is None:
             storing = store_corpus(
-                half, recipe.corpus, self.pages, recipe.chunking, form=recipe.form
+                *(half, recipe.corpus, self.pages, recipe.chunking),
+                form=recipe.form,
+                warnings=self.warnings,
             )
             return (yield from storing_progress("reading the corpus", storing))
         with contextlib.closing(PassageStore(self.passages)) as store:
@@ -207,6 +213,7 @@ class _Build:
             files=sizes,
             bytes=sum(sizes.values()),
             sha256=hashes,
+            warnings=self.warnings,
             versions=versions(*INDEX_KINDS.entry(kind).traits.get("packages", ())),
             window=self.long.window if self.long else 0,
             longer=self.long.longer if self.long else 0,
