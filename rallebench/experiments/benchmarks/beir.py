@@ -36,6 +36,7 @@ from rallebench.experiments.benchmarks._ranked import (
 from rallebench.experiments.languages import searchable, unlike_english
 from rallebench.experiments.papers.beside import KEY, own_row, unlike
 from rallebench.experiments.papers.common import bars, failed_note, names_in, string
+from rallebench.experiments.papers.official import unverified
 from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 
@@ -156,7 +157,9 @@ def _report(
     printed = published_table(PRINTED)
     known = {row.system: printed.shares(row) for row in printed.rows}
     whys = {
-        name: unlike_english(examples) or unlike(name, name, len(examples), printed.n.get(name))
+        name: unlike_english(examples)
+        or unlike(name, name, len(examples), printed.n.get(name))
+        or unverified("beir", name, examples)
         for name, by in results.items()
         if name in known and (examples := by[systems[0]].request.examples)
     }

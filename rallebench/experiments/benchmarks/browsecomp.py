@@ -42,6 +42,7 @@ from rallebench.experiments.papers.common import (
     several,
     string,
 )
+from rallebench.experiments.papers.official import unverified
 from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workflows import WORKFLOWS, agent_workflows
@@ -273,10 +274,12 @@ def _own_rows(
     n, name = published_table(RETRIEVERS).n, "BrowseComp-Plus"
     for label, result in searched.items():
         why = unlike(name, name, len(result.request.examples), n)
+        why = why or unverified("browsecomp", name, result.request.examples)
         cells = {c: m for c, m in result.means.items() if c in published_table(RETRIEVERS).columns}
         yield own_row(RETRIEVERS, label, cells, why, (DIFFERS,))
     for label, result in acted.items():
         why = unlike(name, name, len(result.request.examples), n)
+        why = why or unverified("browsecomp", name, result.request.examples)
         cells = {"recall": result.means["evidence recall"], "searches": result.means["searches"]}
         retriever = label.rpartition(" ")[2]
         yield own_row(AGENTS, label, cells, why, (DIFFERS, JUDGED), retriever=retriever)

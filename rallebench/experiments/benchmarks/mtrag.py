@@ -46,6 +46,7 @@ from rallebench.experiments.papers.common import (
     string,
     values_in,
 )
+from rallebench.experiments.papers.official import unverified
 from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 
@@ -302,7 +303,7 @@ def _tests(
     for (kind, form), each in results.items():
         groups.setdefault(kind, {})[FORMS[form]] = each
         groups.setdefault(FORMS[form], {})[kind] = each
-    return tests_between(groups, metrics, set_of=lambda r: r.request.dataset.name.split("-")[1])
+    return tests_between(groups, metrics, set_of=_domain)
 
 
 def _own_rows(
@@ -317,9 +318,19 @@ def _own_rows(
             theirs = f"all {len(DOMAINS)} domains"
             ours = theirs if len(each) == len(DOMAINS) else f"{len(each)} of them"
             every = (example for result in each for example in result.request.examples)
-            why = unlike_english(every) or unlike(ours, theirs, n, printed.n)
+            why = unlike_english(every) or unlike(ours, theirs, n, printed.n) or _strange(each)
             cells = {c: Mean(pooled(each, c), None, None, n) for c in columns}
             yield own_row(PRINTED, kind, cells, why, form=form)
+
+
+def _strange(results: Sequence[RunResult]) -> str:
+    """The reason why the questions of some domain are not MTRAG's; '' if all are."""
+    reasons = (unverified("mtrag", _domain(result), result.request.examples) for result in results)
+    return next(filter(None, reasons), "")
+
+
+def _domain(result: RunResult) -> str:
+    return result.request.dataset.name.split("-")[1]
 
 
 def _mean(result: RunResult, metric: str) -> float | None:

@@ -1,7 +1,7 @@
 """Our figures in the form of a printed table: the cells that may stand beside it, and the remaining differences.
 
-A cell stands beside the paper's only where set, split, metric and number of questions are the paper's. What else differs, as the
-wording of the prompts or the corpus, is said below the table.
+A cell stands beside the paper's only where split, metric and the questions themselves (``official.py``) are the paper's. Other
+differences, such as the wording of the prompts or the corpus, are said below the table.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from small_workspace import CommandLine, numbers, read_lines, scripted, write_lines
 
+from rallebench.experiments.papers import official
+from rallebench.experiments.papers.official import questions_digest
+
 REFUSES = "I can not answer the question because of the insufficient information in documents."
 ERRORS = "There are factual errors in the provided documents. It was"
 
@@ -193,7 +196,9 @@ def test_failed_questions_are_counted_in_no_rate_and_tried_again(cli: CommandLin
     assert [line["qid"] for line in cli.episodes("r noise=0")].count("2") == 2
 
 
-def test_the_papers_row_stands_only_beside_its_own_set(cli: CommandLine, workspace: Path) -> None:
+def test_the_papers_row_stands_only_beside_its_own_set(
+    cli: CommandLine, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     report = suite(cli, "noise", "noise=0,0.4")
     table, (own,) = report["tables"][0], report["published"]
     assert not any("paper" in row[0] for row in table["rows"])
@@ -203,6 +208,10 @@ def test_the_papers_row_stands_only_beside_its_own_set(cli: CommandLine, workspa
     assert own["why"] and own["cells"] == {} and own["table"] == "rgb_table1"
     rows = [record(i % 4, id=i) for i in range(100)]
     write_lines(workspace / "rgb" / "en_fact.jsonl", rows)
+    (own,) = suite(cli, "counterfactual", run="repeated", llm="knows")["published"]
+    assert own["why"] == "ours are not the questions of the paper's en_fact"
+    theirs = {"questions": questions_digest(row["query"] for row in rows)}
+    monkeypatch.setattr(official, "OFFICIAL", {"rgb": {"en_fact": theirs}})
     report = suite(cli, "counterfactual", run="hundred", llm="knows")
     (own,) = report["published"]
     assert own["why"] == "" and own["cells"]["Acc"]["n"] == 100

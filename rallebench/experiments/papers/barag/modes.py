@@ -37,6 +37,7 @@ from rallebench.experiments.papers.barag.study import (
 )
 from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import SCORES, failed_note, several, values_in
+from rallebench.experiments.papers.official import unverified
 from rallebench.experiments.papers.significance import tests_between
 from rallebench.experiments.published import published_table
 from rallebench.workflows.barag import MODES
@@ -137,6 +138,8 @@ PRINTED = {"baseline": "Baseline", "naive": "NRAG", "advanced": "BARAG"}
 """Way to answer → its name in the paper's Tables II and III."""
 SETS = {"A_r_first300": "barag_table2", "A_r": "barag_table2", "A_f": "barag_table3"}
 """Set of articles → the paper's table of its ways to answer."""
+OFFICIAL_SETS = {"A_r": "A_r_first300"}
+"""Set → the articles of it that the paper measured."""
 ALONE_COLUMNS = {"baseline": ("A_r", "A_d", "A_f"), "gt": ("A_f_GT",)}
 """Way to answer → its columns in Table I."""
 
@@ -157,10 +160,11 @@ def _own_rows(
     )
     for mode, result in results.items():
         system, summary = f"{request.llm}, {mode}", summaries[mode]
+        strange = unverified("barag", OFFICIAL_SETS.get(name, name), result.request.examples)
         if mode in PRINTED:
             table = SETS.get(study.name, "barag_table2")
             own = published_table(table)
-            why = unlike(name, own.split, result.n, own.n)
+            why = unlike(name, own.split, result.n, own.n) or strange
             sums = (summary.n_in, summary.n_out, summary.retrieved)
             means = [result.means.get(score) for score in SCORES]
             means += [None if x is None else Mean(float(x), None, None, result.n) for x in sums]
@@ -169,7 +173,7 @@ def _own_rows(
         alone = published_table("barag_table1")
         for column in ALONE_COLUMNS.get(mode, ()):
             if column.removesuffix("_GT") == name:
-                why = unlike(name, name, result.n, alone.n[column])
+                why = unlike(name, name, result.n, alone.n[column]) or strange
                 for score in SCORES:
                     cells = {column: result.means.get(score)}
                     yield own_row(alone.name, system, cells, why, differs, metric=score)

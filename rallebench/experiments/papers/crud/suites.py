@@ -45,6 +45,7 @@ from rallebench.experiments.papers.crud.records import (
     tasks_of,
 )
 from rallebench.experiments.papers.crud.retrieval import searches_words, separator
+from rallebench.experiments.papers.official import unverified
 from rallebench.experiments.published import published_table
 from rallebench.metrics.judges.ragquesteval import quest_scores
 from rallebench.workspace.paths import READER
@@ -99,6 +100,7 @@ def own_of(cell: Cell, factor: str, value: Any) -> OwnRow:
     plan, request = cell.plan, cell.plan.request
     records, n = plan.records, len(plan.chosen)
     why = unlike(records.name, SPLIT, n, len(records.records)) or _too_few(plan)
+    why = why or unverified("crud", SPLIT, file=records.path)
     own = {head: cell.answered.means.get(name) for head, name in COLUMNS.items() if head != "MRR"}
     theirs = dict(zip(published_table("crud_table8").columns, own.values()))
     if ENCODER not in plan.similarity:

@@ -20,10 +20,10 @@ from rallebench.core.prompts import Wording
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.table_files import csv_table, latex
-from rallebench.core.tables import Cell, Column, Figure, Mean, Table
-from rallebench.datasets.tasks import DOMAINS, INSTANCES, LEVELS, TASKS, task_of
+from rallebench.core.tables import Cell, Column, Figure, Table
+from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, task_of
 from rallebench.experiments.languages import prompts_note
-from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row, unlike
+from rallebench.experiments.papers.beside import KEY, OwnRow, differs_by, own_row
 from rallebench.experiments.papers.common import (
     bars,
     compat,
@@ -210,6 +210,7 @@ def _report(
     )
 
 
+UNPUBLISHED = "R-Eval has not published the 100 questions that it drew for each task"
 PRINTED = {"aminer": "reval_table3", "wiki": "reval_table5"}
 """Domain → the paper's table of its tasks; the means over domains are in the first."""
 
@@ -221,51 +222,18 @@ def _own_rows(
     leaderboard: Leaderboard,
     wording: Wording,
 ) -> Iterator[OwnRow]:
-    """Every system as a row of R-Eval's tables: its F1 on the paper's own sets of 100 questions, and the means where none lacks."""
+    """Every system as a row of R-Eval's tables, without figures: the paper's questions were never published."""
     first = "" if is_original(request) else "Every accepted answer counts, in the paper the first."
     corpus = "Ours act on a local corpus and table, the paper's on Wikipedia and AMiner."
     differs = differs_by(request, wording, first, corpus)
     for system in leaderboard.systems:
         cells = [cell for cell in scored if cell.system == system]
         for domain, table in PRINTED.items():
-            own = {
-                task.number: (cell, results[cell.label])
-                for cell in cells
-                if (task := task_of(cell.task)) is not None and task.domain == domain
-            }
-            if not own:
+            tasks = map(task_of, (cell.task for cell in cells))
+            if not any(task is not None and task.domain == domain for task in tasks):
                 continue
-            whys = {
-                number: unlike(_set_of(cell), cell.task, result.n, INSTANCES)
-                for number, (cell, result) in own.items()
-            }
-            means: dict[str, Mean | None] = {
-                number: result.means.get(REWARD)
-                for number, (_, result) in own.items()
-                if not whys[number]
-            }
-            whole = {t.number for t in TASKS if t.domain == domain} == set(means)
-            if table == PRINTED["aminer"] and whole:
-                value = leaderboard.means[system].get(domain)
-                means[domain] = None if value is None else Mean(value, None, None, 0)
-            why = "" if means else next(iter(whys.values()))
             settings = {"workflow": system.workflow, "llm": system.llm}
-            drawn = [n for n in means if n in own and not _is_theirs(own[n][0])]
-            other = f"Of {', '.join(drawn)} the questions are drawn anew of the public set."
-            more = (*differs, other * bool(drawn))
-            yield own_row(table, system.label, means, why, more, **settings)
-
-
-def _set_of(cell: GridCell) -> str:
-    """The task, or the stand-in of the starter that is asked in its place."""
-    dataset = cell.questions.dataset
-    return dataset if dataset.startswith("starter-") else cell.task
-
-
-def _is_theirs(cell: GridCell) -> bool:
-    """Whether the questions are those of R-Eval's own file."""
-    task = task_of(cell.task)
-    return task is not None and cell.questions.file.name == task.file
+            yield own_row(table, system.label, {}, UNPUBLISHED, differs, **settings)
 
 
 def _endings(

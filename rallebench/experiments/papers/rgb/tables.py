@@ -13,8 +13,10 @@ from rallebench.core.runs import RunResult
 from rallebench.core.sources import Source
 from rallebench.core.table_files import csv_lines
 from rallebench.core.tables import Figure, Mean, Table
+from rallebench.core.types import Example, Gold, Question
 from rallebench.experiments.papers.beside import OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import bars, listed, sentences
+from rallebench.experiments.papers.official import unverified
 from rallebench.experiments.papers.rgb.testbed import Answered, Test, Testbed
 from rallebench.experiments.published import published_table
 
@@ -163,6 +165,10 @@ def own_of(test: Test, table: str, cells: Mapping[str, Mean | None], **settings:
     why = unlike(
         records.name, theirs, len(test.records), published_table(table).n[records.language]
     )
+    examples = [
+        Example(Question(record.id, record.query), Gold(), {}) for record in testbed.records.records
+    ]
+    why = why or unverified("rgb", theirs, examples, testbed.records.path)
     if not why and documents != DOCUMENTS:
         why = f"ours are with {documents} documents a question, the paper's with {DOCUMENTS}"
     warmth = testbed.decoding["temperature"]

@@ -1,0 +1,64 @@
+"""The papers' own questions, recognised by digest: a printed figure stands beside ours only where the questions are the paper's.
+
+``official.json`` names the source of each digest. A set is recognised by its file (``sha256``, or ``blob``, git's SHA-1 of
+the file), by the texts of its questions (``questions``) or by their ids (``ids``); order and format do not matter for the
+latter two.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from rallebench.core.files import read_json
+from rallebench.core.types import Example
+
+OFFICIAL: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    paper: entry["sets"]
+    for paper, entry in read_json(Path(__file__).with_name("official.json")).items()
+}
+"""Paper → set → how it is recognised → its digest."""
+
+
+def unverified(
+    paper: str, name: str, examples: Sequence[Example] = (), file: Path | None = None
+) -> str:
+    """The reason why questions cannot be taken for those of the paper's set, for a sentence; '' if they are the paper's."""
+    known = OFFICIAL.get(paper, {}).get(name)
+    if known is None:
+        return f"no digest of the paper's {name} is known, so its questions cannot be recognised"
+    texts = (example.question.text for example in examples)
+    ours = {
+        "questions": lambda: questions_digest(texts),
+        "ids": lambda: ids_digest(example.question.qid for example in examples),
+        "sha256": lambda: _content_digest(file, "sha256"),
+        "blob": lambda: _content_digest(file, "blob"),
+    }
+    if any(ours[kind]() == digest for kind, digest in known.items()):
+        return ""
+    return f"ours are not the questions of the paper's {name}"
+
+
+def questions_digest(texts: Iterable[str]) -> str:
+    """SHA-256 of the texts of questions, without quotes around them, whatever their order and white space."""
+    lines = sorted(" ".join(text.split()).strip('"').strip() for text in texts)
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def ids_digest(ids: Iterable[str]) -> str:
+    """SHA-256 of the ids of questions, whatever their order."""
+    return hashlib.sha256("\n".join(sorted(ids)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _content_digest(file: Path | None, kind: str) -> str:
+    """A digest of a file's content, unpacked where its name ends with ``.gz``; '' where there is no file."""
+    if file is None or not file.is_file():
+        return ""
+    with gzip.open(file) if file.suffix == ".gz" else open(file, "rb") as handle:
+        content = handle.read()
+    if kind == "sha256":
+        return hashlib.sha256(content).hexdigest()
+    head = b"blob %d\0" % len(content)
+    return hashlib.sha1(head + content, usedforsecurity=False).hexdigest()
