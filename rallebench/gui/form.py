@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from rallebench.core.settings import Setting, checked
 from rallebench.gui.frame import Event
-from rallebench.gui.html import attributes, fold
+from rallebench.gui.html import NOTHING, attributes, fold
 from rallebench.render.numbers import plural
 
 Form = Mapping[str, Setting]
@@ -62,7 +62,7 @@ def control(
         return check(key, title, bool(value), about=about)
     if choices is None and setting.choices:
         choices = setting.choices
-    required = " required" if setting.required else ""
+    required = Markup(" required") if setting.required else NOTHING
     if setting.is_path:
         return text(key, title, value, setting.takes, about, required, choices or ())
     if choices is not None and setting.many:
@@ -118,7 +118,7 @@ def check(
         if words
     )
     box = Markup('<input type="{}" name="{}"{}{}>').format(
-        kind, name, more, " checked" if ticked else ""
+        kind, name, more, Markup(" checked") if ticked else NOTHING
     )
     return Markup('<label class="check" title="{}">{} {}</label>').format(about, box, label)
 
@@ -154,7 +154,7 @@ def pairs(choices: Iterable[Any]) -> list[tuple[Any, Any]]:
 
 
 def select(
-    name: str, choices: Sequence[Any], value: Any, *, blank: str = "", more: str = ""
+    name: str, choices: Sequence[Any], value: Any, *, blank: str = "", more: Markup = NOTHING
 ) -> Markup:
     """A drop-down; ``blank``: the label of an empty choice, "" for none. A value that is no choice is named as missing."""
     offered = [("", blank), *pairs(choices)] if blank else pairs(choices)
@@ -162,7 +162,7 @@ def select(
         offered.append((value, f"{value} (missing)"))
     options = Markup().join(
         Markup('<option value="{}"{}>{}</option>').format(
-            v, " selected" if str(v) == str(value) else "", label
+            v, Markup(" selected") if str(v) == str(value) else NOTHING, label
         )
         for v, label in offered
     )
@@ -177,7 +177,7 @@ def chooser(
     about: str = "",
     *,
     blank: str = "",
-    more: str = "",
+    more: Markup = NOTHING,
 ) -> Markup:
     """A labelled drop-down; see ``select``."""
     return labelled(title, select(name, choices, value, blank=blank, more=more), about)
@@ -189,7 +189,7 @@ def text(
     value: Any = "",
     hint: str = "",
     about: str = "",
-    more: str = "",
+    more: Markup = NOTHING,
     offers: Iterable[Any] = (),
 ) -> Markup:
     """A labelled text field; ``hint`` stands in it while it is empty, ``about`` below it; ``offers``: see ``suggestions``."""
@@ -202,14 +202,19 @@ def text(
 
 
 def number(
-    name: str, title: str, value: Any = "", low: int | None = None, hint: str = "", more: str = ""
+    name: str,
+    title: str,
+    value: Any = "",
+    low: int | None = None,
+    hint: str = "",
+    more: Markup = NOTHING,
 ) -> Markup:
     """A labelled number; ``low``: the least that is permitted."""
     more = Markup(' type="number"{}{}').format(limits(Setting(int, None, low)), more)
     return text(name, title, "" if value is None else value, hint, more=more)
 
 
-def questions(value: Any = "", *, most: str = "all", more: str = "") -> Markup:
+def questions(value: Any = "", *, most: str = "all", more: Markup = NOTHING) -> Markup:
     """How many questions of a dataset are taken, from its first on: any number; ``most``: what an empty field takes."""
     more = Markup(' type="number" min="1"{}').format(more)
     return text("limit", "Questions", value, most, more=more, offers=(10, 30, 50, 100, 200, 500))
@@ -224,7 +229,7 @@ def filter_field(
     return Markup('<input name="{}" value="{}"{} data-filter{}>').format(name, value, about, follow)
 
 
-def area(name: str, title: str, value: str = "", rows: int = 1, more: str = "") -> Markup:
+def area(name: str, title: str, value: str = "", rows: int = 1, more: Markup = NOTHING) -> Markup:
     """A labelled text of several lines."""
     return labelled(
         title,

@@ -14,6 +14,7 @@ from markupsafe import escape as escape_text
 from rallebench.core.errors import RalleError
 from rallebench.gui.wording import on_page
 
+NOTHING = Markup()
 SIGNS = dict(zip(("right", "wrong", "lost", "format", "failed", "none"), "✓✕✕≈!·"))
 VERDICTS = {
     "right": "right",
@@ -58,7 +59,7 @@ def button(
     """A button. ``kind``: "primary" (one a view), "quiet", "danger"; ``data``: its ``data-`` attributes."""
     more = Markup(' disabled aria-disabled="true"') if disabled else Markup()
     tip = Markup(' title="{}"').format(title) if title else Markup()
-    run = " data-primary" if kind == "primary" else ""
+    run = Markup(" data-primary") if kind == "primary" else NOTHING
     return Markup('<button type="button" class="{}"{}{}{}{}>{}</button>').format(
         kind, run, tip, attributes(do=do or None, **data), more, label
     )
@@ -139,7 +140,9 @@ def defs(pairs: Iterable[tuple[str, str]]) -> Markup:
     return Markup('<dl class="defs">{}</dl>').format(rows)
 
 
-def view(name: str, title: str, *parts: str, kind: str = "", more: str = "") -> dict[str, str]:
+def view(
+    name: str, title: str, *parts: str, kind: str = "", more: Markup = NOTHING
+) -> dict[str, str]:
     """The patch that opens a view: its parts below each other. ``kind``: "wide" for tables; ``more``: attributes of the whole."""
     place, kind = f"#v-{name.replace('/', '-')}", f"wrap-page {kind}".strip()
     return {
@@ -231,7 +234,7 @@ def chips(
 
 def choice(address: str, title: str, about: str, on: bool, kind: str = "") -> Markup:
     """A link of several of which the present one is marked, with a line about it."""
-    current = " aria-current=true" if on else ""
+    current = Markup(" aria-current=true") if on else NOTHING
     names = f"{kind} on".strip() if on else kind
     return Markup('<a href="{}" class="{}"{}><b>{}</b><small>{}</small></a>').format(
         address, names, current, title, about
@@ -244,7 +247,7 @@ def segments(items: Iterable[tuple[str, str]], chosen: str, label: str = "Mode")
         Markup('<a href="{}" class="{}"{}>{}</a>').format(
             address,
             "on" if address == chosen else "",
-            " aria-current=page" if address == chosen else "",
+            Markup(" aria-current=page") if address == chosen else NOTHING,
             words,
         )
         for address, words in items
@@ -257,7 +260,7 @@ def fold(title: str, inside: str, *, gist: str = "", id: str = "", opened: bool 
     name = Markup(' id="{}"').format(id) if id else Markup()
     return Markup(
         '<details class="fold"{}{}><summary>{}<em>{}</em></summary><div>{}</div></details>'
-    ).format(name, " open" if opened else "", title, gist, inside)
+    ).format(name, Markup(" open") if opened else NOTHING, title, gist, inside)
 
 
 def menu(*buttons: str, label: str) -> Markup:

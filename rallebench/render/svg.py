@@ -16,6 +16,7 @@ from rallebench.core.tables import Figure
 from rallebench.render import colours
 from rallebench.render.numbers import measured
 
+NOTHING = Markup()
 INK, GRID, FONT = "#334155", "#cbd5e1", "system-ui, sans-serif"
 
 AS_PNG = (
@@ -63,7 +64,7 @@ def _svg(width: int, height: int, body: str) -> Markup:
     ).format(width, height, width, height, FONT, INK, width, height, body)
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start", extra: str = "") -> Markup:
+def _text(x: float, y: float, text: str, anchor: str = "start", extra: Markup = NOTHING) -> Markup:
     short = text if len(text) <= 60 else f"{text[:59]}…"
     return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}"{}>{}</text>').format(
         x, y, anchor, extra, short
@@ -118,7 +119,7 @@ def _radar(value: Figure) -> Markup:
         angle = 2 * math.pi * i / len(axes) - math.pi / 2
         return cx + rim * share * math.cos(angle), cy + rim * share * math.sin(angle)
 
-    def polygon(shares: Sequence[float], style: str) -> Markup:
+    def polygon(shares: Sequence[float], style: Markup) -> Markup:
         points = " ".join("{:.1f},{:.1f}".format(*at(i, share)) for i, share in enumerate(shares))
         return Markup('<polygon points="{}" {}/>').format(points, style)
 

@@ -183,7 +183,7 @@ def draw(
         body = Markup('<div class="edit">{}</div><div class="out" id="out-{}">{}</div>').format(
             editor(workbench, action, index), index, outputs.get(index, "")
         )
-        opens = " open" if index == opened else ""
+        opens = Markup(" open") if index == opened else html.NOTHING
         rows += Markup(
             '<details class="act" id="act-{}"{}><summary>{}</summary><div class="body">{}</div></details>'
         ).format(index, opens, head, body)

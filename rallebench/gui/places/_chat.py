@@ -177,7 +177,7 @@ def regenerate(page: Page, event: Event) -> Iterator[Patch]:
 def edit(page: Page, event: Event) -> Patch:
     """Ask for another wording of a question."""
     turn = turn_of(page, event)
-    body = form.area("edited", "Question", turn.question, rows=3, more=" autofocus")
+    body = form.area("edited", "Question", turn.question, rows=3, more=Markup(" autofocus"))
     body += html.note("The earlier question and all that came after it stay as a branch.")
     return html.ask("Edit and send again", body, "Send", "chat.resend", index=turn.number)
 

@@ -196,7 +196,9 @@ def combine(page: Page, event: Event) -> Patch:
 # chunks
 
 
-def chunk_fields(chunking: Chunking | Literal["default"] | None, more: str = "") -> Markup:
+def chunk_fields(
+    chunking: Chunking | Literal["default"] | None, more: Markup = html.NOTHING
+) -> Markup:
     """The fields; ``more``: attributes of each, to follow changes."""
     if isinstance(chunking, str) or (chunking and chunking.tokenizer):
         name, chunking = DEFAULT, None

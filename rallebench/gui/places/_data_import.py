@@ -100,7 +100,7 @@ def previewed(seen: Looked, state: dict[str, Any]) -> Markup:
             chunks(seen.corpus, state["chunking"], state)
         )
         parts += settings(state)
-    parts += form.text("name", "Name", state.get("name") or seen.name, more=" required")
+    parts += form.text("name", "Name", state.get("name") or seen.name, more=Markup(" required"))
     if seen.corpus:
         ticked = state.get("indexes", [name for name, _ in INDEXES])
         parts += form.checks("indexes", INDEXES, ticked, "Build when done")

@@ -115,7 +115,7 @@ def open_index(page: Page, event: Event) -> Patch:
         about(page, line),
         html.follow("index.refresh"),
     )
-    return html.view("data/index", name, body, kind="wide", more=" data-form data-problems")
+    return html.view("data/index", name, body, kind="wide", more=Markup(" data-form data-problems"))
 
 
 def switch(page: Page, event: Event) -> Patch:

@@ -163,7 +163,7 @@ def vary(title: str, about: str, values: str, more: str = "", drop: str = "") ->
     ).format(title, about, drop, values, more)
 
 
-def own_value(name: str, title: str, kind: str, more: str = "") -> Markup:
+def own_value(name: str, title: str, kind: str, more: Markup = html.NOTHING) -> Markup:
     return Markup(
         '<input class="x-own" type="{}" name="{}" placeholder="other" aria-label="Another value of {}"{}>'
     ).format(kind, name, title, more)

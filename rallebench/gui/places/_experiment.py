@@ -119,7 +119,9 @@ def warnings_of(failed: Mapping[str, Any]) -> Markup:
 
 def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: str = "") -> Markup:
     """A choice that is part of the address, in a row."""
-    field = form.chooser(title, key, options, chosen, blank=blank, more=f" data-go={key}")
+    field = form.chooser(
+        title, key, options, chosen, blank=blank, more=Markup(' data-go="{}"').format(key)
+    )
     return Markup('<div class="row x-by">{}</div>').format(field)
 
 

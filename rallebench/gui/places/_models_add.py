@@ -135,7 +135,7 @@ def folder() -> Markup:
     )
 
 
-def memory_field(more: str = "") -> Markup:
+def memory_field(more: Markup = html.NOTHING) -> Markup:
     """How many bits a weight takes."""
     choices = list(QUANTIZATIONS.items())
     return form.chooser("Weights", "quantization", choices, "none", more=more)

@@ -45,7 +45,7 @@ def open_compare(page: Page, event: Event) -> Patch:
     two = query.get("a", ""), query.get("b", "")
     body = ranking(page, several, metric) if several else pair(page, *two, metric)
     crumb = html.crumb("Runs", "#/runs/list", "Compare")
-    return html.view("runs/compare", "Compare", crumb, body, more=" data-problems")
+    return html.view("runs/compare", "Compare", crumb, body, more=Markup(" data-problems"))
 
 
 FROM_CACHE = "The reply cache gave answers of these runs; their times are those of the first time and are not compared."

@@ -92,7 +92,9 @@ def view(page: Page, event: Event) -> Patch:
         ),
         Markup('<div id="runs-rows">{}</div>').format(table(page, event)),
     )
-    return html.view("runs/list", "Runs", *parts, kind="wide", more=" data-form data-problems")
+    return html.view(
+        "runs/list", "Runs", *parts, kind="wide", more=Markup(" data-form data-problems")
+    )
 
 
 def chosen(event: Event) -> dict[str, str]:

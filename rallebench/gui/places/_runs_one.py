@@ -64,7 +64,7 @@ def open_run(page: Page, event: Event) -> Patch:
     else:
         body = questions_part(page, run, event.query)
     head = Markup('<div id="run-head">{}</div>').format(heading(page, row, part))
-    return html.view("runs/run", row.title, head, body, kind="wide", more=" data-problems")
+    return html.view("runs/run", row.title, head, body, kind="wide", more=Markup(" data-problems"))
 
 
 def heading(page: Page, row: run_list.RunRow, part: str) -> Markup:

@@ -275,7 +275,8 @@ def folds(steps: Sequence[Step], gold: Gold, first: str = "", answer: str | None
         elif isinstance(request, Generate):
             name = f"Generate · {request.llm}"
         name = first if n == 1 and first else name
-        opened = " open" if of_run and (n <= 2 or isinstance(request, Generate)) else ""
+        is_open = of_run and (n <= 2 or isinstance(request, Generate))
+        opened = Markup(" open") if is_open else html.NOTHING
         id = Markup(' id="step-{}"').format(n) if of_run else Markup()
         about = html.dotted_html(gist(step, gold), tokens(step))
         head = Markup('<summary><b class="no">{}</b>{}<em>{}</em></summary>').format(n, name, about)

@@ -87,7 +87,7 @@ def new(page: Page, event: Event) -> Patch:
     return {"dialog": html.dialog(title, fields + settings + box, button)}
 
 
-def chain_fields(page: Page, bench: Bench, change: str) -> list[str]:
+def chain_fields(page: Page, bench: Bench, change: Markup) -> list[str]:
     """Which chain is run, and what takes the place of its model and its index."""
     space, as_is = page.workbench.workspace, "as in the chain"
     name, chains = bench.chain.name, [(name, name) for name in space.chain_paths()]
