@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -215,7 +215,7 @@ def _addresses(host: str) -> set[str]:
 
 
 class HostGuard:
-    """An ASGI application behind ``access``: refused requests never reach it; ``headers`` go with every answer.
+    """An ASGI application behind ``access``: refused requests never reach it.
 
     ``refused`` turns a refusal into (media type, body).
     """
@@ -224,32 +224,22 @@ class HostGuard:
         self,
         app: Callable[..., Awaitable[None]],
         access: Access,
-        headers: Mapping[str, str] | None = None,
         refused: Callable[[HostRefusal], tuple[str, bytes]] = lambda refusal: (
             "text/plain; charset=utf-8",
             refusal.message.encode(),
         ),
     ) -> None:
         self._app, self._access, self._refused = app, access, refused
-        self._headers = [
-            (name.lower().encode(), value.encode()) for name, value in (headers or {}).items()
-        ]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Refuse the request, or pass it on."""
-
-        async def send_with_headers(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *self._headers]}
-            await send(message)
-
         refusal = (
             self._access.refusal(scope["headers"])
             if scope["type"] in ("http", "websocket")
             else None
         )
         if refusal is None:
-            await self._app(scope, receive, send_with_headers)
+            await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008, "reason": refusal.message[:120]})
         else:
@@ -258,7 +248,7 @@ class HostGuard:
                 (b"content-type", media_type.encode()),
                 (b"content-length", str(len(body)).encode()),
             ]
-            await send_with_headers(
+            await send(
                 {"type": "http.response.start", "status": refusal.status, "headers": headers}
             )
             await send({"type": "http.response.body", "body": body})

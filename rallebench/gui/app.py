@@ -22,7 +22,7 @@ from starlette.middleware import Middleware
 from rallebench import __version__
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import HostGuard, access_of, is_loopback
-from rallebench.gui.content_policy import HEADERS, WithoutBase
+from rallebench.gui.content_policy import ContentPolicy
 from rallebench.gui.frame import Page, as_sent
 from rallebench.gui.jobs import chip
 from rallebench.services.workbench import Workbench
@@ -165,8 +165,8 @@ def serve(args: argparse.Namespace) -> None:
             show_error=True,
             app_kwargs={
                 "middleware": [
-                    Middleware(HostGuard, access=access, headers=HEADERS),
-                    Middleware(WithoutBase),
+                    Middleware(ContentPolicy),
+                    Middleware(HostGuard, access=access),
                 ]
             },
         )
@@ -219,7 +219,7 @@ def skeleton(page: Page) -> Markup:
         '<span class="gap"></span><span id="chain"></span>\n'
         '<button id="job" type="button" hidden data-pop="#jobs" aria-label="Jobs"></button>\n'
         '<button class="icon keys-button" type="button" data-pop="#keys" title="Keys" aria-label="Keys">?</button>\n'
-        '<button class="icon" type="button" onclick="rb.dark()" title="Light or dark" aria-label="Light or dark">◐</button></header>\n'
+        '<button class="icon" type="button" data-dark title="Light or dark" aria-label="Light or dark">◐</button></header>\n'
         '<div class="pop" id="jobs" hidden><b>Jobs</b><div id="jobs-list"></div></div>\n'
         '<div class="pop" id="keys" hidden><b>Keys</b><dl>{}</dl></div>\n'
         '<p class="away-note" role="status">The program does not answer. Start rallebench again; this page continues by itself.</p>\n'

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-CONTENT_POLICY = (
-    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+from rallebench.render import svg
+
+POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-eval' {scripts}; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' data: blob:; worker-src 'self' blob:; "
     "object-src 'none'; frame-src 'none'; frame-ancestors 'none'; form-action 'self'; base-uri 'none'"
 )
-"""Its own server's files alone. Gradio writes scripts and styles into the page and compiles code from text; plots
-and downloads are data: and blob: addresses."""
-
-HEADERS = {"Content-Security-Policy": CONTENT_POLICY}
+"""Its own server's files alone; plots and downloads are data: and blob: addresses. Of scripts inside the page only those
+run that the server wrote into this very answer, and the handler that saves a plot. Gradio compiles the page's script from
+text, hence 'unsafe-eval', and writes styles into the page."""
 
 BASE = b'<base href="./" />'
 """Gradio's template says where relative addresses begin, which is where they begin without it; the policy forbids
@@ -27,32 +30,48 @@ window.requestAnimationFrame = (draw) => window.rallebenchIdle
 """Stands in place of ``BASE``, before any of Gradio's scripts. Gradio's loading animation never ends, also behind a page of
 one line, and keeps 8 % of a core busy: once our page is there, what is not its own is drawn every five seconds."""
 
+_SCRIPT = re.compile(rb"<script(?=[\s>])")
+"""The beginning of a script in Gradio's template. Its configuration, which holds our HTML, writes ``<`` as an escape."""
 
-class WithoutBase:
-    """An ASGI application whose HTML pages have ``FRAMES`` in place of ``BASE``."""
+
+class ContentPolicy:
+    """An ASGI application that sends the policy with every answer, and marks the scripts of its HTML pages with a nonce."""
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self._app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass the request on; look at the answer's body if it is HTML."""
+        nonce = secrets.token_urlsafe(16)
         start: Any = None
 
-        async def send_without_base(message: Any) -> None:
+        async def send_with_policy(message: Any) -> None:
             nonlocal start
-            if message["type"] == "http.response.start" and is_html(message):
-                start = message  # its length is known with the first part of the body
-                return
-            if start is not None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), header(nonce)]}
+                if is_html(message):
+                    start = message  # its length is known with the first part of the body
+                    return
+            elif start is not None:
                 body = message.get("body", b"")
-                if BASE in body:
-                    message = {**message, "body": body.replace(BASE, FRAMES, 1)}
-                    start = {**start, "headers": longer(start["headers"], len(FRAMES) - len(BASE))}
-                await send(start)
+                message = {**message, "body": with_nonces(body, nonce)}
+                by = len(message["body"]) - len(body)
+                await send({**start, "headers": longer(start["headers"], by)})
                 start = None
             await send(message)
 
-        await self._app(scope, receive, send_without_base)
+        await self._app(scope, receive, send_with_policy)
+
+
+def header(nonce: str) -> tuple[bytes, bytes]:
+    """The policy of an answer whose scripts have this nonce."""
+    policy = POLICY.format(scripts=f"'nonce-{nonce}' {svg.ALLOWED}")
+    return b"content-security-policy", policy.encode()
+
+
+def with_nonces(body: bytes, nonce: str) -> bytes:
+    """The first part of Gradio's page: its scripts marked, ``FRAMES`` in place of ``BASE``."""
+    return _SCRIPT.sub(b'<script nonce="%s"' % nonce.encode(), body.replace(BASE, FRAMES, 1))
 
 
 def is_html(start: Mapping[str, Any]) -> bool:

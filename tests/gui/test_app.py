@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from starlette.testclient import TestClient
 
 from rallebench.core.errors import UsageError
 from rallebench.gui import app
-from rallebench.gui.content_policy import CONTENT_POLICY, FRAMES, WithoutBase
+from rallebench.gui.content_policy import FRAMES, POLICY, ContentPolicy
 
 
 def asked(tmp_path: Path, **more: Any) -> argparse.Namespace:
@@ -76,12 +77,13 @@ HTML = '<head><base href="./" /></head><script>"<base href=\\"./\\" />"; \'<base
 
 
 def test_the_policy_names_no_other_server_and_lets_no_page_frame_this_one() -> None:
-    rules = dict(rule.split(" ", 1) for rule in CONTENT_POLICY.split("; "))
+    rules = dict(rule.split(" ", 1) for rule in POLICY.format(scripts="").split("; "))
     known = {"'self'", "'none'", "'unsafe-inline'", "'unsafe-eval'", "data:", "blob:"}
     assert {word for rule in rules.values() for word in rule.split()} <= known
     assert rules["default-src"] == rules["form-action"] == "'self'"
     assert rules["frame-ancestors"] == rules["base-uri"] == rules["object-src"] == "'none'"
-    assert "'unsafe-eval'" not in rules["style-src"] and "data:" not in rules["script-src"]
+    assert rules["script-src"].split() == ["'self'", "'unsafe-eval'"]
+    assert "'unsafe-eval'" not in rules["style-src"]
 
 
 def test_gradios_template_still_has_the_element_that_is_replaced() -> None:
@@ -89,7 +91,7 @@ def test_gradios_template_still_has_the_element_that_is_replaced() -> None:
     assert "<base href=\"{{ base_url | default('./') }}\" />" in template.read_text()
 
 
-def test_the_base_of_a_page_is_replaced_once_and_other_files_stay_as_they_are() -> None:
+def test_the_base_of_a_page_is_replaced_and_its_scripts_alone_may_run() -> None:
     def page(request: object) -> Response:
         return HTMLResponse(HTML)
 
@@ -97,10 +99,14 @@ def test_the_base_of_a_page_is_replaced_once_and_other_files_stay_as_they_are() 
         return PlainTextResponse(HTML)
 
     application = Starlette(
-        routes=[Route("/", page), Route("/file", file)], middleware=[Middleware(WithoutBase)]
+        routes=[Route("/", page), Route("/file", file)], middleware=[Middleware(ContentPolicy)]
     )
     client = TestClient(application)
-    shown = client.get("/")
-    assert shown.text == HTML.replace('<base href="./" />', FRAMES.decode(), 1)
+    shown, again = client.get("/"), client.get("/")
+    nonce = re.search(r"'nonce-([\w-]{20,})'", shown.headers["content-security-policy"])[1]
+    marked = HTML.replace('<base href="./" />', FRAMES.decode(), 1)
+    assert shown.text == marked.replace("<script", f'<script nonce="{nonce}"')
     assert len(shown.content) == int(shown.headers["content-length"])
-    assert client.get("/file").text == HTML
+    assert nonce not in again.text and nonce not in again.headers["content-security-policy"]
+    file = client.get("/file")
+    assert file.text == HTML and "nonce-" in file.headers["content-security-policy"]

@@ -118,6 +118,37 @@ def test_what_slips_into_the_page_all_the_same_is_stopped_by_the_browser(
     context.close()
 
 
+def test_script_that_slips_into_the_page_all_the_same_does_not_run(
+    browser: Any, served: tuple[str, Path]
+) -> None:
+    context = browser.new_context()
+    visitor = context.new_page()
+    visitor.goto(served[0])
+    visitor.wait_for_selector("body.ready")
+    slips = """
+        <img src="data:," onerror="window.__pwned = 1"><svg onload="window.__pwned = 1"></svg>
+        <a id="slipped" href="javascript:window.__pwned = 1">x</a>
+        <iframe srcdoc="<script>parent.__pwned = 1</script>"></iframe>"""
+    script = """html => {
+        document.body.insertAdjacentHTML('beforeend', html);
+        const script = document.createElement('script');
+        script.textContent = 'window.__pwned = 1';
+        document.body.append(script);
+    }"""
+    visitor.evaluate(script, slips)
+    visitor.evaluate("document.querySelector('#slipped').click()")
+    visitor.wait_for_timeout(500)
+    assert visitor.evaluate("window.__pwned") is None
+    context.close()
+
+
+def test_the_page_turns_dark_without_a_handler_in_its_html(tab: Any) -> None:
+    is_dark = "document.body.classList.contains('dark')"
+    before = tab.evaluate(is_dark)
+    tab.click("[data-dark]")
+    assert tab.evaluate(is_dark) is not before
+
+
 def test_an_error_message_shows_markup_as_text(tab: Any, elsewhere: Any) -> None:
     url, paths = elsewhere
     tab.wait_for_selector(".verdict", timeout=PATIENCE)

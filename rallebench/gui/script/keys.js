@@ -112,6 +112,10 @@ document.addEventListener('click', ev => {
     press(el);
     return;
   }
+  if (t.closest('[data-dark]')) {
+    rb.dark();
+    return;
+  }
   const pop = t.closest('[data-pop]');
   if (pop) {
     const p = $(pop.dataset.pop);
