@@ -38,6 +38,10 @@ _SPEC = re.compile(
 )
 
 
+DOUBLED = "write '{{' and '}}' for braces that are text"
+"""The mend of a brace that was meant as text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A replacement field; ``at`` is the position of its brace, from 0."""
@@ -87,7 +91,9 @@ def _parse_field(text: str, start: int) -> tuple[Field, int]:
         raise TemplateRefused(_why_no_field(text, start), start)
     name, keys, conversion, spec = match.groups()
     why = ""
-    if "." in name:
+    if re.search(r"[^\w.]", name):  # such as JSON, whose braces are text
+        why = not_a_variable(name)
+    elif "." in name:
         why = f"attributes are not allowed: {clip(match[0])} may only use [number] or [key]"
     elif conversion is not None and conversion not in ("r", "s", "a"):
         why = f"the conversion !{clip(conversion)} is not allowed: only !r, !s and !a are"
@@ -106,7 +112,13 @@ def _why_no_field(text: str, start: int) -> str:
         return "this '{' is not closed: write '{{' for a brace that is text"
     if 0 <= nested < closing:
         return "a field within a field is not allowed: close this '{' first, or write '{{' if it is text"
-    return f"{clip(text[start : closing + 1])} is not a field: write a variable, then [number] or [key]"
+    part = clip(text[start : closing + 1])
+    return f"{part} is not a field: write a variable, then [number] or [key], or {DOUBLED}"
+
+
+def not_a_variable(name: str) -> str:
+    """The refusal of a field whose name no variable can have."""
+    return f"{clip(name)!r} is not the name of a variable: {DOUBLED}"
 
 
 def _key(key: str, start: int) -> int | str:
@@ -123,7 +135,7 @@ def check_spec(spec: str, at: int | None = None) -> None:
     """Raises TemplateRefused unless ``spec`` is a plain format spec with width and precision ≤ ``MAX_WIDTH``."""
     match = _SPEC.fullmatch(spec)
     if not match:
-        raise TemplateRefused(f"the format spec {clip(spec)!r} is not allowed", at)
+        raise TemplateRefused(f"the format spec {clip(spec)!r} is not allowed: {DOUBLED}", at)
     for part in ("width", "precision"):
         digits = (match[part] or "").lstrip("0")
         if len(digits) > 4 or int(digits or 0) > MAX_WIDTH:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from rallebench.chains.safe_eval import evaluate
-from rallebench.chains.safe_format import Field, fill, parse_format
+from rallebench.chains.safe_format import Field, fill, not_a_variable, parse_format
 from rallebench.chains.safe_syntax import parse
 from rallebench.chains.safe_values import (
     MAX_TEMPLATE,
@@ -97,7 +97,7 @@ def _check_names(names: Mapping[str, int], known: Iterable[str]) -> None:
 
 def _why_no_variable(name: str, known: list[str]) -> str:
     if not name.isidentifier():
-        return f"{clip(name)!r} is not the name of a variable: write '{{{{' and '}}}}' for braces that are text"
+        return not_a_variable(name)
     close = difflib.get_close_matches(name, known, 1) if len(name) < 40 else []
     hint = f", did you mean {close[0]!r}" if close else ""
     return f"there is no variable {clip(name)!r}{hint}"

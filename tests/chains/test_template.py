@@ -182,6 +182,29 @@ def test_a_variable_that_holds_an_object_is_refused_only_where_it_is_used() -> N
 
 # ── errors ───────────────────────────────────────────────────────────────────
 
+AS_TEXT = [
+    'Reply as {"answer": "..."} to {question}',
+    '{"a.b": 1}',
+    '{"a"!x}',
+    "{'answer': question}",
+    "{answer: a text}",
+    '{question:"x"}',
+    '{"list": [1, 2]}',
+    '{"a": {question}}',
+    "f(x) {return x}",
+    "{a[0}",
+    "{}",
+    "{",
+    "}",
+]
+
+
+@pytest.mark.parametrize("template", AS_TEXT)
+def test_braces_that_were_meant_as_text_are_to_be_doubled(template: str) -> None:
+    with pytest.raises(TemplateError, match=r"write '(\{\{|\}\})'"):
+        render(template, "fstring", with_question("q"))
+
+
 ERRORS = {
     "fstring": [
         (
