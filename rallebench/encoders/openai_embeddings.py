@@ -32,6 +32,7 @@ from rallebench.http.failures import (
     estimated_tokens,
 )
 from rallebench.http.limiter import Permit
+from rallebench.http.refusals import refusal_of
 from rallebench.http.reported import unrefused
 
 PATH = "/embeddings"
@@ -80,6 +81,7 @@ class OpenAIEmbeddings:
         self.fingerprint = _fingerprint(settings)
         self._server = Server(self.name, settings, key)
         self._dim = settings.dimensions
+        self._names_form = True
         self._lock = threading.Lock()
         self._check = VectorCheck(self.name, "")
         self._counts: OrderedDict[str, int | None] = OrderedDict()
@@ -161,12 +163,18 @@ class OpenAIEmbeddings:
 
     def _ask(self, texts: Sequence[str], permit: Permit) -> Iterator[tuple[Vectors, int | None]]:
         own = self.settings
-        body = {"model": own.model, "input": list(texts), "encoding_format": "float"}
+        body = {"model": own.model, "input": list(texts)}
         more = {"dimensions": own.dimensions} if own.dimensions else {}
+        form = {"encoding_format": "float"} if self._names_form else {}
         try:
-            answer, headers = self._server.document("POST", PATH, {**body, **more})
+            answer, headers = self._server.document("POST", PATH, {**body, **form, **more})
             document = unrefused(answer, own, self._server.key, headers)
         except Failure as failure:
+            if form and refusal_of(failure, form, body) is not None:
+                self._names_form, failure.at_once = (
+                    False,
+                    True,
+                )  # numbers are what all servers send unasked
             if failure.status in TOO_LONG:
                 failure.mend = "Set max_characters if a text is too long, batch if there are too many, or the setting in the message."
             raise

@@ -158,6 +158,27 @@ def test_what_may_pass_is_tried_again(first: Any) -> None:
     np.testing.assert_allclose(vectors, Hashing().encode(TEXTS[:2]), atol=1e-6)
 
 
+def test_a_server_that_refuses_the_name_of_the_form_is_asked_without_it_from_then_on() -> None:
+    def picky(handler: Handler) -> None:
+        refused = fail(422, "encoding_format: Extra inputs are not permitted")
+        (refused if "encoding_format" in handler.body else embed)(handler)
+
+    with Loopback(picky) as server:
+        encoder = opened(server, "&max_retries=0")
+        for _ in range(2):
+            encoder.encode(TEXTS[:2], role="query")
+        assert ["encoding_format" in body for body in server.bodies] == [True, False, False]
+
+
+def test_refused_dimensions_are_never_left_out_in_silence() -> None:
+    with Loopback(
+        fail(400, "This model does not support dimensions", param="dimensions")
+    ) as server:
+        with pytest.raises(BackendError, match="does not support dimensions"):
+            opened(server, "&max_retries=0&dimensions=8").encode(TEXTS[:2], role="query")
+        assert len(server.bodies) == 1
+
+
 def test_a_server_that_is_not_there_is_named() -> None:
     with Loopback(embed) as server:
         encoder = opened(server)
