@@ -53,7 +53,9 @@ def score(args: argparse.Namespace) -> Result:
         workbench = workbench_of(args)
         metrics = listed(args.metrics) or ()
         result = follow(workbench.runs.rescore(args.run, metrics))
-        return Result(dict(result.report), blocks(result_json(workbench, result)))
+        return Result(
+            dict(result.report), blocks(result_json(workbench, result), result.request.flow.chain)
+        )
     if args.metrics or args.guess is None:
         raise UsageError("Name the predictions with --guess FILE, or a run with --run RUN.")
     if args.suite != KILT:
