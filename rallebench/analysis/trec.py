@@ -95,12 +95,12 @@ def _rankings(run: RunFolder) -> Iterator[tuple[str, dict[str, float]]]:
 
 
 def qrels_lines(run: RunFolder) -> Iterator[str]:
-    """``qid 0 page grade`` for every gold page of the run's questions; of gold passages where no question names a page."""
+    """``qid 0 page grade`` for every judged page of the run's questions; of gold passages where no question names a page."""
     examples = examples_of(run)
     pages = _names_pages(examples)
     for example in examples:
         gold = example.gold
-        graded = gold.graded if pages else dict.fromkeys(frozenset().union(*gold.passages), 1.0)
+        graded = gold.judgements if pages else dict.fromkeys(frozenset().union(*gold.passages), 1.0)
         for page, grade in sorted(graded.items()):
             yield f"{encode(example.question.qid)} 0 {encode(page)} {grade:.15g}\n"
 

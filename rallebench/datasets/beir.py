@@ -2,20 +2,24 @@
 
 A record gets one output element for each relevant passage, its id as ``wikipedia_id``: recall at k is then
 the share of relevant passages found, as in BEIR. A score other than 1 is its ``relevance``, by which nDCG is graded.
-Questions without a relevant passage in the split are left out, as there.
+A question whose passages all have a score of 0 keeps them and scores 0, as in trec_eval, by which BEIR evaluates; questions
+that the split does not judge are left out, as there. A judged query that ``queries.jsonl`` lacks is named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.numbers import plural
 from rallebench.core.sources import Source
 from rallebench.datasets import DATASETS, Record
 
+NAMED = 10
+"""Queries that a warning names."""
 SPLITS = ("test", "dev", "train")
 SAMPLE = {
     "scifact/queries.jsonl": '{"_id": "q1", "text": "Which moon?"}\n{"_id": "q2", "text": "Which sea?"}\n',
@@ -39,19 +43,47 @@ def read_beir(source: Source) -> Iterator[tuple[int, Record]]:
     split = next((path for path in splits if path.exists()), None)
     if split is None:
         raise BadFileError(f"{folder / 'qrels'} holds no test.tsv, dev.tsv or train.tsv.")
-    relevant = relevant_in(replace(source, path=split, total=0))
+    judgements = judgements_in(replace(source, path=split, total=0))
     queries = replace(source, path=folder / "queries.jsonl", total=0)
+    questions: list[str] = []
     for line, row in queries.objects():
         qid, text = str(row.get("_id", row.get("id", ""))).strip(), row.get("text")
         if not qid or not isinstance(text, str):
             queries.bad(line, " needs '_id' and 'text'.")
-        elif qid in relevant:
-            output = [{"provenance": [judged(*pair)]} for pair in relevant[qid].items()]
+        elif qid in judgements:
+            questions.append(qid)
+            pages = relevant(judgements[qid]) or judgements[qid]
+            output = [{"provenance": [judged(*pair)]} for pair in pages.items()]
             yield line, {"id": qid, "input": text, "output": output}
+    source.problems.warnings += _warnings(judgements, questions, split.name)
+
+
+def _warnings(
+    judgements: Mapping[str, Mapping[str, float]], questions: Sequence[str], split: str
+) -> list[str]:
+    """Sentences on judged queries that are missing, and on those without a relevant passage."""
+    missing = sorted(judgements.keys() - set(questions))
+    irrelevant = [qid for qid in questions if not relevant(judgements[qid])]
+    warnings = []
+    if missing:
+        warnings.append(
+            f"Not in queries.jsonl though judged in {split}, so left out of the score: {plural(len(missing), 'id')} "
+            f"({_named(missing)})."
+        )
+    if irrelevant:
+        warnings.append(
+            f"Judged 0 only in {split}, so scored 0 as by trec_eval: {plural(len(irrelevant), 'question')} "
+            f"({_named(irrelevant)})."
+        )
+    return warnings
+
+
+def _named(ids: Sequence[str]) -> str:
+    return ", ".join([*ids[:NAMED], "…"] if len(ids) > NAMED else ids)
 
 
 def judged(page: str, score: float) -> dict[str, Any]:
-    """A relevant passage as an item of a provenance.
+    """A judged passage as an item of a provenance.
 
     >>> judged("d7", 1.0), judged("d7", 2.0)
     ({'wikipedia_id': 'd7'}, {'wikipedia_id': 'd7', 'relevance': 2})
@@ -60,9 +92,14 @@ def judged(page: str, score: float) -> dict[str, Any]:
     return {"wikipedia_id": page, **(grade if score != 1 else {})}
 
 
-def relevant_in(source: Source) -> dict[str, dict[str, float]]:
-    """Query id → ids of its relevant passages with their scores above 0, of a file of judgements in BEIR's or TREC's form."""
-    relevant: dict[str, dict[str, float]] = {}
+def relevant(judgements: Mapping[str, float]) -> dict[str, float]:
+    """The passages with a score above 0."""
+    return {passage: score for passage, score in judgements.items() if score > 0}
+
+
+def judgements_in(source: Source) -> dict[str, dict[str, float]]:
+    """Query id → ids of its judged passages with their scores, of a file of judgements in BEIR's or TREC's form."""
+    judgements: dict[str, dict[str, float]] = {}
     for line, text in source.lines():
         fields = text.split("\t")
         if len(fields) == 1 and len(text.split()) == 4:  # TREC's form may have blanks
@@ -77,6 +114,5 @@ def relevant_in(source: Source) -> dict[str, dict[str, float]]:
             if text.strip():
                 source.bad(line, " is not query-id<TAB>corpus-id<TAB>score.")
             continue
-        if score > 0:
-            relevant.setdefault(query, {})[passage] = score
-    return relevant
+        judgements.setdefault(query, {})[passage] = score
+    return judgements

@@ -91,7 +91,9 @@ def import_dataset(
             drawn = iter(sampled(list(rows), sample, seed)) if sample > 0 else rows
             count = _write(half / target.name, _counted(drawn, gold))
             if not count:
-                raise BadFileError(f"{source} holds no question.")
+                raise BadFileError(
+                    " ".join([f"{source} holds no question.", *read.problems.warnings])
+                )
             _move_in(half / target.name, target)
     except OSError as error:
         raise disk_error(target, error) from error

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError, UsageError
-from rallebench.core.sources import Source, stamps
+from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Example, digest
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets.kilt import examples
@@ -72,6 +72,14 @@ def _read(
     if not first and limit != 0:
         raise BadFileError(f"{path} holds no question.")
     return first
+
+
+def warnings_of(path: Path) -> tuple[str, ...]:
+    """Sentences on the gold of a set that is missing or says nothing; () for most. Reads it once."""
+    source = Source(path, Problems(skip=True))
+    for _ in read_examples(path, source=source):
+        pass
+    return tuple(source.problems.warnings)
 
 
 def pick_up(

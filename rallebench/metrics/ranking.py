@@ -132,12 +132,18 @@ _UNITS = {
 }
 
 
+_IRRELEVANT = {
+    "page": " A question whose judged pages are all irrelevant scores 0, as there.",
+    "passage": "",
+}
+
+
 def _doc(unit: str, name: str, source: str, at_k: bool) -> str:
     words = {"unit": unit, "gold": f"gold {unit}", "a": f"a gold {unit}"}
     definition, trap = _DEFINITIONS[f"{name}@k" if at_k else name], _TRAPS.get(name, "")
     return (
         f"{definition.format(**words)}\n\nNormalisation: none, ids are compared.\n"
-        f"Not scored: the gold names no {unit}, as in trec_eval.\nSource: {source}.\n"
+        f"Not scored: the gold names no {unit}, as in trec_eval.{_IRRELEVANT[unit]}\nSource: {source}.\n"
         f"Traps: {trap.format(**words)}{_UNITS[unit]}What several retrievals of a chain found is joined in order."
     )
 
@@ -151,8 +157,8 @@ def _relevant(gold: Gold, unit: str) -> Collection[str]:
 def _file(unit: str, name: str, label: str, doc: str, ranked: Ranked, at_k: bool) -> None:
     def scored(episode: Episode, gold: Gold, k: int = ALL) -> float | None:
         relevant = _relevant(gold, unit)
-        if not relevant:
-            return None
+        if not relevant:  # judged, and no page is relevant: trec_eval counts it as 0
+            return 0.0 if unit == "page" and gold.grades else None
         return ranked(page_ids(episode) if unit == "page" else passage_ids(episode), relevant, k)
 
     scored.__doc__ = doc

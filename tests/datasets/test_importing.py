@@ -58,17 +58,26 @@ def beir(folder: Path, **qrels: str) -> Path:
     return folder
 
 
-def test_beirs_questions_get_a_page_for_relevant_passages(datasets: Path, tmp_path: Path) -> None:
-    qrels = "query-id\tcorpus-id\tscore\nq1\td7\t1\nq1\td9\t2\nq2\td7\t0\nq3\td1\t1\n"
+def test_beirs_questions_get_a_page_for_relevant_passages_and_lost_ones_are_named(
+    datasets: Path, tmp_path: Path
+) -> None:
+    qrels = "query-id\tcorpus-id\tscore\nq1\td7\t1\nq1\td9\t2\nq2\td7\t0\nq2\td8\t0\nq3\td1\t1\nq9\td1\t1\n"
     folder = beir(tmp_path / "scifact", test=qrels, train="q0\td1\t1\n")
     made = import_dataset(datasets, "scifact", folder)
-    assert (made.form, made.questions) == ("beir", 2)
-    first, second = read_questions(made.path)
+    assert (made.form, made.questions, made.pages, made.neither) == ("beir", 3, 2, 1)
+    first, irrelevant, second = read_questions(made.path)
     assert (first.question.qid, first.question.text) == ("q1", "Question 1?")
     assert first.gold.provenance == (frozenset({"d7"}), frozenset({"d9"}))
     assert second.gold.pages == {"d1"}
     assert first.gold.graded == {"d7": 1.0, "d9": 2.0} and second.gold.graded == {"d1": 1.0}
-    assert tuple(read_examples(folder)) == (first, second)
+    assert tuple(read_examples(folder)) == (first, irrelevant, second)
+    assert (irrelevant.question.qid, irrelevant.gold.pages) == ("q2", frozenset())
+    assert irrelevant.gold.judgements == {"d7": 0.0, "d8": 0.0}
+    assert made.warnings == (
+        "Not in queries.jsonl though judged in test.tsv, so left out of the score: 1 id (q9).",
+        "Judged 0 only in test.tsv, so scored 0 as by trec_eval: 1 question (q2).",
+        "None of 3 questions has an answer: only retrieval can be scored.",
+    )
 
 
 @pytest.mark.parametrize(

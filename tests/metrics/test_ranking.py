@@ -118,6 +118,21 @@ def test_graded_judgements_score_as_in_ir_measures(ids: list[str], grades: dict[
         assert metric(ours).value(listed(*ids), gold) == pytest.approx(row.value, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    "name", [name for name in REFERENCE if name in ("mrr", "map")] + ["ndcg@5"]
+)
+def test_judged_pages_that_are_all_irrelevant_score_0_as_in_ir_measures(name: str) -> None:
+    ir = pytest.importorskip("ir_measures")
+    measure = ir.parse_measure(REFERENCE[name])
+    run = [ir.ScoredDoc(q, "1", -1.0) for q in ("0", "1")]
+    qrels = [ir.Qrel("0", "1", 1), ir.Qrel("1", "1", 0)]
+    golds = [Gold(provenance=(frozenset("1"),)), Gold(grades={"1": 0.0})]
+    ours = [metric(name).value(listed("1"), gold) for gold in golds]
+    assert ours == [1.0, 0.0]
+    assert sum(filter(None, ours)) / 2 == ir.calc_aggregate([measure], qrels, run)[measure]
+    assert metric(name).value(listed("1"), Gold()) is None
+
+
 def bm25_run(
     rows: Sequence[tuple[str, str, str, str]], asked: Sequence[Example], k: int = 20
 ) -> list[Episode]:

@@ -52,12 +52,14 @@ def measured(
     def score(example: Example, episode: Episode) -> Values:
         pages = dict.fromkeys(hit.passage.page_id for hit in episode.hits)
         ids = [page for page in pages if page and page != example.question.qid]
+        gold = example.gold
+        irrelevant = 0.0 if gold.grades and not gold.pages else None  # as trec_eval
         values: dict[str, float | None] = {}
         for name, relevant_of in judged.items():
             relevant = relevant_of(example)
             for column in columns:
                 measure, _, k = column.partition("@")
-                value = MEASURES[measure](ids, relevant, int(k)) if relevant else None
+                value = MEASURES[measure](ids, relevant, int(k)) if relevant else irrelevant
                 values[f"{name} {column}".strip()] = value
         return values
 

@@ -19,7 +19,7 @@ from rallebench.core.tables import Column, Table
 from rallebench.core.types import Example
 from rallebench.corpora.beir import corpus_file
 from rallebench.datasets.beir import recognises
-from rallebench.datasets.reading import read_questions
+from rallebench.datasets.reading import read_questions, warnings_of
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.benchmarks._ranked import (
     ENCODER,
@@ -66,7 +66,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class BeirSet:
-    """``notes``: on its language."""
+    """``notes``: on its language, and on judged queries that are missing or have no relevant passage."""
 
     name: str
     folder: Path
@@ -108,7 +108,8 @@ def read_sets(request: ExperimentRequest) -> list[BeirSet]:
         systems = systems_of(request, path, "beir")
         examples = read_questions(path, request.limit, "beir")
         of_language = searchable(name, examples, systems.values(), s["encoder"])
-        sets.append(BeirSet(name, path, examples, systems, of_language))
+        notes = (*of_language, *(f"{name}: {warning}" for warning in warnings_of(path)))
+        sets.append(BeirSet(name, path, examples, systems, notes))
     return sets
 
 

@@ -19,7 +19,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
 from rallebench.core.tables import Column, Mean, Table
 from rallebench.core.types import Example
-from rallebench.datasets.beir import judged, relevant_in
+from rallebench.datasets.beir import judged, judgements_in, relevant
 from rallebench.datasets.kilt import examples
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.benchmarks._ranked import (
@@ -138,16 +138,17 @@ def _questions(
     for path in (file, qrels):
         if not path.is_file():
             raise NotFoundError(f"{path} is missing; fetch MTRAG's repository again: `{FETCH}`.")
-    relevant, source = relevant_in(Source(qrels)), Source(file)
+    judgements = {qid: relevant(pages) for qid, pages in judgements_in(Source(qrels)).items()}
+    source = Source(file)
 
     def records() -> Iterator[tuple[int, dict[str, Any]]]:
         for line, row in source.objects():
             qid, text = str(row.get("_id") or ""), row.get("text")
             if not qid or not isinstance(text, str):
                 source.bad(line, f" needs '_id' and 'text'; fetch MTRAG's repository: `{FETCH}`.")
-            elif qid in relevant:
+            elif judgements.get(qid):
                 output: list[dict[str, Any]] = [
-                    {"provenance": [judged(*pair)]} for pair in relevant[qid].items()
+                    {"provenance": [judged(*pair)]} for pair in judgements[qid].items()
                 ]
                 output += [{"answer": answers[qid]}] if qid in answers else []
                 yield line, {"id": qid, "input": turns(text), "output": output}

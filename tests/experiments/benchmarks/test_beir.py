@@ -110,3 +110,21 @@ def test_what_is_wrong_is_one_sentence_before_anything_runs(
     (write_set(cli.workspace, "BARE") / "corpus.jsonl").unlink()
     filled = [pair.replace("data=", f"data={cli.workspace}/") for pair in pairs]
     assert why in cli.refused("beir", *filled)
+
+
+def test_judged_queries_that_are_missing_or_without_a_relevant_passage_are_noted_and_scored(
+    cli: CommandLine,
+) -> None:
+    path = write_set(cli.workspace / "beir", "mine")
+    with open(path / "queries.jsonl", "a") as queries:
+        queries.write('{"_id": "q4", "text": "the moon of Pluto"}\n')
+    with open(path / "qrels" / "test.tsv", "a") as qrels:
+        qrels.write("q4\td4\t0\nq5\td1\t1\n")
+    report: Any = cli.report("beir", f"data={path}", "depth=10", run="b")
+    assert (
+        "mine: Judged 0 only in test.tsv, so scored 0 as by trec_eval: 1 question (q4)."
+        in (report["notes"])
+    )
+    assert any("left out of the score: 1 id (q5)" in note for note in report["notes"])
+    (row,) = report["tables"][0]["rows"]
+    assert (row[1], row[2]["n"]) == (4, 4) and row[3]["value"] == 0.75
