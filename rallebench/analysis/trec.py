@@ -116,7 +116,7 @@ def _unit(examples: Sequence[Example], episodes: Sequence[Episode]) -> Callable[
 
 
 def _names_pages(examples: Sequence[Example]) -> bool:
-    return any(example.gold.pages for example in examples)
+    return any(example.gold.judgements for example in examples)
 
 
 def is_run_line(text: str) -> bool:
