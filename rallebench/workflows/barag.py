@@ -14,7 +14,7 @@ agent that calls no function answers with an apology.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
@@ -66,7 +66,8 @@ class BaragAgent:
 
     ``calls``: the form of a decision, ``tools`` or ``text``. ``layout``: ``original`` sends context and query as two
     user messages; ``merged`` sends system prompt, context and query as one user message. ``history``: whether earlier
-    turns are sent. ``logprobs``: whether the model returns them.
+    turns are sent. ``logprobs``: whether the model returns them. ``draft_llm``: a cheaper model that drafts and decides; '' for ``llm``. An answer without
+    passages is then its draft.
     """
 
     llm: str
@@ -81,6 +82,12 @@ class BaragAgent:
     compat: str = "corrected"
     history: bool = False
     logprobs: bool = False
+    draft_llm: str = ""
+
+    @property
+    def drafter(self) -> str:
+        """The model that drafts and decides."""
+        return self.draft_llm or self.llm
 
     @property
     def original(self) -> bool:
@@ -203,7 +210,8 @@ MODES = {
 def draft(question: Question, agent: BaragAgent, *, seed: int | None = None) -> SubFlow[Reply]:
     """The bare query, without a system prompt."""
     sent = (*_history(question, agent), Message("user", question.text))
-    return (yield _answering(agent, sent, Evidence(question.text), seed))
+    drafting = replace(agent, llm=agent.drafter)
+    return (yield _answering(drafting, sent, Evidence(question.text), seed))
 
 
 def more_information(question: Question, drafted: Reply, agent: BaragAgent) -> SubFlow[bool | None]:
@@ -235,12 +243,12 @@ def decision(
     """One greedy decision; ``choice`` is ``auto`` or the name of a forced function. None: it cannot be parsed."""
     if agent.calls == "text":
         sent = _joined(sent, words)
-        reply = yield Generate(agent.llm, sent, max_tokens=64, temperature=0.0, seed=agent.seed)
+        reply = yield Generate(agent.drafter, sent, max_tokens=64, temperature=0.0, seed=agent.seed)
     else:
         # Without tool_choice a model decides by itself, which is "auto".
         forced = {"tool_choice": {"type": "function", "function": {"name": choice}}}
         reply = yield Generate(
-            agent.llm,
+            agent.drafter,
             sent,
             (tool,),
             max_tokens=64,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rallebench.core.answers import f1_score
 from rallebench.core.settings import declare, form_of
@@ -174,7 +174,8 @@ def _draft(
 ) -> SubFlow[Reply]:
     seen = hits[: rule.draft_passages]
     if seen:
-        return (yield from answer(question, agent, agent.prompts.naive, seen, seed=seed))
+        drafting = replace(agent, llm=agent.drafter)
+        return (yield from answer(question, drafting, agent.prompts.naive, seen, seed=seed))
     return (yield from draft(question, agent, seed=seed))
 
 

@@ -120,6 +120,19 @@ def test_a_mode_sends_these_requests_and_ends_so(
     assert outcome == Outcome(answer, reason)
 
 
+def test_a_cheaper_model_drafts_and_decides_and_the_other_answers_with_passages() -> None:
+    cheap = agent(draft_llm="small")
+    asked, outcome = play(
+        barag.advanced(Question("q", "Who?"), agent=cheap), [ADA, MORE, FOUND, BEA]
+    )
+    models = [request.llm for request in asked if isinstance(request, Generate)]
+    assert models == ["small", "small", "llm"] and outcome.answer == "Bea"
+    asked, outcome = play(barag.advanced(Question("q", "Who?"), agent=cheap), [ADA, NO_MORE])
+    assert [request.llm for request in asked] == ["small", "small"] and outcome.answer == "Ada"
+    asked, _ = play(barag.basic(Question("q", "Who?"), agent=cheap), [DO_NOT, ADA])
+    assert [request.llm for request in asked] == ["small", "llm"]
+
+
 def test_the_right_article_can_be_the_context() -> None:
     question = Question("q", "Who?", (Passage("a", "Ada did.", "A"),))
     (asked,), outcome = play(barag.ground_truth(question, agent=agent()), [ADA])

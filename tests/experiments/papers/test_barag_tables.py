@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 from small_workspace import CommandLine, write_lines
 
-from rallebench.experiments.papers.barag.runs import BINS, bin_of, read_runs, summary_of
+from rallebench.experiments.papers.barag.points import choice_table
+from rallebench.experiments.papers.barag.runs import (
+    BINS,
+    AnswerRow,
+    Run,
+    bin_of,
+    by_question,
+    read_runs,
+    summary_of,
+)
 from rallebench.experiments.papers.barag.tables import RUNS, agrees, rounded
 
 # rows, truthfulness, relevance, input tokens, output tokens, flagged as retrieved, given a context, both 5: of the rows in the
@@ -94,12 +103,12 @@ def test_tables_show_what_disagrees_with_print(cli: CommandLine, shared_data: Pa
     row = tests["Table III: BARAG less NRAG", "Truthfulness"]
     runs = {run.name: run.rows for run in read_runs(str(shared_data / "barag" / "runs"))}
     always, own = (
-        {(of.title, of.question): of.truthfulness for of in runs[RUNS["Table III"][way]]}
+        {key: of.truthfulness for key, of in by_question(runs[RUNS["Table III"][way]]).items()}
         for way in ("NRAG", "BARAG")
     )
     gaps = [own[key] - score for key, score in always.items() if key in own]
-    assert row[2]["n"] == len(gaps) == sum(row[5:]) == 162
-    assert row[2]["value"] == pytest.approx(sum(gaps) / 162) and row[4] == "yes"
+    assert row[2]["n"] == len(gaps) == sum(row[5:]) == 165
+    assert row[2]["value"] == pytest.approx(sum(gaps) / 165) and row[4] == "yes"
     notes = "\n".join(found["notes"])
     for note in (
         "relevance is printed 4.67; the run gives 4.69 (4.685) and is that of another run, A_r_first300_20240124_172529.",
@@ -159,6 +168,25 @@ def test_a_run_of_ones_own_needs_no_manifest(cli: CommandLine, tmp_path: Path) -
     assert mine["histogram"] == {**{str(b): 0 for b in BINS}, "2": 1, "10": 2}
     assert "mine: 1 of 4 answers have no scores; they are in no mean." in found["notes"]
     assert len(found["tables"]) == 1
+
+
+def test_a_question_that_a_set_repeats_is_counted_as_often_as_it_was_asked() -> None:
+    def answers(*worth: int) -> Run:
+        rows = [
+            AnswerRow(
+                f"r{n}", "T", "Q?" if n < 2 else f"Q{n}?", "A", 10, 2, False, score, score, ""
+            )
+            for n, score in enumerate(worth)
+        ]
+        return Run("run", "A_f", "", tuple(rows), {})
+
+    table = choice_table("Choice", answers(1, 3, 5), answers(5, 5, 5), answers(1, 5, 5))
+    assert table is not None and table.title == "Choice: 3 questions"
+    qualities = {row[0]: row[4].value for row in table.rows}
+    assert (qualities["never"], qualities["always"]) == (3.0, 5.0)
+    fewer = choice_table("Choice", answers(1, 3, 5), answers(5, 5), answers(1, 5, 5))
+    assert fewer is not None and fewer.title == "Choice: 2 questions"
+    assert fewer.note.endswith("not all three runs have an answer with scores and tokens: 1.")
 
 
 def test_sums_fall_into_unit_bins_centred_on_whole_numbers() -> None:

@@ -171,6 +171,7 @@ def _run(study: Study, rule: Rule, quality: str, judges: tuple[Judge, ...]) -> R
         {**worth, **tokens} if has_worth else tokens,
         judges,
         decides=ask,
+        drafts=True,
     )
 
 

@@ -221,6 +221,7 @@ def _run(study: Study, mode: str, judges: tuple[Judge, ...]) -> RunRequest:
         examples=with_articles(study) if mode == "gt" else None,
         searches=mode not in ALONE,
         decides=mode in DECIDING,
+        drafts=mode in DECIDING or mode == "uncertain",
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from rallebench.core.tables import Cell, Mean, Table
 from rallebench.engine.statistics import means
-from rallebench.experiments.papers.barag.runs import AnswerRow, Run
+from rallebench.experiments.papers.barag.runs import AnswerRow, Run, by_question
 from rallebench.workflows.barag_uncertain import reads
 
 Tokens = tuple[int, int]
@@ -211,11 +211,10 @@ def _point(
     coin += share * (sum(case.read_worth for case in cases) / n)
     n_in, n_out = _add(*(cost(case, yes) for case, yes in zip(cases, read)))
     quality = means({"quality": worth})["quality"]
-    by_question = {case.qid: value for case, value in zip(cases, worth)}
-    return CurvePoint(name, threshold, share, n_in, n_out, quality, coin, by_question)
+    values = {case.qid: value for case, value in zip(cases, worth)}
+    return CurvePoint(name, threshold, share, n_in, n_out, quality, coin, values)
 
 
-Key = tuple[str, str]
 HEAD = ("Way", "Retrieved", "Input tokens", "Output tokens", "Quality", "Coin")
 CHOICE_NOTE = (
     "Quality: mean of truthfulness and relevance. Coin: reading as many questions, chosen at random. Its choice: these two answers, "
@@ -225,13 +224,17 @@ CHOICE_NOTE = (
 
 def choice_table(title: str, never_run: Run, always_run: Run, agent: Run) -> Table | None:
     """Never, always, the agent, its choice alone, and the better answer each time; None if no question is in all three."""
-    scored: list[dict[Key, AnswerRow]] = [{}, {}, {}]
-    for by_question, run in zip(scored, (never_run, always_run, agent)):
-        for row in run.rows:
-            if None not in (row.total, row.n_in, row.n_out):
-                by_question.setdefault((row.title, row.question), row)
+    scored = [
+        {
+            key: row
+            for key, row in by_question(run.rows).items()
+            if None not in (row.total, row.n_in, row.n_out)
+        }
+        for run in (never_run, always_run, agent)
+    ]
     keys = [key for key in scored[2] if key in scored[0] and key in scored[1]]
-    triples = [tuple(by_question[key] for by_question in scored) for key in keys]
+    alone = len({key for of_run in scored for key in of_run}) - len(keys)
+    triples = [tuple(of_run[key] for of_run in scored) for key in keys]
     if not triples:
         return None
     cases = [
@@ -254,7 +257,9 @@ def choice_table(title: str, never_run: Run, always_run: Run, agent: Run) -> Tab
     helped = [case for case in cases if case.read_worth > case.draft_worth]
     rest = [case for case in cases if case.read_worth <= case.draft_worth]
     shares = f" Passages help {len(helped)} of {len(cases)} questions; the agent reads for {_share(helped)} of these and {_share(rest)} of the others."
-    return Table(f"{title}: {len(cases)} questions", HEAD, lines, note=CHOICE_NOTE + shares)
+    lost = f" Questions left out because not all three runs have an answer with scores and tokens: {alone}."
+    note = CHOICE_NOTE + shares + lost * bool(alone)
+    return Table(f"{title}: {len(cases)} questions", HEAD, lines, note=note)
 
 
 def _worth(row: AnswerRow) -> float:

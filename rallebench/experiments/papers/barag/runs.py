@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -154,6 +155,21 @@ def _must_be(key: str, value: Any) -> str:
         return "" if is_number and value in (0, 1) else "true or false, or 1 or 0"
     fits = is_number and not isinstance(value, bool) and 0 <= value <= MOST
     return "" if fits else "a number of at least 0, or null"
+
+
+Key = tuple[str, str, int]
+"""Title, question, and which of its repetitions: BARAG's A_f asks some questions twice."""
+
+
+def by_question(rows: Iterable[AnswerRow]) -> dict[Key, AnswerRow]:
+    """The rows by what they answer, so that runs over the same questions can be matched; none is lost."""
+    repetitions: Counter[tuple[str, str]] = Counter()
+    keyed = {}
+    for row in rows:
+        question = row.title, row.question
+        repetitions[question] += 1
+        keyed[row.title, row.question, repetitions[question]] = row
+    return keyed
 
 
 def lines(rows: Sequence[AnswerRow]) -> Iterator[str]:

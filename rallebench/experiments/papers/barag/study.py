@@ -72,6 +72,10 @@ ASKING = {
     "calls": string(
         "how a decision is asked for; auto: tools behind an API", "auto", "tools", "text"
     ),
+    "draft_llm": string(
+        "a cheaper model that drafts and decides; an answer without passages is then its draft",
+        names="llm",
+    ),
     "prompts": own_prompts("suites/barag and prompts/judges", "TKenneweg/RAG_Dataset_Gen"),
 }
 COSTS = ("n_input_tokens", "n_output_tokens", "n_embedding_tokens", "retrieved", "undecided")
@@ -120,7 +124,8 @@ class Study:
     def settings(self) -> dict[str, Any]:
         """The settings of the agent that change an answer, for a run's fingerprint."""
         settings = asdict(self.agent)
-        return {key: settings[key] for key in settings if key not in ("llm", "retriever")}
+        unset = () if self.agent.draft_llm else ("draft_llm",)
+        return {key: settings[key] for key in settings if key not in ("llm", "retriever", *unset)}
 
     def run(
         self,
@@ -135,15 +140,18 @@ class Study:
         examples: tuple[Example, ...] | None = None,
         searches: bool = True,
         decides: bool = False,
+        drafts: bool = False,
     ) -> RunRequest:
         """The questions, or ``examples``, answered by ``flow(question, agent=agent)``.
 
         ``settings``: all that changes an answer beside the agent's; ``score``, ``columns``, ``judges``: as of ``scored_run``.
-        ``searches``: whether the flow reads the index; ``decides``: whether it asks the model for decisions. With ``calls=auto``
+        ``searches``: whether the flow reads the index; ``decides``: whether it asks the model for decisions; ``drafts``:
+        whether it drafts or decides, by the agent's ``drafter``. With ``calls=auto``
         a decision is asked for in words where the model drops tools.
         """
         settings = {**self.settings, **settings, **self.wording.recorded}
-        names = (self.request.llm,), (self.agent.retriever,) * searches
+        llms = dict.fromkeys((self.request.llm, *(self.agent.drafter,) * drafts))
+        names = tuple(llms), (self.agent.retriever,) * searches
         asking = flow_of(workflow, partial(flow, agent=self.agent), settings, *names)
         every = self.set.examples if examples is None else examples
         ref = DatasetRef(self.name)
@@ -153,7 +161,7 @@ class Study:
         always = self.request.settings["calls"] == "tools"
 
         def make(backends: Backends) -> FlowFactory:
-            llm = backends.llms.get(self.agent.llm)
+            llm = backends.llms.get(self.agent.drafter)
 
             def make_flow(question: Question) -> Flow:
                 takes = always or getattr(llm, "calls_tools", True)  # a server is asked only now
@@ -183,6 +191,9 @@ def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any)
         workspace.retriever(s["index"])  # raises UsageError for an unknown one
     read = [("suites/barag", name) for name in PROMPTS]
     wording = wording_of(s["prompts"], [*read, *(JUDGE_PROMPTS if s["judge"] else ())])
+    if s["draft_llm"]:
+        workspace.llm(s["draft_llm"])  # raises UsageError for an unknown one
+    api = behind_api(request, s["draft_llm"] or request.llm)
     agent = BaragAgent(
         request.llm,
         Prompts(*(prompt_text("suites/barag", name, s["prompts"]) for name in PROMPTS)),
@@ -191,9 +202,10 @@ def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any)
         s["temperature"],
         s["max_tokens"],
         request.seed,
-        s["calls"] if s["calls"] != "auto" else "tools" if behind_api(request) else "text",
+        s["calls"] if s["calls"] != "auto" else "tools" if api else "text",
         s["layout"],
         s["compat"],
+        draft_llm=s["draft_llm"],
         **more,
     )
     return Study(request, questions, agent, wording)

@@ -22,6 +22,7 @@ from rallebench.experiments.papers.barag.runs import (
     COLUMNS,
     Run,
     Summary,
+    by_question,
     histogram_plot,
     read_runs,
     runs_table,
@@ -217,7 +218,10 @@ def _tests(runs: Runs) -> tuple[Table, ...]:
     sides: dict[tuple[str, str], Sides] = {}
     for table in ("Table II", "Table III"):
         rows = {
-            label: {f"{row.title}\t{row.question}": row for row in runs[name][0].rows}
+            label: {
+                f"{title}\t{question}\t{repetition}": row
+                for (title, question, repetition), row in by_question(runs[name][0].rows).items()
+            }
             for label, name in RUNS[table].items()
             if name in runs
         }
