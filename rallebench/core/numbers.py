@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -39,11 +39,64 @@ def no_interval(n: int, clusters: Mapping[str, Any] | None = None) -> str:
     return TOO_FEW if min(n, (clusters or {}).get("n", n)) < FEWEST else ALL_EQUAL
 
 
+def spread(
+    mean: Mapping[str, Any],
+    write: Callable[[float], str],
+    bounds: tuple[float | None, float | None] = (None, None),
+) -> str:
+    """The interval beside a mean: its half-width, or its ends where its sides differ by more than a fifth, or where ± would
+    leave the ``bounds``; '' without an interval. ``write``: a number in the unit of the mean.
+
+    >>> tenths = "{:.1f}".format
+    >>> spread({"value": 51.8, "low": 45.5, "high": 58.1}, tenths), spread({"value": 0, "low": 0, "high": 2.2}, tenths)
+    ('± 6.3', '(0.0–2.2)')
+    >>> spread({"value": 1.0, "low": 0.4, "high": 1.6}, tenths, (0.5, None)), spread({"value": 1, "low": None, "high": None}, tenths)
+    ('(0.4–1.6)', '')
+    """
+    value, low, high = mean["value"], mean["low"], mean["high"]
+    if value is None or low is None or high is None:
+        return ""
+    half = (high - low) / 2
+    below, above = value - low, high - value
+    even = max(below, above) <= 1.2 * min(below, above) + 1e-9 * half
+    inside = (bounds[0] is None or value - half >= bounds[0]) and (
+        bounds[1] is None or value + half <= bounds[1]
+    )
+    if even and inside:
+        return f"± {write(half)}"
+    ends = [write(end).replace("-", "−") for end in (low, high)]
+    return f"({' to '.join(ends)})" if low < 0 else f"({'–'.join(ends)})"
+
+
+def smallness(clusters: Mapping[str, Any] | None, questions: int) -> str:
+    """Why the intervals of few questions are wide, or absent; '' where the questions suffice.
+
+    >>> smallness({"by": "gold pages", "n": 3, "largest": 6}, 10)
+    'Below 5 articles there is no interval: these 10 questions are about 3.'
+    >>> smallness({"by": "question", "n": 14, "largest": 1}, 14)
+    '14 questions are few, so the intervals are wide.'
+    """
+    units = min(questions, (clusters or {}).get("n", questions))
+    if not questions or (units >= FEWEST and questions >= FEW):
+        return ""
+    if units >= FEWEST:
+        return f"{questions} questions are few, so the intervals are wide."
+    if (clusters or {}).get("by", "question") == "question":
+        are = "question is" if questions == 1 else "questions are"
+        return f"Below {FEWEST} questions there is no interval: {questions} {are} too few."
+    about = "this question is" if questions == 1 else f"these {questions} questions are"
+    return f"Below {FEWEST} articles there is no interval: {about} about {units}."
+
+
+FEW = 30
+"""Questions below which a difference is hardly ever shown, and intervals are wide."""
+
+
 def independence(clusters: Mapping[str, Any] | None, questions: int) -> str:
     """The units that the intervals of a report count as independent; '' for a report that does not say.
 
     >>> independence({"by": "gold pages", "n": 3, "largest": 6}, 10)
-    'Intervals count 3 articles (questions that share gold pages) as independent. One article holds 6 of the 10 questions.'
+    'Intervals count 3 articles (questions that share gold pages) as independent. One article holds 6 of the 10 questions. Below 5 articles there is no interval: these 10 questions are about 3.'
     """
     if not clusters:
         return ""
@@ -55,7 +108,7 @@ def independence(clusters: Mapping[str, Any] | None, questions: int) -> str:
     sentence = f"Intervals count {clusters['n']:,} {words} as independent."
     if 2 * clusters["largest"] > questions > 1:
         sentence += f" One article holds {clusters['largest']:,} of the {questions:,} questions."
-    return sentence
+    return f"{sentence} {smallness(clusters, questions)}".rstrip()
 
 
 def usd(value: float) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rallebench.core.numbers import mean_of
+from rallebench.core.numbers import mean_of, spread
 from rallebench.core.tables import Cell, Column, Table
 
 PARTS = ("value", "low", "high", "n")
@@ -82,17 +82,36 @@ def latex(value: Table) -> str:
 
 
 def _largest(cells: Iterable[Cell]) -> float | None:
-    return max((cell for cell in cells if isinstance(cell, float)), default=None)
+    values = [mean["value"] if (mean := mean_of(cell)) else cell for cell in cells]
+    return max((value for value in values if isinstance(value, float)), default=None)
 
 
 def _latex_cell(cell: Any, column: Column, best: float | None) -> str:
     if cell is None:
         return "--"
+    if (mean := mean_of(cell)) is not None:
+        return _latex_mean(mean, column, best)
     if not isinstance(cell, (int, float)):
         return escaped(str(cell))
     if column.format != "percent":
         return f"{cell:g}"
     return rf"\textbf{{{100 * cell:.1f}}}" if cell == best else f"{100 * cell:.1f}"
+
+
+def _latex_mean(mean: Mapping[str, Any], column: Column, best: float | None) -> str:
+    """A mean with its interval: ``51.8 $\\pm$ 6.3``, or ``0.0 (0.0--2.2)``."""
+    if mean["value"] is None:
+        return "--"
+    percent = column.format == "percent"
+
+    def write(part: float) -> str:
+        return f"{100 * part:.1f}" if percent else f"{part:.4g}"
+
+    beside = spread(mean, write, (0.0, 1.0) if percent else (None, None))
+    beside = beside.replace("±", r"$\pm$").replace("–", "--").replace("−", "$-$")
+    value = write(mean["value"])
+    value = rf"\textbf{{{value}}}" if percent and mean["value"] == best else value
+    return f"{value} {beside}".rstrip()
 
 
 def escaped(text: str) -> str:

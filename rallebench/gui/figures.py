@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
 
 from rallebench.core.memory import size
-from rallebench.core.numbers import mean_of
+from rallebench.core.numbers import mean_of, no_interval, smallness, spread
 from rallebench.core.tables import Figure, Table
 from rallebench.gui.html import escape, heading, note, rows
 from rallebench.render import svg
 from rallebench.render.numbers import text
-from rallebench.services.variants import FEW
 
 
 def figure(words: str, unit: str = "", more: str = "") -> Markup:
@@ -60,9 +58,13 @@ def duration(seconds: float | None) -> str:
 
 
 def percent(mean: Any, *, share: bool = True) -> Markup:
-    """A mean as "51.8 % ± 6.3": the half-width of its 95 % interval; "–" where nothing was scored.
+    """A mean with its 95 % interval: "51.8 % ± 6.3", or "0.0 % (0.0–2.2)" where ± would say what is not so; "–" where
+    nothing was scored.
 
     ``share``: a fraction from 0 to 1; else a quantity of its own unit.
+
+    >>> print(percent({"value": 0.0, "low": 0.0, "high": 0.022, "n": 222}))
+    <span class="num">0.0<u>%</u><small>(0.0–2.2)</small></span>
     """
     stats = mean_of(mean)
     if stats is None:
@@ -71,30 +73,46 @@ def percent(mean: Any, *, share: bool = True) -> Markup:
         return number(None)
     if not share:
         return figure(text(stats["value"]))
-    half = half_width(stats)
-    return figure(f"{100 * stats['value']:.1f}", "%", f"± {100 * half:.1f}" if half else "")
+    beside = spread(stats, lambda part: f"{100 * part:.1f}", (0.0, 1.0))
+    return figure(f"{100 * stats['value']:.1f}", "%", beside)
+
+
+def doubt(mean: Any, clusters: Mapping[str, Any] | None = None) -> str:
+    """Why a mean has no interval or a wide one, for its tooltip; '' where it has a narrow one."""
+    stats = mean_of(mean)
+    if stats is None or stats["value"] is None:
+        return ""
+    if stats["low"] is None and not smallness(clusters, stats["n"]):
+        return f"{no_interval(stats['n'], clusters).capitalize()}."
+    return smallness(clusters, stats["n"])
 
 
 def quantity(mean: Any, unit: str) -> Markup:
-    """A mean in its ``unit`` with the half-width of its interval in the same: a share in percent, else "0.16 s ± 0.02".
+    """A mean in its ``unit`` with its interval in the same: a share in percent, else "0.16 s ± 0.02".
 
     >>> print(quantity({"value": 0.1603, "low": 0.14, "high": 0.18, "n": 40}, "seconds"))
     <span class="num">0.16 s<small>± 0.02</small></span>
-    >>> print(quantity({"value": 0.1603, "low": 0.16, "high": 0.161, "n": 222}, "seconds"))
+    >>> print(quantity({"value": 0.1605, "low": 0.16, "high": 0.161, "n": 222}, "seconds"))
     <span class="num">0.16 s<small>± less than 0.01</small></span>
+    >>> print(quantity({"value": 0.16, "low": 0.1, "high": 0.9, "n": 12}, "seconds"))
+    <span class="num">0.16 s<small>(0.10–0.90)</small></span>
     """
     stats = mean_of(mean)
     if unit == "fraction" or stats is None or stats["value"] is None:
         return percent(mean)
-    value, half = stats["value"], half_width(stats)
+    value = stats["value"]
     if unit != "seconds":
-        words, spread = text(value, "quantity"), text(half, "quantity")
-    else:
-        words = duration(value)
-        spread = f"{half or 0:.2f}" if words.endswith(" s") and value < 10 else duration(half)
-        spread = f"{1000 * (half or 0):.0f}" if words.endswith("ms") else spread
-        spread = {"0.00": "less than 0.01", "0": "less than 1"}.get(spread, spread)
-    return figure(words, more=f"± {spread}" if half is not None else "")
+        return figure(text(value, "quantity"), more=spread(stats, lambda x: text(x, "quantity")))
+    words = duration(value)
+
+    def write(part: float) -> str:
+        if words.endswith("ms"):
+            return f"{1000 * part:.0f}"
+        return f"{part:.2f}" if words.endswith(" s") and value < 10 else duration(part)
+
+    beside = spread(stats, write, (0.0, None))
+    beside = {"± 0.00": "± less than 0.01", "± 0": "± less than 1"}.get(beside, beside)
+    return figure(words, more=beside)
 
 
 def gap(difference: Any, unit: str = "fraction") -> Markup:
@@ -116,40 +134,13 @@ def gap_words(difference: float, unit: str) -> str:
     return f"{'−' if difference < 0 else '+'}{words}"
 
 
-def half_width(mean: Mapping[str, Any]) -> float | None:
-    """Half of the 95 % interval of a mean; None where it has none, and over FEW questions, where it misleads."""
-    if mean["low"] is None or mean["high"] is None or mean["n"] < FEW:
-        return None
-    return float(mean["high"] - mean["low"]) / 2
-
-
-def plotted(value: Figure) -> Figure:
-    """A plot whose means have an interval only where a table shows it too.
-
-    >>> from rallebench.core.tables import Mean
-    >>> means = ((1, Mean(0.5, 0.2, 0.8, 10)), (2, Mean(0.5, 0.4, 0.6, 100)))
-    >>> [mean_of(y)["low"] for _, y in plotted(Figure("", "k", "EM", {"BM25": means})).series["BM25"]]
-    [None, 0.4]
-    """
-
-    def point(values: tuple[Any, ...]) -> tuple[Any, ...]:
-        x, y, *more = values
-        mean = mean_of(y)
-        if mean is None or half_width(mean) is not None:
-            return values
-        return (x, {**mean, "low": None, "high": None}, *more)
-
-    series = {name: tuple(point(tuple(p)) for p in points) for name, points in value.series.items()}
-    return replace(value, series=series)
-
-
 def plots(drawings: Iterable[Figure]) -> Markup:
     """Drawings two in a row, each with its links; "" where none has points."""
     drawn = Markup().join(
         Markup('<figure class="x-plot"><figcaption>{}</figcaption>{}</figure>').format(
             value.title, svg.saveable(value, value.title or "plot")
         )
-        for value in map(plotted, drawings)
+        for value in drawings
         if svg.figure(value)
     )
     return Markup('<div class="x-plots">{}</div>').format(drawn) if drawn else Markup()
@@ -170,7 +161,7 @@ def interval_bar(mean: Any) -> Markup:
     stats = mean_of(mean)
     if stats is None or (value := stats["value"]) is None:
         return Markup()
-    has_ends = half_width(stats) is not None
+    has_ends = stats["low"] is not None and stats["high"] is not None
     ends = (stats[end] if has_ends else value for end in ("low", "high"))
     low, high, at = (min(100.0, max(0.0, 100 * x)) for x in (*ends, value))
     return Markup(

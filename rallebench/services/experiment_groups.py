@@ -10,6 +10,7 @@ from typing import Any
 
 from rallebench.analysis.baselines import LABELS
 from rallebench.core.errors import RalleError
+from rallebench.core.numbers import FEW
 from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.headline import OF_ANSWERS, deciding_metric
 from rallebench.engine.statistics import LEVEL
@@ -20,7 +21,6 @@ from rallebench.metrics import metric
 from rallebench.services.designs import base_chain, paper_name
 from rallebench.services.experiments import suite_name
 from rallebench.services.library import listed
-from rallebench.services.variants import FEW
 from rallebench.services.workbench import Workbench
 
 MOST_LISTED = 200

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
+from rallebench.core.runs import RunRequest
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.corpora.imported import read_card
 from rallebench.datasets.reading import read_examples
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages, starter_pages, stored_pages
+from rallebench.workspace.coverage import coverage as missing_in
 from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES
 
 if TYPE_CHECKING:
@@ -117,6 +119,19 @@ def index_coverage(workbench: Workbench, dataset: str) -> dict[str, Coverage | N
         pages = corpus_pages(workbench.workspace, (name,), at_most=MOST_PASSAGES)
         shares[name] = None if pages is None else Coverage(len(gold & pages), len(gold))
     return shares
+
+
+def run_note(workbench: Workbench, request: RunRequest) -> str:
+    """The coverage of a run's gold in one sentence: that all of it is there, or that the questions name none; '' where a
+    warning says what is missing, where the index cannot be read, and of a run that searches nothing."""
+    if not request.flow.retrievers:
+        return ""
+    if not any(example.gold.pages for example in request.examples):
+        return "The questions name no gold pages, so their retrieval cannot be scored."
+    workspace, retrievers = workbench.workspace, request.flow.retrievers
+    missing = missing_in(workspace, retrievers, request.examples, at_most=MOST_PASSAGES)
+    whole = len(missing) == len(set(retrievers)) and not any(missing.values())
+    return "All gold pages are in the index." if whole else ""
 
 
 def best_corpus(shares: dict[str, Coverage | None]) -> str:

@@ -8,15 +8,13 @@ from itertools import product
 
 from rallebench.analysis.paired import PairedComparison, compare
 from rallebench.chains.saved import chain_to_json
+from rallebench.core.numbers import FEW
 from rallebench.core.types import Action, Chain, Episode, Example, digest
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.headline import is_graded
 from rallebench.engine.score import score_episode
 from rallebench.services.verdicts import verdict_kind
 from rallebench.services.workbench import Workbench
-
-FEW = 30
-"""Questions below which a difference is hardly ever shown."""
 
 R_PRECISION, NDCG = "Rprec", "ndcg"
 """Metrics of the retrieval by which variants are compared; nDCG at the depth of the chain."""
@@ -25,7 +23,7 @@ TEMPLATES = {"retrieve": "query", "generate": "prompt", "identity": "text"}
 """Kind of an action → (its label, the label of its template)."""
 
 
-__all__ = ["PairedComparison"]
+__all__ = ["FEW", "PairedComparison"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from page_views import ended, opened_page, refused, run_of, text_of, texts, view
 from small_workspace import make_workspace
 
 from rallebench.core.errors import UsageError
+from rallebench.core.events import complete
 from rallebench.gui.frame import Page
 from rallebench.gui.jobs import chip
 from rallebench.gui.places import _runs_list
@@ -254,6 +255,33 @@ def test_emptying_the_bin_says_how_many_runs_are_gone(page: Page) -> None:
         page.call("runs.delete", {"id": name})
     assert page.call("runs.empty_bin")["say"] == "Deleted 2 runs."
     assert run_list.in_bin(page.workbench) == []
+
+
+def test_a_new_run_says_of_gold_pages_only_what_is_so(ran: Page) -> None:
+    folder = ran.workbench.workspace.path / "datasets"
+    (folder / "plain.jsonl").write_text(
+        json.dumps({"id": "a", "input": "Which moon?", "output": [{"answer": "Titan"}]}) + "\n"
+    )
+
+    def plan(**changes: str) -> str:
+        return texts(ran.call("runs.check", {"chain": "read", **changes})["#new-plan"])
+
+    assert "All gold pages are in the index." in plan(dataset="tiny-qa")
+    without = plan(dataset="plain")
+    assert "The questions name no gold pages, so their retrieval cannot be scored." in without
+    assert "All gold pages" not in without
+    assert "gold pages" not in plan(dataset="plain", chain="closed")
+
+
+def test_a_closed_book_loses_questions_in_the_answer_and_has_no_r_precision(ran: Page) -> None:
+    chosen = BenchmarkOptions(dataset="tiny-qa", track=False)
+    complete(ran.workbench.runs.run(of_chain(ran.workbench, "closed", chosen, run="shut")))
+    view_of(ran, "runs/run?id=shut")
+    ran.call("runs.stages", {"run": "shut"})
+    words = text_of(ran, "runs/run?id=shut&only=wrong")
+    assert "not in the answer" in words and "not retrieved" not in words
+    assert "R-precision" not in words.partition("Time a question")[0]
+    assert "8 questions are few, so the intervals are wide." in words
 
 
 def test_a_new_run_says_what_it_will_take_before_it_starts(ran: Page) -> None:

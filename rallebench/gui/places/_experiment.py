@@ -10,7 +10,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rallebench.core.numbers import mean_of
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Figure, Section, Table
 from rallebench.gui import figures, form, html
@@ -387,13 +386,10 @@ def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Fig
     return tables, drawings, " ".join(document.get("notes", ()))
 
 
-def _means(value: Table) -> Table:
-    """The table with bare means, for LaTeX; shares as percentages."""
-    rows = tuple(
-        tuple(c["value"] if (c := mean_of(cell)) else cell for cell in row) for row in value.rows
-    )
+def _in_percent(value: Table) -> Table:
+    """The table with shares as percentages, for LaTeX."""
     heads = tuple(replace(c, format="percent") if c.format == "score" else c for c in value.heads)
-    return Table(value.title, heads, rows, True)
+    return replace(value, columns=heads, percent=True)
 
 
 def export(page: Page, event: Event) -> Patch:
@@ -403,7 +399,7 @@ def export(page: Page, event: Event) -> Patch:
     if suffix == "csv":
         content = "\n".join(csv_table(value) for value in tables)
     elif suffix == "tex":
-        content = "\n".join(latex(_means(value)) for value in tables)
+        content = "\n".join(latex(_in_percent(value)) for value in tables)
     elif suffix == "json":
         content = experiment_results.report_text(page.workbench, name)
     else:

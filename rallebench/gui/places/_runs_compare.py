@@ -8,6 +8,7 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from rallebench.core.errors import UsageError
+from rallebench.core.numbers import smallness
 from rallebench.gui import figures, form, html
 from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Event, Page, Patch
@@ -270,6 +271,7 @@ def plots(
 
 def metric_choice(compared: run_views.MultiRunComparison) -> Markup:
     """What is to be known of a comparison, and the metric that decides, kept in the address."""
+    few = smallness(compared.clusters.as_json(), len(compared.common))
     options = [
         (name, run_views.label(name))
         for name in compared.measures
@@ -277,8 +279,10 @@ def metric_choice(compared: run_views.MultiRunComparison) -> Markup:
     ]
     more = Markup(' class="short"{}').format(form.on_change("runs.decide"))
     chooser = form.chooser("Decided by", "metric", options, compared.metric, more=more)
-    return Markup('{}<div class="row">{}</div>').format(
-        Markup().join(map(html.warning, compared.warnings)), chooser
+    return Markup('{}{}<div class="row">{}</div>').format(
+        Markup().join(map(html.warning, compared.warnings)),
+        html.note(few) if few else "",
+        chooser,
     )
 
 

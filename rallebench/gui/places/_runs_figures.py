@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError
-from rallebench.core.numbers import independence
+from rallebench.core.numbers import independence, smallness
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Page
 from rallebench.render import costs, numbers
@@ -41,7 +41,8 @@ def tiles(page: Page, run: RunFolder, report: Mapping[str, Any]) -> Markup:
         whole = f"{numbers.text(report.get('seconds') or 0, 'duration')} on the clock"
         boxes += _tile("Time a question", figures.quantity(mean, "seconds"), whole, CLOCK)
     boxes += _tile("Price", *price_of(page, report))
-    return Markup('<div class="tiles">{}</div>').format(boxes)
+    few = smallness(report.get("clusters"), report.get("n_done") or 0)
+    return Markup('<div class="tiles">{}</div>{}').format(boxes, html.note(few) if few else "")
 
 
 def _tile(title: str, figure: str, below: str, about: str = "") -> Markup:

@@ -209,8 +209,10 @@ def run_row(page: Page, row: RunRow) -> Markup:
             place, row.name, row.title, about
         ),
         Markup("<span>{}<small>{}</small></span>").format(row.dataset, questions_of(row)),
-        Markup('<span class="n">{}<small>{}</small></span>').format(
-            figures.percent(row.mean) if row.mean else "–", run_views.label(row.metric)
+        Markup('<span class="n" title="{}">{}<small>{}</small></span>').format(
+            figures.doubt(row.mean),
+            figures.percent(row.mean) if row.mean else "–",
+            run_views.label(row.metric),
         ),
         Markup("<span>{}</span>").format(figures.interval_bar(row.mean)),
         Markup('<span class="n">{}</span>').format(figures.percent(row.precision)),

@@ -17,7 +17,7 @@ from rallebench.gui.places._bench import Bench, bench_of
 from rallebench.gui.places._runs_list import address, view
 from rallebench.render import numbers
 from rallebench.render import report as reports
-from rallebench.services import catalog, exchange, forecasts, run_views
+from rallebench.services import catalog, exchange, forecasts, gold_coverage, run_views
 from rallebench.services.chain_versions import is_saved
 from rallebench.services.reports import report_of
 from rallebench.services.runs import BenchmarkOptions, PreparedRun, of_chain, of_flow
@@ -131,8 +131,8 @@ def check(page: Page, event: Event) -> Patch:
     request, count = value.request, len(value.request.examples)
     names = " → ".join([*request.flow.retrievers, *request.flow.llms])
     notes = Markup().join(map(html.warning, value.warnings))
-    if not notes and request.flow.retrievers:
-        notes = html.note("All gold pages are in the index.")
+    if not notes and (covered := gold_coverage.run_note(page.workbench, request)):
+        notes = html.note(covered)
     about = html.dotted(request.dataset.name, names, estimate(page, value))
     label = f"Run {numbers.plural(count, 'question')}"
     return {
