@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.own_files import Count
 from rallebench.core.text import UNFOLDED
 from rallebench.core.types import digest
 
@@ -78,13 +79,13 @@ class Manifest(Strict):
     corpus: str = ""
     corpus_sha256: str
     chunking: dict[str, Any] | None = None
-    passages: int
-    passages_without_page: int = 0
+    passages: Count
+    passages_without_page: Count = 0
     encoder: str = ""
     encoder_name: str = ""
     passage_dtype: str = ""
     encoding: dict[str, Any] = Field(default_factory=dict)
-    dim: int = 0
+    dim: Count = 0
     window: int = 0
     longer: int = 0
     longer_counted: int = 0
@@ -92,10 +93,10 @@ class Manifest(Strict):
     metric: str = "inner product"
     parameters: dict[str, Any] = Field(default_factory=dict)
     fingerprint: str
-    files: dict[str, int] = Field(default_factory=dict)
+    files: dict[str, Count] = Field(default_factory=dict)
     sha256: dict[str, str] = Field(default_factory=dict)
-    seconds: float = 0.0
-    bytes: int = 0
+    seconds: float = Field(0.0, ge=0, le=1e12)
+    bytes: Count = 0
     versions: dict[str, str] = Field(default_factory=dict)
     seal: str = ""
 

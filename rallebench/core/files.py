@@ -119,7 +119,7 @@ def read_own_jsonl(path: Path) -> Iterator[dict[str, Any]]:
     for number, raw in whole_lines(Path(path)):
         try:
             yield json.loads(raw.decode("utf-8", "surrogatepass"))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise BadFileError(f"{path}, line {number} was damaged by another program.") from None
 
 

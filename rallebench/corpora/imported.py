@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.events import Progress, mapped
 from rallebench.core.files import disk_error, read_json, write_json
+from rallebench.core.own_files import Count
 from rallebench.core.parts import beside, check_name, delete, move_in
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Passage, digest
@@ -54,15 +55,15 @@ class Corpus(BaseModel):
     form: str
     source: str
     stamp: str
-    passages: int
-    skipped: int = 0
+    passages: Count
+    skipped: Count = 0
     problems: list[BadRow] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
     has_pages: bool = False
-    passages_without_page: int = 0
+    passages_without_page: Count = 0
     sha256: str
-    files: dict[str, int] = Field(default_factory=dict)
-    bytes: int = 0
+    files: dict[str, Count] = Field(default_factory=dict)
+    bytes: Count = 0
     seconds: float = 0.0
 
 
@@ -223,11 +224,19 @@ def holds_documents(path: Path, form: str = "") -> bool:
 
 def imported_corpora(corpora: Path) -> dict[str, Corpus]:
     """Name → card of every corpus of a workspace, sorted, without damaged cards."""
-    cards = {}
+    return corpus_cards(corpora)[0]
+
+
+def corpus_cards(corpora: Path) -> tuple[dict[str, Corpus], dict[str, str]]:
+    """(name → card, name → sentence of a card that cannot be read) of the corpora of a workspace, sorted."""
+    good: dict[str, Corpus] = {}
+    wrong: dict[str, str] = {}
     for path in sorted(Path(corpora).glob(f"[!.]*/{CARD}")):
-        with suppress(BadFileError):
-            cards[path.parent.name] = read_card(path.parent)
-    return cards
+        try:
+            good[path.parent.name] = read_card(path.parent)
+        except BadFileError as error:
+            wrong[path.parent.name] = str(error)
+    return good, wrong
 
 
 def delete_corpus(corpora: Path, name: str) -> None:

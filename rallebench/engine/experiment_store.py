@@ -13,16 +13,70 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from rallebench.core.errors import BadFileError, Hint, UsageError
 from rallebench.core.experiments import FOLDER
-from rallebench.core.files import read_json, sha256_file, write_json, write_text
+from rallebench.core.files import sha256_file, write_json, write_text
 from rallebench.core.locks import alone
+from rallebench.core.own_files import Stored, read_stored, reading, write_sealed
+from rallebench.engine.run_shapes import Number, StoredMean
 from rallebench.engine.store import checked_run_name
 
 REQUEST, REPORT, WRITTEN = "experiment.json", "report.json", "written.json"
-KEYS = ("kind", "noun", "request", "runs")
-TYPES = {"kind": str, "noun": str, "request": dict, "runs": dict, "made": str}
+MEND = "run the experiment again under its name to write it anew, or remove its folder"
 LONGEST_RUN = 90
+
+
+class StoredRequest(Stored):
+    """The request of an experiment."""
+
+    settings: dict[str, Any] = Field(default_factory=dict)
+    llm: str | None = ""
+    limit: int | None = None
+    seed: int = 0
+
+
+class StoredBeginning(Stored):
+    """``experiment.json``."""
+
+    kind: str
+    noun: str
+    request: StoredRequest
+    runs: dict[str, str]
+
+
+class StoredVariant(Stored):
+    run: str
+    variant: str
+    metrics: dict[str, StoredMean | None]
+    difference: Number | None = None
+    p_corrected: Number | None = None
+
+
+class StoredPart(Stored):
+    label: str
+    metrics: dict[str, StoredMean | None]
+
+
+class StoredTable(Stored):
+    title: str
+    columns: list[Any]
+    rows: list[list[Any]]
+
+
+class StoredExperimentReport(Stored):
+    """``report.json`` of an experiment. Its seal shows a change of anything; one of an earlier version has none."""
+
+    request: StoredRequest
+    time: str = Field(alias="made")
+    variants: list[StoredVariant] | None = None
+    parts: list[StoredPart] | None = None
+    tables: list[StoredTable] | None = None
+    notes: list[str] | None = None
+    metric: str | None = None
+    failed: dict[str, str] | None = None
+    warnings: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +125,7 @@ class ExperimentStore:
 
     def _word(self, name: str, key: str) -> str:
         with contextlib.suppress(BadFileError):  # also where there is no file
-            return str(_read(self.folder(name) / REQUEST, KEYS)[key])
+            return str(read_stored(self.folder(name) / REQUEST, StoredBeginning, MEND)[key])
         return ""
 
     def exists(self, name: str) -> bool:
@@ -83,12 +137,15 @@ class ExperimentStore:
         if not name or not (folder / REQUEST).is_file():
             known = ", ".join(self.names()[:10]) or "none yet"
             raise UsageError(f"There is no {noun} {name!r} (there are: {known}).")
-        value = _read(folder / REQUEST, KEYS)
+        value = read_stored(folder / REQUEST, StoredBeginning, MEND)
         report = None
         if (folder / REPORT).is_file():
-            report = _read(folder / REPORT, ("request", "made"))
-        runs = {label: str(run) for label, run in value["runs"].items()}
-        return StoredExperiment(name, value["kind"], value["request"], runs, report)
+            report = read_stored(folder / REPORT, StoredExperimentReport, MEND)
+        return StoredExperiment(name, value["kind"], value["request"], value["runs"], report)
+
+    def reading(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """A block that only reads the values of an experiment's report, which differ from kind to kind. Raises BadFileError."""
+        return reading(self.folder(name) / REPORT, MEND)
 
     def save_request(
         self,
@@ -103,7 +160,7 @@ class ExperimentStore:
         write_json(self.folder(name) / REQUEST, value)
 
     def save_report(self, name: str, report: Mapping[str, Any]) -> None:
-        write_json(self.folder(name) / REPORT, report)
+        write_sealed(self.folder(name) / REPORT, report)
 
     @contextlib.contextmanager
     def locked(self, name: str, noun: str) -> Iterator[None]:
@@ -115,6 +172,13 @@ class ExperimentStore:
             yield
 
 
+class StoredFiles(Stored):
+    """``written.json``."""
+
+    sha256: dict[str, str] | None = None
+    writing: list[str] | None = None
+
+
 class WrittenFiles:
     """The files that the experiment in ``folder`` has written for its user, some of them elsewhere.
 
@@ -124,8 +188,9 @@ class WrittenFiles:
 
     def __init__(self, folder: Path, *, guarded: bool) -> None:
         self._path, self._guarded = folder / WRITTEN, guarded
-        value = read_json(self._path) if guarded and self._path.exists() else {}
-        record = value if isinstance(value, dict) else {}
+        record: dict[str, Any] = {}
+        if guarded and self._path.exists():
+            record = read_stored(self._path, StoredFiles, "move the files that it names away")
         self._sha256: dict[str, str] = dict(record.get("sha256") or {})
         self._unfinished = set(record.get("writing") or ())
 
@@ -193,14 +258,3 @@ def folder_name(text: str, longest: int) -> str:
         return plain
     mark = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:4]
     return f"{plain.encode()[: longest - 5].decode('utf-8', 'ignore').rstrip(' .')} {mark}"
-
-
-def _read(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
-    value = read_json(path)
-    if not isinstance(value, dict) or not all(
-        key in value and isinstance(value[key], TYPES[key]) for key in keys
-    ):
-        raise BadFileError(
-            f"{path} was damaged by another program; run the experiment again under its name to write it anew."
-        )
-    return value

@@ -22,6 +22,8 @@ from rallebench.core.types import (
 )
 
 _NUMBER = (int, float)
+LARGEST = 2**64
+"""A larger whole number, such as a seed, was never written."""
 
 
 class _Form:
@@ -107,6 +109,8 @@ def _read(kind: Any, item: Any) -> Any:
         return kind.from_json(item)
     if not isinstance(item, kind):
         raise TypeError("a value of another type than was written")
+    if isinstance(item, int) and not -LARGEST <= item <= LARGEST:
+        raise ValueError("a number that nothing counts")
     return item
 
 

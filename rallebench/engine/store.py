@@ -24,7 +24,6 @@ from rallebench.core.files import (
     Appender,
     disk_error,
     json_lines,
-    read_json,
     read_own_jsonl,
     sha256_file,
     whole_lines,
@@ -33,9 +32,18 @@ from rallebench.core.files import (
 )
 from rallebench.core.locks import alone, held
 from rallebench.core.memory import uncollected
+from rallebench.core.own_files import DAMAGE, damaged, read_stored, write_sealed
 from rallebench.core.parts import beside
-from rallebench.core.types import Episode, digest
+from rallebench.core.types import Episode
 from rallebench.engine.record import episode_from_json, episode_to_json
+from rallebench.engine.run_shapes import (
+    LARGEST,
+    REPORT_MEND,
+    RUN_MEND,
+    StoredReport,
+    StoredRun,
+    StoredState,
+)
 
 RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
 JUDGES = "judges"
@@ -45,10 +53,6 @@ LOCK, LOCK_PATIENCE = "run.lock", 0.2
 """Seconds: a process that looks whether the lock is held holds it for a moment."""
 
 RUN_FORMAT = "rallebench-run/1"
-_RUN, _SPEC = (
-    {"fingerprint", "metrics", "batch_size"},
-    {"dataset", "workflow", "settings", "limit", "seed"},
-)
 
 _NAME = re.compile(r"[\w\-.][\w\-. ()+=,@]{0,99}")
 
@@ -122,20 +126,7 @@ class RunFolder:
 
     def spec(self) -> dict[str, Any]:
         """``run.json``. Raises BadFileError if it is not what a run writes."""
-        value = read_json(self.path / RUN)
-        try:
-            sizes = [size for size in (value.get("memory") or {}).values() if size is not None]
-            numbers = [size[key] for size in sizes for key in ("ram", "vram")]
-            whole = value.keys() >= _RUN and value["spec"].keys() >= _SPEC
-            whole = whole and {int, float}.issuperset(map(type, numbers))
-        except (AttributeError, LookupError, TypeError):
-            whole = False
-        if not whole:
-            raise BadFileError(
-                f"{self.path / RUN} was damaged by another program; start a run with another name."
-            )
-        stored: dict[str, Any] = value
-        return stored
+        return read_stored(self.path / RUN, StoredRun, RUN_MEND)
 
     def check_same(self, spec: Mapping[str, Any]) -> None:
         """MismatchError, naming both sides, unless ``spec`` would give the same episodes."""
@@ -158,7 +149,7 @@ class RunFolder:
         path = self.questions_file
         records = list(read_own_jsonl(path))
         if not records or not all(
-            isinstance(r, dict) and {"id", "input"} <= r.keys() for r in records
+            isinstance(r, dict) and "id" in r and isinstance(r.get("input"), str) for r in records
         ):
             raise BadFileError(
                 f"{path} is missing or damaged, so nothing can be scored; start a run with another name."
@@ -196,7 +187,7 @@ class RunFolder:
         path, at = self.path / EPISODES, 0
         for number, raw in whole_lines(path):
             fault = "was damaged by another program"
-            with contextlib.suppress(ValueError):
+            with contextlib.suppress(ValueError, RecursionError):
                 line = parse(raw)
                 if isinstance(line, dict) and isinstance(line.get("qid"), str):
                     yield at, line
@@ -239,7 +230,7 @@ class RunFolder:
                         earlier.append(self.episode(line["qid"], before))
                 last[line["qid"]] = line
                 session, elapsed = str(line.get("session", "")), line.get("elapsed", 0.0)
-                if isinstance(elapsed, (int, float)):
+                if isinstance(elapsed, (int, float)) and 0 <= elapsed <= LARGEST:
                     longest[session] = max(longest.get(session, 0.0), elapsed)
             episodes = {qid: self.episode(qid, line) for qid, line in last.items()}
         return Answers(episodes, tuple(earlier), sum(longest.values()))
@@ -248,7 +239,7 @@ class RunFolder:
         """The episode of a line. Raises BadFileError if it cannot be read."""
         try:
             return episode_from_json(json.loads(line) if isinstance(line, bytes) else line)
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except DAMAGE:
             raise BadFileError(
                 f"{self.path / EPISODES}: the last line of the question {qid!r} was damaged by another program. "
                 "Remove that line: a resumed run asks its question again."
@@ -267,19 +258,11 @@ class RunFolder:
         path = self.path / REPORT
         if not path.exists():
             return None
-        value = read_json(path)
-        whole = isinstance(value, dict) and isinstance(value.get("metrics"), dict)
-        if not whole or value.pop("seal", "") not in ("", _seal(value)):
-            raise BadFileError(
-                f"{path} was damaged by another program; resume the run to score it again."
-            )
-        report: dict[str, Any] = value
-        return report
+        return read_stored(path, StoredReport, REPORT_MEND)
 
     def write_report(self, report: Mapping[str, Any]) -> None:
         """Write ``report.json`` with a seal, by which a change of anything in it is seen."""
-        rest = {key: value for key, value in report.items() if key != "seal"}
-        write_json(self.path / REPORT, {**rest, "seal": _seal(rest)})
+        write_sealed(self.path / REPORT, report)
 
     def scores(self, only: str = "") -> Iterator[dict[str, Any]]:
         """The lines of ``scores.jsonl``: ``qid``, ``metric`` and ``value`` (None: not scored); none before the first scoring.
@@ -297,26 +280,23 @@ class RunFolder:
                         yield _score_line(raw)
         except FileNotFoundError:
             return
-        except (ValueError, TypeError):
-            raise BadFileError(
-                f"{path} was damaged by another program; resume the run to score it again."
-            ) from None
+        except DAMAGE:
+            raise damaged(path, REPORT_MEND) from None
 
     def state(self) -> dict[str, Any]:
         """Where the run stands: state, done, total, errors, seconds, rate, message, pid.
 
         A run that no process holds the lock of reads ``interrupted``, whatever it wrote last.
         """
-        state: Any = None
-        with contextlib.suppress(BadFileError):
-            state = read_json(self.path / STATE)
-        if not isinstance(state, dict) or not isinstance(state.get("state"), str):
+        try:
+            state = read_stored(self.path / STATE, StoredState, "resume the run")
+        except BadFileError:
             state = {"state": "interrupted", "done": 0, "total": 0, "errors": 0}
             with contextlib.suppress(BadFileError):
                 state |= {"total": len(self.records()), "done": len(self.heads())}
         if state["state"] in ("running", "scoring") and not held(self.path / LOCK):
             state = {**state, "state": "interrupted"}
-        return dict(state)
+        return state
 
     def set_state(self, state: str, **values: Any) -> None:
         """Write ``state.json``; a full disk here must not end a run."""
@@ -359,14 +339,11 @@ def _score_line(raw: bytes) -> dict[str, Any]:
         line, dict
     )  # the file is written whole, so no line of it is torn
     names = whole and isinstance(line.get("qid"), str) and isinstance(line.get("metric"), str)
-    if not names or not isinstance(line.get("value"), (int, float, type(None))):
+    value = line["value"] if names else True
+    if value is not None and (type(value) not in (int, float) or not abs(value) <= LARGEST):
         raise TypeError("no score")
     score: dict[str, Any] = line
     return score
-
-
-def _seal(value: Mapping[str, Any]) -> str:
-    return digest(json.loads(json.dumps(value)))[:12]
 
 
 def list_runs(runs: Path) -> list[RunFolder]:

@@ -8,12 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import BadFileError, RalleError
+from rallebench.core.own_files import damaged
 from rallebench.core.runs import DatasetRef, Rates, RunRequest, RunResult, imported_flow
 from rallebench.core.tables import Mean
-from rallebench.core.types import Episode
+from rallebench.core.types import Chain, Episode
+from rallebench.engine.run_shapes import RUN_MEND
 from rallebench.engine.score import examples_of
-from rallebench.engine.store import JUDGES, RunFolder
+from rallebench.engine.store import JUDGES, RUN, RunFolder
 
 
 def stored_request(run: RunFolder) -> RunRequest:
@@ -30,6 +33,15 @@ def stored_request(run: RunFolder) -> RunRequest:
         seed=inner["seed"],
         name=run.name,
     )
+
+
+def chain_of(run: RunFolder, spec: Mapping[str, Any]) -> Chain | None:
+    """The chain in a run's ``run.json``, None if it was not made by one. Raises BadFileError."""
+    chain = spec["spec"]["settings"].get("chain")
+    try:
+        return chain_from_json(chain) if chain else None
+    except RalleError as error:
+        raise damaged(run.path / RUN, RUN_MEND, str(error).rstrip(".")) from None
 
 
 def stored_rates(

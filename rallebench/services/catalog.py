@@ -9,12 +9,12 @@ from rallebench.analysis.agents import logs
 from rallebench.analysis.agents.aspects import ASPECTS
 from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import READERS
-from rallebench.core.errors import NotFoundError
+from rallebench.core.errors import NotFoundError, RalleError
 from rallebench.core.registry import Entry, Registry, unknown
 from rallebench.core.settings import Setting
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import PRESETS
-from rallebench.corpora.imported import imported_corpora
+from rallebench.corpora.imported import corpus_cards, imported_corpora
 from rallebench.datasets import DATASETS, tasks
 from rallebench.encoders.references import encoders
 from rallebench.engine.store import list_runs
@@ -79,23 +79,34 @@ def _registry(registry: Registry[Any]) -> Callable[[Workspace], Abouts]:
 
 
 def _chains(workspace: Workspace) -> Abouts:
-    abouts = {}
+    abouts: dict[str, str] = {}
     for name in workspace.chain_paths():
         try:
             abouts[name] = workspace.chain(name).about
-        except Exception as error:
-            abouts[name] = f"cannot be read: {error}"
+        except RalleError as error:
+            abouts |= _unreadable({name: str(error)})
     return abouts
 
 
 def _corpora(workspace: Workspace) -> Abouts:
     corpora = imported_corpora(workspace.corpora)
-    return {name: f"{card.passages} passages of {card.source}" for name, card in corpora.items()}
+    abouts = {name: f"{card.passages} passages of {card.source}" for name, card in corpora.items()}
+    return abouts | _unreadable(corpus_cards(workspace.corpora)[1])
+
+
+def _retrievers(workspace: Workspace) -> Abouts:
+    damaged = workspace.all_manifests()[1] | workspace.damaged_combinations()
+    return workspace.retrievers() | _unreadable(damaged)
+
+
+def _unreadable(damaged: Abouts) -> Abouts:
+    return {name: f"cannot be read: {sentence}" for name, sentence in damaged.items()}
 
 
 def _llms(workspace: Workspace) -> Abouts:
     entries = workspace.llms().items()
-    return {name: e.about or f"{e.backend} {e.settings.get('model', '')}" for name, e in entries}
+    abouts = {name: e.about or f"{e.backend} {e.settings.get('model', '')}" for name, e in entries}
+    return abouts | _unreadable(workspace.damaged_llms())
 
 
 def _metrics(names: Iterable[str]) -> Abouts:
@@ -104,7 +115,7 @@ def _metrics(names: Iterable[str]) -> Abouts:
 
 _LISTINGS: dict[str, Callable[[Workspace], Abouts]] = {
     "corpora": _corpora,
-    "retrievers": lambda workspace: workspace.retrievers(),
+    "retrievers": _retrievers,
     "encoders": lambda _: encoders(),
     "combinations": _registry(COMBINATIONS),
     "indexes": lambda _: {kind: INDEX_KINDS.entry(kind).about for kind in kinds()},

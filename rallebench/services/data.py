@@ -26,7 +26,12 @@ from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services import uploads
 from rallebench.services.jobs import JobManager, pieces_of
-from rallebench.workspace.entries import changing, read_combinations, read_manifest
+from rallebench.workspace.entries import (
+    changing,
+    read_combinations,
+    read_manifest,
+    usable_combinations,
+)
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import search_known, verify_index
 from rallebench.workspace.indexes.estimate import Estimate, estimate_build
@@ -75,6 +80,10 @@ class Data:
         self._retrievers = workspace.path / "retrievers.json"
 
     # corpora
+
+    def damaged_corpora(self) -> dict[str, str]:
+        """Name → sentence of every imported corpus whose card cannot be read."""
+        return imported.corpus_cards(self._workspace.corpora)[1]
 
     def corpora(self) -> dict[str, imported.Corpus]:
         """Name → card of every imported corpus."""
@@ -278,10 +287,8 @@ class Data:
         return f"Saved {name} in {self._retrievers}."
 
     def own_combinations(self) -> list[str]:
-        """The combinations of the workspace's own file; none if it is damaged."""
-        with contextlib.suppress(RalleError):
-            return list(read_combinations(self._retrievers))
-        return []
+        """The combinations of the workspace's own file that can be read."""
+        return list(usable_combinations(self._retrievers)[0])
 
     def delete_combination(self, name: str) -> str:
         """Delete a combination of the workspace; returns a sentence. Its members stay."""

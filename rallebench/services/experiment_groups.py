@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from rallebench.analysis.baselines import LABELS
@@ -36,7 +37,7 @@ class ExperimentRow:
     """An experiment in a line. ``winner``: the label of its best run, "" where none is; ``open``: why that has not won, "" where
     it has; ``mean``: as JSON; ``share``: whether that is a share; ``beside``: what the winner is compared with, in words;
     ``sure``: whether the difference is more than chance, None where none was tested. ``ended``: whether its report is written;
-    ``automatic``: whether the program chose its name."""
+    ``automatic``: whether the program chose its name; ``problem``: why it cannot be read."""
 
     name: str
     kind: str
@@ -53,10 +54,11 @@ class ExperimentRow:
     beside: str = ""
     difference: float | None = None
     sure: bool | None = None
+    problem: str = ""
 
 
 def groups(workbench: Workbench) -> list[ExperimentRow]:
-    """All experiments but dataset builders, the newest first; damaged ones are left out."""
+    """All experiments but dataset builders, the newest first. A damaged one is in the list with its problem."""
     store = workbench.experiments.store
     listed = []
     for name in store.names():
@@ -64,8 +66,8 @@ def groups(workbench: Workbench) -> list[ExperimentRow]:
             continue
         try:
             listed.append(group(workbench, name))
-        except (RalleError, LookupError, TypeError, ValueError):
-            continue
+        except RalleError as error:
+            listed.append(ExperimentRow(name, "", name, "", False, 0.0, problem=str(error)))
         if len(listed) == MOST_LISTED:
             break
     return listed
@@ -73,8 +75,13 @@ def groups(workbench: Workbench) -> list[ExperimentRow]:
 
 def group(workbench: Workbench, name: str) -> ExperimentRow:
     """An experiment in a line. Raises UsageError if there is none, BadFileError for damaged files."""
-    stored = workbench.experiments.store.open(name)
-    folder = workbench.experiments.store.folder(name)
+    store = workbench.experiments.store
+    with store.reading(name):
+        return _line_of(store.open(name), store.folder(name))
+
+
+def _line_of(stored: StoredExperiment, folder: Path) -> ExperimentRow:
+    name = stored.name
     files = [
         path for path in (folder / "report.json", folder / "experiment.json") if path.is_file()
     ]

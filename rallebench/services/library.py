@@ -52,7 +52,7 @@ YES_NO = frozenset({"yes", "no", "true", "false", "supports", "refutes"})
 
 @dataclass(frozen=True, slots=True)
 class CorpusLine:
-    """``pages`` None: not counted. ``bytes``: on the disk. ``own``: it can be deleted."""
+    """``pages`` None: not counted. ``bytes``: on the disk. ``own``: it can be deleted; ``problem``: why it cannot be read."""
 
     name: str
     about: str
@@ -60,6 +60,7 @@ class CorpusLine:
     pages: int | None
     bytes: int
     own: bool = True
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,10 @@ def corpora(workbench: Workbench) -> list[CorpusLine]:
         pages = len({passage.page_id for passage in passages})
         size = STARTER_CORPUS.stat().st_size
         lines = [CorpusLine(STARTER_NAME, SHIPPED, len(passages), pages, size, own=False)]
+    lines += [
+        CorpusLine(name, "", 0, None, 0, problem=sentence)
+        for name, sentence in workbench.data.damaged_corpora().items()
+    ]
     for name, card in cards.items():
         held = pages_of(workbench, name)
         about = f"{card.source}, {card.form}" + (
@@ -184,8 +189,7 @@ def answers_kind(examples: list[Example]) -> str:
 
 
 def retrievers(workbench: Workbench) -> list[RetrieverLine]:
-    """All indexes, also damaged ones and the starter's that are not built yet, then all combinations. Raises RalleError for a
-    damaged file of combinations."""
+    """All indexes, also the starter's that are not built yet, then all combinations; damaged ones have that state."""
     workspace = workbench.workspace
     good, damaged = workspace.all_manifests()
     lines = [
@@ -230,6 +234,10 @@ def retrievers(workbench: Workbench) -> list[RetrieverLine]:
                 own=name in own,
             )
         )
+    broken = workspace.damaged_combinations()
+    lines += [
+        RetrieverLine(n, "", state="damaged", about=why, own=False) for n, why in broken.items()
+    ]
     states = _states(workbench)
     return [
         line if line.state == "damaged" else replace(line, state=states.get(line.name, line.state))

@@ -36,7 +36,7 @@ from rallebench.http.model_list import served_models
 from rallebench.llms import LLMS, presets
 from rallebench.llms.presets import known_model, weight_bytes
 from rallebench.services.library import users
-from rallebench.workspace.entries import changing, read_llm_entries
+from rallebench.workspace.entries import changing, read_llm_entries, usable_llm_entries
 from rallebench.workspace.opening import open_llm
 from rallebench.workspace.paths import READER, Workspace
 from rallebench.workspace.ralle_settings import with_environment
@@ -75,8 +75,8 @@ def file_of(workspace: Workspace) -> Path:
 
 
 def own(workspace: Workspace) -> dict[str, LLMEntry]:
-    """Name → entry of the workspace's own file. Raises BadFileError if it is damaged."""
-    return read_llm_entries(file_of(workspace))
+    """Name → entry of the workspace's own file, those that can be read."""
+    return usable_llm_entries(file_of(workspace))[0]
 
 
 def entry(workspace: Workspace, name: str) -> LLMEntry:

@@ -70,7 +70,7 @@ class PartLine:
 
 
 def models(workbench: Workbench) -> list[ModelLine]:
-    """All language models: what is loaded first. Raises RalleError for a damaged file of entries."""
+    """All language models that can be read: what is loaded first."""
     own = workbench.models.own()
     lines = [
         _model(workbench, name, entry, name in own)

@@ -226,7 +226,7 @@ class ModelManager:
     # the entries of the workspace
 
     def own(self) -> dict[str, LLMEntry]:
-        """Name → entry of the workspace's own file. Raises BadFileError if it is damaged."""
+        """Name → entry of the workspace's own file, those that can be read."""
         return model_entries.own(self._workspace)
 
     def entry(self, name: str) -> LLMEntry:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -12,13 +11,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rallebench.chains.saved import chain_from_json
-from rallebench.core.errors import RalleError, UsageError
+from pydantic import Field
+
+from rallebench.core.errors import BadFileError, RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.folding import fold
+from rallebench.core.own_files import Stored, read_stored
 from rallebench.core.types import Chain
 from rallebench.engine.headline import deciding_metric
 from rallebench.engine.store import RunFolder
+from rallebench.engine.stored_runs import chain_of
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.services.experiment_groups import plain_label
 from rallebench.services.jobs import Job
@@ -27,7 +29,7 @@ from rallebench.services.variants import difference_label
 from rallebench.services.workbench import Workbench
 
 BIN = "bin"
-TITLE = "title.json"
+TITLE, LONGEST_TITLE = "title.json", 200
 HEADLINES = ("em", "all_rate", "f1", "accuracy")
 """The headline metric of a run: the first of these that it is scored by, else the one that deciding_metric between such runs."""
 
@@ -124,11 +126,10 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
     run = RunFolder(Path(path))
     try:
         stored = run.spec()
-        report = run.report() or {}
+        chain, report = chain_of(run, stored), run.report() or {}
     except RalleError as error:
         return RunRow(run.name, run.name, problem=str(error))
     spec = stored["spec"]
-    chain = spec["settings"].get("chain")
     metrics = {**report.get("metrics", {}), **report.get("suite", {})}
     scored = [name for name, mean in metrics.items() if mean.get("value") is not None]
     decided = str(report.get("headline") or "") or deciding_metric(scored)
@@ -149,7 +150,7 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
         metrics.get(metric),
         (metrics.get("seconds") or {}).get("value") or report.get("seconds_per_question"),
         cost.get("usd"),
-        chain_from_json(chain) if chain else None,
+        chain,
         metrics.get("Rprec"),
     )
 
@@ -175,18 +176,26 @@ def _titled(row: RunRow, first: Mapping[str, Chain]) -> RunRow:
     return replace(row, title=title)
 
 
+class StoredTitle(Stored):
+    """``title.json``."""
+
+    title: str = Field(max_length=LONGEST_TITLE)
+
+
 def _own_title(path: Path) -> str:
     try:
-        return str(json.loads((path / TITLE).read_text("utf-8"))["title"])
-    except (OSError, ValueError, LookupError, TypeError):
+        return str(read_stored(path / TITLE, StoredTitle, "rename the run")["title"])
+    except BadFileError:  # also where there is none
         return ""
 
 
 def rename(workbench: Workbench, name: str, title: str) -> None:
     """Give a run a title; its folder keeps its name, which experiments and MLflow know. Raises UsageError."""
     run, title = workbench.runs.open(name), " ".join(title.split())
-    if len(title) > 200:
-        raise UsageError("The name has more than 200 characters; choose a shorter one.")
+    if len(title) > LONGEST_TITLE:
+        raise UsageError(
+            f"The name has more than {LONGEST_TITLE} characters; choose a shorter one."
+        )
     if title:
         write_json(run.path / TITLE, {"title": title})
     else:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.chains.overrides import overridden
-from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.core.experiments import ExperimentRequest
@@ -20,6 +19,7 @@ from rallebench.engine.execute import execute, rescore
 from rallebench.engine.experiment_store import LONGEST_RUN, folder_name
 from rallebench.engine.score import choose_metrics, examples_of, metrics_of
 from rallebench.engine.store import RunFolder, list_runs
+from rallebench.engine.stored_runs import chain_of
 from rallebench.experiments.prepared_run import PreparedRun, fresh_name, prepare_run
 from rallebench.experiments.sweeps.running import chain_entry
 from rallebench.metrics.judges import check_sources, split_judges
@@ -214,15 +214,15 @@ def agent_arguments(stored: Mapping[str, Any]) -> tuple[str, str, str, dict[str,
     return stored["workflow"], env["name"], stored["llm"], {**stored["settings"], **settings}
 
 
-def _chain_of(stored: Mapping[str, Any], run: str) -> Chain:
+def _chain_of(run: RunFolder, stored: Mapping[str, Any]) -> Chain:
     """The chain of a run's ``run.json``. Raises UsageError for a run of predictions or of a suite, which has none."""
-    chain = stored["spec"]["settings"].get("chain")
+    chain = chain_of(run, stored)
     if chain is None:
         raise UsageError(
-            f"The run {run!r} was made by {stored['spec']['workflow']!r}, not by a chain, so there is no chain to open or "
+            f"The run {run.name!r} was made by {stored['spec']['workflow']!r}, not by a chain, so there is no chain to open or "
             "to continue."
         )
-    return chain_from_json(chain)
+    return chain
 
 
 class Runs:
@@ -308,12 +308,13 @@ class Runs:
 
     def resume(self, name: str) -> PreparedRun:
         """The benchmark that continues an existing run, from what its folder says."""
-        stored = RunFolder.open(self._workspace.runs, name).spec()
+        folder = RunFolder.open(self._workspace.runs, name)
+        stored = folder.spec()
         spec = stored["spec"]
         agent = self._agent_of(spec)
         return prepare_run(
             self._workspace,
-            agent.flow if agent else chain_flow(_chain_of(stored, name)),
+            agent.flow if agent else chain_flow(_chain_of(folder, stored)),
             stored.get("dataset_file") or spec["dataset"],
             metrics=tuple(stored["metrics"]),
             name=name,
@@ -347,5 +348,5 @@ class Runs:
         with suppress(RalleError):
             dataset, _ = self._workspace.dataset(stored.get("dataset_file") or dataset)
         return OpenedQuestion(
-            _chain_of(stored, run), dataset, example, folder.episodes()[example.question.qid]
+            _chain_of(folder, stored), dataset, example, folder.episodes()[example.question.qid]
         )

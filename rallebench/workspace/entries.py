@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from rallebench.core.entries import Combination, LLMEntry, Manifest, Shape, parsed, sealed
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.locks import alone
+from rallebench.core.own_files import is_too_deep
 
 PATIENCE = 5.0
 """Seconds to wait for another change of the same file, which takes milliseconds."""
@@ -36,6 +38,16 @@ def read_llm_entries(path: Path) -> dict[str, LLMEntry]:
     return _entries(path, LLMEntry, "model")
 
 
+def usable_llm_entries(path: Path) -> tuple[dict[str, LLMEntry], dict[str, str]]:
+    """The entries of ``llms.json`` that can be read, and name → sentence of the others; see ``_usable``."""
+    return _usable(path, LLMEntry, "model")
+
+
+def usable_combinations(path: Path) -> tuple[dict[str, Combination], dict[str, str]]:
+    """The entries of ``retrievers.json`` that can be read, and name → sentence of the others; see ``_usable``."""
+    return _usable(path, Combination, "retriever")
+
+
 def read_combinations(path: Path) -> dict[str, Combination]:
     """Read a workspace's ``retrievers.json``: name → {kind, of, settings}; {} if it has none."""
     return _entries(path, Combination, "retriever")
@@ -58,11 +70,33 @@ def changing(path: Path, read: Callable[[Path], dict[str, Shape]]) -> Iterator[d
 
 
 def _entries(path: Path, shape: type[Shape], noun: str) -> dict[str, Shape]:
+    return {name: _entry(path, name, value, shape, noun) for name, value in _object(path, noun)}
+
+
+def _usable(path: Path, shape: type[Shape], noun: str) -> tuple[dict[str, Shape], dict[str, str]]:
+    """(name → entry, name → sentence about a wrong one). Of a file that cannot be read its own name has the sentence."""
+    good: dict[str, Shape] = {}
+    wrong: dict[str, str] = {}
+    try:
+        for name, value in _object(path, noun):
+            try:
+                good[name] = _entry(path, name, value, shape, noun)
+            except BadFileError as error:
+                wrong[name] = str(error)
+    except BadFileError as error:
+        wrong[path.name] = str(error)
+    return good, wrong
+
+
+def _object(path: Path, noun: str) -> Iterable[tuple[str, Any]]:
     value = read_json(path) if path.exists() else {}
     if not isinstance(value, dict):
         raise BadFileError(f"{path} should hold a JSON object: {noun} name → entry.")
-    fields = f" An entry has {', '.join(shape.model_fields)}."
-    return {
-        name: parsed(shape, entry, f"{path}, {noun} {name!r}", fields)
-        for name, entry in value.items()
-    }
+    return value.items()
+
+
+def _entry(path: Path, name: str, value: Any, shape: type[Shape], noun: str) -> Shape:
+    place = f"{path}, {noun} {name!r}"
+    if is_too_deep(value):
+        raise BadFileError(f"{place} is too deeply nested.")
+    return parsed(shape, value, place, f" An entry has {', '.join(shape.model_fields)}.")

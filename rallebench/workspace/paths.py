@@ -35,6 +35,8 @@ from rallebench.workspace.entries import (
     read_combinations,
     read_llm_entries,
     read_manifest,
+    usable_combinations,
+    usable_llm_entries,
 )
 from rallebench.workspace.ralle_settings import BaseSettings, llm_entries, read_base_settings
 
@@ -194,13 +196,19 @@ class Workspace:
 
     def combinations(self) -> dict[str, Combination]:
         """Name → entry of every combination of retrievers that has a name here."""
-        return {**STARTER_COMBINATIONS, **read_combinations(self.path / "retrievers.json")}
+        return {**STARTER_COMBINATIONS, **usable_combinations(self.path / "retrievers.json")[0]}
+
+    def damaged_combinations(self) -> dict[str, str]:
+        """Name → sentence of the entries of ``retrievers.json`` that cannot be read."""
+        return usable_combinations(self.path / "retrievers.json")[1]
 
     def retriever(self, reference: str) -> Combination | None:
         """What a name, or a combination written out, is made of, with all its settings; None for a plain index.
 
         See :mod:`rallebench.retrievers.composites`. Raises UsageError, also for what its parts name.
         """
+        if sentence := self.damaged_combinations().get(reference):
+            raise BadFileError(sentence)
         return resolve(reference, self._names(self.combinations()))
 
     def indexes_of(self, reference: str) -> tuple[str, ...]:
@@ -243,7 +251,9 @@ class Workspace:
             try:
                 good[path.parent.name] = read_manifest(path.parent)
             except RalleError as error:
-                damaged[path.parent.name] = str(error)
+                damaged[path.parent.name] = (
+                    f"{error} Remove the folder {path.parent}; build it again."
+                )
         return good, damaged
 
     def index_folder(self, name: str) -> Path | None:
@@ -259,7 +269,11 @@ class Workspace:
         entries = {READER: LLMEntry(backend=READER, about=LLMS.entry(READER).about)}
         if self.base:
             entries |= llm_entries(self.base)
-        return entries | read_llm_entries(self.path / "llms.json")
+        return entries | usable_llm_entries(self.path / "llms.json")[0]
+
+    def damaged_llms(self) -> dict[str, str]:
+        """Name → sentence of the entries of ``llms.json`` that cannot be read."""
+        return usable_llm_entries(self.path / "llms.json")[1]
 
     def llm(self, reference: str) -> LLMEntry:
         """An entry by name, or one written out: ``backend:model`` or a preset, with ``?key=value&…`` settings.
@@ -270,6 +284,8 @@ class Workspace:
         known = self.llms()
         if reference in known:
             return known[reference]
+        if sentence := self.damaged_llms().get(reference):
+            raise BadFileError(sentence)
         name, _, query = reference.partition("?")
         pairs = query.split("&") if query else []
         backend, colon, model = name.partition(":")
@@ -278,6 +294,8 @@ class Workspace:
             return LLMEntry(backend=backend, settings={**named, **parse_settings(pairs)})
         if name in presets():
             return entry_of(name, parse_settings(pairs))
+        if sentence := self.damaged_llms().get("llms.json"):
+            raise BadFileError(sentence)
         raise NotFoundError(unknown("language model", reference, list(known)))
 
     def llm_mark(self, reference: str) -> str:

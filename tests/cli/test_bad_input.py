@@ -272,12 +272,17 @@ MODEL_FILES: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", MODEL_FILES)
-def test_a_bad_file_of_models_is_refused(case: str, cli: CommandLine, workspace: Path) -> None:
+def test_a_bad_file_of_models_is_refused_and_marked_in_the_list(
+    case: str, cli: CommandLine, workspace: Path
+) -> None:
     content, message = MODEL_FILES[case]
     path = write(workspace / "llms.json", content)
     before = everything(workspace)
-    for asked in (("list",), ("ask", "--chain", "read", "--question", "q")):
-        refused(cli(*asked), str(path), message)
+    refused(cli("ask --chain read --llm m --question q"), str(path), message)
+    listed = {row["name"]: row["about"] for row in cli.json("list llms")["llms"]}
+    name = "m" if "model 'm'" in message else "llms.json"
+    assert listed[name].startswith(f"cannot be read: {path}") and message in listed[name]
+    assert "extractive-reader" in listed
     assert everything(workspace) == before
 
 
@@ -680,8 +685,9 @@ def test_a_damaged_manifest_is_named_with_the_mend(
     refused(cli("search --index tiny x"), message, f"Remove the folder {folder}; build it again.")
     ran = cli("run --chain read --dataset tiny-qa --no-mlflow")
     refused(ran, "Action 1 of 'read': ", message)
-    names = [row["name"] for row in cli.json("list retrievers")["retrievers"]]
-    assert "tiny" not in names and "starter-bm25" in names
+    listed = {row["name"]: row["about"] for row in cli.json("list retrievers")["retrievers"]}
+    assert "cannot be read" in listed["tiny"] and message in listed["tiny"]
+    assert "starter-bm25" in listed
     assert everything(workspace) == before
 
 

@@ -433,3 +433,13 @@ def test_mlflows_page_is_that_of_a_server_that_runs(bench: Workbench) -> None:
         uri = server.url.removesuffix("/v1")
         *_, url = Workbench(bench.workspace.path, tracking_uri=uri).tracking.start_mlflow()
     assert url.startswith(uri)
+
+
+def test_a_corpus_with_a_damaged_card_is_named_with_its_sentence(bench: Workbench) -> None:
+    list(bench.data.import_corpus("docs", bench.workspace.path / "corpus.tsv"))
+    card = bench.workspace.corpora / "docs" / "corpus.json"
+    card.write_text(json.dumps({**json.loads(card.read_text()), "passages": "many"}))
+    assert "docs" not in bench.data.corpora()
+    assert "import the corpus again" in bench.data.damaged_corpora()["docs"]
+    bench.data.delete_corpus("docs")
+    assert bench.data.damaged_corpora() == {}

@@ -47,7 +47,12 @@ def open_one(page: Page, event: Event) -> Patch:
     if not store.exists(name):
         say = f"There is no experiment {name}; these are the experiments."
         return {"go": "#/experiments/list", "say": say}
-    stored, group = store.open(name), experiment_groups.group(page.workbench, name)
+    with store.reading(name):
+        return _opened(page, event, store.open(name))
+
+
+def _opened(page: Page, event: Event, stored: StoredExperiment) -> Patch:
+    name, group = stored.name, experiment_groups.group(page.workbench, stored.name)
     title, about = group.name, html.dotted(group.title, group.about)
     if group.automatic:
         title, about = group.title, html.dotted(group.about, name)

@@ -100,6 +100,15 @@ def named(name: str, view: str, about: str = "", title: str = "") -> Markup:
 def corpora_table(lines: list[CorpusLine]) -> Markup:
     rows = []
     for line in lines:
+        if line.problem:
+            name = Markup('<b class="nm">{}</b><small class="bad">{}</small>').format(
+                line.name, line.problem
+            )
+            menu = html.menu(
+                delete_button("corpus", line.name, line.own), label=f"Actions for {line.name}"
+            )
+            rows.append([name, html.state("damaged"), "", "", menu])
+            continue
         menu = html.menu(
             html.link("Read passages", html.address("data/corpus", id=line.name), ""),
             html.button("Build an index…", "data.build_form", id=line.name),
@@ -183,6 +192,9 @@ def more(page: Page) -> Markup:
     """Vectors, passages and texts that builds keep, each with its button to delete it."""
     files = []
     for vectors in page.workbench.data.vectors():
+        if vectors.problem:
+            files.append((vectors.problem, 0, vectors.bytes, "vectors", vectors.key))
+            continue
         part = "" if vectors.complete else f", {vectors.done:,} encoded so far"
         about = f"vectors, {vectors.encoder}, {vectors.dim} dimensions{part}"
         files.append((about, vectors.passages, vectors.bytes, "vectors", vectors.key))

@@ -228,6 +228,12 @@ def done(page: Page) -> Markup:
 
 def _line(page: Page, group: ExperimentRow) -> list[str]:
     title, about = group.title, group.about
+    if group.problem:
+        return [
+            Markup('<b class="nm">{}</b>').format(title),
+            Markup('<span class="bad">{}</span>').format(group.problem),
+            *[""] * 4,
+        ]
     if not group.automatic:
         title, about = group.name, html.dotted(group.title, group.about)
     name = Markup("{}<small>{}</small>").format(html.link(title, address(group.name), "nm"), about)

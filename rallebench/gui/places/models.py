@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from itertools import starmap
 
 from markupsafe import Markup
 
@@ -60,10 +61,10 @@ def open_list(page: Page, event: Event) -> Patch:
 
 def drawn(page: Page) -> dict[str, str]:
     """What changes while models are loaded, by the names of its elements."""
-    try:
-        cards = Markup().join(map(card, model_lines.models(page.workbench)))
-    except RalleError as error:
-        cards = html.problem(error)
+    cards = Markup().join(map(card, model_lines.models(page.workbench)))
+    cards += Markup().join(
+        starmap(broken_card, page.workbench.workspace.damaged_llms().items())
+    )
     try:
         parts = parts_table(model_lines.parts(page.workbench)) + other_encoders(page)
     except RalleError as error:
@@ -101,6 +102,13 @@ def card(line: ModelLine) -> Markup:
         bar,
         buttons(line),
         menu,
+    )
+
+
+def broken_card(name: str, sentence: str) -> Markup:
+    """An entry that cannot be read."""
+    return Markup('<article class="mc"><h4><b class="nm">{}</b>{}</h4>{}</article>').format(
+        name, html.state("damaged"), html.problem(sentence)
     )
 
 

@@ -13,22 +13,26 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from rallebench.core.errors import UsageError
+from pydantic import Field
+
+from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.locks import alone
+from rallebench.core.own_files import Count, Stored, checked, damaged
 from rallebench.core.types import Passage, digest
 from rallebench.encoders import BulkEncoder, Encoder
 
 VECTORS, PART, PROGRESS = "vectors.npy", "vectors.part", "progress.jsonl"
 FORMAT, FORM = "rallebench-vectors/1", "{title}, {text}"
+MEND = "delete these vectors, and they are made again when they are next needed"
 SHARD = 1024
 """Passages. Sorted by length inside, so a larger one pads less; a smaller one loses less."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedVectors:
-    """A folder of cached vectors. ``finished``: first row → sha256 of each finished shard."""
+    """A folder of cached vectors. ``finished``: first row → sha256 of each finished shard. ``problem``: why it cannot be used."""
 
     folder: Path
     encoder: str
@@ -36,9 +40,10 @@ class CachedVectors:
     corpus_sha256: str
     passages: int
     dim: int
-    dtype: str
+    dtype: Literal["float32", "bfloat16"]
     finished: Mapping[int, str]
     bytes: int
+    problem: str = ""
 
     @property
     def key(self) -> str:
@@ -50,7 +55,7 @@ class CachedVectors:
 
     @property
     def complete(self) -> bool:
-        return self.done == self.passages
+        return not self.problem and self.done == self.passages
 
 
 def key_of(corpus_sha256: str, encoder: Encoder) -> str:
@@ -65,22 +70,43 @@ def passage_text(passage: Passage) -> str:
     return FORM.format(title=passage.title, text=passage.text)
 
 
+class StoredHeader(Stored):
+    """The first line of ``progress.jsonl``."""
+
+    format: Literal["rallebench-vectors/1"]
+    encoder: str
+    fingerprint: str
+    corpus_sha256: str
+    passages: Count
+    dim: int = Field(ge=1, le=2**20)
+    dtype: Literal["float32", "bfloat16"]
+    measured: dict[str, Any]
+
+
 def read_progress(folder: Path) -> tuple[dict[str, Any], dict[int, str]]:
-    """The header ({}: none of ours) and first row → sha256 of the finished shards; torn lines are passed over.
+    """The header ({}: none of ours, or damaged) and first row → sha256 of the finished shards; torn lines are passed over.
 
     Nothing here is trusted: vectors are compared with their sha256 before they are used.
     """
     lines: list[Any] = []
     with contextlib.suppress(FileNotFoundError), open(folder / PROGRESS, "rb") as handle:
         for line in handle:
-            with contextlib.suppress(ValueError):
+            try:
                 lines.append(json.loads(line))
-    if not lines or not isinstance(lines[0], dict) or lines[0].get("format") != FORMAT:
+            except (ValueError, RecursionError):
+                lines.append(None)
+    try:
+        header = checked(lines[0] if lines else None, StoredHeader, folder / PROGRESS, MEND)
+    except BadFileError:
         return {}, {}
     shards = [
-        line for line in lines[1:] if isinstance(line, dict) and isinstance(line.get("first"), int)
+        line
+        for line in lines[1:]
+        if isinstance(line, dict)
+        and type(line.get("first")) is int
+        and line["first"] in range(0, header["passages"], SHARD)
     ]
-    return lines[0], {shard["first"]: str(shard.get("sha256")) for shard in shards}
+    return header, {shard["first"]: str(shard.get("sha256")) for shard in shards}
 
 
 def passages_in(finished: Mapping[int, str], total: int) -> int:
@@ -89,16 +115,19 @@ def passages_in(finished: Mapping[int, str], total: int) -> int:
 
 
 def kept_vectors(cache: Path) -> list[CachedVectors]:
-    """The cached vectors, those of unfinished encodings too; damaged folders are left out."""
+    """The cached vectors, those of unfinished encodings too, and damaged folders with their problem."""
     names = ("encoder", "fingerprint", "corpus_sha256", "passages", "dim", "dtype")
     cached = []
     for folder in sorted(path.parent for path in Path(cache).glob(f"*/{PROGRESS}")):
         with contextlib.suppress(OSError):
             header, finished = read_progress(folder)
+            size = sum(path.stat().st_size for path in folder.iterdir())
             if header:
-                size = sum(path.stat().st_size for path in folder.iterdir())
                 values = {name: header[name] for name in names}
                 cached.append(CachedVectors(folder, finished=finished, bytes=size, **values))
+            else:
+                problem = str(damaged(folder / PROGRESS, MEND))
+                cached.append(CachedVectors(folder, "", "", "", 0, 0, "", {}, size, problem))
     return cached
 
 

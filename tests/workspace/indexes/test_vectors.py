@@ -346,7 +346,9 @@ def test_kept_vectors_are_listed_with_their_size_and_deleted_by_their_key(tmp_pa
             delete_vectors(tmp_path, wrong)
 
 
-def test_each_corpus_and_encoder_has_its_own_and_damage_is_not_listed(tmp_path: Path) -> None:
+def test_each_corpus_and_encoder_has_its_own_and_damage_is_listed_with_its_mend(
+    tmp_path: Path,
+) -> None:
     class Other(Hashing):
         fingerprint = "other"
 
@@ -355,7 +357,26 @@ def test_each_corpus_and_encoder_has_its_own_and_damage_is_not_listed(tmp_path: 
     (tmp_path / "copy" / "progress.jsonl").write_text("nonsense\n")
     encode(tmp_path, Other())
     list(encode_passages(tmp_path, PASSAGES, "1" * 64, Hashing()))
-    assert len(kept_vectors(tmp_path)) == 3
+    good = [cached for cached in kept_vectors(tmp_path) if not cached.problem]
+    (broken,) = [cached for cached in kept_vectors(tmp_path) if cached.problem]
+    assert len(good) == 3 and broken.key == "copy" and not broken.complete
+    assert "delete these vectors" in broken.problem
+
+
+@pytest.mark.parametrize("change", [{"dim": None}, {"measured": None}, {"passages": "6"}])
+def test_a_damaged_header_of_vectors_is_encoded_anew(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    encode(tmp_path)
+    path = folder_of(tmp_path) / "progress.jsonl"
+    header, *rest = path.read_text().splitlines()
+    whole = json.dumps(
+        {key: value for key, value in json.loads(header).items() if key not in change}
+    )
+    for damaged_header in (whole, json.dumps({**json.loads(header), **change}), "[" * 9999):
+        path.write_text("\n".join([damaged_header, *rest]) + "\n")
+        assert encode(tmp_path) is not None
+        assert json.loads(path.read_text().splitlines()[0]) == json.loads(header)
 
 
 # ── numeric types ────────────────────────────────────────────────────────────

@@ -1,0 +1,112 @@
+"""The product's own files, checked by type when they are read: another program may have changed them.
+
+A shape names the fields that are read, with strict types; further fields stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rallebench.core.errors import BadFileError, RalleError
+from rallebench.core.files import read_json, write_json
+from rallebench.core.types import digest
+
+log = logging.getLogger(__name__)
+
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""The errors of code that reads values of other types than were written."""
+
+MAX_DEPTH = 60
+"""Lists and objects within each other; no file of ours comes near it."""
+
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+
+
+class Stored(BaseModel):
+    """A shape: types are strict, numbers finite, and fields that it does not name stay."""
+
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+
+
+def damaged(path: Path, mend: str, fault: str = "") -> BadFileError:
+    """The error of a file of ours that is not as it was written; ``mend`` is a clause."""
+    return BadFileError(f"{path} was damaged by another program{fault and f' ({fault})'}; {mend}.")
+
+
+def read_stored(path: Path, shape: type[Stored], mend: str) -> dict[str, Any]:
+    """The object in a file of ours, which fits the shape and its seal, if it has one; without the seal.
+
+    Raises BadFileError, with the mend unless there is no such file.
+    """
+    if not path.is_file():
+        raise BadFileError(f"{path} does not exist.")
+    try:
+        value = read_json(path)
+    except BadFileError as error:
+        raise BadFileError(f"{str(error).rstrip('.')}; {mend}.") from None
+    stored = checked(value, shape, path, mend)
+    if "seal" in stored and stored.pop("seal") != seal_of(stored):
+        raise damaged(path, mend)
+    return stored
+
+
+def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a file with a seal, by which a change of anything in it is seen."""
+    content = {key: item for key, item in value.items() if key != "seal"}
+    write_json(path, {**content, "seal": seal_of(content)})
+
+
+def seal_of(value: Mapping[str, Any]) -> str:
+    """12 hex digits over a value without its seal, as it is read again."""
+    return digest(json.loads(json.dumps(value)))[:12]
+
+
+def checked(value: Any, shape: type[Stored], path: Path, mend: str) -> dict[str, Any]:
+    """A value of a file of ours, which fits the shape. Raises BadFileError."""
+    if not isinstance(value, dict):
+        raise damaged(path, mend)
+    if is_too_deep(value):
+        raise damaged(path, mend, "too deeply nested")
+    try:
+        shape.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where, message = ".".join(str(part)[:40] for part in first["loc"]), str(first["msg"])
+        fault = f"{where!r}: {message[:1].lower()}{message[1:]}"
+        raise damaged(path, mend, fault) from None
+    return value
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether lists and objects lie deeper within each other than any file of ours has them."""
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner += item.values()
+            elif isinstance(item, list):
+                inner += item
+        level = [item for item in inner if isinstance(item, (dict, list))]
+        if not level:
+            return False
+    return True
+
+
+@contextmanager
+def reading(path: Path, mend: str) -> Iterator[None]:
+    """A block that only reads values of a file of ours: their being of other types is the file's damage. Raises BadFileError."""
+    try:
+        yield
+    except RalleError:
+        raise
+    except DAMAGE as error:
+        log.debug("%s was damaged", path, exc_info=error)
+        raise damaged(path, mend) from None

@@ -1,0 +1,238 @@
+"""Own files that another program changed: one marked row with its mend, and every list still shows everything else."""
+
+from __future__ import annotations
+
+import html as html_names
+import json
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from page_views import opened_page, run_of
+
+from rallebench.cli.main import main
+from rallebench.core.events import complete
+from rallebench.gui.frame import Page
+from rallebench.services.conversations import Talk
+from rallebench.services.stored_conversations import save
+
+WINDOW = "0123456789abcdef" * 2
+
+LISTS = {
+    "runs/list": ("first", "second"),
+    "experiments/list": ("ks",),
+    "data/list": ("tiny-qa", "flat", "docs", "tiny"),
+    "models/list": ("titan", "echo"),
+}
+"""View → names that stay in it, whatever is damaged: the damaged one is marked."""
+
+VIEWS = (
+    *LISTS, "runs/run?id=first", "runs/run?id=first&q=q1", "runs/compare?a=first&b=second",
+    "experiments/one?id=ks", "experiments/published", "data/dataset?id=tiny-qa", "data/corpus?id=docs",
+    "data/index?id=flat", "models/one?id=titan", "build/few", "build/chat", "build/agent",
+)  # fmt: skip
+
+VERBS: tuple[tuple[str, ...], ...] = (
+    ("list",), ("compare", "first", "second"), ("analyse", "first"), ("sweep", "--name", "ks"),
+    ("score", "--run", "first", "--metrics", "f1"), ("search", "--index", "tiny", "moon"),
+)  # fmt: skip
+
+FILES = (
+    "runs/first/*.json", "runs/first/*.jsonl", "runs/first/judges/*/*.json", "experiments/ks/*.json",
+    "indexes/flat/manifest.json", "llms.json", "retrievers.json", "chains/read.json",
+    "corpora/docs/corpus.json", "conversations/*.json", "cache/vectors/*/progress.jsonl",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """The page over two runs, one of them judged, a sweep, an imported corpus with a dense index, and a conversation."""
+    folder = tmp_path_factory.mktemp("damaged") / "workspace"
+    with opened_page(folder) as page:
+        bench = page.workbench
+        run_of(bench, "first")
+        run_of(bench, "second", llm="echo", settings=("k=1",))
+        complete(bench.runs.rescore("first", ["rgb-rejection:titan"]))
+        talk = Talk()
+        turn = talk.ask(bench.asking, bench.workspace.chain("read"), "Which moon?", None)
+        for event in bench.asking.chat(turn.chain, turn.history, turn.question):
+            turn.take(event)
+        save(bench.workspace, WINDOW, [talk])
+        list(bench.data.import_corpus("docs", folder / "corpus.tsv"))
+        list(bench.data.build_index("flat", "docs", "flat", encoder="hashing"))
+        bench.data.combine("both", "rrf", ["tiny", "flat"], {})
+        sweep = "sweep --chain read --dataset tiny-qa --name ks --vary k=1,2 --no-mlflow"
+        assert main([*sweep.split(), "--workspace", str(folder)]) == 0
+        yield page
+
+
+def patch_of(page: Page, address: str) -> dict[str, Any]:
+    """What opening an address shows, streams to their end."""
+    view, _, query = address.partition("?")
+    pairs = dict(pair.split("=") for pair in query.split("&") if pair)
+    message = {"action": "open", "data": {"view": view}, "window": WINDOW, "query": pairs}
+    patch = page.act(message)
+    if "stream" in patch:
+        stream, patch = patch["stream"], {}
+        while not patch.get("over"):
+            patch = {**patch, **page.more({"stream": stream})}
+    return patch
+
+
+def shown(page: Page, address: str) -> str:
+    """Everything that a view shows, with the rows of its windowed lists."""
+    patch = patch_of(page, address)
+    text = json.dumps(patch, default=str)
+    drawn = "".join(part for part in patch.values() if isinstance(part, str))
+    for name, key, total in re.findall(
+        r'data-list="([^"]*)" data-key="([^"]*)" data-total="(\d+)"', drawn
+    ):
+        inside = json.loads(html_names.unescape(key))
+        message = {"list": name, "key": inside, "start": 0, "count": int(total), "window": WINDOW}
+        text += json.dumps(page.list_rows(message))
+    return text
+
+
+def check_everything(page: Page, verbs: Sequence[Sequence[str]] = ()) -> None:
+    """Every list has all its names, and nothing met an unexpected error."""
+    for view in VIEWS:
+        text = shown(page, view)
+        assert "unexpected error" not in text, f"{view}: {text[:300]}"
+        missing = [name for name in LISTS.get(view, ()) if name not in text]
+        assert not missing, f"{view} without {missing}: {text[:300]}"
+    for verb in verbs:
+        code = main([*verb, "--workspace", str(page.workbench.workspace.path)])
+        assert code in ((0,) if verb == ("list",) else (0, 1, 2)), verb
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all values within a JSON value."""
+    yield place
+    items = value.items() if isinstance(value, dict) else enumerate(value[:3])
+    for key, inside in items:
+        if isinstance(inside, (dict, list)):
+            yield from places(inside, (*place, key))
+        else:
+            yield (*place, key)
+
+
+def with_text(value: Any, place: tuple[Any, ...], text: str) -> str:
+    """JSON text of a value in which ``text`` stands at a place, as it is. Without its seal, so that only types are left to check."""
+    mark = "@@HERE@@"
+    if not place:
+        return text
+    changed = json.loads(json.dumps(value))
+    changed = {k: v for k, v in changed.items() if k != "seal"} if "seal" not in place else changed
+    inside = changed
+    for key in place[:-1]:
+        inside = inside[key]
+    inside[place[-1]] = mark
+    return json.dumps(changed).replace(f'"{mark}"', text)
+
+
+ODD = ("9" * 5000, "9" * 400, "-1", "NaN", "-Infinity", "1e999", "[" * 300 + "]" * 300, "[" * 9999)
+JSON_TEXTS = st.sampled_from(ODD) | st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+).map(json.dumps)
+
+
+@st.composite
+def damages(draw: st.DrawFn, folder: Path) -> tuple[Path, bytes]:
+    """A file of the workspace, and what it holds once any of its values is another."""
+    files = [path for pattern in FILES for path in sorted(folder.glob(pattern))]
+    path = draw(st.sampled_from(files))
+    lines = path.read_text("utf-8").splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+    number = draw(st.integers(0, min(2, len(lines) - 1)))
+    value = json.loads(lines[number])
+    place = draw(st.sampled_from(list(places(value))))
+    lines[number] = with_text(value, place, draw(JSON_TEXTS))
+    return path, ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
+
+
+@pytest.mark.slow
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_any_value_may_be_another_and_every_list_shows_everything_else(
+    page: Page, data: st.DataObject
+) -> None:
+    path, content = data.draw(damages(page.workbench.workspace.path))
+    before = path.read_bytes()
+    path.write_bytes(content)
+    try:
+        check_everything(page, VERBS)
+    finally:
+        path.write_bytes(before)
+
+
+@pytest.mark.parametrize(
+    ("file", "place", "text", "view", "mend"),
+    [
+        ("runs/first/run.json", ("created",), "{}", "runs/list", "start a run with another name"),
+        ("runs/first/run.json", ("spec", "limit"), '"x"', "runs/list", "start a run"),
+        ("runs/first/run.json", ("spec", "seed"), "9" * 5000, "runs/list", "start a run"),
+        ("runs/first/report.json", ("n",), "NaN", "runs/list", "resume the run to score"),
+        ("runs/first/report.json", ("metrics", "em"), "[]", "runs/list", "resume the run to score"),
+        ("experiments/ks/report.json", ("variants", 0, "run"), "5", "experiments/list", "run the"),
+        ("experiments/ks/report.json", ("metric",), "[]", "experiments/list", "run the experiment"),
+        ("experiments/ks/experiment.json", ("runs",), "[1]", "experiments/list", "run the"),
+        ("llms.json", ("titan", "backend"), "7", "models/list", "An entry has backend"),
+        ("retrievers.json", ("both", "of"), "{}", "data/list", "An entry has kind"),
+        ("corpora/docs/corpus.json", ("bytes",), "-1", "data/list", "import the corpus again"),
+        ("indexes/flat/manifest.json", ("dim",), '"x"', "data/list", "build it again"),
+    ],
+)
+def test_a_damaged_file_is_one_marked_row_with_its_mend(
+    page: Page, file: str, place: tuple[Any, ...], text: str, view: str, mend: str
+) -> None:
+    path = page.workbench.workspace.path / file
+    before = path.read_bytes()
+    path.write_text(with_text(json.loads(before), place, text), encoding="utf-8")
+    try:
+        words = html_names.unescape(shown(page, view))
+        assert path.name in words and mend in words
+        check_everything(page)
+    finally:
+        path.write_bytes(before)
+
+
+@pytest.mark.parametrize("text", ['"x"', "-1", "NaN", "9" * 400, "[" * 9999])
+def test_a_damaged_state_of_a_run_is_counted_from_its_answers(page: Page, text: str) -> None:
+    path = page.workbench.workspace.path / "runs" / "first" / "state.json"
+    before = path.read_bytes()
+    path.write_text(with_text(json.loads(before), ("total",), text), encoding="utf-8")
+    try:
+        state = page.workbench.runs.open("first").state()
+        assert (state["state"], state["done"], state["total"]) == ("interrupted", 8, 8)
+        check_everything(page)
+    finally:
+        path.write_bytes(before)
+
+
+def test_vectors_without_their_dimension_are_listed_with_their_mend(page: Page) -> None:
+    workspace = page.workbench.workspace
+    (path,) = [
+        p for p in workspace.vectors.glob("*/progress.jsonl") if b"hashing" in p.read_bytes()
+    ]
+    before = path.read_bytes()
+    header, *rest = before.decode().splitlines()
+    path.write_text("\n".join([with_text(json.loads(header), ("dim",), "null"), *rest]) + "\n")
+    try:
+        assert "delete these vectors" in shown(page, "data/list")
+        list(page.workbench.data.build_index("again", "docs", "flat", encoder="hashing"))
+    finally:
+        path.write_bytes(before)
+
+
+def test_no_damage_leaves_a_line_in_the_log(page: Page, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        check_everything(page, VERBS)
+    assert caplog.records == []
