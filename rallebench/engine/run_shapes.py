@@ -92,7 +92,7 @@ class StoredReport(Stored):
     cost: dict[str, Any] | None = None
     judges: dict[str, StoredJudge] | None = None
     definitions: dict[str, str] | None = None
-    ranges: dict[str, list[Number]] | None = None
+    ranges: dict[str, list[Number | None]] | None = None
 
 
 class StoredState(Stored):

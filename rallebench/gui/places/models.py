@@ -62,9 +62,7 @@ def open_list(page: Page, event: Event) -> Patch:
 def drawn(page: Page) -> dict[str, str]:
     """What changes while models are loaded, by the names of its elements."""
     cards = Markup().join(map(card, model_lines.models(page.workbench)))
-    cards += Markup().join(
-        starmap(broken_card, page.workbench.workspace.damaged_llms().items())
-    )
+    cards += Markup().join(starmap(broken_card, page.workbench.workspace.damaged_llms().items()))
     try:
         parts = parts_table(model_lines.parts(page.workbench)) + other_encoders(page)
     except RalleError as error:
