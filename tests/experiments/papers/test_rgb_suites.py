@@ -241,6 +241,26 @@ def test_rejections_and_lucky_hits_stand_apart(cli: CommandLine, like_the_papers
     assert numbers(original["parts"][0])["rejection_rate_judge"] == 0.75
 
 
+def test_answers_that_do_not_reject_are_labelled_in_a_file_that_stays(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    report = suite(cli, "rejection")
+    file = Path(report["folder"]) / "errors-to-label.csv"
+    rows = list(csv.DictReader(file.read_text("utf-8").splitlines()))
+    rejected = numbers(report["parts"][0])["rejection_rate"]
+    assert len(rows) == report["not_rejected"] == (1 - rejected) * report["parts"][0]["n"]
+    labels = [{"qid": rows[0]["qid"], "category": "Concept confusion"}]
+    path = write_lines(tmp_path / "l.jsonl", labels)
+    table = suite(cli, "rejection", f"labels={path}", run="labelled")["tables"][1]
+    counts = {row[0]: row[-2] for row in table["rows"]}
+    assert counts == {
+        "evidence uncertainty": 0,
+        "concept confusion": 1,
+        "no label": len(rows) - 1,
+    }
+    assert table["note"].startswith(f"1 of {len(rows)} answers that do not reject have a label")
+
+
 def test_a_judge_of_chinese_answers_reads_them_without_spaces_as_rules_do(cli: CommandLine) -> None:
     run = suite(cli, "rejection", "language=zh", "judge=judge")["parts"][0]["run"]
     prompt = cli.judgements(run)[0]["steps"][0]["messages"][0]["content"]
@@ -381,7 +401,7 @@ def test_labels_as_json_lines_hold_and_others_are_told(cli: CommandLine, tmp_pat
     path = write_lines(tmp_path / "l.jsonl", labels)
     report = suite(cli, "integration", f"labels={path}")
     assert {row[0]: row[-3] for row in report["tables"][1]["rows"]}["ignoring"] == 2
-    assert "1 labels are of answers that are not wrong here: 77." in report["notes"]
+    assert "1 labels are of none of the wrong answers here: 77." in report["notes"]
 
 
 @pytest.mark.parametrize(

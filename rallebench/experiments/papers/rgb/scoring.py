@@ -45,13 +45,18 @@ class Assessment:
     def right(self) -> bool:
         return is_right(self.labels)
 
+    @property
+    def rejects(self) -> bool:
+        """The prediction declines to answer, in RGB's words."""
+        return self.labels == REJECTED
+
     def rates(self, noise: float, original: bool = False) -> dict[str, float | None]:
         """Every rate of one answer; those that do not apply to it are None. ``original``: a rejection that found the errors
         counts as corrected, too."""
         corrected = 0 not in self.labels if original else self.right
         return {
             "all_rate": float(counts(self.labels, noise)),
-            "rejection_rate": float(self.labels == REJECTED),
+            "rejection_rate": float(self.rejects),
             "lucky_rate": float(self.right) if noise == 1 else None,
             "fact_check_rate": float(self.errors),
             "correct_rate": float(corrected) if self.errors else None,

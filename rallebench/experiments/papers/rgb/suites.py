@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from rallebench.core.errors import UsageError
@@ -30,6 +31,8 @@ from rallebench.experiments.papers.rgb.scoring import as_scored, assess, is_righ
 from rallebench.experiments.papers.rgb.tables import (
     FILE,
     KNOWS,
+    Categories,
+    WrongAnswer,
     error_table,
     read_labels,
     to_fill_in,
@@ -193,10 +196,11 @@ def integration(request: ExperimentRequest) -> Experiment:
     return (yield from _over_noise(_testbed(request, "integration")))
 
 
-@suite("rgb-rejection", sets=sets_in, form={**SETTINGS, **JUDGE})
+@suite("rgb-rejection", sets=sets_in, form={**SETTINGS, **LABELS, **JUDGE})
 def rejection(request: ExperimentRequest) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
     testbed = _testbed(request, "rejection")
+    categories = read_labels(request.settings["labels"])
     judges = judges_of(testbed)
     test = make_test(testbed, 1.0)
     result = yield rgb_run(test, "noise=1", judges)
@@ -204,8 +208,11 @@ def rejection(request: ExperimentRequest) -> Experiment:
     headline = "all_rate" if testbed.original else "rejection_rate"
     table, figure, own = tables.rejection(test, result)
     answered = {"noise=1": (test, result)}
-    report = {"headline": headline, **judged, KEY: [own.as_json()]}
-    return _report(answered, report, (table,), figure, notes)
+    answers = wrong_answers(answered, attrgetter("rejects"))
+    by_category, label_notes = _by_category(testbed, categories, answers)
+    report = {"headline": headline, **judged, "not_rejected": len(answers), KEY: [own.as_json()]}
+    all_tables, all_notes = (table, *by_category), (*notes, *label_notes)
+    return _report(answered, report, all_tables, figure, all_notes, to_fill_in(answers))
 
 
 @suite(
@@ -290,15 +297,22 @@ def _over_noise(testbed: Testbed) -> Experiment:
     for label, test in tests.items():
         answered[label] = test, (yield rgb_run(test, label))
     table, figure, own = tables.over_noise(answered)
-    report_tables, wrong = [table], wrong_answers(answered)
-    how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it as labels=FILE."
-    notes = sentences((wrong, how))
-    if settings["labels"]:
-        by_category, notes = error_table(testbed.name, categories, wrong)
-        report_tables.append(by_category)
-    report_tables += _tests(answered)
+    wrong = wrong_answers(answered)
+    by_category, notes = _by_category(testbed, categories, wrong)
+    report_tables = (table, *by_category, *_tests(answered))
     report = {"headline": "all_rate", "wrong": len(wrong), KEY: [own.as_json()]}
     return _report(answered, report, report_tables, figure, notes, to_fill_in(wrong))
+
+
+def _by_category(
+    testbed: Testbed, categories: Categories, wrong: Sequence[WrongAnswer]
+) -> tuple[tuple[Table, ...], tuple[str, ...]]:
+    """(the table of errors by category, where a person has named them; notes)."""
+    if not testbed.request.settings["labels"]:
+        how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it as labels=FILE."
+        return (), sentences((wrong, how))
+    table, notes = error_table(testbed.name, categories, wrong)
+    return (table,), notes
 
 
 def _report(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rallebench.core.types import Example, Gold, Question
 from rallebench.experiments.papers.beside import OwnRow, differs_by, own_row, unlike
 from rallebench.experiments.papers.common import bars, listed, sentences
 from rallebench.experiments.papers.official import unverified
+from rallebench.experiments.papers.rgb.scoring import Assessment
 from rallebench.experiments.papers.rgb.testbed import Answered, Test, Testbed
 from rallebench.experiments.published import published_table
 
@@ -193,6 +195,7 @@ NO_LABEL = "no label"
 CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "integration": ("merging", "ignoring", "misalignment"),
     "noise": ("long distance", "evidence uncertainty", "concept confusion"),
+    "rejection": ("evidence uncertainty", "concept confusion"),
 }
 """Test → the categories of its errors that the paper's authors assigned by hand."""
 
@@ -202,12 +205,14 @@ Categories = Mapping[tuple[str, str], str]
 """(part or '', question id) → category."""
 
 
-def wrong_answers(answered: Answered) -> list[WrongAnswer]:
-    """All wrong answers, in the order of the questions; failed questions have no answer."""
+def wrong_answers(
+    answered: Answered, is_right: Callable[[Assessment], bool] = attrgetter("right")
+) -> list[WrongAnswer]:
+    """All wrong answers, in the order of the questions; failed questions have no answer. ``is_right``: of a prediction."""
     rows = []
     for part, (test, result) in answered.items():
         for example, assessment in test.assessments(result):
-            if not assessment.right:
+            if not is_right(assessment):
                 question = example.question
                 required = " + ".join(" / ".join(group) for group in example.gold.required)
                 cells = (part, question.qid, "", question.text, required, assessment.text)
@@ -277,11 +282,12 @@ def error_table(
         share = f"{totals[category] / labelled:.0%}" if labelled and category != NO_LABEL else None
         cells = (*(counts[part, category] for part in parts), totals[category], share)
         rows.append((category, *cells, *(shares.get(category) for shares in printed.values())))
-    note = f"{labelled} of {len(wrong)} wrong answers have a label; the share is of these. Labels are a person's."
+    noun = "answers that do not reject" if test == "rejection" else "wrong answers"
+    note = f"{labelled} of {len(wrong)} {noun} have a label; the share is of these. Labels are a person's."
     columns = ("", *parts, "all", "share", *(f"RGB's paper: {system}" for system in printed))
     known = {*places, *(("", qid) for _, qid in places)}
     strange = [place[1] for place in categories if place not in known]
-    sentence = f"{len(strange)} labels are of answers that are not wrong here: {listed(strange)}."
+    sentence = f"{len(strange)} labels are of none of the {noun} here: {listed(strange)}."
     table = Table("Errors by category", columns, tuple(rows), False, note)
     return table, sentences((strange, sentence))
 
