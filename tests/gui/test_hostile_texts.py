@@ -1,0 +1,100 @@
+"""Whatever a dataset, corpus, reply, run, chain, experiment, file or model is called, it is text on the page, never an element."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hostile_workspace import (
+    NAME,
+    PLANTED,
+    TEXT,
+    Shown,
+    addresses,
+    fill_hostile_workspace,
+    make_hostile_workspace,
+)
+
+from rallebench.core.errors import RalleError
+from rallebench.gui.frame import Page, as_sent, is_html
+from rallebench.gui.html import escape
+from rallebench.services.workbench import Workbench
+
+AWAY = {"runs.mlflow", "models.find", "agent.run", "experiments.run", "data.verify"}
+"""Actions that start servers, ask other servers, or take long."""
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """The page over the hostile workspace, filled."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("rallebench.services.tracking.Tracking.trace", lambda *_: None)
+        workbench = Workbench(make_hostile_workspace(tmp_path_factory.mktemp("hostile") / "w"))
+        page = Page(workbench)
+        fill_hostile_workspace(page)
+        yield page
+        workbench.close()
+
+
+def sent(patch: dict[str, Any]) -> Shown:
+    """What the browser gets to show as HTML."""
+    return Shown("".join(str(v) for key, v in as_sent(patch).items() if is_html(key) and v))
+
+
+def test_every_view_and_what_its_buttons_open_show_planted_elements_as_text(hostile: Page) -> None:
+    pressed: set[str] = set()
+    planted: dict[str, int] = {}
+    for address in addresses(hostile):
+        shown = sent(hostile.open(address))
+        planted[address.partition("?")[0]] = shown.text.count(PLANTED)
+        assert shown.injected == [], address
+        for name, key in shown.lists:
+            message = {"list": name, "key": key, "start": 0, "count": 50, "window": "w"}
+            rows = hostile.list_rows(message)["rows"]
+            drawn = Shown("".join(row for _, row in rows))
+            assert drawn.injected == [], name
+            planted[name] = max(planted.get(name, 0), drawn.text.count(PLANTED))
+        for action, data in shown.pressable:
+            if action in pressed | AWAY or not action or action.endswith(".delete"):
+                continue
+            pressed.add(action)
+            try:
+                patch = hostile.call(action, {**shown.fields, **data})
+            except RalleError as error:
+                assert Shown(escape(error)).injected == [], action
+            else:
+                assert sent(patch).injected == [], action
+    assert len(pressed) > 70, "the buttons of all places were pressed"
+    bare = {name for name, count in planted.items() if not count}
+    assert bare == set(), "every view and every list was given something to show"
+
+
+def test_the_answer_of_a_model_and_all_that_chat_shows_of_it_are_text(hostile: Page) -> None:
+    hostile.call("chat.new")
+    shown = [sent(hostile.call("chat.send", {"text": TEXT}))]
+    shown += [sent(hostile.call(f"chat.{name}", {"index": "0"})) for name in ("sources", "edit")]
+    assert all(part.injected == [] and PLANTED in part.text for part in shown)
+
+
+def test_a_part_of_a_patch_that_is_no_html_is_sent_as_text(page: Page) -> None:
+    page.action("test.plain", lambda page, event: {"#x": NAME, "drawer": NAME, "say": NAME})
+    page.rows("test", lambda page, key, start, count: [("a", NAME)])
+
+    def stream(page: Page, event: Any) -> Iterator[dict[str, Any]]:
+        yield {"#x": NAME}
+
+    page.action("test.stream", stream)
+    patch = page.act({"action": "test.plain", "window": "w"})
+    assert patch["#x"] == patch["drawer"] == str(escape(NAME)) and patch["say"] == NAME
+    rows = page.list_rows({"list": "test", "key": {}, "start": 0, "count": 1})
+    assert rows == {"rows": [("a", str(escape(NAME)))]}
+    number = page.act({"action": "test.stream", "window": "w"})["stream"]
+    assert page.more({"stream": number})["#x"] == str(escape(NAME))
+
+
+def test_what_is_planted_is_an_element_where_nothing_escapes_it() -> None:
+    assert len(Shown(f"<p>{TEXT}</p>").injected) >= 3
+    assert Shown(f'<p title="{NAME}">').injected
+    assert not Shown(f"<p>{escape(TEXT)}</p>").injected and json.dumps(NAME)
