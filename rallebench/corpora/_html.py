@@ -71,6 +71,7 @@ def read_page(data: bytes) -> Document:
                 heading = value if kind == "open" and not headings["h1"] else ""
             if value in BLOCKS or value in PARTING:
                 parts.append("\n" if value in BLOCKS else " ")
+                headings["h1"] += [" "] if heading and value != "h1" else []
     lines = (" ".join(line.split()) for line in "".join(parts).split("\n"))
     title = " ".join(" ".join(headings["title"] or headings["h1"]).split())
     return Document("\n".join(line for line in lines if line), title, guessed)

@@ -21,7 +21,8 @@ ID = ("id", "qid", "_id")
 _GOLD = """
 golden_answers golden_answer gold_answers gold_answer ground_truths ground_truth ground_truth_answers ground_truth_answer
 groundtruth possible_answers expected_answers expected_answer expected_output expected_response correct_answer answers
-answer final_answer exact_answer ideal_answer best_answer correct_answers accepted_answers short_answers short_answer gold
+answer answer_text answer_texts final_answer exact_answer ideal_answer true_answer true_answers right_answer target_answer
+target_answers gt_answer gt_answers gt ref_answer ref_answers best_answer correct_answers accepted_answers short_answers short_answer gold
 golden reference_answers reference_answer
 """
 GOLD = tuple(_GOLD.split())
@@ -38,20 +39,17 @@ gold_doc_ids gold_document gold_documents relevant_doc_ids relevant_docs support
 """
 PAGES = tuple(_PAGES.split())
 """Names of gold pages; several of a row are needed together."""
-_NAMED_PAGES = """
-source sources page pages url urls doc docs doc_id doc_ids docid document documents document_id document_ids title titles
-article articles article_id article_title file files filename filenames file_name file_path path link links source_file
-source_url source_document source_doc source_page source_id page_title page_url wikipedia_title wiki_title doc_title
-document_title reference_url context_id passage_id passage_ids reference references
-"""
-NAMED_PAGES = tuple(_NAMED_PAGES.split())
+_NAMES_PAGES = re.compile(
+    r"(^|_)((sources?|pages?|urls?|uris?|links?|docs?|documents?|articles?|titles?|files?|paths?|references?)"
+    r"(_ids?|_names?|_titles?|_urls?|_paths?)?|filenames?|docids?|(passage|context)_ids?)$"
+)
 """Names of fields that may name gold pages: they do if a corpus has pages of these ids, titles or addresses."""
 
 EXPLICIT = ""
 """Stands for the fields of ``PAGES`` among those that name pages."""
 
 _GOLD_LIKE = re.compile(
-    r"(^|_)(answers?|gold|golden|truths?|groundtruth|expected|correct|references?|responses?|labels?|targets?|solutions?"
+    r"(^|_)(answers?|ans|gold|golds|gt|golden|truths?|groundtruth|expected|correct|references?|responses?|labels?|targets?|solutions?"
     r"|ideal|aliases|outputs?|evidences?|supporting|relevant|positives?|qrels?)(_|$)"
 )
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -71,9 +69,16 @@ def _squeezed(name: str) -> str:
     return name[:1] + name[1:].replace("_", "")
 
 
-_KNOWN = {
-    _squeezed(name): name for name in (*ID, *QUESTION, *GOLD, *WEAK, *MORE, *PAGES, *NAMED_PAGES)
-}
+_KNOWN = {_squeezed(name): name for name in (*ID, *QUESTION, *GOLD, *WEAK, *MORE, *PAGES)}
+
+
+def may_name_pages(name: str) -> bool:
+    """Whether a field has a name as those have that name the page of an answer.
+
+    >>> [name for name in ("source", "wiki_url", "doc_id", "file_name", "entity_pages", "level") if may_name_pages(name)]
+    ['source', 'wiki_url', 'doc_id', 'file_name', 'entity_pages']
+    """
+    return bool(_NAMES_PAGES.search(name))
 
 
 def looks_like_gold(name: str, value: Any) -> bool:
@@ -82,7 +87,7 @@ def looks_like_gold(name: str, value: Any) -> bool:
     >>> looks_like_gold("gold_label", "x"), looks_like_gold("names", ["Titan"]), looks_like_gold("level", "hard")
     (True, True, False)
     """
-    if _GOLD_LIKE.search(name) or name in NAMED_PAGES:
+    if _GOLD_LIKE.search(name) or may_name_pages(name):
         return True
     texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
     return texts and 0 < max(map(len, value), default=0) <= 100
@@ -126,7 +131,7 @@ def read_row(row: Mapping[str, Any], number: int, *, cells: bool = False) -> Row
             pages = _read(pages_of, "a page", fields[name])
             used.add(name)
     left = {n: v for n, v in fields.items() if n not in used and not is_empty(v)}
-    candidates = {name: _pages_named(left[name]) for name in NAMED_PAGES if name in left}
+    candidates = {name: _pages_named(left[name]) for name in left if may_name_pages(name)}
     kilt = fields.get("output")
     is_kilt = isinstance(kilt, list) and any(
         isinstance(x, dict) and "provenance" in x for x in kilt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from rallebench.core.numbers import plural
 from rallebench.core.sources import Problems, Source
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets._values import NoValueError
-from rallebench.datasets.fields import EXPLICIT, NAMED_PAGES, looks_like_gold, output
+from rallebench.datasets.fields import EXPLICIT, looks_like_gold, may_name_pages, output
 
 PageFinder = Callable[[Collection[str]], Mapping[str, Mapping[str, Sequence[str]]]]
 """Names of pages → corpus → name → ids of the pages that it names there."""
@@ -86,7 +87,7 @@ def named_pages(surveyed: Survey, find: PageFinder) -> tuple[NamedPages, ...]:
     """For the rows with gold pages of their own, and for the others, the field and corpus that fit most rows: at least half of
     those that have the field."""
     values = {name for row in surveyed.names.values() for names in row.values() for name in names}
-    corpora = find(values) if values else {}
+    corpora = find(values | {part for name in values for part in _parts(name)}) if values else {}
     best: dict[bool, NamedPages] = {}
     for name in dict.fromkeys(name for row in surveyed.names.values() for name in row):
         having = {line: row[name] for line, row in surveyed.names.items() if name in row}
@@ -98,9 +99,23 @@ def named_pages(surveyed: Survey, find: PageFinder) -> tuple[NamedPages, ...]:
     return tuple(best.values())
 
 
+def _parts(name: str) -> list[str]:
+    """The names of a text that may list several.
+
+    >>> _parts("a.md; b.md"), _parts("Paris, Texas"), _parts("a.md")
+    (['a.md', 'b.md'], ['Paris', 'Texas'], [])
+    """
+    parts = [part.strip() for part in re.split(r"[;|\n]|,\s", name)]
+    return parts if len(parts) > 1 and all(parts) else []
+
+
 def _sets(names: Sequence[str], pages: Mapping[str, Sequence[str]]) -> list[list[str]]:
     """Evidence sets of a row: its pages together, or, where a name has several pages, any of these."""
-    groups = [list(pages[name]) for name in names if name in pages]
+    single: list[str] = []
+    for name in names:
+        parts = _parts(name) if name not in pages else []
+        single += parts if parts and all(part in pages for part in parts) else [name]
+    groups = [list(pages[name]) for name in dict.fromkeys(single) if name in pages]
     if all(len(group) == 1 for group in groups):
         return [[page for group in groups for page in group]] if groups else []
     return [[page] for group in groups for page in group]
@@ -126,7 +141,7 @@ def sentences(
     warnings, notes = [], []
     columns = {named.column for named in chosen or ()} - {EXPLICIT}
     left = {name: rows for name, rows in surveyed.left.items() if name not in columns}
-    gold = [name for name in left if name in surveyed.gold_like and name not in NAMED_PAGES]
+    gold = [name for name in left if name in surveyed.gold_like and not may_name_pages(name)]
     if not count.answers and count.questions:
         warnings.append(_no_gold(left, count))
     if gold:
@@ -140,7 +155,7 @@ def sentences(
         for named in chosen or ()
         if named.column != EXPLICIT
     ]
-    unknown = [name for name in NAMED_PAGES if name in left and count.pages < count.questions]
+    unknown = [name for name in left if may_name_pages(name) and count.pages < count.questions]
     if unknown and chosen is not None and not columns:
         warnings.append(_unknown_pages(surveyed, left, unknown))
     if surveyed.missing:

@@ -160,6 +160,10 @@ def test_a_row_of_a_table_is_a_line_with_its_cells() -> None:
     assert read_page(page).text == "River Mouth\nDanube Black Sea"
 
 
+def test_a_heading_over_two_lines_is_a_title_with_its_words_parted() -> None:
+    assert read_page(b"<h1>The <b>Black</b><br>Sea</h1><p>It is deep.").title == "The Black Sea"
+
+
 # encodings
 
 

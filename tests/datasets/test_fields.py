@@ -242,6 +242,18 @@ def test_a_field_that_names_pages_of_a_corpus_gives_the_gold_pages(tmp_path: Pat
     )
 
 
+@pytest.mark.parametrize(
+    "cell", ["titan.md; Rhine", "titan.md|Rhine", "titan.md, Rhine", "['titan.md', 'Rhine']"]
+)
+def test_a_cell_may_name_several_pages_that_are_needed_together(cell: str, tmp_path: Path) -> None:
+    known = {"titan.md": ["d1"], "Rhine": ["d4"], "Paris, Texas": ["d5"], "Paris": ["d6"]}
+    text = f'question,answer,source_docs\na?,x,"{cell}"\nb?,y,"Paris, Texas"\n'
+    made = imported(
+        tmp_path, text, find_pages=lambda names: {"c": {n: known[n] for n in names if n in known}}
+    )
+    assert pages(made) == [[["d1", "d4"]], [["d5"]]]
+
+
 def test_a_field_that_names_no_known_page_is_named_as_ignored(tmp_path: Path) -> None:
     made = imported(
         tmp_path,
