@@ -16,11 +16,13 @@ from rallebench.checkpoints.memory import CONTEXT, READER, TOKEN, MemoryNeed, fi
 from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.settings import declare, form_of
 from rallebench.core.types import Generate, Reply
+from rallebench.core.versions import imported
 from rallebench.llms import LLMS, settings_from
 from rallebench.llms._stops import cut_at
+from rallebench.llms.load_progress import report_stage
 from rallebench.reader import REFUSAL, ReaderAnswer, Task
 from rallebench.reader.prompt import read_prompt
-from rallebench.reader.spans import SpanReader, load, sizes
+from rallebench.reader.spans import SpanReader, import_libraries, load, sizes
 
 ABOUT = (
     "Built-in extractive reader (22M parameters, English): copies a short span from the retrieved passages or declines. "
@@ -178,6 +180,10 @@ def need(
 def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
     """Built-in extractive reader: copies spans from the passages in the prompt, or declines."""
     chosen = settings_of(name, **settings)
+    if imported("transformers") is None:
+        report_stage(f"loading {name}: importing PyTorch and transformers")
+        import_libraries()
+    report_stage(f"loading {name}: reading its weights")
     reader = ExtractiveReader(name, load(chosen.dtype), chosen.decline_below)
     note_use(READER)
     return reader

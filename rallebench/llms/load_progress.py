@@ -37,6 +37,11 @@ def reporting(report: Report) -> Iterator[None]:
         _report.reset(token)
 
 
+def report_stage(message: str) -> None:
+    """Report a stage of the load in this thread; a cancelled load ends here."""
+    _report.get()(message)
+
+
 @contextmanager
 def counting_tensors(message: str) -> Iterator[None]:
     """During the block, report ``message`` with the count of tensors that transformers loads in this thread."""

@@ -191,6 +191,14 @@ def sizes(dtype: str = "auto") -> tuple[int, int, int]:
     return parameters, weights, vocabulary
 
 
+def import_libraries() -> None:
+    """Import what ``load`` needs, which takes longer than the reader itself."""
+    from rallebench.checkpoints.packages import import_class
+    from rallebench.encoders.minilm import installed_folder
+
+    import_class(str(installed_folder()))
+
+
 def load(dtype: str = "auto", weights: Path = WEIGHTS) -> SpanReader:
     """The shipped reader. ``dtype``: float32, bfloat16, or auto: bfloat16 where the processor computes it itself.
 

@@ -11,7 +11,7 @@ from page_views import FIELDS, ended, hanging_model, refused, run_of, text_of, t
 
 from rallebench.core.errors import RalleError
 from rallebench.gui.frame import Page
-from rallebench.gui.places._bench import Bench
+from rallebench.gui.places._bench import Bench, Execution
 from rallebench.gui.places._steps import excerpt, places
 from rallebench.services import run_list
 
@@ -31,6 +31,23 @@ def test_the_page_opens_with_a_question_already_executed(opened: Page) -> None:
     result = texts(patch["#v-build-one"])
     assert "Right" in result and "answer Titan gold Titan" in result
     assert "gold page at rank 1" in result and "starter" not in patch["chain"]
+
+
+def test_a_first_execution_says_how_many_of_its_models_and_indexes_are_loaded(page: Page) -> None:
+    going = Execution("open", "loading")
+    going.needs = going.unloaded(page, ("starter-bm25", "extractive-reader"))
+    assert "1 of 2 · Loading" in texts(going.words(page, ()))
+    list(page.workbench.models.load("starter-bm25", "retriever"))
+    assert "2 of 2 · Loading" in texts(going.words(page, ()))
+    assert going.unloaded(page, going.needs) == ("extractive-reader",)
+    going.needs = ("starter-bm25",)
+    assert "1 of" not in texts(going.words(page, ()))
+
+
+@pytest.mark.slow
+def test_loading_the_reader_says_at_which_stage_it_is(page: Page) -> None:
+    said = [*page.workbench.models.load("extractive-reader", "language model")]
+    assert "loading extractive-reader: reading its weights" in said
 
 
 def test_a_wrong_answer_says_where_it_was_lost(opened: Page) -> None:

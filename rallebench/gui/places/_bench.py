@@ -27,18 +27,27 @@ PAUSE = 0.2
 
 @dataclass(eq=False)
 class Execution:
-    """Work of this window that asks models. ``action``: whose stream it is, which a stop ends. ``doing``: what it does now."""
+    """Work of this window that asks models. ``action``: whose stream it is, which a stop ends. ``doing``: what it does now;
+    ``needs``: the models and indexes that are loaded for it first."""
 
     action: str
     doing: str = "Running"
+    needs: tuple[str, ...] = ()
     began: float = field(default_factory=time.time)
+
+    def unloaded(self, page: Page, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of ``names`` that are not loaded."""
+        models = page.workbench.models
+        return tuple(name for name in dict.fromkeys(names) if not models.is_loaded(name))
 
     def words(self, page: Page, llms: tuple[str, ...]) -> Markup:
         """What is going on, for how long, why a model is asked again, and the stop: HTML."""
         waited = time.time() - self.began
         since = text(int(waited), "duration") if waited > 1 else ""
         doing = f"{self.doing[:1].upper()}{self.doing[1:]}"
-        words = escape(html.dotted(doing, since, page.workbench.models.trouble(llms)))
+        left, total = len(self.unloaded(page, self.needs)), len(self.needs)
+        share = f"{total - left + 1} of {total}" if left and total > 1 else ""
+        words = escape(html.dotted(share, doing, since, page.workbench.models.trouble(llms)))
         return Markup('{}<span title="{}">{} …</span>').format(
             html.stop_stream(self.action), words, words
         )

@@ -168,6 +168,7 @@ def executed(
     """What an execution shows; what it learns is kept only while it is the one that goes on."""
     workbench, chain, written = page.workbench, bench.chain, ""
     with workbench.models.lease(f"the chain {chain.name!r}, which is being executed") as lease:
+        going.needs = going.unloaded(page, (*chain.llms, *chain.retrievers))
         for news in lease.load_for(chain.llms, chain.retrievers, heavy=heavy):
             going.doing = news.message
             yield {"#one-status": going.words(page, ())}

@@ -36,12 +36,14 @@ from rallebench.workspace.indexes.vectors import (
     FORMAT,
     PART,
     PROGRESS,
+    STARTER_VECTORS,
     VECTORS,
     key_of,
     lock_path,
     passage_text,
     passages_in,
     read_progress,
+    take_shipped,
 )
 
 BATCH = 64
@@ -58,10 +60,16 @@ class EncodedPassages:
 
 
 def encode_passages(
-    cache: Path, passages: Passages, corpus_sha256: str, encoder: Encoder
+    cache: Path,
+    passages: Passages,
+    corpus_sha256: str,
+    encoder: Encoder,
+    *,
+    shipped: Path = STARTER_VECTORS,
 ) -> Generator[Progress, None, EncodedPassages]:
     """Yield progress; return the vectors of all passages, in order, encoding those that are not there yet.
 
+    ``shipped``: vectors that come with the package; they are taken where they are of these passages and this encoder.
     One process encodes at a time; another one that asks for the same vectors waits for it. Raises BackendError for a
     full disk and for a model that gives values which are no numbers.
     """
@@ -80,6 +88,7 @@ def encode_passages(
         yield from waiting
         with _disk_errors(folder, 4 * encoder.dim * len(passages)):
             folder.mkdir(parents=True, exist_ok=True)
+            take_shipped(folder, shipped, corpus_sha256, encoder)
             return (yield from _Encoding(folder, passages, encoder, corpus_sha256).run())
 
 

@@ -30,6 +30,10 @@ SHARD = 1024
 """Passages. Sorted by length inside, so a larger one pads less; a smaller one loses less."""
 
 
+STARTER_VECTORS = Path(__file__).resolve().parents[2] / "starter" / "vectors"
+"""The starter's passages by the default encoder in float32, as a cache folder; ``python -m tools.starter_vectors`` writes it."""
+
+
 @dataclass(frozen=True, slots=True)
 class CachedVectors:
     """A folder of cached vectors. ``finished``: first row → sha256 of each finished shard. ``problem``: why it cannot be used."""
@@ -60,9 +64,13 @@ class CachedVectors:
 
 def key_of(corpus_sha256: str, encoder: Encoder) -> str:
     """The folder's name: corpus, encoder, form of the text, and the numeric type that was asked for."""
-    dtype = encoder.dtype if isinstance(encoder, BulkEncoder) else "float32"
-    text = [FORMAT, FORM, SHARD, corpus_sha256, encoder.fingerprint, dtype]
+    text = [FORMAT, FORM, SHARD, corpus_sha256, encoder.fingerprint, asked_dtype(encoder)]
     return digest(text)[:24]
+
+
+def asked_dtype(encoder: Encoder) -> str:
+    """The numeric type that was asked for."""
+    return encoder.dtype if isinstance(encoder, BulkEncoder) else "float32"
 
 
 def passage_text(passage: Passage) -> str:
@@ -107,6 +115,18 @@ def read_progress(folder: Path) -> tuple[dict[str, Any], dict[int, str]]:
         and line["first"] in range(0, header["passages"], SHARD)
     ]
     return header, {shard["first"]: str(shard.get("sha256")) for shard in shards}
+
+
+def take_shipped(folder: Path, shipped: Path, corpus_sha256: str, encoder: Encoder) -> None:
+    """Copy the vectors in ``shipped`` into the cache ``folder`` if that is empty and they are of exactly these passages, this
+    encoder and its numeric type. Their sha256 is compared when they are used, as that of all cached vectors."""
+    header, _ = read_progress(shipped)
+    dtypes = ("auto", header.get("dtype"))
+    same = {"corpus_sha256": corpus_sha256, "fingerprint": encoder.fingerprint, "form": FORM}
+    fits = same.items() <= header.items() and asked_dtype(encoder) in dtypes
+    if fits and not (folder / PROGRESS).exists():
+        for name in (VECTORS, PROGRESS):  # without the second, the first counts for nothing
+            shutil.copyfile(shipped / name, folder / name)
 
 
 def passages_in(finished: Mapping[int, str], total: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -24,10 +25,14 @@ from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, StoppedError, UsageError
 from rallebench.core.events import Progress, complete
 from rallebench.core.types import Passage
+from rallebench.corpora.store import PassageStore
 from rallebench.encoders.hashing import Hashing
+from rallebench.encoders.minilm import MiniLM
 from rallebench.encoders.numeric_types import choose_type, measured_choice, top_overlap
 from rallebench.workspace.indexes import vectors as cached
+from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.encoding import EncodedPassages, encode_passages
+from rallebench.workspace.indexes.recipes import starter_recipe
 from rallebench.workspace.indexes.vectors import delete_vectors, kept_vectors
 
 COUNT, SHARD = 22, 4
@@ -479,3 +484,62 @@ def test_the_type_is_part_of_what_an_index_is_and_the_measured_speed_is_not(tmp_
     assert (exact.passage_dtype, halved.passage_dtype) == ("float32", "bfloat16")
     assert exact.fingerprint != halved.fingerprint
     assert made("c", "float32").fingerprint == exact.fingerprint
+
+
+# ── vectors that come with the package ───────────────────────────────────────
+
+
+@pytest.fixture
+def shipped(tmp_path: Path) -> Path:
+    encode(tmp_path / "made")
+    return folder_of(tmp_path / "made")
+
+
+def encoded_with(shipped: Path, cache: Path, sha: str, encoder: Counting) -> Any:
+    return complete(encode_passages(cache, PASSAGES, sha, encoder, shipped=shipped)).vectors
+
+
+def test_shipped_vectors_spare_the_encoding(shipped: Path, tmp_path: Path, expected: Any) -> None:
+    encoder = Counting()
+    np.testing.assert_array_equal(encoded_with(shipped, tmp_path, SHA, encoder), expected)
+    assert encoder.calls == 0
+
+
+@pytest.mark.parametrize("difference", ["passages", "encoder", "numeric type", "bytes"])
+def test_shipped_vectors_of_anything_else_are_not_taken(
+    shipped: Path, tmp_path: Path, expected: Any, difference: str
+) -> None:
+    encoder, sha = Counting(), SHA
+    if difference == "passages":
+        sha = "1" * 64
+    elif difference == "encoder":
+        encoder.fingerprint = "another/1"
+    elif difference == "numeric type":
+        header, *lines = (shipped / "progress.jsonl").read_text().splitlines()
+        header = header.replace('"float32"', '"bfloat16"')
+        (shipped / "progress.jsonl").write_text("\n".join([header, *lines]) + "\n")
+    else:
+        with open(shipped / "vectors.npy", "r+b") as file:
+            for place in range(200, os.path.getsize(shipped / "vectors.npy"), 1024):
+                file.seek(place)
+                file.write(b"\x07")
+    np.testing.assert_array_equal(encoded_with(shipped, tmp_path, sha, encoder), expected)
+    assert len(encoder.seen) == COUNT
+
+
+def test_the_starter_comes_with_the_vectors_that_its_encoder_gives(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cached, "SHARD", 1024)
+    minilm = MiniLM()
+    monkeypatch.setattr(minilm, "bulk", lambda dtype: pytest.fail("a passage is encoded"))
+    build = build_index(tmp_path / "indexes", "s", starter_recipe("starter-minilm"), encoder=minilm)
+    assert complete(build).passages == 371
+    header, finished = cached.read_progress(cached.STARTER_VECTORS)
+    vectors = np.load(cached.STARTER_VECTORS / "vectors.npy")
+    assert finished == {0: hashlib.sha256(vectors.tobytes()).hexdigest()}
+    assert (vectors.dtype, header["dtype"], len(vectors)) == (np.float32, "float32", 371)
+    store = PassageStore(tmp_path / "indexes" / "s")
+    rows = range(0, 371, 40)
+    sample = [cached.passage_text(store[row]) for row in rows]
+    np.testing.assert_allclose(minilm.encode(sample), vectors[list(rows)], atol=1e-5)
