@@ -68,7 +68,8 @@ class Manifest(Strict):
 
     ``retriever``: ``dense`` for a vector index, else the kind. ``passage_dtype``: the numeric type that passages were encoded in; ``encoding``: the figures it was chosen by.
     ``window``: the tokens of a passage that the encoder reads, 0 if unknown; ``longer``: how many passages exceed it, an
-    estimate where ``longer_counted`` of them were read for it. ``warnings``: on the rest of the corpus that was left out.
+    estimate where ``longer_counted`` of them were read for it. ``warnings``: on the rest of the corpus that was
+    left out, and on passages that the index does not find.
     ``seal``: see ``sealed``; '' in a manifest of an earlier version, which is believed as it is.
     """
 

@@ -175,7 +175,8 @@ def _knobs(reference: str, entry: Combination, names: Names) -> dict[str, Any]:
 def about_index(manifest: Manifest) -> str:
     """One line about a built index."""
     line = f"{manifest.kind}, {manifest.passages} passages of {manifest.corpus}"
-    return f"{line} ({manifest.words_note})" if manifest.words_note else line
+    notes = " ".join(filter(None, [manifest.words_note, *manifest.warnings]))
+    return f"{line} ({notes})" if notes else line
 
 
 def about(entry: Combination) -> str:

@@ -13,7 +13,7 @@ from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS, Passages
 from rallebench.retrievers._parts import Indexed
-from rallebench.vector_indexes import VECTOR_INDEXES, Build, VectorIndex, VectorIndexKind
+from rallebench.vector_indexes import VECTOR_INDEXES, Build, VectorIndex, VectorIndexKind, Vectors
 
 
 class Dense(Indexed):
@@ -60,11 +60,21 @@ class Dense(Indexed):
         if not asked_rows:
             return results
         vectors = self._encoder.encode([queries[i] for i in asked_rows], role="query")
-        scores, rows = self._index.search(vectors, min(k, len(self.passages)), **self._knobs)
-        for i, row_scores, row_ids in zip(asked_rows, scores, rows):
-            pairs = [(int(row), float(score)) for score, row in zip(row_scores, row_ids)]
-            results[i] = tuple(Hit(self.passages[row], score) for row, score in pairs if row >= 0)
+        for i, hits in zip(asked_rows, self.nearest(vectors, k)):
+            results[i] = hits
         return results
+
+    def nearest(self, vectors: Vectors, k: int) -> list[tuple[Hit, ...]]:
+        """The hits of queries that are encoded already, best first."""
+        scores, rows = self._index.search(vectors, min(k, len(self.passages)), **self._knobs)
+        return [
+            tuple(
+                Hit(self.passages[int(row)], float(score))
+                for score, row in zip(row_scores, row_ids)
+                if row >= 0
+            )
+            for row_scores, row_ids in zip(scores, rows)
+        ]
 
     def embedding_tokens(self, queries: Sequence[str]) -> list[int | None]:
         """What the encoder reads of each query; a blank one is not encoded."""

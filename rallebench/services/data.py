@@ -63,12 +63,13 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedIndex:
-    """An index whose files are those that were built and that finds its own passages."""
+    """An index whose files are those that were built. ``warnings``: about passages that it does not find."""
 
     name: str
     files: int
     bytes: int
     seconds: float
+    warnings: tuple[str, ...] = ()
 
 
 class Data:
@@ -359,9 +360,9 @@ def _verify(folder: Path, encoders: Callable[[str], Any]) -> Operation[VerifiedI
     yield from verify_index(folder, manifest)
     yield Progress("", message="searching for known passages")
     encoder = encoders(manifest.encoder_name) if needs_encoder(manifest.kind) else None
-    search_known(folder, manifest, encoder)
+    warnings = tuple(search_known(folder, manifest, encoder))
     seconds = time.perf_counter() - started
-    return VerifiedIndex(folder.name, len(manifest.files), manifest.bytes, seconds)
+    return VerifiedIndex(folder.name, len(manifest.files), manifest.bytes, seconds, warnings)
 
 
 def _delete(workspace: Workspace, folder: Path) -> str:

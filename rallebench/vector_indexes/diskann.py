@@ -8,6 +8,7 @@ from typing import Any
 
 from rallebench.core.settings import Setting
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, complete_settings
+from rallebench.vector_indexes.copies import EnteredOnce
 from rallebench.vector_indexes.diskann_files import DiskRows, Imported, opening, read_disk_files
 from rallebench.vector_indexes.diskann_library import (
     COMPLEXITY,
@@ -42,13 +43,6 @@ MEMORY_KNOBS = {
 KNOBS = {**MEMORY_KNOBS, "beam_width": Setting(int, BEAM, 1, 64, about="sectors read at once")}
 
 
-@VECTOR_INDEXES.register(
-    "diskann-memory",
-    form=MEMORY_SETTINGS,
-    search_form=MEMORY_KNOBS,
-    memory_factors=(1.5, 1.0),
-    packages=PACKAGES,
-)
 class DiskAnnInMemory:
     """DiskANN's graph in memory; Linux on x86-64."""
 
@@ -99,15 +93,6 @@ class DiskAnnInMemory:
         return Imported(own, DiskRows(imported)) if imported else own
 
 
-@VECTOR_INDEXES.register(
-    "diskann",
-    form=SETTINGS,
-    search_form=KNOBS,
-    memory_factors=(1.2, 1.2),
-    memory_file="ann_pq_compressed.bin",
-    fixed_files=("ann_pq_pivots.bin",),
-    packages=PACKAGES,
-)
 class DiskAnnOnDisk(DiskAnnInMemory):
     """DiskANN on disk: a few per cent of flat's memory, slower; Linux on x86-64."""
 
@@ -124,3 +109,23 @@ def _budgets(used: dict[str, Any], vectors: Any) -> dict[str, float]:
         "search_memory_maximum": (compressed + 0.5) * len(vectors) / GIB,
         "build_memory_maximum": max(0.5, 0.7 * psutil.virtual_memory().available / GIB),
     }
+
+
+VECTOR_INDEXES.register(
+    "diskann-memory",
+    form=MEMORY_SETTINGS,
+    search_form=MEMORY_KNOBS,
+    memory_factors=(1.5, 1.0),
+    packages=PACKAGES,
+)(EnteredOnce(DiskAnnInMemory))
+
+
+VECTOR_INDEXES.register(
+    "diskann",
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(1.2, 1.2),
+    memory_file="ann_pq_compressed.bin",
+    fixed_files=("ann_pq_pivots.bin",),
+    packages=PACKAGES,
+)(EnteredOnce(DiskAnnOnDisk))

@@ -7,6 +7,7 @@ from typing import Any
 
 from rallebench.core.settings import Setting
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors, complete_settings
+from rallebench.vector_indexes.copies import EnteredOnce
 from rallebench.vector_indexes.faiss_index import (
     PACKAGES,
     THREADS,
@@ -33,9 +34,6 @@ KNOBS = {
 }
 
 
-@VECTOR_INDEXES.register(
-    "hnsw", form=SETTINGS, search_form=KNOBS, memory_factors=(1.5, 1.0), packages=PACKAGES
-)
 class FaissHNSW(FaissIndex):
     """Faiss HNSW graph: fast, a little short of exact; vectors and graph in memory."""
 
@@ -59,3 +57,8 @@ class FaissHNSW(FaissIndex):
         parameters = faiss().SearchParametersHNSW(efSearch=max(ef_search, most))
         scores, rows = self._index.search(vectors, most, params=parameters)
         return none_found(scores, rows, k)
+
+
+VECTOR_INDEXES.register(
+    "hnsw", form=SETTINGS, search_form=KNOBS, memory_factors=(1.5, 1.0), packages=PACKAGES
+)(EnteredOnce(FaissHNSW))

@@ -13,6 +13,7 @@ import numpy as np
 from rallebench.core.files import read_json, write_json
 from rallebench.core.versions import optional
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors, complete_settings
+from rallebench.vector_indexes.copies import EnteredOnce
 from rallebench.vector_indexes.faiss_index import cores
 from rallebench.vector_indexes.hnsw import EF_SEARCH, KNOBS, PIECE, SETTINGS
 from rallebench.vector_indexes.stored_vectors import (
@@ -32,13 +33,6 @@ def _package() -> Any:
     return optional("hnswlib", "hnswlib", why)
 
 
-@VECTOR_INDEXES.register(
-    "hnswlib",
-    form=SETTINGS,
-    search_form=KNOBS,
-    memory_factors=(1.2, 1.0),
-    packages=("hnswlib", "numpy"),
-)
 class HnswlibIndex:
     """hnswlib HNSW graph: fast, a little short of exact; vectors and graph in memory."""
 
@@ -130,3 +124,12 @@ def _one_by_one(index: Any, vectors: Vectors, most: int, k: int) -> Neighbours:
             low = middle
             rows[number, :low], scores[number, :low] = neighbours[0], 1.0 - distances[0]
     return scores, rows
+
+
+VECTOR_INDEXES.register(
+    "hnswlib",
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(1.2, 1.0),
+    packages=("hnswlib", "numpy"),
+)(EnteredOnce(HnswlibIndex))

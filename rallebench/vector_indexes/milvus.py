@@ -28,6 +28,7 @@ from rallebench.vector_indexes import (
 )
 from rallebench.vector_indexes import _milvus as server
 from rallebench.vector_indexes._milvus import VECTOR, WORK_PATIENCE, Place, spoken
+from rallebench.vector_indexes.copies import EnteredOnce
 from rallebench.vector_indexes.stored_vectors import no_neighbours, pieces
 
 ABOUT = "milvus.json"
@@ -61,15 +62,6 @@ KNOBS = {
 }
 
 
-@VECTOR_INDEXES.register(
-    "milvus",
-    form=SETTINGS,
-    search_form=KNOBS,
-    memory_factors=(1.0, 1.0),
-    remote=lambda settings: bool(settings["uri"]),
-    packages=("pymilvus", "milvus-lite", "numpy"),
-    check=server.check,
-)
 class Milvus:
     """Milvus: vectors in an embedded file, on a server or a cluster, by one address."""
 
@@ -237,3 +229,14 @@ def _digest(vectors: Any, *settings: Any) -> str:
     for _, piece in pieces(vectors):
         total.update(piece.data)
     return total.hexdigest()[:16]
+
+
+VECTOR_INDEXES.register(
+    "milvus",
+    form=SETTINGS,
+    search_form=KNOBS,
+    memory_factors=(1.0, 1.0),
+    remote=lambda settings: bool(settings["uri"]),
+    packages=("pymilvus", "milvus-lite", "numpy"),
+    check=server.check,
+)(EnteredOnce(Milvus))

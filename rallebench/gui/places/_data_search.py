@@ -240,6 +240,7 @@ def about(page: Page, line: RetrieverLine) -> Markup:
             ("Encoder", encoder),
             ("Chunking", library.cut_words(manifest.chunking)),
             ("Note", manifest.words_note),
+            ("Warning", " ".join(manifest.warnings)),
             ("Longer than the encoder reads", library.long_passages_sentence(manifest)),
             ("Disk", figures.amount(manifest.bytes)),
             ("Built in", figures.duration(manifest.seconds)),

@@ -20,7 +20,7 @@ from rallebench.corpora.imported import is_imported, read_card, store_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import PageMap
 from rallebench.corpora.store import PASSAGES, PassageStore, link_store
-from rallebench.encoders import Encoder
+from rallebench.encoders import Encoder, Vectors
 from rallebench.encoders.references import open_encoder
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.vector_indexes import VECTOR_INDEXES
@@ -75,7 +75,7 @@ def build_index(
 @dataclass(slots=True)
 class _Build:
     """A build that was asked for and checked. ``needed``: bytes that it takes at least, known once the passages are.
-    ``warnings``: about the rest of the corpus that was left out."""
+    ``warnings``: about the rest of the corpus that was left out. ``vectors``: the encoded passages."""
 
     target: Path
     recipe: IndexRecipe
@@ -85,6 +85,7 @@ class _Build:
     encoder: Encoder | None = None
     started: float = field(default_factory=time.perf_counter)
     needed: int = 0
+    vectors: Vectors | None = None
     long: LongPassages | None = None
     warnings: list[str] = field(default_factory=list)
 
@@ -113,9 +114,11 @@ class _Build:
             without_page = sum(not passage.page_id for passage in store) if has_pages else 0
         manifest = self._manifest(half, corpus_sha, count, about, without_page)
         yield self._progress("searching for known passages")
-        search_known(half, manifest, self.encoder)
+        missed = search_known(half, manifest, self.encoder, self.vectors)
         seconds = round(time.perf_counter() - self.started, 3)
-        manifest = manifest.model_copy(update={"seconds": seconds})
+        manifest = manifest.model_copy(
+            update={"seconds": seconds, "warnings": [*self.warnings, *missed]}
+        )
         write_json(half / "manifest.json", sealed(manifest.model_dump()))
         self._move_in(half, manifest)
 
@@ -182,6 +185,7 @@ class _Build:
             else:
                 cache = self.target.parents[1] / "cache" / "vectors"
                 encoded = yield from encode_passages(cache, store, corpus_sha, encoder)
+                self.vectors = encoded.vectors
                 about |= {"passage_dtype": encoded.dtype, "encoding": dict(encoded.encoding)}
                 stage = "indexing vectors"
                 steps = index.build(half, store, encoded.vectors, settings)

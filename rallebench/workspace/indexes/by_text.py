@@ -148,7 +148,7 @@ class CachingEncoder:
         return self._encoder.encode(texts, role="query" if role == "query" else "passage")
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
-        """What is known first, in one batch; then what the encoder makes of the rest, a text that repeats once."""
+        """What is known first, in one batch; then what the encoder makes of the rest."""
         anew = bulk(self._encoder, dtype)
         opened: list[_Source] = []
 
@@ -161,16 +161,10 @@ class CachingEncoder:
             known = _read(opened, hashes(texts))
             if known:
                 yield np.array(list(known), dtype=np.int64), np.stack(list(known.values()))
-            places: dict[str, list[int]] = {}
-            for row, text in enumerate(texts):
-                if row not in known:
-                    places.setdefault(text, []).append(row)
-            left = list(places)
-            for rows, vectors in anew(left) if left else ():
+            left = np.array([row for row in range(len(texts)) if row not in known], dtype=np.int64)
+            for rows, vectors in anew([texts[row] for row in left]) if len(left) else ():
                 self.encoded += len(rows)
-                wide = [(place, i) for i, row in enumerate(rows) for place in places[left[row]]]
-                targets = np.array([place for place, _ in wide], dtype=np.int64)
-                yield targets, vectors[[i for _, i in wide]]
+                yield left[rows], vectors
 
         return encode
 

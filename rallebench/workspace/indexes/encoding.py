@@ -225,13 +225,18 @@ class _Encoding:
             file.truncate(self.size)
             for first in missing:
                 texts = list(map(self._text, range(first, first + self._rows(first))))
+                # A text that repeats is encoded once: in another batch its last digits would differ.
+                numbers: dict[str, int] = {}
+                places = np.array([numbers.setdefault(text, len(numbers)) for text in texts])
+                counts = np.bincount(places)
                 # No numbers: a row that an encoder leaves out is noticed like a broken one.
-                shard = np.full((len(texts), self.shape[1]), np.nan, dtype=np.float32)
-                for rows, vectors in encode(texts):
-                    shard[rows] = vectors
-                    done += len(rows)
+                distinct = np.full((len(numbers), self.shape[1]), np.nan, dtype=np.float32)
+                for rows, vectors in encode(list(numbers)):
+                    distinct[rows] = vectors
+                    done += int(counts[rows].sum())
                     rate = done / max(time.perf_counter() - began, 1e-9)
                     yield self._progress("encoding passages", before + done, rate)
+                shard = distinct[places]
                 self._check(check, shard, texts, first)
                 piece = shard.astype("<f4", copy=False).tobytes()
                 file.seek(self._place(first))

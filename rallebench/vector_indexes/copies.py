@@ -1,0 +1,155 @@
+"""Equal vectors enter a graph once, their rows lie beside it.
+
+A graph links a vector to its nearest. Hundreds of copies are each other's nearest: they fill one another's links, and what
+lies beyond them is reached by no search, however many candidates it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rallebench.vector_indexes import (
+    Build,
+    Neighbours,
+    Progress,
+    VectorIndex,
+    VectorIndexKind,
+    Vectors,
+)
+from rallebench.vector_indexes.stored_vectors import damaged, no_neighbours, pieces
+
+ROWS = "rows.npy"
+"""int64 (n,): the number in the graph of each row's vector; there only where vectors are equal."""
+COPIES = "equal_vectors"
+"""In an index's parameters: the rows whose vector stands for another row, too."""
+
+SAME = 2e-6
+"""Two vectors are equal if no number differs by more, for a length of 1: an encoder gives one text so, in two batches."""
+DIRECTIONS, STEP, SEED = 4, 1e-3, 7
+AT_ONCE = 4096
+MOST_OF_A_KEY = 64
+"""Different vectors of one key that are told apart; what is beyond them enters the graph as it is."""
+
+Rows = NDArray[np.int64]
+
+
+class EnteredOnce:
+    """A kind of graph whose index holds each vector once."""
+
+    def __init__(self, kind: VectorIndexKind) -> None:
+        self._kind, self.__doc__ = kind, kind.__doc__
+
+    def build(self, folder: Path, vectors: Any, *_: Any, **settings: Any) -> Build:
+        """The kind's build, of the distinct vectors."""
+        firsts = yield from first_rows(vectors)
+        distinct = np.flatnonzero(firsts == np.arange(len(firsts)))
+        if len(distinct) == len(firsts):
+            return (yield from self._kind.build(folder, vectors, **settings))
+        used = yield from self._kind.build(folder, _Selection(vectors, distinct), **settings)
+        np.save(folder / ROWS, np.searchsorted(distinct, firsts))
+        return {**used, COPIES: len(firsts) - len(distinct)}
+
+    def load(self, folder: Path) -> VectorIndex:
+        """The kind's index, behind the rows of its vectors where some are equal."""
+        index = self._kind.load(folder)
+        if not (folder / ROWS).exists():
+            return index
+        try:
+            numbers = np.load(folder / ROWS)
+            return WithCopies(index, numbers.astype(np.int64, casting="safe"))
+        except (OSError, ValueError, TypeError, EOFError) as error:
+            index.close()
+            raise damaged(folder / ROWS, error) from None
+
+
+class WithCopies:
+    """An index of distinct vectors; each is found as all rows that have it. ``numbers``: see ``ROWS``."""
+
+    def __init__(self, index: VectorIndex, numbers: Rows) -> None:
+        self.exact, self._index = index.exact, index
+        self._rows = np.argsort(numbers, kind="stable")
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(numbers))])
+
+    def search(self, vectors: Vectors, k: int, *_: Any, **knobs: Any) -> Neighbours:
+        """Scores (q, k) best first and rows (q, k), −1 = none; rows of one vector in their order."""
+        near_scores, near = self._index.search(vectors, min(k, len(self._starts) - 1), **knobs)
+        scores, rows = no_neighbours(len(vectors), k)
+        for query, (values, numbers) in enumerate(zip(near_scores, near)):
+            place = 0
+            for value, number in zip(values, numbers):
+                if number < 0 or place >= k:
+                    break
+                same = self._rows[self._starts[number] : self._starts[number + 1]][: k - place]
+                rows[query, place : place + len(same)] = same
+                scores[query, place : place + len(same)] = value
+                place += len(same)
+        return scores, rows
+
+    def close(self) -> None:
+        self._index.close()
+
+
+class _Selection:
+    """Some rows of vectors, read as they are asked for."""
+
+    def __init__(self, vectors: Any, rows: Rows) -> None:
+        self._vectors, self._rows = vectors, rows
+        self.shape, self.dtype = (len(rows), vectors.shape[1]), vectors.dtype
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self._vectors[self._rows[rows]]
+
+
+def first_rows(vectors: Any) -> Generator[Progress, None, Rows]:
+    """Yield progress; return (n,) for each row the first row with an equal vector, its own where there is none."""
+    firsts = np.arange(len(vectors), dtype=np.int64)
+    keys = yield from _keys(vectors)
+    for left in _alike(keys):
+        for _ in range(MOST_OF_A_KEY):
+            same = _equal(vectors, left)
+            firsts[left[same]] = left[0]
+            left = left[~same]
+            if len(left) < 2:
+                break
+    return firsts
+
+
+def _keys(vectors: Any) -> Generator[Progress, None, NDArray[np.uint64]]:
+    """Yield progress; return (n,) a number that equal vectors share, and hardly any others: where their direction lies along a few others."""
+    count, dim = vectors.shape
+    random = np.random.default_rng(SEED)
+    directions = random.standard_normal((dim, DIRECTIONS))
+    factors = random.integers(1, 2**63, DIRECTIONS, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    keys = np.empty(count, dtype=np.uint64)
+    for start, piece in pieces(vectors):
+        yield 0, count
+        lengths = np.linalg.norm(piece.astype(np.float64), axis=1, keepdims=True)
+        places = (piece.astype(np.float64) / np.maximum(lengths, 1e-30)) @ directions
+        steps = np.round(places / STEP).astype(np.int64).astype(np.uint64)
+        keys[start : start + len(piece)] = (steps * factors).sum(axis=1, dtype=np.uint64)
+    return keys
+
+
+def _alike(keys: NDArray[np.uint64]) -> Iterator[Rows]:
+    """The rows of each key that several share, in order."""
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[order], prepend=keys[order[:1]] + np.uint64(1)))
+    ends = np.append(starts[1:], len(keys))
+    for run in np.flatnonzero(ends - starts > 1):
+        yield order[starts[run] : ends[run]]
+
+
+def _equal(vectors: Any, rows: Rows) -> NDArray[np.bool_]:
+    """Whether each of the rows has the vector of the first."""
+    first = np.asarray(vectors[rows[:1]], dtype=np.float64)
+    bound = SAME * max(float(np.linalg.norm(first)), 1e-30)
+    parts = (rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE))
+    return np.concatenate([(np.abs(vectors[part] - first) <= bound).all(axis=1) for part in parts])
