@@ -19,6 +19,7 @@ BATCH_ROWS, BATCH_CHARACTERS, BATCH_SECONDS = 4096, 2**22, 0.3
 """A batch ends at the first of these limits, so memory stays small and slow files report progress."""
 
 IMPORTED = "imported"
+ZIP = b"PK\x03\x04"
 
 
 class PageMap(Protocol):
@@ -31,7 +32,7 @@ class PageMap(Protocol):
 def form_of(path: Path) -> str:
     """The format of a corpus, by its name or the files of the folder; ``tsv`` for other files.
 
-    Raises BadFileError for a folder of no format.
+    Raises BadFileError for a folder of no format, and for a packed file.
     """
     path = Path(path)
     for name in CORPORA.names():
@@ -43,7 +44,17 @@ def form_of(path: Path) -> str:
             f"{path} is a folder without documents (.txt, .md, .html, .pdf), a corpus.jsonl, or JSON files with id and text; "
             "name a file, another folder, or its format."
         )
+    if path.is_file() and _begins_with(path, ZIP):
+        raise BadFileError(
+            f"{path} is packed, as archives and Office documents are: import an archive, or unpack it; save a document as text, "
+            "HTML or PDF."
+        )
     return "tsv"
+
+
+def _begins_with(path: Path, mark: bytes) -> bool:
+    with open(path, "rb") as handle:
+        return handle.read(len(mark)) == mark
 
 
 def read_corpus(

@@ -52,6 +52,7 @@ _GOLD_LIKE = re.compile(
     r"(^|_)(answers?|ans|gold|golds|gt|golden|truths?|groundtruth|expected|correct|references?|responses?|labels?|targets?|solutions?"
     r"|ideal|aliases|outputs?|evidences?|supporting|relevant|positives?|qrels?)(_|$)"
 )
+_NOT_GOLD = re.compile(r"(^|_)(incorrect|wrong|false|negatives?|distractors?|predict\w*)(_|$)")
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -84,9 +85,11 @@ def may_name_pages(name: str) -> bool:
 def looks_like_gold(name: str, value: Any) -> bool:
     """Whether a field that is left over may hold answers or pages: by its name, or as a list of short texts.
 
-    >>> looks_like_gold("gold_label", "x"), looks_like_gold("names", ["Titan"]), looks_like_gold("level", "hard")
+    >>> looks_like_gold("gold_label", "x"), looks_like_gold("names", ["Titan"]), looks_like_gold("wrong_answers", ["Ulm"])
     (True, True, False)
     """
+    if _NOT_GOLD.search(name):
+        return False
     if _GOLD_LIKE.search(name) or may_name_pages(name):
         return True
     texts = isinstance(value, list) and all(isinstance(text, str) for text in value)
@@ -118,6 +121,9 @@ def read_row(row: Mapping[str, Any], number: int, *, cells: bool = False) -> Row
     for name, value in further:
         if normal(name) in PAGES:
             fields.setdefault(normal(name), value)
+    for name in QUESTION:  # Natural Questions and NarrativeQA have an object with the text
+        if isinstance(fields.get(name), Mapping):
+            fields[name] = fields[name].get("text")
     question = next(
         (n for n in QUESTION if isinstance(fields.get(n), str) and fields[n].strip()), None
     )

@@ -253,3 +253,9 @@ def test_a_file_that_is_named_as_a_document_is_one_whatever_its_ending(tmp_path:
     assert list(read_corpus(path, form="folder")) == [
         Passage("notes.rst", "Titan\n=====", "notes", "notes.rst")
     ]
+
+
+def test_an_office_document_is_refused_by_what_it_is(tmp_path: Path) -> None:
+    path = file(tmp_path / "letter.docx", b"PK\x03\x04 packed\tx")
+    with pytest.raises(BadFileError, match="is packed, as archives and Office documents are"):
+        list(read_corpus(path))

@@ -102,6 +102,11 @@ def test_gold_of_an_unknown_form_is_a_bad_row(value: Any, fault: str, tmp_path: 
         imported(tmp_path, [{"question": "Which?", "answer": value}])
 
 
+def test_a_question_may_be_an_object_with_its_text(tmp_path: Path) -> None:
+    made = imported(tmp_path, [{"question": {"text": "Which?", "tokens": []}, "answer": "Titan"}])
+    assert [e.question.text for e in read_questions(made.path)] == ["Which?"]
+
+
 def test_a_cell_with_bars_holds_several_answers_but_a_formula_is_one(tmp_path: Path) -> None:
     made = imported(tmp_path, "question,answer\na?,Titan|Saturn VI\nb?,|x|\nc?,P(A|B)\n")
     assert answers(made) == [("Titan", "Saturn VI"), ("|x|",), ("P(A|B)",)]

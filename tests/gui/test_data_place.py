@@ -194,6 +194,20 @@ def test_questions_without_known_gold_are_warned_of_before_and_after_their_impor
     assert "&#39;source&#39; (1 row) may name gold pages" in panel
 
 
+def test_files_that_a_folder_leaves_out_are_named_before_and_after_its_import(
+    page: Page, tmp_path: Path
+) -> None:
+    folder = tmp_path / "rivers"
+    folder.mkdir()
+    (folder / "danube.txt").write_text("The Danube flows into the Black Sea.")
+    (folder / "rhine.docx").write_text("x")
+    left = "1 file of other kinds left out of rivers: 1 .docx (rhine.docx)"
+    assert left in texts(preview(page, path=str(folder)))
+    page.call("import.start", {"kind": "corpus", "name": "rivers", "indexes": []})
+    assert ended(page, "import", "rivers").error is None
+    assert left in text_of(page, "data/list")
+
+
 def test_dropped_files_are_counted_and_named_by_the_first(page: Page, tmp_path: Path) -> None:
     names = ("rivers.txt", "lakes.txt", "seas.txt")
     for name in names:
