@@ -9,6 +9,7 @@ from rallebench.core.errors import BackendError
 from rallebench.http.client import Server
 from rallebench.http.endpoint import Endpoint, check_endpoint, key_from_environment, without_keys
 from rallebench.http.failures import NOT_OPENAI, Failure, timed_out
+from rallebench.http.reported import unrefused
 
 BACKEND = "openai_compatible"
 SECONDS = 10.0
@@ -31,7 +32,10 @@ def served_models(
     key = key_from_environment(BACKEND, endpoint)
     server = Server(BACKEND, endpoint, key)
     try:
-        return _names(server.document("GET", "/models")[0], key)
+        document, headers = server.document("GET", "/models")
+        if isinstance(document, Mapping):
+            unrefused(document, endpoint, key, headers)
+        return _names(document, key)
     except Failure as failure:
         fault, mend = failure.fault, failure.mend
         if failure.status in (404, 405):

@@ -54,6 +54,8 @@ _ALSO = {
     "max_tokens": r"max[ _-]?(output|new)[ _-]?tokens|maximum tokens",
     "response_format": r"json[ _-]?(schema|object|mode)|structured[ _-]?outputs?",
     "stream": r"streaming",
+    "think": "thinking",
+    "reasoning_effort": "thinking|reasoning",
     "logprobs": r"log[ _-]?prob(abilitie)?s",
     "tools": r"(tool|function)[ _-]?(calling|calls?|use)",
 }
@@ -99,7 +101,8 @@ def refusal_of(
 
 _TOOLS = re.compile(
     r"\b(tools?|functions?)([ _-]?(choice|call\w*|use))?\b.{0,60}(not supported|unsupported|not enabled|requires?)"
-    r"|(not support|unsupported|unknown|unrecogni[sz]ed|extra|not permitted|not allowed).{0,60}\b(tools?|functions?)\b",
+    r"|(not support|unsupported|unknown|unrecogni[sz]ed|extra|not permitted|not allowed).{0,60}\b(tools?|functions?)\b"
+    r"|no endpoints? .{0,40}\btool use",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -112,7 +115,7 @@ def tools_refused(failure: Failure) -> bool:
     >>> tools_refused(failure)
     True
     """
-    if failure.status not in REFUSING:
+    if failure.status not in (*REFUSING, 404):
         return False
     names = " ".join(_names(failure.error)).split(".")
     words = " ".join([failure.message, *_texts(failure.error)])

@@ -30,7 +30,7 @@ _STATUS_OF_WORD = (
 _IN_MESSAGE = re.compile(r"\b(?:code|status|error)\W{0,4}(429|5\d\d)\b|\b(429) too many", re.I)
 
 _OVERFLOW = re.compile(
-    r"context.?(length|window|size|limit)|maximum model length|max_model_len|max_seq_len"
+    r"context.?(length|window|size|limit)|context.{0,12}overflow|range of input length|maximum model length|max_model_len|max_seq_len"
     r"|(prompt|input|messages?) (is |are |was )?too long|too many (input )?tokens|maximum (number of )?(input )?tokens"
     r"|reduce the length|input length (and|exceeds)|exceeds? the (available )?context|max_(new|total)_tokens.{0,9}must be <=",
     re.I,
@@ -63,6 +63,7 @@ def unrefused(
     for error in _errors_in(document):
         words = quoted(error, key)
         status = _status_of(error) or _status_of(document)
+        # Without a code the words tell.
         status = status or (402 if _UNPAID.search(words) else 400 if is_overflow(words) else 0)
         if status:
             raise _failure_of(status, error, headers, endpoint, key)
@@ -150,13 +151,21 @@ def _failure_of(
     pause = retry_after(headers)
     if pause is None and isinstance(inner, Mapping):
         pause = retry_after({"retry-after": str(inner.get("retry_after", ""))})
-    failure = _worded(status, message, pause, spent, endpoint, key)
+    kinds = " ".join(str(inner.get(name)) for name in _KINDS) if isinstance(inner, Mapping) else ""
+    overflow = is_overflow(f"{message} {kinds}")
+    failure = _worded(status, message, pause, spent, overflow, endpoint, key)
     failure.status, failure.message, failure.error = status, message, error
     return failure
 
 
 def _worded(
-    status: int, message: str, pause: float | None, spent: bool, endpoint: Endpoint, key: str
+    status: int,
+    message: str,
+    pause: float | None,
+    spent: bool,
+    overflow: bool,
+    endpoint: Endpoint,
+    key: str,
 ) -> Failure:
     quotation = f"({status}: {message})" if message else f"({status})"
     if 300 <= status < 400:
@@ -167,7 +176,7 @@ def _worded(
     if status == 402 or (status in (400, 403) and _UNPAID.search(message)):
         return Failure(
             f"asks for payment {quotation}",
-            "Add credit to the account of its key, or choose another model or server.",
+            "Add credit to the account of this key, or choose another model or server.",
         )
     if status in (401, 403):
         return Failure(f"refused the key {quotation}", how_to_set(endpoint, key))
@@ -184,7 +193,7 @@ def _worded(
             pause=pause,
             throttled=not spent,
         )
-    if is_overflow(message) and status in (400, 413, 422, 500):
+    if overflow and status in (400, 413, 422, 500):
         return Failure(
             f"cannot hold the prompt and its answer in the model's context {quotation}",
             "Shorten the prompt (fewer or shorter passages), lower max_tokens, or give the server a longer context.",

@@ -244,8 +244,6 @@ class OpenAICompatible:
 
     def _learn(self, failure: Failure, pending: _PendingRequest, sent: Mapping[str, Any]) -> None:
         """Let the request follow at once without what the server refuses, if it says what that is."""
-        if failure.status not in (*REFUSING, 500):
-            return
         key = self._refusals.read(failure, sent, pending.refused)
         names_form = key is not None and key[0] == "response_format"
         if pending.form is not None and "response_format" in sent and (key is None or names_form):

@@ -24,7 +24,12 @@ FULL = Generate(
     stop=("\n",),
     temperature=0.0,
     seed=3,
-    options={"top_k": 2, "logprobs": True, "chat_template_kwargs": {"enable_thinking": False}},
+    options={
+        "top_k": 2,
+        "logprobs": True,
+        "think": False,
+        "chat_template_kwargs": {"enable_thinking": False},
+    },
 )
 
 
@@ -73,6 +78,8 @@ WORDINGS: list[tuple[str, int, Any]] = [
     ("chat_template_kwargs", 400, openai("Unknown field enable_thinking")),
     ("logprobs", 400, openai("This model does not support log probabilities.")),
     ("max_tokens", 400, openai("Unsupported parameter: 'max_tokens'", "max_tokens")),
+    ("think", 400, openai('"gemma" does not support thinking')),
+    ("think", 400, {"message": "Malformed input request: #: extraneous key [think] is not permitted"}),
     ("system", 400, openai("Unsupported value: 'messages[0].role' does not support 'system' with this model.", "messages[0].role", "unsupported_value")),
     ("system", 400, {"error": {"code": 400, "message": "Developer instruction is not enabled for models/gemma-3"}}),
     ("system", 500, {"error": {"code": 500, "message": "Jinja: System role not supported", "type": "server_error"}}),
@@ -189,12 +196,13 @@ NO_TOOLS = [
     "registry.example/library/gemma:2b does not support tools",
     '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
     "Function calling is not enabled for models/gemma-3",
+    "No endpoints found that support tool use.",
 ]
 
 
 @pytest.mark.parametrize("words", NO_TOOLS)
 def test_tools_are_never_left_out_in_silence(serve: Serve, words: str) -> None:
-    server, llm = serve(fail(400, words))
+    server, llm = serve(fail(404 if "endpoints" in words else 400, words))
     message = failure(llm, ask(tools=(SEARCH,)))
     assert words in message and message.endswith(
         "Have the functions called in text, or choose a model or a server that takes tools."
