@@ -17,6 +17,7 @@ from typing import Any
 import gradio as gr
 import httpx
 from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 
 from rallebench import __version__
@@ -61,16 +62,20 @@ def build_app(page: Page) -> gr.Blocks:
     return blocks
 
 
-def server_functions(page: Page) -> list[Callable[[dict[str, Any]], dict[str, Any]]]:
+def server_functions(page: Page) -> list[Callable[[dict[str, Any]], Any]]:
     """What the script may call, by name. Gradio marks the functions, which it cannot do with methods."""
 
     def jobs(message: dict[str, Any]) -> dict[str, Any]:
         return as_sent(chip(page.workbench))
 
+    async def more(message: dict[str, Any]) -> dict[str, Any]:
+        await page.wait_for_more(message)
+        return await run_in_threadpool(page.more, message)
+
     def function(method: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
         return wraps(method)(lambda message: method(message))
 
-    return [*map(function, (page.act, page.more, page.stop, page.list_rows)), jobs]
+    return [*map(function, (page.act, page.stop, page.list_rows)), more, jobs]
 
 
 def script(page: Page) -> str:

@@ -10,12 +10,14 @@ closes), ``store`` (what this browser keeps), ``download`` (``{"name", "text"}``
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Union
@@ -253,6 +255,12 @@ class Page:
         stream = self._stream(str(message.get("stream", "")))
         return {"over": True} if stream is None else as_sent(stream.take())
 
+    async def wait_for_more(self, message: dict[str, Any]) -> None:
+        """Wait as ``more`` does, but without a thread: any number of silent streams leave the page's threads free."""
+        stream = self._stream(str(message.get("stream", "")))
+        if stream is not None:
+            await stream.wait()
+
     def stop(self, message: dict[str, Any]) -> Patch:
         """End the stream of an action in a window."""
         with self._lock:
@@ -332,6 +340,8 @@ class PatchStream:
         self._stopped = False
         self._ended = False
         self._hang_up = Stop()
+        self._waits: list[Callable[[], object]] = []
+        self._waited = False
 
     @property
     def over(self) -> bool:
@@ -351,19 +361,47 @@ class PatchStream:
                 last = self._meanwhile(True)
                 self._waiting = {**self._waiting, **last} if shows else {}
             self._stopped = self._ended = True
-            self._change.notify_all()
+            self._tell()
         self._hang_up.set()
 
     def take(self) -> Patch:
         """All patches that came since the last call, merged. Waits up to PATIENCE seconds for the first."""
         with self._change:
-            self._change.wait_for(lambda: self._waiting or self._ended, PATIENCE)
-            if not self._ended:
+            waited, self._waited = self._waited, False
+            if not waited:
+                self._change.wait_for(lambda: self._waiting or self._ended, PATIENCE)
+            if not waited and not self._ended:
                 self._change.wait_for(lambda: self._ended, PACE)
             patch, self._waiting = self._waiting, {}
             if self._ended:
                 return {**patch, "over": True}
             return patch or self._meanwhile(False)
+
+    async def wait(self) -> None:
+        """Wait as ``take`` does, which then answers at once."""
+        loop, news = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the page was closed meanwhile
+                loop.call_soon_threadsafe(news.set)
+
+        with self._change:
+            if self._waiting or self._ended:
+                news.set()
+            self._waits.append(wake)
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(news.wait(), PATIENCE)
+        with self._change:
+            self._waits.remove(wake)
+        if not self._ended:
+            await asyncio.sleep(PACE)
+        self._waited = True
+
+    def _tell(self) -> None:
+        """Wake up whoever waits; the lock is held."""
+        self._change.notify_all()
+        for wake in self._waits:
+            wake()
 
     def _put(self, patch: Patch) -> None:
         with self._change:
@@ -372,7 +410,7 @@ class PatchStream:
                 for key in patch:  # the newest last: a view replaces its parts, not they it
                     self._waiting.pop(key, None)
                 self._waiting |= patch
-                self._change.notify_all()
+                self._tell()
 
     def _read(self) -> None:
         obey(self._hang_up)
@@ -387,4 +425,4 @@ class PatchStream:
             self._patches.close()  # type: ignore[attr-defined]  # a generator: this ends the model's own stream
             with self._change:
                 self._ended = True
-                self._change.notify_all()
+                self._tell()

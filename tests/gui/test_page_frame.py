@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import re
 import threading
 import time
@@ -9,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 from project import PROJECT
+from starlette.concurrency import run_in_threadpool
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Operation, Warned
@@ -197,6 +200,38 @@ def test_the_page_is_small_and_whole(page: Page) -> None:
     names = {function.__name__ for function in server_functions(page)}
     assert names == {"act", "more", "stop", "list_rows", "jobs"}
     assert "http://" not in style().replace("http://www.w3.org/2000/svg", "")
+
+
+def test_silent_streams_leave_the_pages_threads_free(page: Page) -> None:
+    silence = threading.Event()
+
+    def silent(page: Page, event: Event) -> Iterator[Patch]:
+        silence.wait(30)
+        yield {"#x": "said"}
+
+    page.action("test.silent", silent)
+    functions = {function.__name__: function for function in server_functions(page)}
+    windows = [f"w{number}" for number in range(60)]
+    streams = [page.act({"action": "test.silent", "window": name})["stream"] for name in windows]
+    ended: list[str] = []
+
+    async def call(name: str, message: dict[str, str]) -> Patch:
+        function = functions[name]  # as Gradio calls it
+        whole = inspect.iscoroutinefunction(function)
+        answer: Patch = await (function(message) if whole else run_in_threadpool(function, message))
+        ended.append(name)
+        return answer
+
+    async def visit() -> list[Patch]:
+        waiting = [asyncio.ensure_future(call("more", {"stream": stream})) for stream in streams]
+        await asyncio.sleep(0)
+        await call("jobs", {})
+        silence.set()
+        return await asyncio.gather(*waiting)
+
+    answers = asyncio.run(visit())
+    assert ended[0] == "jobs", "a question about the jobs does not wait for sixty chats"
+    assert [answer["#x"] for answer in answers] == ["said"] * 60
 
 
 def test_an_installed_page_has_all_its_scripts_and_style_sheets() -> None:
