@@ -11,13 +11,13 @@ import gzip
 import itertools
 import json
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from rallebench.core.archives import unpacking
 from rallebench.core.errors import BadFileError, Hint
 from rallebench.core.files import MAX_LINE_BYTES, json_problem
 from rallebench.core.json_lists import Broken, begins_list, elements
@@ -68,7 +68,8 @@ class Problems:
 class Source:
     """A file of rows. ``done`` of ``total`` bytes are read; the reader updates ``done``.
 
-    ``unit`` is the name of a row in sentences.
+    ``unit`` is the name of a row in sentences. ``peeking``: only the first rows are looked at, so a line that is too long ends
+    them.
     """
 
     path: Path
@@ -76,6 +77,7 @@ class Source:
     done: int = 0
     total: int = 0
     unit: str = "line"
+    peeking: bool = False
 
     def __post_init__(self) -> None:
         self.path = Path(self.path)
@@ -103,14 +105,13 @@ class Source:
         """(the file's bytes, unpacked; the file as it is). Raises BadFileError if it cannot be read."""
         try:
             with open(self.path, "rb") as raw:
-                zipped = raw.peek(2)[:2] == GZIP
-                yield (gzip.GzipFile(fileobj=raw) if zipped else raw), raw
+                if raw.peek(2)[:2] == GZIP:
+                    packed: Any = _Packed(self.path, gzip.GzipFile(fileobj=raw))
+                    yield packed, raw
+                else:
+                    yield raw, raw
         except FileNotFoundError:
             raise BadFileError(f"{self.path} does not exist.") from None
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise BadFileError(
-                f"{self.path} is a damaged gzip file ({error}); copy or download it again."
-            ) from None
         except OSError as error:
             raise BadFileError(f"{self.path} cannot be read: {error.strerror or error}.") from None
 
@@ -128,6 +129,8 @@ class Source:
                     number,
                     f" is longer than {MAX_LINE_BYTES // 2**20} MB; is this really a file with one record per line?",
                 )
+                if self.peeking:
+                    return
                 while not line.endswith(b"\n") and (line := handle.readline(2**20)):
                     self._check_unpacked(handle, raw)
                     self.done += len(line) if plain else 0
@@ -247,6 +250,28 @@ class Source:
                 self.bad(line, f" has {len(fields)} fields where the header names {len(names)}.")
             else:  # of two columns of one name the first counts
                 yield line, number, dict(zip(reversed(names), map(str.strip, reversed(fields))))
+
+
+class _Packed:
+    """A gzip file, as far as rows are read from it. Raises BadFileError where it is damaged."""
+
+    def __init__(self, path: Path, handle: gzip.GzipFile) -> None:
+        self._path, self._handle = path, handle
+
+    def readline(self, size: int = -1) -> bytes:
+        with unpacking(self._path, "gzip file"):
+            return self._handle.readline(size)
+
+    def read(self, size: int = -1) -> bytes:
+        with unpacking(self._path, "gzip file"):
+            return self._handle.read(size)
+
+    def peek(self, size: int) -> bytes:
+        with unpacking(self._path, "gzip file"):
+            return self._handle.peek(size)
+
+    def tell(self) -> int:
+        return self._handle.tell()
 
 
 def value_of(row: Mapping[str, Any], names: Iterable[str], default: Any = "") -> Any:

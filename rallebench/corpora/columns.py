@@ -14,6 +14,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from rallebench.core.arrays import load_array
+
 BLOCK = 2**16
 SORTED_AT_ONCE = 2**20
 
@@ -74,7 +76,7 @@ def write_lookup(hashes: Path, target: Path) -> None:
     Equal hashes keep the order of their rows. One range of hashes is sorted at a time, so memory stays
     constant. Nothing is written through a memory map, which would kill the process on a full disk.
     """
-    numbers: NDArray[np.uint64] = np.asarray(np.load(hashes, mmap_mode="r"))
+    numbers: NDArray[np.uint64] = np.asarray(load_array(hashes))
     ranges = max(1, -(-len(numbers) // SORTED_AT_ONCE))
     bounds = [np.uint64(min(2**64 * number // ranges, 2**64 - 1)) for number in range(ranges + 1)]
     raw = target.with_suffix(".raw")

@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rallebench.core.arrays import load_array
 from rallebench.core.errors import BadFileError
 from rallebench.core.events import complete
 from rallebench.core.files import disk_error
@@ -59,7 +60,9 @@ class PassageStore:
             self._spans = _mapped(folder / SPANS, 2) if (folder / SPANS).exists() else None
             with open(folder / PASSAGES, "rb") as handle:
                 self._map = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError, EOFError) as error:
+            if self._ids.shape != (2, len(self._offsets) - 1):
+                raise ValueError(f"{IDS} has a wrong shape")
+        except (OSError, ValueError, BadFileError) as error:
             again = "import" if (folder / "corpus.json").exists() else "index"
             raise BadFileError(
                 f"{folder} is not a whole store of passages ({error}); create it again with 'rallebench {again}'."
@@ -131,10 +134,7 @@ class PassageStore:
 
 def _mapped(path: Path, dimensions: int) -> NDArray[np.uint64]:
     # A plain view: reading a number through numpy's memmap class takes ten times as long.
-    numbers = np.asarray(np.load(path, mmap_mode="r"))
-    if numbers.dtype != np.uint64 or numbers.ndim != dimensions:
-        raise ValueError(f"{path.name} has a wrong type or shape")
-    return numbers
+    return np.asarray(load_array(path, np.uint64, dimensions))
 
 
 def write_store(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]:

@@ -12,12 +12,13 @@ its pages are needed together. An element may hold an answer, a provenance, or b
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.sources import Problems, Source, named
+from rallebench.core.sources import Problems, Source, named, stamps
 from rallebench.core.types import Example, Gold, Question
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets._values import is_empty
@@ -39,11 +40,16 @@ def first_rows(path: Path, inside: str = "") -> list[Record]:
     read. Bad rows are left out. ``inside``: as of ``Source.objects``."""
     if not named(".jsonl", ".json")(path):
         return []
+    return list(_first_rows(path, tuple(stamps(path)), inside))
+
+
+@lru_cache(maxsize=8)  # every format looks at the same rows
+def _first_rows(path: Path, _stamps: tuple[object, ...], inside: str) -> tuple[Record, ...]:
     try:
-        rows = Source(path, Problems(skip=True)).objects(inside)
-        return [row for _, row in islice(rows, LOOKED_AT)]
+        rows = Source(path, Problems(skip=True), peeking=True).objects(inside)
+        return tuple(row for _, row in islice(rows, LOOKED_AT))
     except BadFileError:
-        return []
+        return ()
 
 
 def _recognises(path: Path) -> bool:

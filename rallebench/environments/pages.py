@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rallebench.core.arrays import load_array
 from rallebench.core.errors import BadFileError
 from rallebench.core.types import Passage
 from rallebench.corpora.columns import NumberColumn, rows_with, stable_hash, write_lookup
@@ -57,9 +58,9 @@ class PageStore:
         self.store, self.fingerprint = store, fingerprint
         try:
             self._pages, self._titles, self._rows = (
-                np.asarray(np.load(folder / name, mmap_mode="r")) for name in (PAGES, TITLES, ROWS)
+                np.asarray(load_array(folder / name)) for name in (PAGES, TITLES, ROWS)
             )
-        except (OSError, ValueError, EOFError) as error:
+        except (BadFileError, ValueError) as error:
             raise BadFileError(
                 f"{folder} is damaged ({error}); remove it, it is built again when it is needed."
             ) from None

@@ -8,12 +8,12 @@ import tarfile
 import time
 import uuid
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from rallebench.core.archives import unpacking
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.files import disk_error
 from rallebench.core.sources import MAX_RATIO, MAX_UNPACKED
@@ -25,6 +25,7 @@ AGE = 24 * 3600
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 PIECE = 2**20
+MOST_MEMBERS = 500_000
 
 
 def is_archive(path: Path) -> bool:
@@ -89,25 +90,23 @@ def opened(workspace: Workspace, source: Path) -> Iterator[Path]:
 
 def _unpack(source: Path, folder: Path) -> None:
     room = max(MAX_UNPACKED, MAX_RATIO * source.stat().st_size)
-    damaged = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, NotImplementedError)
     try:
-        for name, handle in _members(source):
-            target = folder / _relative(name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with open(target, "wb") as written:
-                while piece := handle.read(PIECE):
-                    room -= len(piece)
-                    if room < 0:
-                        raise BadFileError(
-                            f"{source.name} unpacks to more than {MAX_RATIO} times its size; unpack it yourself if it is what you want."
-                        )
-                    written.write(piece)
-    except damaged as error:
-        raise BadFileError(
-            f"{source.name} is a damaged archive ({error}); copy or download it again."
-        ) from None
-    except RuntimeError:  # zipfile's word for an encrypted member
-        raise BadFileError(f"{source.name} needs a password; unpack it yourself.") from None
+        with unpacking(source):
+            for count, (name, handle) in enumerate(_members(source), 1):
+                if count > MOST_MEMBERS:
+                    raise BadFileError(
+                        f"{source.name} holds more than {MOST_MEMBERS:,} files; unpack it yourself if it is what you want."
+                    )
+                target = folder / _relative(name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with open(target, "wb") as written:
+                    while piece := handle.read(PIECE):
+                        room -= len(piece)
+                        if room < 0:
+                            raise BadFileError(
+                                f"{source.name} unpacks to more than {MAX_RATIO} times its size; unpack it yourself if it is what you want."
+                            )
+                        written.write(piece)
     except OSError as error:
         raise disk_error(folder, error, "the files of the archive") from error
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rallebench.core.arrays import load_array
+from rallebench.core.errors import BadFileError
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors
 from rallebench.vector_indexes.stored_vectors import (
     VECTORS,
@@ -46,8 +48,8 @@ class NumpyFlat:
     @classmethod
     def load(cls, folder: Path) -> Any:
         try:
-            return cls(np.load(folder / VECTORS, mmap_mode="r"))
-        except (OSError, ValueError, EOFError) as error:
+            return cls(load_array(folder / VECTORS, "<f4", 2))
+        except BadFileError as error:
             raise damaged(folder / VECTORS, error) from None
 
     def __init__(self, vectors: Vectors) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rallebench.core.arrays import load_array
 from rallebench.core.errors import BackendError, BadFileError
 from rallebench.vector_indexes import Neighbours, Progress, Vectors
 
@@ -92,8 +93,8 @@ def npy_of(vectors: Any) -> Path | None:
     name = getattr(vectors, "filename", None)
     if not isinstance(vectors, np.memmap) or not name or not str(name).endswith(".npy"):
         return None
-    with contextlib.suppress(OSError, ValueError):
-        mapped = np.load(name, mmap_mode="r")
+    with contextlib.suppress(BadFileError):
+        mapped: Any = load_array(Path(name))
         same = mapped.shape == vectors.shape and mapped.dtype == vectors.dtype == np.dtype("<f4")
         if same and mapped.flags.c_contiguous and mapped.offset == vectors.offset:
             return Path(name)
@@ -106,14 +107,11 @@ class StoredRows:
     def __init__(self, folder: Path) -> None:
         path = folder / VECTORS
         try:
-            mapped = np.load(path, mmap_mode="r")
-            fits = (
-                mapped.dtype == np.dtype("<f4") and mapped.ndim == 2 and mapped.flags.c_contiguous
-            )
-        except (OSError, ValueError, EOFError) as error:
+            mapped: Any = load_array(path, "<f4", 2)
+        except BadFileError as error:
             raise damaged(path, error) from None
-        if not fits:
-            raise damaged(path, f"{mapped.dtype} {mapped.shape}")
+        if not mapped.flags.c_contiguous:
+            raise damaged(path, "stored by columns")
         self.shape = mapped.shape
         self._start, self._width = int(mapped.offset), 4 * mapped.shape[1]
         self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))

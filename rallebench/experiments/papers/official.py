@@ -12,6 +12,8 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from rallebench.core.archives import unpacking
+from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
 from rallebench.core.types import Example
 
@@ -52,12 +54,24 @@ def ids_digest(ids: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(ids)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+LARGEST = 2**30
+"""Bytes of the largest file of which a digest is made; the papers' own are far smaller."""
+
+
 def _content_digest(file: Path | None, kind: str) -> str:
     """A digest of a file's content, unpacked where its name ends with ``.gz``; '' where there is no file."""
     if file is None or not file.is_file():
         return ""
-    with gzip.open(file) if file.suffix == ".gz" else open(file, "rb") as handle:
-        content = handle.read()
+    try:
+        with (
+            unpacking(file),
+            gzip.open(file) if file.suffix == ".gz" else open(file, "rb") as handle,
+        ):
+            content = handle.read(LARGEST + 1)
+    except (BadFileError, OSError):
+        return ""
+    if len(content) > LARGEST:
+        return ""
     if kind == "sha256":
         return hashlib.sha256(content).hexdigest()
     head = b"blob %d\0" % len(content)

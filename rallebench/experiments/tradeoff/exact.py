@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rallebench.core.arrays import load_array
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
 from rallebench.corpora.store import PassageStore
@@ -90,7 +91,6 @@ def _by_index(
 def _by_stored_vectors(
     workspace: Workspace, alike: Mapping[str, Manifest], queries: NDArray[np.float32], k: int
 ) -> list[set[str]] | None:
-    import numpy as np
 
     name, manifest = next(iter(alike.items()))
     cached = vectors_of(workspace.vectors, manifest.corpus_sha256, manifest.encoder)
@@ -99,7 +99,7 @@ def _by_stored_vectors(
     if path is None:
         return None
     with closing(PassageStore(workspace.indexes / name)) as store:
-        vectors = np.load(path, mmap_mode="r")
+        vectors = load_array(path, ndim=2)
         return _with_ties(store, *nearest_rows(vectors, queries, min(k + TIES, len(store))), k)
 
 

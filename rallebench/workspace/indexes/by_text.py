@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rallebench.core.arrays import load_array
+from rallebench.core.errors import BadFileError
 from rallebench.core.parts import part_of
 from rallebench.encoders import Batches, BulkEncoder, Encoder, Vectors
 from rallebench.retrievers import Passages
@@ -69,9 +71,9 @@ class _Source:
         self._shards, self._total = cached.finished, cached.passages
         self.whole = cached.complete
         # A plain view: numpy's memmap class makes every single number ten times as dear.
-        self._table: Table = np.asarray(np.load(table, mmap_mode="r"))
+        self._table: Table = np.asarray(load_array(table))
         file = folder / (VECTORS if (folder / VECTORS).exists() else PART)
-        self._vectors: Vectors = np.asarray(np.load(file, mmap_mode="r"))
+        self._vectors: Vectors = np.asarray(load_array(file))
         shapes = (3, self._total), (self._total, cached.dim)
         if (self._table.shape, self._vectors.shape) != shapes:
             raise ValueError(f"{folder} and {table} do not belong together")
@@ -116,7 +118,7 @@ def sources(
             yield whole[cached.folder]
         elif table.exists() and fits(cached):
             # Damaged, or being deleted: its texts are encoded again.
-            with contextlib.suppress(OSError, ValueError, EOFError):
+            with contextlib.suppress(BadFileError, OSError, ValueError):
                 yield _Source(cached, table)
 
 

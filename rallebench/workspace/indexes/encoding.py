@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from rallebench.core.arrays import load_array
 from rallebench.core.errors import BackendError
 from rallebench.core.events import Progress
 from rallebench.core.files import Appender, DiskError, is_full, no_room, writing
@@ -119,7 +120,7 @@ class _Encoding:
             yield from self._encode(missing)
             os.replace(self.folder / PART, self.folder / VECTORS)
         yield self._progress("encoding passages", self.shape[0])
-        vectors = np.load(self.folder / VECTORS, mmap_mode="r")
+        vectors = load_array(self.folder / VECTORS, "<f4", 2)
         return EncodedPassages(vectors, self.header["dtype"], self.header["measured"])
 
     @property

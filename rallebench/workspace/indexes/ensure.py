@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from rallebench.core.arrays import load_array
 from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.events import Progress
 from rallebench.core.experiments import IndexResult
@@ -125,7 +126,7 @@ def index_costs(
             if recipe.encoder:
                 yield Progress("", 0, passages.passages, "counting texts")
                 _write_tables(workspace, recipe.encoder, passages)
-                table = np.load(table_path(folder, passages.sha256))
+                table = np.asarray(load_array(table_path(folder, passages.sha256)))
                 texts.setdefault(recipe.encoder, []).append(table[:2].T)
         for encoder, parts in texts.items():
             distinct = np.unique(np.concatenate(parts), axis=0)

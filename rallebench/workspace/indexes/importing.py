@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from rallebench.core.arrays import load_array
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
 from rallebench.encoders.checking import VectorCheck, letters_of
 from rallebench.retrievers import IndexKind, Passages
@@ -87,7 +88,7 @@ def _npmmap(path: Path) -> ForeignIndex:
 
 
 def _npy(path: Path) -> ForeignIndex:
-    vectors = _mapped(path)
+    vectors = load_array(path)
     if vectors.ndim != 2 or vectors.dtype.kind != "f" or not vectors.size:
         raise BadFileError(
             f"{path} holds {vectors.dtype} of shape {vectors.shape}; rows of float vectors are needed."
@@ -95,17 +96,10 @@ def _npy(path: Path) -> ForeignIndex:
     return ForeignIndex(path, "", len(vectors), vectors.shape[1])
 
 
-def _mapped(path: Path) -> Any:
-    try:
-        return np.load(path, mmap_mode="r")
-    except (OSError, ValueError, EOFError) as error:
-        raise BadFileError(f"{path} is no whole .npy file ({error}).") from None
-
-
 def vectors_of(foreign: ForeignIndex) -> Any:
     """Memory-mapped (count, dim)."""
     if foreign.path.suffix == ".npy":
-        return _mapped(foreign.path)
+        return load_array(foreign.path)
     return np.memmap(foreign.path, dtype="<f4", mode="r", shape=(foreign.count, foreign.dim))
 
 
