@@ -11,6 +11,9 @@ from typing import NamedTuple
 TITLE_WITHIN = 2**16
 """Characters at the beginning of a Markdown text in which its title is searched."""
 
+LARGEST_MATTER = 2**13
+"""Characters of the longest front matter that is parsed; deeply nested YAML takes seconds."""
+
 WESTERN = "Windows-1252"
 """The encoding of texts that are no UTF-8 and name no other."""
 MOST_ACCENTS = 0.3
@@ -101,6 +104,8 @@ def _front_title(mark: str, matter: str) -> str:
     if mark == "+++":
         line = _TOML_TITLE.search(matter)
         return str(ast.literal_eval(line[1])).strip() if line else ""
+    if len(matter) > LARGEST_MATTER:
+        return ""
     import yaml
 
     try:

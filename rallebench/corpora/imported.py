@@ -159,7 +159,7 @@ def page_addresses(folder: Path) -> Iterator[tuple[str, str]]:
         try:
             page, address = json.loads(line)
             yield str(page), str(address)
-        except ValueError:
+        except (ValueError, TypeError):
             raise BadFileError(
                 f"{path}, line {number} was changed; import the corpus again."
             ) from None

@@ -53,8 +53,11 @@ def form_of(path: Path) -> str:
 
 
 def _begins_with(path: Path, mark: bytes) -> bool:
-    with open(path, "rb") as handle:
-        return handle.read(len(mark)) == mark
+    try:
+        with open(path, "rb") as handle:
+            return handle.read(len(mark)) == mark
+    except OSError:  # the reader reports it
+        return False
 
 
 def read_corpus(
