@@ -12,7 +12,8 @@ Combinations have names in ``<workspace>/retrievers.json``, or are written out w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,6 +132,29 @@ def written_out(reference: str) -> tuple[str, Combination | None]:
     if settings:
         return head, Combination(kind=INDEX, of=[head], settings=settings)
     return reference, None
+
+
+def reference_of(entry: Combination, parts: Sequence[str]) -> str:
+    """A combination written out, made of ``parts`` in place of its own; settings that have their default are left out.
+
+    >>> entry = Combination(kind="rrf", of=["a", "b"], settings={"constant": 1, "weights": "1,2"})
+    >>> reference_of(entry, ["c", "rrf:d,e"])
+    'rrf:c,(rrf:d,e)?constant=1&weights=1,2'
+    """
+    form = COMBINATIONS.entry(entry.kind).form if entry.kind in COMBINATIONS else {}
+    changed = {
+        key: value
+        for key, value in entry.settings.items()
+        if value is not None and (key not in form or value != form[key].default)
+    }
+    query = "&".join(f"{key}={_written(value)}" for key, value in changed.items())
+    wrapped = [f"({part})" if set(part) & set(",?:") else part for part in parts]
+    head = wrapped[0] if entry.kind == INDEX else f"{entry.kind}:{','.join(wrapped)}"
+    return f"{head}?{query}" if query else head
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def check_settings(name: str, entry: Combination) -> dict[str, Any]:

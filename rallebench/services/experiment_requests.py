@@ -56,8 +56,8 @@ def sweep_plan(
     variants = variants_of(request.settings)
     for variant in variants:
         check_chain(workbench.workspace, variant.chain)
-    recipes = filter(None, indexing.indexes(workbench.workspace, variants))
-    costs = complete(index_costs(workbench.workspace, tuple(recipes)))
+    recipes = indexing.indexes(workbench.workspace, variants)
+    costs = complete(index_costs(workbench.workspace, recipes))
     labels = [variant.label for variant in variants]
     verdict = f"{len(labels)} runs: {', '.join(labels)}."
     if any(variant.index for variant in variants):

@@ -12,10 +12,12 @@ import pytest
 from performing import sweep
 from small_workspace import CommandLine, command, environment
 
+from rallebench.core.entries import Combination
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
 from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.sweeps import expand, factor, indexing
+from rallebench.retrievers.composites import check_settings, written_out
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.recipes import IndexRecipe
@@ -41,8 +43,7 @@ DENSE = [
 
 def indexes(workspace: Path, *texts: str, chain: Chain = CHAIN) -> list[IndexRecipe]:
     variants = expand(chain, [factor(text, parse_settings) for text in texts], "grid")
-    recipes = indexing.indexes(Workspace(workspace), variants)
-    return [recipe for recipe in recipes if recipe is not None]
+    return indexing.indexes(Workspace(workspace), variants)
 
 
 def test_what_is_not_varied_stays_as_in_the_chains_own_index(workspace: Path) -> None:
@@ -69,12 +70,56 @@ def test_an_overlap_may_be_a_share_of_each_size(workspace: Path) -> None:
         (("index.chunk_overlap=30%",), "give that, too"),
         (("index.nope=1",), "index.nope=1: .*nope"),
         (("index.corpus=nowhere",), "nowhere"),
-        (("retriever=rrf:tiny,tiny", "index.k1=1"), "varies one index"),
+        (("retriever=(rrf:tiny,starter-bm25)", "index.kind=flat"), "varies one index"),
+        (("retriever=(rrf:tiny,starter-bm25)", "index.encoder=hashing"), "'bm25' has no encoder"),
     ],
 )
 def test_a_bad_index_is_a_sentence(workspace: Path, texts: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         indexes(workspace, *texts)
+
+
+def test_every_index_of_a_hybrid_is_varied_and_combined_as_before(
+    cli: CommandLine, workspace: Path
+) -> None:
+    assert cli("import", workspace / "corpus.tsv", "--kind", "corpus", "--name", "moons").code == 0
+    for name, kind, *more in (("words", "bm25"), ("dense", "flat", "--encoder", "hashing")):
+        words = ("--corpus", "moons", "--kind", kind, "--name", name, *more)
+        assert cli("index", *words, "--chunk-size", "9").code == 0
+    hybrid = Combination(kind="rrf", of=["words", "dense"], settings={"weights": "0.7,0.3"})
+    space = Workspace(workspace)
+    space.save_retriever("both", hybrid)
+    chain = Chain("c", (Action("retrieve", "{question}", "fstring", "both", 2),))
+    variants = expand(chain, [factor("index.chunk_size=4,whole", parse_settings)])
+    (small, whole) = indexing.retrievers(space, variants)
+    assert small is not None and whole is not None
+    kinds = {name: (one.kind, one.encoder) for name, one in small.recipes.items()}
+    assert kinds == {"words": ("bm25", ""), "dense": ("flat", "hashing")}
+    assert [one.chunking.size for one in small.recipes.values() if one.chunking] == [4, 4]
+    written = small.reference({"words": "a", "dense": "b"})
+    assert written == "rrf:a,b?weights=0.7,0.3"
+    assert space.retriever("both").settings == check_settings("x", written_out(written)[1])  # type: ignore[union-attr,arg-type]
+    ran = cli.json(*SWEEP, "--retriever", "both", "--factor", "index.chunk_size=4,whole")
+    assert len(ran["variants"]) == 2
+    targets = {
+        json.loads((run / "run.json").read_text())["spec"]["settings"]["chain"]["actions"][0][
+            "target"
+        ]
+        for run in (workspace / "runs").iterdir()
+    }
+    assert all(target.startswith("rrf:") for target in targets) and len(targets) == 2
+    (dense,) = indexing.indexes(
+        space, expand(chain, [factor("index.encoder=minilm", parse_settings)])
+    )[1:]
+    assert dense.encoder == "minilm"
+
+
+def test_a_refused_index_names_every_other_once(workspace: Path, cli: CommandLine) -> None:
+    words = ("--kind", "bm25", "--corpus", workspace / "corpus.tsv")
+    assert cli("index", *words, "--name", "starter-bm25").code == 0
+    with pytest.raises(UsageError) as refused:
+        indexing._base(Workspace(workspace), "absent", "")
+    assert str(refused.value).count("starter-bm25") == 1
 
 
 def test_pieces_of_an_absent_corpus_are_not_cut_again(workspace: Path, cli: CommandLine) -> None:

@@ -1,14 +1,15 @@
 """Sweeps over indexing: ``index.chunk_size``, ``index.encoder`` … vary the index that the chain's retriever is.
 
 The retriever of the chain says what stays: its corpus, kind, encoder, chunking and settings; a variant changes some of
-that, and ``rallebench.workspace.indexes.ensure`` finds or builds the index.
+that, and ``rallebench.workspace.indexes.ensure`` finds or builds the index. Of a combination, such as the hybrid of an
+import, all indexes are varied, and combined as before.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from rallebench.corpora.chunking import Chunking, choose
 from rallebench.corpora.imported import is_imported
 from rallebench.experiments.sweeps import Variant
 from rallebench.retrievers import INDEX_KINDS, needs_encoder
+from rallebench.retrievers.composites import INDEX, reference_of
 from rallebench.workspace.indexes.recipes import (
     IndexRecipe,
     check_settings,
@@ -33,15 +35,71 @@ WHOLE = ("whole", "none", 0, None)
 """Chunk sizes that mean: do not cut."""
 
 
-def indexes(workspace: Workspace, variants: Sequence[Variant]) -> list[IndexRecipe | None]:
-    """The index of every variant, None for one that leaves the index as it is. Raises UsageError; builds nothing."""
-    return [_index(workspace, variant) if variant.index else None for variant in variants]
+@dataclass(frozen=True, slots=True)
+class VariedRetriever:
+    """The retriever of a chain with other indexes. ``recipes``: its own index → the recipe of the one in its place."""
+
+    workspace: Workspace
+    name: str
+    recipes: Mapping[str, IndexRecipe]
+
+    def reference(self, names: Mapping[str, str]) -> str:
+        """How a chain names it; ``names``: its own index → the name of the one in its place."""
+        return _reference(self.workspace, self.name, names)
 
 
-def _index(workspace: Workspace, variant: Variant) -> IndexRecipe:
+def _reference(workspace: Workspace, name: str, names: Mapping[str, str]) -> str:
+    entry = workspace.retriever(name)
+    if entry is None:
+        return names[name]
+    if entry.kind == INDEX:
+        return reference_of(entry, [names[entry.of[0]]])
+    return reference_of(entry, [_reference(workspace, part, names) for part in entry.of])
+
+
+def retrievers(workspace: Workspace, variants: Sequence[Variant]) -> list[VariedRetriever | None]:
+    """The retriever of every variant, None for one that leaves the index as it is. Raises UsageError; builds nothing."""
+    return [_retriever(workspace, variant) if variant.index else None for variant in variants]
+
+
+def indexes(workspace: Workspace, variants: Sequence[Variant]) -> list[IndexRecipe]:
+    """The indexes that the variants search. Raises UsageError; builds nothing."""
+    varied = filter(None, retrievers(workspace, variants))
+    return [recipe for retriever in varied for recipe in retriever.recipes.values()]
+
+
+def _retriever(workspace: Workspace, variant: Variant) -> VariedRetriever:
+    name = retriever_of(variant.chain)
+    members = workspace.indexes_of(name)
+    corpus = str(variant.index.get("corpus", ""))
+    bases = {member: _base(workspace, member, corpus) for member in members}
+    if len(members) > 1 and "kind" in variant.index:
+        raise UsageError(
+            f"index.kind varies one index, and {name!r} is made of {', '.join(members)}; give the chain one of them."
+        )
+    recipes = {}
+    for member, base in bases.items():
+        fitting = {
+            field: value
+            for field, value in variant.index.items()
+            if len(members) == 1
+            or _fits(field, base)
+            or not any(_fits(field, b) for b in bases.values())
+        }
+        recipes[member] = _index(base, replace(variant, index=fitting))
+    return VariedRetriever(workspace, name, recipes)
+
+
+def _fits(field: str, base: IndexRecipe) -> bool:
+    """Whether an index of this kind has the field."""
+    if field == "encoder":
+        return needs_encoder(base.kind)
+    return field in (*CHUNKING, "corpus") or field in INDEX_KINDS.entry(base.kind).form
+
+
+def _index(base: IndexRecipe, variant: Variant) -> IndexRecipe:
     varied = dict(variant.index)
-    corpus = str(varied.pop("corpus", ""))
-    base = _base(workspace, retriever_of(variant.chain), corpus)
+    varied.pop("corpus", None)
     kind = str(varied.pop("kind", base.kind))
     if kind not in kinds():
         raise UsageError("index.kind: " + unknown("index kind", kind, list(kinds())))
@@ -88,7 +146,7 @@ def _base(workspace: Workspace, retriever: str, corpus: str) -> IndexRecipe:
     elif manifest is None:
         raise UsageError(
             f"index.… varies one index, and {retriever!r} is none of this workspace; give the chain an index: "
-            f"{', '.join([*STARTER_INDEXES, *workspace.manifests()])}."
+            f"{', '.join(dict.fromkeys([*STARTER_INDEXES, *workspace.manifests()]))}."
         )
     else:
         chunking = Chunking(**manifest.chunking) if manifest.chunking else None

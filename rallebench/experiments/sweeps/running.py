@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,9 @@ from rallebench.core.experiments import (
     ExperimentRequest,
     IndexCosts,
     IndexRequest,
+    IndexResult,
     Notice,
+    Release,
     Report,
 )
 from rallebench.core.runs import RunRequest
@@ -68,21 +70,24 @@ def sweep(request: ExperimentRequest) -> Experiment:
         deciding(settings["metric"])
     variants = variants_of(settings)
     runs = [_run(request, variant) for variant in variants]
-    recipes = indexing.indexes(workspace, variants)
+    retrievers = indexing.retrievers(workspace, variants)
     warnings = tuple(dict.fromkeys(sentence for run in runs for sentence in run.warnings))
     if warnings:
         yield Notice(warnings)
-    if any(recipes):
-        yield IndexCosts(tuple(filter(None, recipes)))
+    if recipes := indexing.indexes(workspace, variants):
+        yield IndexCosts(tuple(recipes))
     ended: dict[str, str] = {}
     errors: dict[str, RalleError] = {}
-    for variant, prepared, recipe in zip(variants, runs, recipes):
+    for variant, prepared, retriever in zip(variants, runs, retrievers):
         run = prepared.request
         try:
-            if recipe is not None and ended_result(workspace.runs, run) is None:
-                index = yield IndexRequest(variant.label, recipe, transient=True)
-                run = replace(run, flow=chain_flow(override(variant.chain, retriever=index.name)))
+            held: tuple[str, ...] = ()
+            if retriever is not None and ended_result(workspace.runs, run) is None:
+                reference, held = yield from _ensured(variant, retriever)
+                run = replace(run, flow=chain_flow(override(variant.chain, retriever=reference)))
             ended[(yield run).run] = variant.label
+            if len(held) > 1:
+                yield Release((reference, *held))
         except RalleError as error:
             errors[variant.label] = error
     if errors and not ended:
@@ -91,6 +96,18 @@ def sweep(request: ExperimentRequest) -> Experiment:
     failed = {label: str(error) for label, error in errors.items()}
     document = ranked(workspace, request.name, ended, failed, settings["metric"])
     return Report(document, failed=failed)
+
+
+def _ensured(
+    variant: Variant, retriever: indexing.VariedRetriever
+) -> Generator[IndexRequest, IndexResult, tuple[str, tuple[str, ...]]]:
+    """Request the indexes of a variant; returns (the name of the retriever made of them, their own names)."""
+    names = {}
+    for member, recipe in retriever.recipes.items():
+        of = f", {member}" if len(retriever.recipes) > 1 else ""
+        index = yield IndexRequest(f"{variant.label}{of}", recipe, transient=True)
+        names[member] = index.name
+    return retriever.reference(names), tuple(names.values())
 
 
 def _run(request: ExperimentRequest, variant: Variant) -> PreparedRun:
