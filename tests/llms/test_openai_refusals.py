@@ -136,6 +136,21 @@ def test_a_refused_value_says_nothing_of_another_value(serve: Serve) -> None:
     assert len(server.bodies) <= 4 + 6 + 2, "after three values the field itself counts as refused"
 
 
+def test_a_limit_that_is_refused_under_its_other_name_too_is_named(serve: Serve) -> None:
+    def small(handler: Handler) -> None:
+        other = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+        if "max_tokens" in handler.body:
+            return fail(400, other, param="max_tokens")(handler)
+        if handler.body.get("max_completion_tokens", 0) > 100:
+            return fail(400, "max_completion_tokens is too large: 256")(handler)
+        return answer("Ada")(handler)
+
+    server, llm = serve(small)
+    assert "refuses max_completion_tokens; it was asked without" in reply_of(llm).note
+    assert reply_of(llm, ask(max_tokens=5)).note == ""
+    assert server.bodies[-1]["max_completion_tokens"] == 5
+
+
 def test_several_refused_fields_are_learnt_one_after_another(serve: Serve) -> None:
     def picky(handler: Handler) -> None:
         for field in ("seed", "stop", "temperature", "top_k"):
@@ -148,6 +163,13 @@ def test_several_refused_fields_are_learnt_one_after_another(serve: Serve) -> No
     reply_of(llm, FULL)
     assert len(server.bodies) == 6
     assert llm.refuses == ("seed", "stop", "temperature", "top_k")
+
+
+def test_requests_at_once_learn_a_refusal_at_most_once_each(serve: Serve) -> None:
+    server, llm = serve(refuse("seed", 400, openai("Unknown field: seed")), concurrency=4)
+    replies = llm.generate([ask(str(n), seed=n) for n in range(40)])
+    assert all("refuses seed" in reply.note for reply in replies)
+    assert len(server.bodies) <= 40 + llm.concurrency
 
 
 def test_a_field_is_not_learnt_where_the_request_without_it_is_refused_too(serve: Serve) -> None:

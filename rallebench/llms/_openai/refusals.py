@@ -75,7 +75,7 @@ class Refusals:
         if stream:
             sent["stream_options"] = {"include_usage": True}
         self._name_limit(sent, refused)
-        for field in list(sent):
+        for field in {field for field, _ in refused} & sent.keys():
             if (field, "") in refused or (field, digest(sent[field])) in refused:
                 left_out.append(field)
                 del sent[field]
@@ -84,7 +84,8 @@ class Refusals:
         if (SYSTEM, "") in refused and any(m["role"] == "system" for m in sent.get("messages", ())):
             sent["messages"] = without_system(sent["messages"])
             left_out.append(SYSTEM)
-        names = tuple(field for field in left_out if field not in QUIET)
+        order = dict.fromkeys((*body, *LIMITS, SYSTEM))
+        names = tuple(field for field in order if field in left_out)
         return Fitted({**sent, "stream": stream}, names)
 
     def _name_limit(self, sent: dict[str, Any], refused: set[Key]) -> None:
