@@ -31,6 +31,7 @@ from rallebench.experiments.builders._templates.filling import (
     missing_strata,
 )
 from rallebench.experiments.builders._templates.tables import (
+    STARTER_TRIPLES,
     SourceTable,
     places,
     read_labels,
@@ -45,10 +46,11 @@ from rallebench.experiments.builders._templates.template import (
     template_of,
 )
 from rallebench.experiments.papers.common import sentences, string
+from rallebench.workspace.paths import STARTER
 
 SETTINGS = {
     "tables": string(
-        "FILE, FOLDER, NAME=FILE,NAME=FILE or a scholar table: CSV, JSON, JSON lines, triples as TSV",
+        "FILE, FOLDER, NAME=FILE,NAME=FILE, starter-triples or a scholar table: CSV, JSON, JSON lines, triples as TSV",
         names="table file folder",
         many=True,
     ),
@@ -57,7 +59,7 @@ SETTINGS = {
         names="file",
     ),
     "labels": string(
-        "of triples: id, tab, names; they stand in head_name and tail_name, tail_names are all accepted",
+        "of triples: id, tab, names; they stand in head_name and tail_name, tail_names are all accepted; head_band is frequent or rare",
         names="file",
     ),
     "number": Setting(int, 100, 1, 1_000_000, about="questions, one of each template in turn"),
@@ -126,7 +128,9 @@ def planned(request: ExperimentRequest) -> TemplatePlan:
     prompt = read_prompts("templates", s["prompts"], fields).get("propose", "")
     files = places(s["tables"], request.workspace)
     read = read_templates(Path(s["templates"]).expanduser(), files) if s["templates"] else ()
-    labels = read_labels(Path(s["labels"]).expanduser()) if s["labels"] else {}
+    own_labels = STARTER / "triples" / "labels.tsv" if s["tables"] == STARTER_TRIPLES else ""
+    names = s["labels"] or own_labels
+    labels = read_labels(Path(names).expanduser()) if names else {}
     named = {template.table for template in read}
     named |= {join.table for template in read for join in template.join}
     tables = {

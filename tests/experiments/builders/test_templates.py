@@ -15,6 +15,7 @@ from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments import BUILDERS
+from rallebench.experiments.builders._templates.tables import read_table
 from rallebench.services.builders import builder_request
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import STARTER, Workspace
@@ -175,6 +176,33 @@ def test_relation_templates_over_triples_ask_one_hop_and_two_with_all_names(fold
         "In which country was Bo Lind born?": ("Merland",),
         "Who is a child of Ada Quill?": ("Cy; Dee",),
     }
+
+
+def test_frequent_and_rare_entities_of_triples_are_told_apart(folder: Path) -> None:
+    lines = [f"hub\tP1\tt{n}" for n in range(30)]
+    lines += [f"m{n}\tP1\tt{n}" for n in range(30)] + [f"r{n}\tP2\tr{n + 1}" for n in range(30)]
+    (folder / "many.tsv").write_text("".join(f"{line}\n" for line in lines))
+    table = read_table("many", folder / "many.tsv")
+    bands = {row["head"]: (row["head_count"], row["head_band"]) for row in table.rows}
+    assert bands["hub"] == (30, "frequent")
+    assert bands["m3"] == (1, "rare")
+    assert bands["r3"][0] == 2 and bands["r3"][1] != "rare"
+    few = {"question": "What is P1 of {head}?", "answer": "tail", "where": {"head_band": "rare"}}
+    done = made(folder, {**few, "several": "all"}, tables=str(folder / "many.tsv"), limit=5)
+    assert all(question.startswith("What is P1 of m") for question in asked(done))
+
+
+def test_triples_whose_entities_are_all_alike_have_no_bands(folder: Path) -> None:
+    (folder / "ring.tsv").write_text("".join(f"r{n}\tP1\tr{(n + 1) % 9}\n" for n in range(9)))
+    assert {row["head_band"] for row in read_table("ring", folder / "ring.tsv").rows} == {""}
+
+
+@pytest.mark.parametrize("band", ["frequent", "rare"])
+def test_the_starters_triples_make_questions_of_either_kind(folder: Path, band: str) -> None:
+    templates = STARTER / "triples" / "templates" / f"{band}.json"
+    done = made(folder, tables="starter-triples", templates=str(templates), limit=8, name=band)
+    assert len(asked(done)) == 8
+    assert all(answers and not answers[0].startswith("X") for answers in asked(done).values())
 
 
 def test_a_header_of_triples_is_no_triple_and_that_of_a_corpus_is_refused(folder: Path) -> None:

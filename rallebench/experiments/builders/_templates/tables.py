@@ -6,7 +6,8 @@ Nested objects become columns of their own, ``contact.email``; of a list of obje
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,9 @@ NAMES_OF_COLUMNS = frozenset(_NAMES.split())
 """Names by which the header of another kind of table is known: two of three fields are among them."""
 MAX_ROWS = 5_000_000
 ENDINGS = (".csv", ".json", ".jsonl", ".csv.gz", ".jsonl.gz", ".tsv", ".txt", ".tsv.gz", ".txt.gz")
-STARTER_SCHOLARS = "starter-scholars"
+STARTER_SCHOLARS, STARTER_TRIPLES = "starter-scholars", "starter-triples"
+FREQUENT, RARE = "frequent", "rare"
+"""The tenth of the entities that most triples name, and the tenth that fewest do."""
 
 Row = dict[str, Any]
 
@@ -63,6 +66,8 @@ def places(reference: str, workspace: Workspace) -> dict[str, Path]:
         )
     if reference == STARTER_SCHOLARS:
         return {path.stem: path for path in sorted((STARTER / "scholars").glob("*.jsonl"))}
+    if reference == STARTER_TRIPLES:
+        return {"triples": STARTER / "triples" / "triples.tsv"}
     known = scholar_tables(workspace) if (workspace.path / "scholars").is_dir() else {}
     if reference in known:
         return dict.fromkeys(("scholars", "publications", "coauthors"), known[reference])
@@ -71,7 +76,8 @@ def places(reference: str, workspace: Workspace) -> dict[str, Path]:
         name, equals, place = part.partition("=") if "=" in part else ("", "", part)
         path = Path(place.strip()).expanduser()
         if not path.exists():
-            others = f" Scholar tables: {', '.join([STARTER_SCHOLARS, *(n for n in known if n != STARTER_SCHOLARS)])}."
+            own = (name for name in known if name != STARTER_SCHOLARS)
+            others = f" Tables by name: {', '.join([STARTER_SCHOLARS, STARTER_TRIPLES, *own])}."
             raise NotFoundError(f"tables: {path} does not exist.{others}")
         if path.is_dir():
             if equals:
@@ -126,7 +132,27 @@ def read_table(
             )
     if not rows:
         raise BadFileError(f"{path} holds no row.")
+    if columns.keys() >= set(COLUMNS_OF_TRIPLES):
+        add_bands(rows)
+        columns |= dict.fromkeys(("head_count", "head_band"))
     return SourceTable(name, tuple(columns), tuple(rows), source.problems.count)
+
+
+def add_bands(rows: Sequence[Row]) -> None:
+    """Add to each triple ``head_count``, the number of triples that name its head, and ``head_band``.
+
+    ``head_band``: ``frequent`` for the tenth of all entities that most triples name, ``rare`` for the tenth that fewest name,
+    else ''; entities of equal counts share a band.
+    """
+    counts = Counter(str(row[end]) for row in rows for end in ("head", "tail"))
+    ordered = sorted(counts.values())
+    fewest, most = ordered[len(ordered) // 10], ordered[-1 - len(ordered) // 10]
+    for row in rows:
+        count = counts[str(row["head"])]
+        band = (
+            "" if fewest == most else RARE if count <= fewest else FREQUENT if count >= most else ""
+        )
+        row |= {"head_count": count, "head_band": band}
 
 
 def read_labels(path: Path) -> dict[str, tuple[str, ...]]:
