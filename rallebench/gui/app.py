@@ -24,8 +24,9 @@ from rallebench import __version__
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import HostGuard, access_of, is_loopback
 from rallebench.gui.content_policy import ContentPolicy
-from rallebench.gui.frame import Page, as_sent
+from rallebench.gui.frame import Page
 from rallebench.gui.jobs import chip
+from rallebench.gui.patches import as_sent
 from rallebench.services.workbench import Workbench
 
 FOLDER = Path(__file__).parent

@@ -10,28 +10,20 @@ closes), ``store`` (what this browser keeps), ``download`` (``{"name", "text"}``
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import math
 import threading
-import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Union
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.registry import Registry
-from rallebench.core.stopping import Stop, obey
 from rallebench.gui.html import escape
+from rallebench.gui.patches import Patch, PatchStream, as_sent, problem
 from rallebench.gui.wording import on_page
 from rallebench.services.workbench import Workbench
-
-log = logging.getLogger(__name__)
-
-Patch = dict[str, Any]
 
 PLACES: Registry[Callable[[Page], None]] = Registry(
     "place",
@@ -41,16 +33,6 @@ PLACES: Registry[Callable[[Page], None]] = Registry(
 
 WINDOWS = 200
 """How many browser windows the server keeps values for; the one that was idle longest is forgotten."""
-
-PACE = 0.08
-"""Seconds between two patches of one stream: a page redraws slowly."""
-
-PATIENCE = 2.0
-"""Seconds after which a request for more of a silent stream is answered with its ``meanwhile``."""
-
-Meanwhile = Callable[[bool], "Patch"]
-"""What a stream shows while it waits (False), and what once the user has stopped it (True). A stream may yield it as
-``{"meanwhile": …}``; the page's script never sees it."""
 
 
 @dataclass(frozen=True)
@@ -292,19 +274,6 @@ class Page:
             return next((s for s in self._streams.values() if s.id == stream), None)
 
 
-def as_sent(patch: Patch) -> Patch:
-    """A patch as the script gets it. The script makes HTML of some of its values: a value that is no ``Markup`` is text."""
-    return {
-        key: str(escape(value)) if is_html(key) and value is not None else value
-        for key, value in patch.items()
-    }
-
-
-def is_html(key: str) -> bool:
-    """Whether the script makes HTML of a patch's value."""
-    return key.startswith("#") or key in ("dialog", "drawer", "chain", "undo", "chip", "list")
-
-
 def _after(first: Patch, rest: Iterator[Patch]) -> Iterator[Patch]:
     yield first
     yield from rest
@@ -314,115 +283,3 @@ def stop(page: Page, event: Event) -> Patch:
     """Stop a job; it shows so itself."""
     page.workbench.jobs.stop(event.text("id"))
     return {"say": "Stopping. What is done is kept."}
-
-
-def problem(error: Exception) -> Patch:
-    """The sentence about an error; a bug also leaves its traceback on stderr."""
-    if isinstance(error, RalleError):
-        return {"problem": on_page(error)}
-    log.error("The page met an unexpected error.", exc_info=error)
-    name = type(error).__name__
-    return {
-        "problem": f"rallebench met an unexpected error ({name}: {str(error)[:200]}). Reload the page."
-    }
-
-
-class PatchStream:
-    """Patches of a generator, made in a thread of their own and taken by the page at its own pace."""
-
-    def __init__(self, patches: Iterator[Patch], number: int = 0) -> None:
-        self.id = uuid.uuid4().hex
-        self.number = number
-        self._patches = patches
-        self._waiting: Patch = {}
-        self._meanwhile: Meanwhile = lambda stopped: {}
-        self._change = threading.Condition()
-        self._stopped = False
-        self._ended = False
-        self._hang_up = Stop()
-        self._waits: list[Callable[[], object]] = []
-        self._waited = False
-
-    @property
-    def over(self) -> bool:
-        """Whether it has ended and the page has taken all."""
-        with self._change:
-            return self._ended and not self._waiting
-
-    def start(self) -> None:
-        """Begin to read the generator."""
-        threading.Thread(target=self._read, name="page stream", daemon=True).start()
-
-    def stop(self, *, shows: bool = True) -> None:
-        """End it: the page gets its last patch at once, the generator waits for no server any more and ends at its next value.
-        ``shows``: not so for a stream that a newer one of the same action replaces."""
-        with self._change:
-            if not self._ended:
-                last = self._meanwhile(True)
-                self._waiting = {**self._waiting, **last} if shows else {}
-            self._stopped = self._ended = True
-            self._tell()
-        self._hang_up.set()
-
-    def take(self) -> Patch:
-        """All patches that came since the last call, merged. Waits up to PATIENCE seconds for the first."""
-        with self._change:
-            waited, self._waited = self._waited, False
-            if not waited:
-                self._change.wait_for(lambda: self._waiting or self._ended, PATIENCE)
-            if not waited and not self._ended:
-                self._change.wait_for(lambda: self._ended, PACE)
-            patch, self._waiting = self._waiting, {}
-            if self._ended:
-                return {**patch, "over": True}
-            return patch or self._meanwhile(False)
-
-    async def wait(self) -> None:
-        """Wait as ``take`` does, which then answers at once."""
-        loop, news = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            with suppress(RuntimeError):  # the page was closed meanwhile
-                loop.call_soon_threadsafe(news.set)
-
-        with self._change:
-            if self._waiting or self._ended:
-                news.set()
-            self._waits.append(wake)
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(news.wait(), PATIENCE)
-        with self._change:
-            self._waits.remove(wake)
-        if not self._ended:
-            await asyncio.sleep(PACE)
-        self._waited = True
-
-    def _tell(self) -> None:
-        """Wake up whoever waits; the lock is held."""
-        self._change.notify_all()
-        for wake in self._waits:
-            wake()
-
-    def _put(self, patch: Patch) -> None:
-        with self._change:
-            if not self._stopped:
-                self._meanwhile = patch.pop("meanwhile", self._meanwhile)
-                for key in patch:  # the newest last: a view replaces its parts, not they it
-                    self._waiting.pop(key, None)
-                self._waiting |= patch
-                self._tell()
-
-    def _read(self) -> None:
-        obey(self._hang_up)
-        try:
-            for patch in self._patches:
-                if self._stopped:
-                    break
-                self._put(patch)
-        except Exception as error:
-            self._put(problem(error))
-        finally:
-            self._patches.close()  # type: ignore[attr-defined]  # a generator: this ends the model's own stream
-            with self._change:
-                self._ended = True
-                self._tell()

@@ -18,8 +18,9 @@ from hostile_workspace import (
 )
 
 from rallebench.core.errors import RalleError
-from rallebench.gui.frame import Page, as_sent, is_html
+from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
+from rallebench.gui.patches import as_sent, is_html
 from rallebench.services.workbench import Workbench
 
 AWAY = {"runs.mlflow", "models.find", "agent.run", "experiments.run", "data.verify"}

@@ -17,7 +17,8 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.gui import frame
 from rallebench.gui.app import script, server_functions, skeleton, style
-from rallebench.gui.frame import Event, Page, Patch, PatchStream
+from rallebench.gui.frame import Event, Page
+from rallebench.gui.patches import Patch, PatchStream
 from rallebench.gui.wording import on_page
 from rallebench.services.jobs import Job
 
@@ -129,7 +130,7 @@ def test_a_stopped_stream_ends_at_once_and_closes_its_generator(page: Page) -> N
 def test_a_silent_stream_shows_what_it_waits_for_and_once_stopped_what_its_end_is(
     page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rallebench.gui.frame.PATIENCE", 0.02)
+    monkeypatch.setattr("rallebench.gui.patches.PATIENCE", 0.02)
     go = threading.Event()
 
     def silent(page: Page, event: Event) -> Iterator[Patch]:

@@ -12,7 +12,8 @@ from markupsafe import Markup
 from rallebench.core.errors import UsageError
 from rallebench.core.runs import FlowSpec
 from rallebench.gui import figures, form, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
+from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._one import columns, status
 from rallebench.gui.places._steps import (

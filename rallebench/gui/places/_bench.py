@@ -11,8 +11,9 @@ from markupsafe import Markup
 
 from rallebench.core.types import Action, Chain, Episode, Example, Message, Step
 from rallebench.gui import html
-from rallebench.gui.frame import Event, Meanwhile, Page, Patch
+from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
+from rallebench.gui.patches import Meanwhile, Patch
 from rallebench.gui.places._chain import read_chain
 from rallebench.render.numbers import text
 from rallebench.services.chain_forms import DEFAULT_CHAIN, DEFAULT_DATASET

@@ -11,8 +11,9 @@ from markupsafe import Markup
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Patch
+from rallebench.gui.frame import Event
 from rallebench.gui.html import escape
+from rallebench.gui.patches import Patch
 from rallebench.services.chain_forms import MAX_ACTIONS, checked_generation
 from rallebench.services.workbench import Workbench
 

@@ -12,8 +12,9 @@ from rallebench.core.errors import RalleError
 from rallebench.core.stopping import stop_of_thread
 from rallebench.core.types import Chain, Episode, Example, Gold
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Meanwhile, Page, Patch
+from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes
+from rallebench.gui.patches import Meanwhile, Patch
 from rallebench.gui.places._bench import PAUSE, bench_of
 from rallebench.gui.places._chain import summary
 from rallebench.gui.places._chat_turn import sources_html, turns_html

@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from rallebench.core.types import Chain
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
+from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import bench_of, read_bench
 from rallebench.gui.places._one import chain_patch
 from rallebench.services import chain_forms

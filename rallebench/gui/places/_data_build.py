@@ -12,7 +12,8 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
+from rallebench.gui.patches import Patch
 from rallebench.render.numbers import plural, text
 from rallebench.services import catalog, gold_coverage
 from rallebench.services.imports import PRESETS, Chunking, choose, default_chunking, spans

@@ -12,9 +12,10 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import mapped
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
 from rallebench.gui.jobs import doing_now, going
+from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import options, place_of, raise_at_once
 from rallebench.render.numbers import plural, text
 from rallebench.services import builders as service

@@ -13,8 +13,9 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Progress
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
+from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import PAGES, chunk_fields, chunking_of
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, imports, library, uploads

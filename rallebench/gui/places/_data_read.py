@@ -9,8 +9,9 @@ from markupsafe import Markup
 
 from rallebench.core.types import Example, Passage
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes, escape
+from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import chunk_fields, chunking_of, marked
 from rallebench.gui.places._data_search import badge, delete_button
 from rallebench.render.numbers import plural

@@ -11,7 +11,8 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Gold
 from rallebench.gui import figures, form, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
+from rallebench.gui.patches import Patch
 from rallebench.gui.places._steps import first_gold, passage
 from rallebench.services import library, passages
 from rallebench.services.data import Search

@@ -13,9 +13,10 @@ from markupsafe import Markup
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Figure, Section, Table
 from rallebench.gui import figures, form, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes, escape, warning
 from rallebench.gui.jobs import stop_button
+from rallebench.gui.patches import Patch
 from rallebench.gui.places import _published, _runs_list
 from rallebench.gui.places._runs_compare import judgement
 from rallebench.gui.wording import on_page

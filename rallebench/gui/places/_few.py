@@ -12,7 +12,8 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Chain, Example
 from rallebench.gui import figures, form, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
+from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import Bench, Busy, bench_of, followed, meanwhile
 from rallebench.gui.places._chain import KINDS, editor, hidden_fields, read_chain
 from rallebench.gui.places._one import header, status

@@ -10,8 +10,9 @@ from markupsafe import Markup
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes
+from rallebench.gui.patches import Patch
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, model_entries, model_lines

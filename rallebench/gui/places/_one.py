@@ -10,7 +10,8 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Step
 from rallebench.gui import form, html
-from rallebench.gui.frame import Page, Patch
+from rallebench.gui.frame import Page
+from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import Bench, example_of
 from rallebench.gui.places._chain import draw
 from rallebench.gui.places._questions import left

@@ -9,8 +9,9 @@ from markupsafe import Markup
 
 from rallebench.core.table_files import csv_table, latex
 from rallebench.gui import figures, form, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
+from rallebench.gui.patches import Patch
 from rallebench.render.numbers import plural
 from rallebench.services import published
 

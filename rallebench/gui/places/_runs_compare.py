@@ -11,8 +11,9 @@ from rallebench.core.errors import UsageError
 from rallebench.core.numbers import smallness
 from rallebench.gui import figures, form, html
 from rallebench.gui.figures import gap_words
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import VERDICTS, escape
+from rallebench.gui.patches import Patch
 from rallebench.gui.places._runs_figures import agents
 from rallebench.gui.places._runs_list import address, lost_of, pair_address, unread
 from rallebench.gui.places._steps import marked

@@ -10,9 +10,10 @@ from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import figures, form, html, jobs
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes
 from rallebench.gui.jobs import counted, stop_button
+from rallebench.gui.patches import Patch
 from rallebench.render import numbers
 from rallebench.services import run_list, run_questions, run_views
 from rallebench.services.jobs import Job

@@ -10,8 +10,9 @@ from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import figures, form, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes
+from rallebench.gui.patches import Patch
 from rallebench.gui.places import _runs_list
 from rallebench.gui.places._questions import listed_row, position, verdict_chips
 from rallebench.gui.places._runs_figures import cost, metrics, tiles

@@ -11,8 +11,9 @@ from markupsafe import Markup
 
 from rallebench.core.types import Action, Chain
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page, Patch
+from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
+from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import Bench, bench_of, read_bench
 from rallebench.gui.places._chain import KINDS
 from rallebench.gui.places._one import chain_patch

@@ -12,8 +12,9 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Chain, Episode, Example, Step
 from rallebench.gui import html
-from rallebench.gui.frame import PLACES, Event, Page, Patch
+from rallebench.gui.frame import PLACES, Event, Page
 from rallebench.gui.html import escape
+from rallebench.gui.patches import Patch
 from rallebench.gui.places import _agent, _bench, _chat, _code, _few, _one, _versions
 from rallebench.gui.places._bench import Bench, bench_of, example_of, meanwhile, read_bench
 from rallebench.gui.places._chain import edited, read_chain, summaries

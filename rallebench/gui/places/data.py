@@ -8,8 +8,9 @@ from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import figures, html
-from rallebench.gui.frame import PLACES, Event, Page, Patch
+from rallebench.gui.frame import PLACES, Event, Page
 from rallebench.gui.html import escape
+from rallebench.gui.patches import Patch
 from rallebench.gui.places import _data_build, _data_builders, _data_import, _data_read
 from rallebench.gui.places import _data_search as search
 from rallebench.gui.places._bench import bench_of

@@ -11,9 +11,10 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.gui import figures, form, html, jobs
-from rallebench.gui.frame import PLACES, Event, Page, Patch
+from rallebench.gui.frame import PLACES, Event, Page
 from rallebench.gui.html import attributes, escape, warning
 from rallebench.gui.jobs import counted, doing_now
+from rallebench.gui.patches import Patch
 from rallebench.gui.places import _experiment, _published
 from rallebench.gui.places._design import KINDS, cards, chain_of, design_of, read, request_of, steps
 from rallebench.gui.places._experiment import address

@@ -12,9 +12,10 @@ from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import figures, form, html
-from rallebench.gui.frame import PLACES, Event, Page, Patch
+from rallebench.gui.frame import PLACES, Event, Page
 from rallebench.gui.html import escape
 from rallebench.gui.jobs import going
+from rallebench.gui.patches import Patch
 from rallebench.gui.places import _models_add
 from rallebench.gui.places._models_add import QUANTIZATIONS, key_field, price_fields, priced
 from rallebench.render.numbers import text

@@ -10,8 +10,9 @@ from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import form, html
-from rallebench.gui.frame import PLACES, Event, Page, Patch
+from rallebench.gui.frame import PLACES, Event, Page
 from rallebench.gui.html import escape
+from rallebench.gui.patches import Patch
 from rallebench.gui.places import _agent, _runs_compare, _runs_list, _runs_one
 from rallebench.gui.places._bench import Bench, bench_of
 from rallebench.gui.places._runs_list import address, view
