@@ -19,6 +19,8 @@ from rallebench.datasets.fields import EXPLICIT, looks_like_gold, may_name_pages
 PageFinder = Callable[[Collection[str]], Mapping[str, Mapping[str, Sequence[str]]]]
 """Names of pages → corpus → name → ids of the pages that it names there."""
 
+MOST_NAMED = 8
+"""Fields that a sentence names."""
 EXAMPLE = 60
 """Characters of a name that a warning quotes."""
 
@@ -158,6 +160,10 @@ def sentences(
     unknown = [name for name in left if may_name_pages(name) and count.pages < count.questions]
     if unknown and chosen is not None and not columns:
         warnings.append(_unknown_pages(surveyed, left, unknown))
+    elif count.answers and not count.pages:
+        notes.append(
+            f"No question names a gold page: retrieval can be scored by the answers' text only.{_left_over(left)}"
+        )
     if surveyed.missing:
         texts = ", ".join(map(repr, list(surveyed.missing)[:5]))
         number = plural(sum(surveyed.missing.values()), "answer")
@@ -171,8 +177,11 @@ def sentences(
 def _no_gold(left: Mapping[str, int], count: GoldCount) -> str:
     lost = "an answer" if count.pages else "an answer or a gold page"
     then = "only retrieval can be scored" if count.pages else "only time and tokens can be measured"
-    over = f" Fields left over: {_counted(left, list(left)[:8])}." if left else ""
-    return f"None of {plural(count.questions, 'question')} has {lost}: {then}.{over}"
+    return f"None of {plural(count.questions, 'question')} has {lost}: {then}.{_left_over(left)}"
+
+
+def _left_over(left: Mapping[str, int]) -> str:
+    return f" Fields left over: {_counted(left, list(left)[:MOST_NAMED])}." if left else ""
 
 
 def _unknown_pages(surveyed: Survey, left: Mapping[str, int], names: Sequence[str]) -> str:
