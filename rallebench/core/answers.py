@@ -9,6 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from rallebench.core.folding import fold, fold_with_offsets, is_ignorable
 
@@ -113,16 +114,10 @@ class _Stream:
 
 
 def _normal_stream(text: str) -> _Stream:
-    characters: list[str] = []
-    begin: list[int] = []
-    stop: list[int] = []
-    for folded, start, end in fold_with_offsets(text):
-        for character in folded:
-            if character not in _PUNCTUATION:
-                characters.append(character)
-                begin.append(start)
-                stop.append(end)
-    lowered = "".join(characters)
+    folded, begins, stops = fold_with_offsets(text)
+    stays = [character not in _PUNCTUATION for character in folded]
+    lowered = folded.translate(_DELETE_PUNCTUATION)
+    begin, stop = list(compress(begins, stays)), list(compress(stops, stays))
     pieces: list[str] = []
     starts: list[int] = []
     ends: list[int] = []

@@ -14,7 +14,7 @@ import functools
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 _IGNORABLE = (
     "\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
@@ -76,7 +76,8 @@ def is_ignorable(character: str) -> bool:
 def mark_pattern() -> str:
     """The pattern of a mark that belongs to the letter before it; enclosing marks do not."""
     every = (c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) in _MARKS)
-    first, beyond = [], []
+    first: list[str] = []
+    beyond: list[str] = []
     for character in every:
         (first if character <= "\uffff" else beyond).append(character)
     # The engine has a table for a class of the first plane; any other class it compares one by one, so it is asked rarely.
@@ -87,22 +88,42 @@ def mark_pattern() -> str:
 def _clusters() -> re.Pattern[str]:
     # Jamo, and halfwidth kana with their voice marks, are composed though no character of them is a mark.
     inside = rf"[{_IGNORABLE}]*(?:{mark_pattern()}|[\uff9e\uff9f])"
-    return re.compile(rf"(?:[\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]+|.)(?:{inside})*", re.DOTALL)
+    letter = rf"(?:[\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]+|.)(?:{inside})*"
+    # The last of several plain characters may have a mark behind it.
+    run = rf"([{_PLAIN}]+)(?=[{_PLAIN}]|\Z)".replace(
+        "\xbf-", "\xbf-\xde\xe0-"
+    )  # ß folds to two letters
+    return re.compile(rf"{run}|{letter}", re.DOTALL)
 
 
-def fold_with_offsets(text: str) -> Iterator[tuple[str, int, int]]:
-    """(folded letter with its marks, start, end) for each letter of a text; what folds to nothing is left out.
+def fold_with_offsets(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
+    """(folded text, where the letter of each of its characters begins in the text, where it ends); marks belong to letters.
 
-    >>> list(fold_with_offsets("e\u0301\u00ad\ufb01"))
-    [('é', 0, 2), ('fi', 3, 4)]
+    >>> fold_with_offsets("e\u0301\u00ad\ufb01")
+    ('éfi', [0, 3, 3], [2, 4, 4])
     """
-    if text.isascii():
-        for offset, character in enumerate(text.lower()):
-            yield character, offset, offset + 1
+    parts: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for start, end, plain in _pieces(text):
+        folded = text[start:end].casefold() if plain else _fold_cluster(text[start:end])
+        parts.append(folded)
+        if plain:
+            starts += range(start, end)
+            ends += range(start + 1, end + 1)
+        else:
+            starts += [start] * len(folded)
+            ends += [end] * len(folded)
+    return "".join(parts), starts, ends
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int, bool]]:
+    """(start, end, whether its letters fold to one each) of runs of plain letters, and of single letters with their marks."""
+    if is_plain(text) and "ß" not in text:
+        yield 0, len(text), True
         return
     for match in _clusters().finditer(text):
-        if folded := _fold_cluster(match[0]):
-            yield folded, match.start(), match.end()
+        yield *match.span(), match[1] is not None
 
 
 _fold_cluster = functools.lru_cache(maxsize=16384)(fold)

@@ -52,7 +52,7 @@ class BM25(Indexed):
     def __init__(
         self, name: str, folder: Path, fingerprint: str, parameters: Mapping[str, Any]
     ) -> None:
-        tokens = parameters.get("tokens")
+        tokens = str(parameters.get("tokens"))
         if tokens not in TOKENIZERS:
             raise MismatchError(
                 f"The index {name!r} was built with the tokens {tokens!r}, this version knows "
