@@ -48,7 +48,7 @@ def lost_tools(flow: FlowSpec, backends: Backends) -> tuple[str, ...]:
     if not flow.offers_tools:
         return ()
     return tuple(
-        f"{name!r} drops the tools that it is sent (its chat template has none), {WITHOUT_TOOLS[flow.offers_tools]}"
+        f"{name!r} drops the tools that it is sent (its chat template has none, or its server refuses them), {WITHOUT_TOOLS[flow.offers_tools]}"
         for name in flow.llms
         if name in backends.llms and getattr(backends.llms[name], "calls_tools", None) is False
     )

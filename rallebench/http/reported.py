@@ -76,8 +76,8 @@ def _errors_in(document: Mapping[str, Any]) -> Iterator[Any]:
     nothing but a message is one, too."""
     if document.get("object") == "error" or document.get("type") == "error":
         yield document.get("error") or document
-    if error := document.get("error"):
-        yield document if error is True else error
+    if (error := document.get("error")) and error is not True:
+        yield error
     choices = document.get("choices")
     for choice in choices if isinstance(choices, list) else ():
         parts = [
@@ -87,6 +87,8 @@ def _errors_in(document: Mapping[str, Any]) -> Iterator[Any]:
         for part in parts:
             if isinstance(part, Mapping) and part.get("error"):
                 yield part["error"]
+    if error is True:  # its words stand beside it
+        yield {key: value for key, value in document.items() if key != "choices"}
     answered = any(document.get(name) for name in ("choices", "data", "usage"))
     words = any(document.get(name) for name in ("message", "detail", "msg"))
     if words and not answered:
