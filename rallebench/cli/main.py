@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import difflib
 import json
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from rallebench.cli.wording import worded
 from rallebench.core.errors import BackendError, RalleError, StoppedError
 from rallebench.core.files import disk_error, is_full
 from rallebench.core.registry import unknown as unknown_name
+from rallebench.core.terminal import VisibleFormatter, visible, visible_json
 from rallebench.render import text
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; return the exit code (0 done, 1 failed, 2 wrong request, 130 stopped)."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if logging.lastResort is not None:  # what prints warnings, as nothing here sets up logging
+        logging.lastResort.setFormatter(VisibleFormatter())
     try:
         args = _parser().parse_args(argv)
         from rallebench.cli.verbs import VERBS
@@ -44,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise BackendError(result.failure)
         return 0
     except RalleError as error:
-        print(worded(error), file=sys.stderr)
+        print(visible(worded(error)), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("Stopped by you; what was finished is kept.", file=sys.stderr)
@@ -54,17 +58,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:  # the disk or the system, not a bug: no traceback
         if error.filename and is_full(error):
-            print(worded(disk_error(Path(error.filename), error)), file=sys.stderr)
+            print(visible(worded(disk_error(Path(error.filename), error))), file=sys.stderr)
         else:
             where, reason = error.filename or "The output", error.strerror or error
-            print(f"{where} failed: {reason}.", file=sys.stderr)
+            print(visible(f"{where} failed: {reason}."), file=sys.stderr)
         return RalleError.exit_code
 
 
 def _printed(result: Result, as_json: bool) -> str:
     if as_json:
-        return json.dumps(result.json, ensure_ascii=False, indent=2)
-    return text.blocks(result.blocks)
+        return visible_json(json.dumps(result.json, ensure_ascii=False, indent=2))
+    return visible(text.blocks(result.blocks))
 
 
 class _own_stdout:
@@ -123,7 +127,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> Any:
         """One sentence on stderr, exit code 2."""
-        end = "" if message.endswith(("?", ".")) else "."
+        message, end = visible(message), "" if message.endswith(("?", ".")) else "."
         self.exit(2, f"{message[:1].upper()}{message[1:]}{end} See: {self.prog} --help\n")
 
 

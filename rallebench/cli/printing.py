@@ -12,6 +12,7 @@ from typing import Any
 from rallebench.core.events import Event, Failed, Finished, Operation, Progress, T, Warned, complete
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions, RunResult
+from rallebench.core.terminal import visible
 from rallebench.services.builders import ExperimentResult, FilledRows
 from rallebench.services.workbench import Workbench
 
@@ -20,7 +21,8 @@ PACE = 2.0
 
 
 def say(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
+    """Print a line on stderr."""
+    print(visible(message), file=sys.stderr, flush=True)
 
 
 class Paced:

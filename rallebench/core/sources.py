@@ -21,6 +21,7 @@ from rallebench.core.archives import unpacking
 from rallebench.core.errors import BadFileError, Hint
 from rallebench.core.files import MAX_LINE_BYTES, json_problem
 from rallebench.core.json_lists import Broken, begins_list, elements
+from rallebench.core.spreadsheets import unquoted
 
 MAX_KEPT_PROBLEMS = 20
 """The most bad rows with a sentence; further bad rows are only counted."""
@@ -199,7 +200,7 @@ class Source:
     def table(self) -> Iterator[tuple[int, list[str]]]:
         """(first line, fields) of each CSV row, the header first; fields may hold line ends.
 
-        The delimiter is the most frequent of ``, ; tab`` in the first line.
+        The delimiter is the most frequent of ``, ; tab`` in the first line. A text that was quoted for spreadsheets is as before.
         """
         csv.field_size_limit(MAX_LINE_BYTES)  # the default is too small for texts
         lines = _CsvLines(self.lines())
@@ -217,7 +218,7 @@ class Source:
                 )
                 continue
             if any(value.strip() for value in fields):
-                yield lines.begun, fields
+                yield lines.begun, list(map(unquoted, fields))
 
     def needs_column(
         self, names: Sequence[str], noun: str, example: str

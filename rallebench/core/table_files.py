@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rallebench.core.numbers import mean_of, spread
+from rallebench.core.spreadsheets import quoted
 from rallebench.core.tables import Cell, Column, Table
 
 PARTS = ("value", "low", "high", "n")
@@ -37,17 +38,24 @@ def csv_table(value: Table) -> str:
 
 
 def csv_lines(rows: Iterable[Sequence[Any]]) -> str:
-    """Rows of cells as CSV; a list is joined by `` | ``."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([_csv_cell(cell) for cell in row] for row in rows)
-    return text.getvalue()
+    """Rows of cells as CSV; a list is joined by `` | ``, and no text is a formula (see ``spreadsheets``)."""
+    end, text = "\r\n", io.StringIO()
+    writer = csv.writer(
+        text, lineterminator=end
+    )  # with another end a cell with \r is not put in quotes
+    lines = []
+    for row in rows:
+        writer.writerow([_csv_cell(cell) for cell in row])
+        lines.append(text.getvalue().removesuffix(end) + "\n")
+        text.seek(0)
+        text.truncate()
+    return "".join(lines)
 
 
 def _csv_cell(cell: Any) -> Any:
     if cell is None:
         return ""
-    return " | ".join(cell) if isinstance(cell, list) else cell
+    return quoted(" | ".join(map(str, cell)) if isinstance(cell, list) else cell)
 
 
 _SPECIAL = {

@@ -30,9 +30,9 @@ class StoredEnvironment(Stored):
 
 
 class StoredAgent(Stored):
-    workflow: str
-    llm: str
-    settings: dict[str, Any]
+    workflow: str = ""
+    llm: str = ""
+    settings: dict[str, Any] = Field(default_factory=dict)
     environment: StoredEnvironment | None = None
 
 

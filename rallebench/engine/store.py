@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import time
@@ -340,7 +341,7 @@ def _score_line(raw: bytes) -> dict[str, Any]:
     )  # the file is written whole, so no line of it is torn
     names = whole and isinstance(line.get("qid"), str) and isinstance(line.get("metric"), str)
     value = line["value"] if names else True
-    if value is not None and (type(value) not in (int, float) or not abs(value) <= LARGEST):
+    if value is not None and (type(value) not in (int, float) or LARGEST < abs(value) < math.inf):
         raise TypeError("no score")
     score: dict[str, Any] = line
     return score

@@ -6,14 +6,15 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from rallebench.core.tables import Table
+from rallebench.core.terminal import visible_line
 from rallebench.render import numbers
 
 
 def table(value: Table) -> list[str]:
     """The lines of a table: title, headings, rows, note, and the definitions of its columns."""
-    rows = [list(value.labels)]
+    rows = [[visible_line(label) for label in value.labels]]
     rows += [
-        [numbers.text(cell, column.format) for cell, column in zip(row, value.heads)]
+        [visible_line(numbers.text(cell, column.format)) for cell, column in zip(row, value.heads)]
         for row in value.rows
     ]
     unit = " (percent)" if value.percent and value.title else ""

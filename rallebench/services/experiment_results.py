@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,6 +14,8 @@ from rallebench.analysis.baselines import COLUMNS, LABELS
 from rallebench.analysis.suites import differences, pairs_of
 from rallebench.core.errors import UsageError
 from rallebench.core.files import write_text
+from rallebench.core.spreadsheets import unquoted
+from rallebench.core.table_files import csv_lines
 from rallebench.core.tables import Column, Figure, Mean, Table
 from rallebench.engine.experiment_store import REPORT, StoredExperiment
 from rallebench.experiments.papers.rgb.tables import CATEGORIES
@@ -328,7 +329,7 @@ def label_rows(
     with path.open(encoding="utf-8", newline="") as handle:
         reader = csv.DictReader(handle)
         columns = list(reader.fieldnames or ())
-        lines = [{key: row.get(key) or "" for key in columns} for row in reader]
+        lines = [{key: unquoted(row.get(key) or "") for key in columns} for row in reader]
     if not set(ERRORS) <= set(columns):
         raise UsageError(f"The file {file} has no errors to label; edit it at {path}.")
     return columns, lines
@@ -340,12 +341,8 @@ def write_labels(workbench: Workbench, name: str, file: str, labels: Mapping[int
     for number, category in labels.items():
         if number < len(lines):
             lines[number]["category"] = category
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
     path = file_path(workbench, name, file)
-    write_text(path, text.getvalue())
+    write_text(path, csv_lines([columns, *([line[key] for key in columns] for line in lines)]))
     return path
 
 

@@ -211,7 +211,12 @@ def agent_arguments(stored: Mapping[str, Any]) -> tuple[str, str, str, dict[str,
     """(workflow, environment, language model, settings) of the agent in a run's ``run.json``."""
     env = stored.get("environment") or {"name": "", "settings": {}}
     settings = {f"env.{name}": value for name, value in env["settings"].items()}
-    return stored["workflow"], env["name"], stored["llm"], {**stored["settings"], **settings}
+    return (
+        stored.get("workflow", ""),
+        env["name"],
+        stored.get("llm", ""),
+        {**stored.get("settings", {}), **settings},
+    )
 
 
 def _chain_of(run: RunFolder, stored: Mapping[str, Any]) -> Chain:

@@ -63,6 +63,7 @@ import sys
 
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError
+from rallebench.core.terminal import visible
 from rallebench.services.standalone import LoadedChain
 
 WORKSPACE = {workspace}
@@ -79,11 +80,12 @@ def main() -> int:
         with LoadedChain(CHAIN, WORKSPACE) as chain:
             episode = chain.answer(" ".join(sys.argv[1:]))
     except RalleError as error:
-        print(error, file=sys.stderr)
+        print(visible(str(error)), file=sys.stderr)
         return error.exit_code
-    print(episode.answer)
+    print(visible(episode.answer))
     for hit in episode.hits:
-        print(f"  {{hit.passage.title}} (page {{hit.passage.page_id}})", file=sys.stderr)
+        source = f"  {{hit.passage.title}} (page {{hit.passage.page_id}})"
+        print(visible(source), file=sys.stderr)
     return 0
 
 
