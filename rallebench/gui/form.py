@@ -223,7 +223,8 @@ def questions(value: Any = "", *, most: str = "all", more: Markup = NOTHING) -> 
 def filter_field(
     id: str, value: str, do: str, hint: str = "Filter", name: str = "words", **data: Any
 ) -> Markup:
-    """The field that filters a list as it is typed into, or ``on="enter"``; ``/`` puts the focus there."""
+    """The field that filters a list as it is typed into, or ``on="enter"``; ``enter``: what Enter does with its text; ``/`` puts
+    the focus there."""
     about = Markup(' id="{}" placeholder="{}" aria-label="{}"').format(id, hint, hint)
     follow = attributes(do=do, **{"on": "input", **data})
     return Markup('<input name="{}" value="{}"{} data-filter{}>').format(name, value, about, follow)

@@ -75,7 +75,9 @@ class Event:
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            raise UsageError(f"{label or name} is {text[:60]!r}; it must be a number, or empty.")
+            raise UsageError(
+                f"{label or name} is {text[:60]!r}; it must be a number, or empty.", name
+            )
         return number
 
     def whole(self, name: str, label: str = "") -> int | None:
@@ -83,7 +85,7 @@ class Event:
         number = self.number(name, label)
         if number is None or number == int(number):
             return None if number is None else int(number)
-        raise UsageError(f"{label or name} is {number:g}; it must be a whole number.")
+        raise UsageError(f"{label or name} is {number:g}; it must be a whole number.", name)
 
 
 Answer = Union[Patch, None, Iterator[Patch]]

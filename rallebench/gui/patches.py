@@ -44,9 +44,9 @@ def is_html(key: str) -> bool:
 
 
 def problem(error: Exception) -> Patch:
-    """The sentence about an error; a bug also leaves its traceback on stderr."""
+    """The sentence about an error, shown at the field that it is about; a bug also leaves its traceback on stderr."""
     if isinstance(error, RalleError):
-        return {"problem": on_page(error)}
+        return {"problem": on_page(error), **({"field": error.setting} if error.setting else {})}
     log.error("The page met an unexpected error.", exc_info=error)
     name = type(error).__name__
     return {

@@ -48,6 +48,35 @@ def test_a_list_that_was_drawn_again_is_forgotten_by_the_browser(build: Any) -> 
     assert build.evaluate("window.left.deref() === undefined")
 
 
+@pytest.mark.parametrize("key", ["Enter", "Control+Enter"])
+def test_an_impossible_k_is_said_at_its_field_until_it_is_mended(build: Any, key: str) -> None:
+    if not build.locator("[name=a0_k]").is_visible():
+        build.click("#act-0 summary")
+    for value, said in (("0", "k is 0;"), ("99999", "k is 99999;"), ("", "k is empty;")):
+        build.fill("[name=a0_k]", value)
+        build.press("[name=a0_k]", key)
+        says(build, "#chain-form .field-pair + .problem", said)
+        build.wait_for_timeout(500)  # the edit is sent, too
+        build.wait_for_function("rb.idle()")
+        says(build, "#chain-form .field-pair + .problem", said)
+        expect(build.locator(".problem[role=alert]")).to_have_count(1)
+        expect(build.locator("[name=a0_k]")).to_have_attribute("aria-invalid", "true")
+    build.fill("[name=a0_k]", "3")
+    expect(build.locator(".problem[role=alert]")).to_have_count(0)
+    build.press("[name=a0_k]", key)
+    expect(build.locator(".stale")).to_have_count(0)
+    says(build, "#what-0", "k 3")
+
+
+@pytest.mark.parametrize("key", ["Enter", "Control+Enter"])
+def test_enter_asks_the_question_that_was_typed(build: Any, key: str) -> None:
+    build.fill("#build-words", "Which sea is the coldest?")
+    build.press("#build-words", key)
+    expect(build.locator(".asked-question h1")).to_have_text("Which sea is the coldest?")
+    says(build, RESULT, "No verdict")
+    assert "ask=Which" in build.url
+
+
 def test_an_edit_marks_what_is_out_of_date_until_it_runs_again(build: Any) -> None:
     build.fill("#a1_template", "Only {question}")
     expect(build.locator("#build-result.stale .verdict")).to_have_css("opacity", "0.6")

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from page_views import FIELDS, ended, hanging_model, refused, run_of, text_of, texts, view_of
 
-from rallebench.core.errors import RalleError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui.frame import Page
+from rallebench.gui.patches import problem
 from rallebench.gui.places._bench import Bench, Execution
 from rallebench.gui.places._steps import excerpt, places
 from rallebench.services import run_list
@@ -170,6 +171,23 @@ def test_a_chain_that_cannot_run_is_one_sentence(
         assert sentence in str(error)
     else:
         assert sentence in texts(patch["#build-result"])
+
+
+@pytest.mark.parametrize("value", ["0", "99999", "", "2.5", "many"])
+def test_an_impossible_k_names_its_field_when_it_is_typed_and_when_it_is_run(
+    opened: Page, value: str
+) -> None:
+    for action in ("build.edit", "build.run"):
+        with pytest.raises(UsageError, match="k is") as refusal:
+            opened.call(action, {**FIELDS, "a0_k": value}, window="w")
+        assert problem(refusal.value)["field"] == "a0_k", action
+    assert opened.call("build.edit", {**FIELDS, "a0_k": "3"}, window="w")["sound"]
+
+
+def test_a_typed_question_is_asked_by_enter_and_its_button_comes_first(opened: Page) -> None:
+    body = opened.call("build.filter_list", {"words": "Which sea?"}, window="w")["#build-list"]
+    assert body.index("build.pick") < body.index("build-chips")
+    assert 'data-enter="build.pick"' in view_of(opened, "build/one")
 
 
 def test_all_settings_of_a_model_survive_the_fields(opened: Page) -> None:

@@ -42,8 +42,12 @@ def _read(event: Event, index: int) -> Action:
     key, where = f"a{index}_", f"Action {index + 1}"
     kind, target = event.text(f"{key}kind"), event.text(f"{key}target")
     k = event.whole(f"{key}k", f"{where}: k") if kind == "retrieve" else None
-    if k is not None and not 1 <= k <= 10_000:
-        raise UsageError(f"{where}: k is {k}; it must be a whole number from 1 to 10000.")
+    is_empty = kind == "retrieve" and k is None and f"{key}k" in event.data
+    if is_empty or (k is not None and not 1 <= k <= 10_000):
+        value = "empty" if k is None else k
+        raise UsageError(
+            f"{where}: k is {value}; it must be a whole number from 1 to 10000.", f"{key}k"
+        )
     generation = _generation(event, key, where) if kind == "generate" else {}
     target = "" if kind == "identity" else target
     dialect = event.text(f"{key}dialect") or "fstring"

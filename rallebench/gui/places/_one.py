@@ -49,7 +49,7 @@ def view(page: Page, bench: Bench) -> Markup:
         bar(page, bench),
         Markup('<div class="start" data-form>{}</div>').format(left(page, bench)),
         Markup(
-            '<div class="mid"><div id="build-draft">{}</div><div id="build-question">{}</div><div id="chain-form" data-form>{}</div></div>'
+            '<div class="mid"><div id="build-draft">{}</div><div id="build-question">{}</div><div id="chain-form" data-form data-run>{}</div></div>'
         ).format(left_behind(page, bench), question(page, bench), chain_html(page, bench)),
         Markup(
             '<div class="side"><div data-problems></div><div id="build-result">{}</div></div>'

@@ -83,7 +83,8 @@ def left(page: Page, bench: Bench) -> Markup:
         "dataset", list(page.workbench.workspace.dataset_paths()), bench.dataset, more=follow
     )
     hint = "Filter, or ask your own question"
-    field = form.filter_field("build-words", bench.words, "build.filter_list", hint)
+    ask = {"enter": "build.pick"}
+    field = form.filter_field("build-words", bench.words, "build.filter_list", hint, **ask)
     keys = Markup(
         "<span><kbd>J</kbd> <kbd>K</kbd> move</span><span><kbd>Ctrl</kbd> <kbd>Enter</kbd> run</span><span><kbd>?</kbd> keys</span>"
     )
@@ -107,8 +108,8 @@ def listed(page: Page, bench: Bench) -> Markup:
     at = position(rows, bench.question)
     window = html.window("build-questions", key, len(rows), "build.pick", at=at, row=74)
     nothing = Markup() if rows else html.note("No question of this dataset fits the filter.")
-    return Markup('<div id="build-chips">{}</div>{}{}{}').format(
-        chips(page, bench), own, nothing, window
+    return Markup('{}<div id="build-chips">{}</div>{}{}').format(
+        own, chips(page, bench), nothing, window
     )
 
 

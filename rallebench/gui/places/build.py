@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 
 from markupsafe import Markup
@@ -274,11 +273,14 @@ def show_prompt(page: Page, event: Event) -> Patch:
 
 
 def edit(page: Page, event: Event) -> Patch:
-    """Take over what was typed; a chain that cannot be read yet waits until it can."""
-    with suppress(RalleError):
+    """Take over what was typed. A chain that cannot be read yet waits until it can; a field with an impossible value says so."""
+    try:
         bench = read_bench(page, event)
-        return {**header(page, bench), **summaries(bench.chain)}
-    return {}
+    except RalleError as error:
+        if error.setting:
+            raise
+        return {}
+    return {**header(page, bench), **summaries(bench.chain), "sound": True}
 
 
 def restructure(page: Page, event: Event) -> Patch:

@@ -58,7 +58,8 @@ rb.act = async (action, data = {}, origin = null) => {
     $('.view:not([hidden])');
   if (!origin?.matches?.('[data-follow], [data-lazy]')) {
     wake();
-    $$('.problem[role=alert]', place?.closest('dialog, .drawer, .view') || document).forEach(p => p.remove());
+    // An edit that is being typed leaves what an earlier action said: its own answer says whether it is mended.
+    if (action !== 'build.edit') clear_problems(place?.closest('dialog, .drawer, .view') || document);
   }
   const busy = setTimeout(() => origin?.setAttribute?.('aria-busy', 'true'), 150);
   const message = {window: mine, number: ++sent, action, data, query: rb.query()};

@@ -37,7 +37,14 @@ window.addEventListener(
     const view = $('.view:not([hidden])');
     const modal = $('dialog[open]');
     const panel = modal || ($('#drawer').contains(ev.target) ? $('#drawer') : null);
-    if (control && ev.key === 'Enter') return click_first('[data-primary]', panel, ev);
+    const own = ev.key === 'Enter' && !ev.isComposing && ev.target.dataset?.enter;
+    if (own && ev.target.value.trim()) {
+      ev.preventDefault();
+      clearTimeout(soon);
+      return rb.act(own, {[ev.target.name]: ev.target.value}, ev.target);
+    }
+    const runs = ev.key === 'Enter' && !ev.isComposing && ev.target.matches?.('[data-run] input');
+    if ((control || runs) && ev.key === 'Enter') return click_first('[data-primary]', panel, ev);
     if (control && ev.key === 's') return click_first('[data-save]', view, ev);
     if (ev.key === 'Escape' && !modal) return close_open(ev.target);
     if (ev.key === 'Enter' && !ev.shiftKey && !ev.isComposing && ev.target.dataset?.on === 'enter') {

@@ -1,9 +1,28 @@
 /* What Python answers, put into the page: HTML of elements, messages, dialogs, drawers, downloads. */
-const problem = (text, place) => {
+/* The field of this name that is seen; settings have a prefix. */
+const field_named = (name, place) => {
+  const root = place?.closest?.('dialog, .drawer, .view') || $('.view:not([hidden])') || document;
+  const names = ['', 'set-'].map(prefix => '[name="' + CSS.escape(prefix + name) + '"]');
+  return $$(names.join(), root).find(el => el.type !== 'hidden' && el.offsetParent !== null);
+};
+const clear_problems = root => {
+  $$('.problem[role=alert]', root).forEach(p => p.remove());
+  $$('[aria-invalid]', root).forEach(el => el.removeAttribute('aria-invalid'));
+};
+/* ``name``: the field that the problem is about; it stands there. */
+const problem = (text, place, name) => {
   const p = document.createElement('p');
   p.className = 'problem';
   p.setAttribute('role', 'alert');
   p.textContent = text;
+  const field = name && field_named(name, place);
+  if (field) {
+    clear_problems(field.closest('dialog, .drawer, .view') || document);
+    field.setAttribute('aria-invalid', 'true');
+    (field.closest('.field-pair') || field.closest('label') || field).after(p);
+    p.scrollIntoView({block: 'nearest'});
+    return;
+  }
   const root = place?.isConnected ? place : $('.view:not([hidden])');
   if (!root) return rb.say(text, 'bad');
   const slot = root.matches('[data-problems]') ? root : $('[data-problems]', root) || root;
@@ -64,7 +83,8 @@ const apply = (patch, place) => {
     if (key[0] === '#') {
       const el = document.getElementById(key.slice(1));
       if (el && value !== null) fill(el, value);
-    } else if (key === 'problem') problem(value, place);
+    } else if (key === 'problem') problem(value, place, patch.field);
+    else if (key === 'sound') clear_problems(document);
     else if (key === 'say') rb.say(value, '', patch.undo);
     else if (key === 'title') document.title = value + ' · rallebench';
     else if (key === 'chain') fill($('#chain'), value);
