@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from rallebench.core.tables import Mean
-from rallebench.engine.statistics import FEWEST_PAIRED, LEVEL, NOISE, Difference
+from rallebench.engine.statistics import AMPLE, FEWEST_PAIRED, LEVEL, NOISE, Difference, widening
 from rallebench.engine.statistics import difference as difference_of
 from rallebench.metrics import METRICS
 
@@ -182,9 +182,30 @@ def is_scored(value: float | None) -> bool:
 def questions_needed(pair: Difference, n: int) -> int | None:
     """Questions, with articles of the same size, at which this difference is significant with 80 % power.
 
-    At least FEWEST_PAIRED: fewer articles are never significant. None if the difference is 0 or has no
-    standard error.
+    At least FEWEST_PAIRED articles: fewer are never significant. None if the difference is 0 or has no standard error; see
+    ``has_power``.
     """
     if not pair.value or pair.error <= NOISE * abs(pair.value):
         return None
-    return max(FEWEST_PAIRED, math.ceil(n * ((Z_95 + Z_POWER_80) * pair.error / pair.value) ** 2))
+    ratio = pair.error * math.sqrt(pair.clusters) / abs(pair.value)
+    few = next((g for g in range(FEWEST_PAIRED, AMPLE) if has_power(ratio, g)), None)
+    # From AMPLE articles on nothing is widened; z² articles more than without the mean in the spread are enough.
+    many = math.ceil((ratio * (Z_95 + Z_POWER_80)) ** 2 + Z_95**2)
+    return math.ceil(n * (few or max(AMPLE, many)) / pair.clusters)
+
+
+def has_power(ratio: float, articles: int) -> bool:
+    """Whether so many articles show a difference with 80 % power. ``ratio``: the standard deviation of the articles'
+    differences, over the difference.
+
+    The sign-flip test over G articles with the standard deviation s rejects where the mean is beyond
+    ``widening(G)`` · 1.96 · s / √(G − 1.96²): its spread holds the mean itself (Pitman 1937, J. R. Stat. Soc. Suppl. 4,
+    119–130). In one of five samples the mean is below its expectation by more than .84 · s / √G.
+
+    >>> has_power(2.9, 60), has_power(2.9, 75)
+    (False, True)
+    """
+    if articles < FEWEST_PAIRED:
+        return False
+    critical = widening(articles) * Z_95 / math.sqrt(articles - Z_95**2)
+    return ratio * (critical + Z_POWER_80 / math.sqrt(articles)) <= 1

@@ -14,14 +14,15 @@ from typing import Any
 from rallebench.analysis.corpus_level import CorpusScore, corpus_level
 from rallebench.analysis.measures import Bounds, Measure, headline, measure, own_of, shared_measures
 from rallebench.analysis.paired import PairedComparison, Scores, compare, is_scored, with_holm
+from rallebench.analysis.timing import timing_notes
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import uncollected
 from rallebench.core.numbers import independence
 from rallebench.core.tables import Mean
 from rallebench.core.types import Episode, Example
-from rallebench.engine.clusters import Clusters, clusters_of
+from rallebench.engine.clusters import Clusters, clusters_of, timed_clusters
 from rallebench.engine.headline import beyond_depth, chain_of
-from rallebench.engine.score import examples_of, examples_of_runs
+from rallebench.engine.score import examples_of, examples_of_runs, is_timed, stored_timings
 from rallebench.engine.statistics import NOISE, means
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
@@ -52,7 +53,7 @@ class MultiRunComparison:
     """``cells``: metric → one mean per run, over the questions that *all* runs have scored. ``pairs``: metric → each run after the
     first, compared with it over the same questions; of three or more runs by ``metric`` alone. ``corpus_level``: metric → one
     corpus-level score per run. ``measures``: the metrics that all runs share, and their cards. ``beyond_depth``: metrics
-    with a cut-off beyond the passages that some run asked for."""
+    with a cut-off beyond the passages that some run asked for. ``timing``: why times are not compared."""
 
     sides: tuple[RunSummary, ...]
     common: tuple[Example, ...]
@@ -63,6 +64,7 @@ class MultiRunComparison:
     measures: Mapping[str, Measure]
     clusters: Clusters
     beyond_depth: frozenset[str] = frozenset()
+    timing: tuple[str, ...] = ()
 
     @property
     def measure(self) -> Measure:
@@ -77,7 +79,8 @@ class MultiRunComparison:
     def is_printed(self, name: str) -> bool:
         """Whether a metric has a place in a table: some question is scored by it in every run, within the retrieved depth."""
         is_scored = any(mean.n for mean in self.cells[name])
-        return name == self.metric or (is_scored and name not in self.beyond_depth)
+        told = name not in self.beyond_depth and not (self.timing and is_timed(name))
+        return name == self.metric or (is_scored and told)
 
     def best(self, name: str) -> frozenset[int]:
         """The indexes of the runs with the best mean; none where all are equal or no direction is better."""
@@ -103,6 +106,8 @@ class MultiRunComparison:
                 sentences.append(
                     f"{side.name}: {side.gaps}; these questions are left out for every run."
                 )
+        if is_timed(self.metric):
+            sentences += self.timing
         cluster_note = independence(self.clusters.as_json(), len(self.common))
         if "One article holds" in cluster_note:
             sentences.append(cluster_note)
@@ -143,8 +148,12 @@ def compare_many(
     qids, clusters = [e.question.qid for e in common], clusters_of(common)
     of_runs = {run.name: scores_of(run, names) for run in runs}
     cells, scored_by, pairs = {}, {}, {}
+    articles, batches = clusters, None
     for name in names:
         scores = {run: of_run[name] for run, of_run in of_runs.items()}
+        if is_timed(name) and batches is None:
+            batches = timed_clusters(articles, map(stored_timings, runs))
+        clusters = batches if batches is not None and is_timed(name) else articles
         # The same questions for means and differences, so that they never contradict each other.
         scored_by[name] = scored_by_all(scores.values(), qids)
         cells[name] = tuple(
@@ -161,8 +170,9 @@ def compare_many(
         pairs,
         _corpus_level(runs, common, {n: q for n, q in scored_by.items() if not measures[n].own}),
         measures,
-        clusters,
+        batches if batches is not None and is_timed(by.name) else articles,
         frozenset().union(*(beyond_depth(measures, chain_of(run)) for run in runs)),
+        tuple(timing_notes(runs)) if any(map(is_timed, names)) else (),
     )
 
 
@@ -237,7 +247,10 @@ def mean_of(run: RunFolder, by: Measure) -> Mean:
     """A run's mean over all its questions."""
     examples = examples_of(run)
     qids, scores = [e.question.qid for e in examples], scores_of(run, (by.name,))
-    return means_over(qids, scores, clusters_of(examples), by.bounds)[by.name]
+    clusters = clusters_of(examples)
+    if is_timed(by.name):
+        clusters = timed_clusters(clusters, [stored_timings(run)])
+    return means_over(qids, scores, clusters, by.bounds)[by.name]
 
 
 def scored_by_all(columns: Iterable[Scores], qids: Sequence[str]) -> list[str]:

@@ -12,14 +12,14 @@ from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow, follow_experiment
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import StoppedError, UsageError
-from rallebench.core.numbers import independence
+from rallebench.core.numbers import independence, no_interval
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Chain
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
 from rallebench.services import runs
-from rallebench.services.run_views import not_printed, printed
+from rallebench.services.run_views import is_timed, not_printed, printed
 from rallebench.services.runs import BenchmarkOptions, PreparedRun
 from rallebench.services.workbench import Workbench
 
@@ -125,7 +125,7 @@ def blocks(value: Mapping[str, Any], chain: Chain | None) -> tuple[Table | str, 
         (
             f"  {name}",
             text(mean["value"], absent="not scored"),
-            "" if mean["value"] is None else interval(mean, clusters=value["clusters"]),
+            "" if mean["value"] is None else _interval(name, mean, value["clusters"]),
             mean["n"],
         )
         for name, mean in printed(value, chain).items()
@@ -140,6 +140,11 @@ def blocks(value: Mapping[str, Any], chain: Chain | None) -> tuple[Table | str, 
         *_agent(value.get("agent")),
         *costs.blocks(value["cost"]),
     )
+
+
+def _interval(name: str, mean: Mapping[str, Any], clusters: Mapping[str, Any] | None) -> str:
+    note = no_interval(mean["n"], clusters, timed=is_timed(name))
+    return interval({**mean, "note": note}, clusters=clusters)
 
 
 def _agent(agent: Mapping[str, Any] | None) -> list[str]:

@@ -30,12 +30,18 @@ def mean_of(value: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def no_interval(n: int, clusters: Mapping[str, Any] | None = None) -> str:
-    """Why a mean over ``n`` questions has no interval. ``clusters``: as a report keeps them.
+TOO_FEW_BATCHES = "too few batches"
+"""Why a time has no interval: the questions of a batch share one measured time."""
+
+
+def no_interval(n: int, clusters: Mapping[str, Any] | None = None, *, timed: bool = False) -> str:
+    """Why a mean over ``n`` questions has no interval. ``clusters``: as a report keeps them; ``timed``: a mean of times.
 
     >>> no_interval(4), no_interval(40, {"by": "question", "n": 40, "largest": 1})
     ('too few articles', 'all are equal: no interval')
     """
+    if timed and n >= FEWEST:
+        return TOO_FEW_BATCHES
     return TOO_FEW if min(n, (clusters or {}).get("n", n)) < FEWEST else ALL_EQUAL
 
 
@@ -84,6 +90,8 @@ def smallness(clusters: Mapping[str, Any] | None, questions: int) -> str:
     if (clusters or {}).get("by", "question") == "question":
         are = "question is" if questions == 1 else "questions are"
         return f"Below {FEWEST} questions there is no interval: {questions} {are} too few."
+    if (clusters or {}).get("by") == "batch":
+        return f"Below {FEWEST} batches there is no interval: these {questions} questions were asked in {units}."
     about = "this question is" if questions == 1 else f"these {questions} questions are"
     return f"Below {FEWEST} articles there is no interval: {about} about {units}."
 
@@ -104,6 +112,7 @@ def independence(clusters: Mapping[str, Any] | None, questions: int) -> str:
         "gold pages": "articles (questions that share gold pages)",
         "group": "articles (questions of one group)",
         "question": "questions (the data set names no articles)",
+        "batch": "batches (the questions of a batch share one measured time)",
     }[clusters["by"]]
     sentence = f"Intervals count {clusters['n']:,} {words} as independent."
     if 2 * clusters["largest"] > questions > 1:

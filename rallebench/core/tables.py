@@ -33,7 +33,7 @@ TOO_FEW, ALL_EQUAL = "too few articles", "all are equal: no interval"
 @dataclass(frozen=True, slots=True)
 class Mean:
     """A mean over ``n`` scored questions with its 95 % interval. All None where nothing was scored; no interval where the
-    articles are fewer than FEWEST, or where an unbounded metric has one value everywhere."""
+    articles are fewer than FEWEST, or where one value stands everywhere that is not a bound of its metric."""
 
     value: float | None
     low: float | None

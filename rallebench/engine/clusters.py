@@ -2,24 +2,31 @@
 
 Two questions share a cluster if a chain of shared gold pages links them (the connected component). A question without gold
 pages takes the ``group`` field of its record; one without that is its own cluster.
+
+A batch is timed as a whole, and each of its questions has an equal share of its time: for times the batch is the unit.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.core.types import Example
+from rallebench.core.types import Episode, Example
 
-GOLD_PAGES, GROUP, QUESTION = "gold pages", "group", "question"
+GOLD_PAGES, GROUP, QUESTION, BATCH = "gold pages", "group", "question", "batch"
+TIMED_UNITS = ("seconds", "tokens/s")
+"""Units of metrics that are measured batch by batch."""
+
+Timing = tuple["str | int | float", ...]
+"""The mark of a measured time that the questions of a batch share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
     """``of``: question id → number of its cluster, from 0. ``by``: what forms the clusters,
-    ``gold pages`` if any question has one, else ``group`` if any record has one, else ``question``."""
+    ``gold pages`` if any question has one, else ``group`` if any record has one, else ``question``; ``batch`` for times."""
 
     by: str
     of: Mapping[str, int]
@@ -63,6 +70,40 @@ def clusters_of(examples: Sequence[Example]) -> Clusters:
     of = {qid: numbers.setdefault(root(key), len(numbers)) for qid, key in first.items()}
     kinds = {kind for kind, _ in first.values()}
     return Clusters(next((kind for kind in (GOLD_PAGES, GROUP) if kind in kinds), QUESTION), of)
+
+
+def timings_of(episode: Episode) -> list[Timing]:
+    """The shared timings of an episode: one for each step that was asked in a batch."""
+    return [
+        (who, round(step.seconds, 6), step.batch)
+        for step in episode.steps
+        if step.batch > 1
+        for who in (type(step.request).__name__.lower(),)
+    ]
+
+
+def timed_clusters(
+    clusters: Clusters, timings: Iterable[Mapping[str, Sequence[Timing]]]
+) -> Clusters:
+    """The clusters of times: questions that share a batch in some run are one; where that gives no fewer clusters than the
+    articles do, those count.
+
+    ``timings``: of each run, question id → its shared timings.
+    """
+    parent: dict[Any, Any] = {}
+
+    def root(node: Any) -> Any:
+        while parent.setdefault(node, node) != node:
+            parent[node] = node = parent[parent[node]]
+        return node
+
+    for run, own in enumerate(timings):
+        for qid in clusters.of:
+            for timing in own.get(qid, ()):
+                parent[root((run, *timing))] = root(("question", qid))
+    numbers: dict[Any, int] = {}
+    of = {qid: numbers.setdefault(root(("question", qid)), len(numbers)) for qid in clusters.of}
+    return Clusters(BATCH, of) if len(numbers) < len(set(clusters.of.values())) else clusters
 
 
 def _keys(example: Example) -> list[tuple[str, str]]:

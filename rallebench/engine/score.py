@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import json_lines, write_text
 from rallebench.core.runs import NO_RATES, Rates, Values
 from rallebench.core.tables import Mean
 from rallebench.core.types import Chain, Episode, Example, Question, Score
 from rallebench.datasets.kilt import read_gold, record_id
-from rallebench.engine.clusters import clusters_of
+from rallebench.engine.clusters import (
+    TIMED_UNITS,
+    Clusters,
+    Timing,
+    clusters_of,
+    timed_clusters,
+    timings_of,
+)
 from rallebench.engine.cost import not_recorded, question_to_json, recorded_prices, run_cost
 from rallebench.engine.headline import deciding_metric, default_metrics, is_graded
 from rallebench.engine.statistics import means
@@ -139,10 +147,7 @@ def report_of(
     answered = [example for example in examples if example.question.qid in episodes]
     both = [(example, episodes[example.question.qid]) for example in answered]
     scored = columns(names, [(episode, example.gold) for example, episode in both])
-    labels = clusters_of(examples).labels([example.question.qid for example in answered])
-    intervals = means(
-        {name: column.values for name, column in scored.items()}, labels, ranges_of(scored)
-    )
+    intervals = _intervals(scored, clusters_of(examples), both)
     failed = Counter(e.error for e in episodes.values() if e.error)
     steps = [step for episode in episodes.values() for step in episode.steps]
     seconds = answers.seconds
@@ -181,6 +186,28 @@ def report_of(
     if spec["spec"]["workflow"] == IMPORTED:
         report |= dict.fromkeys(("seconds_per_question", "prompt_tokens", "completion_tokens"))
     return report, _scores_of(both, scored)
+
+
+def _intervals(
+    scored: Mapping[str, ScoreSeries],
+    clusters: Clusters,
+    answered: Sequence[tuple[Example, Episode]],
+) -> dict[str, Mean]:
+    """Metric → mean; the units of times are batches, those of all else articles."""
+    qids = [example.question.qid for example, _ in answered]
+    ranges, intervals = ranges_of(scored), {}
+    timings = {episode.qid: timings_of(episode) for _, episode in answered}
+    batches = timed_clusters(clusters, [timings])
+    for units, timed in ((clusters, False), (batches, True)):
+        values = {n: series.values for n, series in scored.items() if is_timed(n) == timed}
+        intervals |= means(values, units.labels(qids), ranges)
+    return {name: intervals[name] for name in scored}
+
+
+def is_timed(name: str) -> bool:
+    """Whether a registered metric is measured batch by batch."""
+    base = name.partition(":")[0].partition("@")[0]
+    return base in METRICS and METRICS.entry(base).traits.get("unit") in TIMED_UNITS
 
 
 def _not_scored(scored: Mapping[str, ScoreSeries]) -> dict[str, str]:
@@ -292,6 +319,28 @@ def score_run(
     write_text(folder.path / COSTS, json_lines(question_to_json(e, prices) for e in known))
     folder.write_report(report)
     return report
+
+
+def stored_timings(folder: RunFolder) -> dict[str, list[Timing]]:
+    """Question id → the measured times that it shares with others of its batch, as ``costs.jsonl`` has them; {} before the
+    first scoring and for predictions of another program. Raises BadFileError."""
+    path = folder.path / COSTS
+    try:
+        lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+        return {
+            line["qid"]: [
+                (str(step["kind"]), float(step["seconds"]), int(step["batch"]))
+                for step in line["steps"]
+                if step.get("batch", 1) > 1
+            ]
+            for line in lines
+        }
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, LookupError, AttributeError):
+        raise BadFileError(
+            f"{path} was damaged by another program; resume the run to score it again."
+        ) from None
 
 
 def cost_of(folder: RunFolder) -> dict[str, Any]:

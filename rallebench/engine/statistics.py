@@ -31,6 +31,10 @@ NOISE = 1e-9
 """Two scores nearer than this, absolutely or relatively, are equal up to rounding."""
 
 
+AT_BOUND = 1e-6
+"""Share of a metric's range within which a value is its bound; KILT's ROUGE-L of equal texts is 0.999999995."""
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A mean of paired differences. ``p``: two-sided, None below FEWEST_PAIRED clusters. ``corrected``: ``p`` times the number
@@ -79,18 +83,21 @@ def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Mean:
     if len(sizes) < FEWEST:
         return Mean(mean, None, None, n)
     error, freedom = _error(values, totals, sizes)
+    # A bound that a value lies beyond is wrong, so it is not used.
     low, high = bounds
-    if (low is not None and values.min() < low) or (high is not None and values.max() > high):
-        low = high = (
-            None  # values outside the bounds of their metric: the bounds are wrong, so they are not used
-        )
+    low = None if low is not None and values.min() < low else low
+    high = None if high is not None and values.max() > high else high
     exact = error <= NOISE * max(1.0, float(np.abs(values).max()))
     if low is None or high is None:
         if exact:
             return Mean(mean, None, None, n)
         half = float(special.stdtrit(freedom, 1 - LEVEL / 2)) * error
-        return Mean(mean, mean - half if low is None else max(low, mean - half), mean + half, n)
+        least = mean - half if low is None else max(low, mean - half)
+        return Mean(mean, least, mean + half if high is None else min(high, mean + half), n)
     share = min(1.0, max(0.0, (mean - low) / (high - low)))
+    if exact and np.ptp(values) <= NOISE and AT_BOUND < share < 1 - AT_BOUND:
+        # One value everywhere, and it is no bound, as precision@5 with one gold page: it does not vary as hits and misses do.
+        return Mean(mean, None, None, n)
     if exact:
         # Every cluster has the same mean: Clopper and Pearson 1934, with as many trials as clusters of equal size.
         ends = _clopper_pearson(share, float(sizes.sum() ** 2 / (sizes**2).sum()))
@@ -189,7 +196,7 @@ def difference(
     if scale <= NOISE or mean <= NOISE * scale:
         mean = 0.0
     below, above, total = _flipped_means(totals, sizes, scale or 1.0, comparisons, seed)
-    wide = 1 + max(0, AMPLE - count) / WIDER
+    wide = widening(count)
     p = min(1.0, _mass(below, mean - mean / wide, total)) if mean else 1.0
     corrected = min(1.0, comparisons * p)
     spread = np.ptp(gaps)
@@ -202,6 +209,11 @@ def difference(
     # The two are one function read both ways; only the last bit can differ.
     low = min(low, 0.0) if corrected >= LEVEL else max(low, math.ulp(0.0))
     return Difference(mean, low, high, p, corrected, error, count, "")
+
+
+def widening(clusters: int) -> float:
+    """The factor by which the ends of an interval lie farther from the difference over few clusters."""
+    return 1 + max(0, AMPLE - clusters) / WIDER
 
 
 def _flipped_means(

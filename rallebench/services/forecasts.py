@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rallebench.analysis.paired import Z_95, Z_POWER_80
+from rallebench.analysis.paired import has_power
 from rallebench.core.errors import RalleError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import Backends, FlowSpec
@@ -97,12 +97,18 @@ def planned(workbench: Workbench, request: ExperimentRequest) -> Plan:
 
 
 def smallest_difference(questions: int) -> float | None:
-    """The difference of two means that so many questions show with 80 % power, if CHANGING of them change their answer.
+    """The difference of two means that so many questions show with 80 % power, if CHANGING of them change their answer, or as
+    many more as the difference takes; None where no difference is shown.
 
-    >>> round(smallest_difference(222), 3), smallest_difference(0)
-    (0.059, None)
+    >>> round(smallest_difference(222), 3), smallest_difference(9), smallest_difference(0)
+    (0.059, None, None)
     """
-    return (Z_95 + Z_POWER_80) * math.sqrt(CHANGING / questions) if questions else None
+    for step in range(1, 1000):
+        difference = step / 1000
+        spread = math.sqrt(max(CHANGING, difference) - difference**2)
+        if has_power(spread / difference, questions):
+            return difference
+    return None
 
 
 def _sum(planned: Plan, name: str) -> tuple[int, int | None]:

@@ -20,6 +20,7 @@ from rallebench.core.numbers import UNKNOWN, usd
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.headline import chain_of, not_printed, printed
+from rallebench.engine.score import is_timed
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS, STANDARD_KS, card, read_card
 from rallebench.services.episodes import is_agents
@@ -33,6 +34,7 @@ __all__ = [
     "chain_of",
     "comparison",
     "is_agents",
+    "is_timed",
     "not_printed",
     "printed",
     "verdict",
@@ -131,7 +133,7 @@ def unit_of(report: Mapping[str, Any], name: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Run ``b`` against run ``a``. ``runs``: both by all their metrics; ``pair``: by the one that decides; ``changes``: the
-    settings that differ; ``timed``: whether both were really asked, so that their times may be compared."""
+    settings that differ; ``timed``: whether both were really asked, each alone, so that their times may be compared."""
 
     runs: MultiRunComparison
     pair: PairedComparison
@@ -158,8 +160,8 @@ def compare_two(workbench: Workbench, a: str, b: str, metric: str = "") -> Compa
     """Compare two runs by one metric ("" the headline). Raises UsageError."""
     first, second = workbench.runs.open(a), workbench.runs.open(b)
     runs, pair = compare_pair(first, second, metric)
-    timed = not any(deployment.is_replayed(run.report() or {}) for run in (first, second))
-    return Comparison(runs, pair, changes(first.spec()["spec"], second.spec()["spec"]), timed)
+    different = changes(first.spec()["spec"], second.spec()["spec"])
+    return Comparison(runs, pair, different, not runs.timing)
 
 
 def compare_several(

@@ -265,3 +265,38 @@ def test_a_means_interval_covers_93_to_97_percent(coverage: Any, mean: float, ic
 def test_a_true_null_is_significant_in_4_to_6_percent(coverage: Any, kind: str) -> None:
     held, low, _ = coverage.difference_row(50, kind, 0.1, 0.1, 0.3, 1_500)
     assert 0.03 <= low <= 0.07 and 0.93 <= held <= 0.97
+
+
+# ── bounds of a metric ───────────────────────────────────────────────────────
+
+
+def test_one_value_everywhere_that_is_no_bound_has_no_interval() -> None:
+    """Precision@5 with one gold page that is always found."""
+    assert means({"m": [0.2] * 40}, None, SHARE)["m"] == Mean(pytest.approx(0.2), None, None, 40)
+    assert means({"m": [3.0] * 40}, None, {"m": (1, 5)})["m"].low is None
+    right = means({"m": [1.0] * 40}, None, SHARE)["m"]
+    assert right.high == 1.0 and right.low is not None and 0.9 < right.low < 1.0
+    equal = means({"m": [0.999999995] * 40}, None, SHARE)["m"]
+    assert equal.low is not None, "KILT's ROUGE-L of equal texts is the bound"
+    halves = means({"m": [0.0, 1.0] * 20}, [i // 2 for i in range(40)], SHARE)["m"]
+    assert halves.low is not None, "articles with equal means vary question by question"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "low", "high"),
+    [((0, None), True, False), ((None, 5000), False, True), ((0, 5000), True, True)],
+)
+def test_every_bound_that_a_metric_has_cuts_its_interval(
+    bounds: tuple[float | None, float | None], low: bool, high: bool
+) -> None:
+    skewed = [10.0, 12.0, 8.0, 11.0, 4129.0]
+    mirrored = [5000 - value for value in skewed]
+    first = means({"m": skewed}, None, {"m": bounds})["m"]
+    second = means({"m": mirrored}, None, {"m": bounds})["m"]
+    assert first.low is not None and (first.low >= 0) == low
+    assert second.high is not None and (second.high <= 5000) == high
+
+
+def test_a_bound_that_a_value_lies_beyond_is_not_used_and_the_other_is() -> None:
+    mean = means({"m": [10.0, 12.0, 8.0, 11.0, 4129.0]}, None, SHARE)["m"]
+    assert mean.low == 0.0 and mean.high is not None and mean.high > 1.0

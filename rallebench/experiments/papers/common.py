@@ -207,6 +207,7 @@ SCORES = ("truthfulness", "relevance")
 """A judge gives 1 to 5."""
 SHARES = {"all_rate", "rejection_rate", "lucky_rate", "fact_check_rate", "correct_rate"}
 SHARES |= {"perfect", "QA_avg_F1", "QA_recall", "mrr", "gold_found", "bleu-avg", "rouge-L"}
+SHARES |= {"usable", "correct", "reward", "evidence recall", "gold recall"}
 SHARES |= {"bleu-1", "bleu-2", "bleu-3", "bleu-4", "retrieved", "undecided", "declined", "grounded"}
 
 
@@ -268,9 +269,9 @@ def definitions_of(names: Iterable[str]) -> dict[str, str]:
 
 
 def bounds_of(names: Iterable[str]) -> dict[str, tuple[float | None, float | None]]:
-    """Metric → (lowest, highest) value; None = no bound, as for a metric that is not known here."""
+    """Metric → (lowest, highest) value; None = no bound. What is not known here is a count or a quantity, never below 0."""
     bounds: dict[str, tuple[float | None, float | None]] = {}
     for name in names:
-        own = (0.0, 1.0) if name in SHARES else (1.0, 5.0) if name in SCORES else (None, None)
+        own = (0.0, 1.0) if name in SHARES else (1.0, 5.0) if name in SCORES else (0.0, None)
         bounds[name] = METRICS.entry(name).traits["range"] if name in METRICS else own
     return bounds

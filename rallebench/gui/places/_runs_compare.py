@@ -50,9 +50,6 @@ def open_compare(page: Page, event: Event) -> Patch:
     return html.view("runs/compare", "Compare", crumb, body, more=Markup(" data-problems"))
 
 
-FROM_CACHE = "The reply cache gave answers of these runs; their times are those of the first time and are not compared."
-
-
 def judgement(sentence: str, reason: str, more: str = "") -> Markup:
     return Markup('<div class="judge"><h2>{}</h2><p>{}</p>{}</div>').format(sentence, reason, more)
 
@@ -71,7 +68,7 @@ def pair(page: Page, a: str, b: str, metric: str) -> Markup:
     decided = metric_choice(under_titles(compared.runs, titles))
     below = flips(page, compared, both), different(compared, first, second)
     folded = folds(page, compared.runs, both), *plots(page, titles, metric, compared.runs)
-    cached = Markup() if compared.timed else html.note(FROM_CACHE)
+    cached = Markup() if compared.timed else Markup().join(map(html.note, compared.runs.timing))
     head = judgement(*words, duel(compared, both) + cached), decided
     return Markup().join((*head, *below, Markup("<div>"), *folded, Markup("</div>")))
 
@@ -145,7 +142,8 @@ def reason(compared: run_views.Comparison, first: RunRow, second: RunRow) -> Mar
 def duel(compared: run_views.Comparison, both: Sequence[RunRow]) -> Markup:
     """The mean and the time of each over the questions that both have scored."""
     lines, cells = Markup(), compared.runs.cells
-    times = [mean.value for mean in cells.get("seconds", ())] or [None, None]
+    times = [mean.value for mean in cells.get("seconds", ())]
+    times = times if times and compared.timed else [None, None]
     for row, mean, took in zip(both, cells[compared.metric], times):
         bar = figures.interval_bar(mean) if compared.unit == "fraction" else Markup()
         lines += html.link(row.title, address(row.name), "nm")
@@ -240,7 +238,7 @@ def folds(page: Page, compared: run_views.MultiRunComparison, both: Sequence[Run
         tokens = " + ".join(numbers.text(mean, "count") for mean in means[1:])
         lines.append([escape(row.title), times[-1], tokens, price])
     heads = ("Run", ">Time a question", ">Tokens in + out, a question", ">Price of the run")
-    took = f"{' → '.join(times)} a question"
+    took = "times are not compared" if compared.timing else f"{' → '.join(times)} a question"
     return html.fold("Where questions were lost", bars, gist=moved, id="compare-lost") + html.fold(
         "Time and price", html.rows(heads, lines), gist=took, id="compare-cost"
     )

@@ -1,0 +1,53 @@
+"""The times of runs beside each other: measured at the same moment on one machine, or by an earlier run, they say little."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rallebench.analysis.deployment import is_replayed
+from rallebench.core.errors import RalleError
+from rallebench.engine.store import REPORT, RUN, RunFolder
+
+REPLAYED = "The reply cache gave answers of these runs; their times are those of the first time and are not compared."
+IN_PARALLEL = "Other runs went on at the same time and shared the machine with these, so times are not compared."
+Window = tuple[float, float]
+"""(begin, end) in seconds since 1970."""
+
+
+def timing_notes(runs: Sequence[RunFolder]) -> list[str]:
+    """Why the times of these runs cannot be compared, one sentence each: the reply cache gave answers, or another run
+    went on at the same time."""
+    notes = []
+    if any(is_replayed(run.report() or {}) for run in runs):
+        notes.append(REPLAYED)
+    if any(_has_company(run) for run in runs):
+        notes.append(IN_PARALLEL)
+    return notes
+
+
+def _has_company(run: RunFolder) -> bool:
+    """Whether another run of the workspace went on at the same time."""
+    own = window_of(run)
+    if own is None:
+        return False
+    for file in run.path.parent.glob(f"*/{RUN}"):
+        other = RunFolder(file.parent)
+        # Its files were last written before this run began: it cannot have gone on meanwhile.
+        last = max(path.stat().st_mtime for path in (file, other.path / REPORT) if path.exists())
+        if other.path == run.path or last < own[0]:
+            continue
+        window = window_of(other)
+        if window is not None and window[0] < own[1] and own[0] < window[1]:
+            return True
+    return False
+
+
+def window_of(run: RunFolder) -> Window | None:
+    """When a run went on, None where that is not known. A run that was resumed is taken for its first session."""
+    try:
+        began = datetime.fromisoformat(str(run.spec().get("created") or "")).timestamp()
+        seconds = float((run.report() or {}).get("seconds") or 0.0)
+    except (RalleError, ValueError, TypeError):
+        return None
+    return began, began + seconds
