@@ -79,8 +79,8 @@ class MultiRunComparison:
     def is_printed(self, name: str) -> bool:
         """Whether a metric has a place in a table: some question is scored by it in every run, within the retrieved depth."""
         is_scored = any(mean.n for mean in self.cells[name])
-        told = name not in self.beyond_depth and not (self.timing and is_timed(name))
-        return name == self.metric or (is_scored and told)
+        comparable = name not in self.beyond_depth and not (self.timing and is_timed(name))
+        return name == self.metric or (is_scored and comparable)
 
     def best(self, name: str) -> frozenset[int]:
         """The indexes of the runs with the best mean; none where all are equal or no direction is better."""
