@@ -26,6 +26,7 @@ from rallebench.core.hosts import HostGuard, access_of, is_loopback
 from rallebench.gui.content_policy import ContentPolicy
 from rallebench.gui.frame import Page
 from rallebench.gui.jobs import chip
+from rallebench.gui.login_guard import Credentials, LoginGuard
 from rallebench.gui.patches import as_sent
 from rallebench.services.workbench import Workbench
 
@@ -142,6 +143,7 @@ def serve(args: argparse.Namespace) -> None:
     port."""
     auth = login(args)
     access = access_of(args.host, args.allowed_host)
+    os.environ.setdefault("FORWARDED_ALLOW_IPS", "")  # no visitor says from which address it comes
     port = check_address(args.host, args.port)
     reach_without_proxy(args.host)
     workbench = Workbench(
@@ -158,7 +160,7 @@ def serve(args: argparse.Namespace) -> None:
         blocks.launch(
             server_name=args.host,
             server_port=port,
-            auth=auth,
+            auth=Credentials(*auth) if auth else None,
             inbrowser=not args.no_browser,
             share=False,
             run_history=False,
@@ -173,6 +175,7 @@ def serve(args: argparse.Namespace) -> None:
                 "middleware": [
                     Middleware(ContentPolicy),
                     Middleware(HostGuard, access=access),
+                    *([Middleware(LoginGuard)] if auth else []),
                 ]
             },
         )

@@ -218,6 +218,15 @@ def test_with_a_login_and_an_allowed_host_the_page_works(tmp_path: Path, browser
             visitor.wait_for_selector("body.ready", timeout=PATIENCE)
 
 
+def test_an_address_is_locked_whatever_its_headers_claim(tmp_path: Path) -> None:
+    wrong, form = b"username=me&password=x", "application/x-www-form-urlencoded"
+    with serving(tmp_path, "--auth", "me:secret") as url:
+        for number in range(6):
+            headers = {"X-Forwarded-For": f"198.51.100.{number}", "Content-Type": form}
+            status, _, _ = ask(url, "POST", "/login", wrong, **headers)
+            assert status == (400 if number < 5 else 429)
+
+
 def test_the_command_line_refuses_an_allowed_host_that_is_none(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

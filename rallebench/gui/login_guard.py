@@ -1,0 +1,188 @@
+"""The login of the page: what answers without it, and how often a password may be tried."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+
+OPEN_PATHS = frozenset({"/", "/login", "/theme.css", "/favicon.ico", "/gradio_api/startup-events"})
+OPEN_FOLDERS = ("/assets/", "/static/")
+"""All that answers without a login: the login itself, which is Gradio's page without its contents, that page's scripts,
+styles and pictures, and the address by which Gradio sees that its server is up."""
+
+TRIES, LOCKED = 5, 60.0
+"""Wrong passwords of an address in a row, after which it is locked, and for how many seconds."""
+SLOWEST = 4.0
+"""Seconds that an answer to a wrong password waits at most; the first waits a quarter of a second, each later one twice as long."""
+ADDRESSES = 10_000
+"""Addresses that are remembered; the one that tried longest ago is forgotten."""
+
+
+class Credentials:
+    """The one user and the password, compared in constant time."""
+
+    def __init__(self, user: str, password: str) -> None:
+        self._user, self._password = user.encode(), password.encode()
+
+    def __call__(self, user: str, password: str) -> bool:
+        """Whether both are right."""
+        is_user = hmac.compare_digest(user.encode(), self._user)
+        return hmac.compare_digest(password.encode(), self._password) and is_user
+
+
+@dataclass
+class Tries:
+    """The tries of an address that were not right, or are not answered yet, the last of them, and until when it is locked."""
+
+    count: int = 0
+    last: float = 0.0
+    until: float = 0.0
+
+
+class Throttle:
+    """The wrong passwords of each address. A try counts from its beginning, so many at once are no way around it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._tries: OrderedDict[str, Tries] = OrderedDict()
+
+    def begin(self, address: str) -> float:
+        """Count a try. Returns the seconds for which the address is locked, 0 if it may try."""
+        now, tries = self._clock(), self._tries.setdefault(network(address), Tries())
+        self._tries.move_to_end(network(address))
+        while len(self._tries) > ADDRESSES:
+            self._tries.popitem(last=False)
+        if now < tries.until:
+            return tries.until - now
+        if tries.until or now - tries.last > LOCKED:
+            tries.count, tries.until = 0, 0.0
+        if tries.count >= TRIES:  # as many are being answered
+            return LOCKED
+        tries.count, tries.last = tries.count + 1, now
+        return 0.0
+
+    def end(self, address: str, *, right: bool) -> float:
+        """Note how a try ended. Returns the seconds that its answer waits."""
+        tries = self._tries.get(network(address), Tries())
+        if right:
+            self._tries.pop(network(address), None)
+            return 0.0
+        if tries.count >= TRIES:
+            tries.until = self._clock() + LOCKED
+        return min(SLOWEST, 0.125 * 2.0**tries.count)
+
+
+def network(address: str) -> str:
+    """Who an address stands for: an IPv6 visitor has a whole /64 of them.
+
+    >>> network("192.0.2.7"), network("2001:db8::1:2"), network("::ffff:192.0.2.7")
+    ('192.0.2.7', '2001:db8::/64', '192.0.2.7')
+    """
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed.ipv4_mapped:
+            return str(parsed.ipv4_mapped)
+        return str(ipaddress.IPv6Network((parsed, 64), strict=False))
+    return str(parsed)
+
+
+class LoginGuard:
+    """An ASGI application in which only ``OPEN_PATHS`` and ``OPEN_FOLDERS`` answer without a login, and passwords are throttled.
+
+    The address is that of the connection; what a proxy's header says of it is believed only where the server's own
+    FORWARDED_ALLOW_IPS names the proxy.
+    """
+
+    def __init__(
+        self,
+        app: Callable[..., Awaitable[None]],
+        throttle: Throttle | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._app, self._sleep = app, sleep
+        self._throttle = throttle or Throttle()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Refuse the request, or pass it on."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket" and not is_known(scope):
+            await send({"type": "websocket.close", "code": 1008, "reason": "Log in first."})
+        elif scope["type"] == "http" and scope["path"].rstrip("/") == "/login":
+            await self._log_in(scope, receive, send)
+        elif scope["type"] == "http" and not is_open(scope) and not is_known(scope):
+            await answer(send, 401, "This page needs a login; open its address in a browser.")
+        else:
+            await self._app(scope, receive, send)
+
+    async def _log_in(self, scope: Any, receive: Any, send: Any) -> None:
+        address = (scope.get("client") or ("", 0))[0]
+        locked = self._throttle.begin(address)
+        if locked:
+            seconds = max(1, round(locked))
+            words = f"Too many wrong passwords from this address; try again in {seconds} s."
+            await answer(send, 429, words, [(b"retry-after", str(seconds).encode())])
+            return
+        is_answered = False
+
+        async def send_late(message: Any) -> None:
+            nonlocal is_answered
+            if message["type"] == "http.response.start":
+                is_answered = True
+                await self._sleep(self._throttle.end(address, right=message["status"] < 400))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_late)
+        finally:
+            if not is_answered:
+                self._throttle.end(address, right=False)
+
+
+def is_open(scope: Any) -> bool:
+    """Whether a request is answered without a login."""
+    reads = scope["method"] in ("GET", "HEAD")
+    path = scope["path"]
+    return reads and (path in OPEN_PATHS or path.startswith(OPEN_FOLDERS))
+
+
+def is_known(scope: Any) -> bool:
+    """Whether a request carries the cookie of a login; Gradio keeps them."""
+    app = scope.get("app")
+    tokens, name = getattr(app, "tokens", {}), getattr(app, "cookie_id", "")
+    for header, value in scope["headers"]:
+        if header == b"cookie":
+            try:
+                cookies = SimpleCookie(value.decode("latin-1"))
+            except CookieError:
+                continue
+            sent = (cookies.get(f"access-token-{kind}{name}") for kind in ("", "unsecure-"))
+            if any(cookie is not None and cookie.value in tokens for cookie in sent):
+                return True
+    return False
+
+
+async def answer(
+    send: Any, status: int, words: str, headers: list[tuple[bytes, bytes]] | None = None
+) -> None:
+    """Send one sentence as JSON."""
+    body = json.dumps({"detail": {"error": words, "auth_message": words}}).encode()
+    fields = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    start = {
+        "type": "http.response.start",
+        "status": status,
+        "headers": [*fields, *(headers or [])],
+    }
+    await send(start)
+    await send({"type": "http.response.body", "body": body})
