@@ -229,7 +229,7 @@ class RunResult:
     the same of its pass; ``values``: metric →
     question id → value, and ``means`` their means, of the experiment's own metrics. ``n`` questions were asked,
     ``n_errors`` failed. ``report``: ``report.json``. ``stopped``: the user stopped it. ``memory``: model or
-    index → bytes. ``simulated``: the replies are fake, from a dry run or a pilot.
+    index → bytes; ``peak_memory``: the most bytes that the process held until the run ended, None if unknown. ``simulated``: the replies are fake, from a dry run or a pilot.
     """
 
     request: RunRequest
@@ -243,6 +243,7 @@ class RunResult:
     report: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     memory: Mapping[str, int] = field(default_factory=dict)
+    peak_memory: int | None = None
     stopped: bool = False
     reused: bool = False
     simulated: bool = False

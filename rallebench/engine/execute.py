@@ -17,6 +17,7 @@ from rallebench import __version__
 from rallebench.chains.ralle import experiment_to_json
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.events import Finished, Operation, Progress, under, warned
+from rallebench.core.memory import peak_bytes
 from rallebench.core.runs import (
     DEFAULT_OPTIONS,
     NOTHING_LOADED,
@@ -317,4 +318,5 @@ def end(folder: RunFolder, report: Mapping[str, Any], state: str, message: str) 
         errors=report["n_errors"],
         seconds=report["seconds"],
         message=message,
+        peak_memory=peak_bytes(),
     )

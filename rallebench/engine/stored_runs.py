@@ -131,6 +131,7 @@ def result_of(
             for name in request.flow.names
             if (size := (memory or {}).get(name)) is not None
         },
+        peak_memory=run.state().get("peak_memory"),
         judgements={
             name: StoredEpisodes(RunFolder(run.path / summary["run"]), request)
             for name, summary in (report.get("judges") or {}).items()

@@ -175,6 +175,47 @@ def test_the_query_of_entity_linking_is_rewritten_or_not(cli: CommandLine, made:
         assert queries(made, f"plain ay2 {mode}") == [row["input"] for row in LINKS]
 
 
+def test_rows_without_rewrite_el_stand_below_with_the_change(
+    cli: CommandLine, made: Path, like_the_papers: None
+) -> None:
+    modes = "mode=retrieve,retrieve-plain"
+    found = suite(cli, "kilt", "rows", modes, "datasets=ay2,nq", llm="")
+    labels = ["ay2 retrieve", "ay2 retrieve-plain", "nq retrieve"]
+    assert [part["label"] for part in found["parts"]] == labels  # of NQ the query is the same
+    assert queries(made, "rows ay2 retrieve-plain") == [row["input"] for row in LINKS]
+    rewritten, plain, change, *printed = found["tables"][0]["rows"]
+    assert [row[0] for row in (rewritten, plain, change)] == [
+        "tiny, retrieve",
+        "tiny, retrieve-plain",
+        "tiny, change without REWRITE-EL",
+    ]
+    assert plain[2] == rewritten[2] and change[2] is None
+    gap = plain[1]["value"] - rewritten[1]["value"]
+    assert change[1] == (pytest.approx(gap) if gap else None)
+    assert change[3] == pytest.approx(gap / 2)
+    assert "RaLLe: BM25, without REWRITE-EL" in [row[0] for row in printed]
+    alone = cli.suite("kilt-nq", f"data={made / 'data'}", "retriever=tiny", "mode=retrieve-plain")
+    assert alone.code == 2 and "mode=retrieve-plain is of entity linking" in alone.last
+
+
+def test_closed_book_nq_counts_has_answer_as_table_7_does(
+    cli: CommandLine, like_the_papers: None
+) -> None:
+    found = suite(cli, "kilt-nq", "closed", "mode=closed-book", llm="checker")
+    (own,) = [row for row in found["published"] if row["table"] == "ralle_table7"]
+    metrics = found["parts"][0]["metrics"]
+    assert own["cells"]["has_answer"]["n"] == metrics["has_answer"]["n"]
+    assert metrics["has_answer"]["n"] <= metrics["has_answer_all"]["n"]
+
+
+def test_the_table_of_speed_has_the_length_of_queries_and_the_peak(cli: CommandLine) -> None:
+    found = suite(cli, "kilt-nq", "speed", "mode=retrieve", llm="")
+    speed = next(table for table in found["tables"] if table["title"].startswith("Speed"))
+    (row, *_) = speed["rows"]
+    assert speed["columns"][-2:] == ["peak of the process, GB", "query, tokens"]
+    assert 0.05 < row[-2] < 100 and 2 < row[-1] < 30
+
+
 def test_every_way_is_a_run_and_a_set_without_such_a_chain_is_said(
     cli: CommandLine, like_the_papers: None
 ) -> None:

@@ -30,8 +30,10 @@ TASKS: Mapping[str, str] = {
     "long": "long answers",
     "dialogue": "dialogue",
 }
-MODES = ("read", "closed-book", "retrieve", "three-action")
-"""The ways to answer a set; all can be retrieved for, the others have a chain each."""
+PLAIN = "retrieve-plain"
+MODES = ("read", "closed-book", "retrieve", PLAIN, "three-action")
+"""The ways to answer a set; all can be retrieved for, the others have a chain each. PLAIN: entity linking is retrieved for by the
+whole text, as RaLLe's rows without REWRITE-EL are; the query of other sets is the same either way."""
 MARKS: Mapping[str, tuple[str, ...]] = {
     "linking": ("[START_ENT]", "[END_ENT]"),
     "slots": ("[SEP]",),
@@ -113,10 +115,13 @@ def chain_of(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain 
     With ``compat=original`` a title ends at its first comma, as in RaLLe's files. Raises UsageError for what it lacks.
     """
     s, workspace = request.settings, request.workspace
-    chain = _chain(request, kilt_set, mode)
+    linking = kilt_set.task == "linking"
+    if mode == PLAIN and not linking:
+        return None
+    chain = _chain(request, kilt_set, "retrieve" if mode == PLAIN else mode)
     if chain is None:
         return None
-    if kilt_set.task == "linking" and mode in ("read", "retrieve") and not s["rewrite"]:
+    if linking and (mode == PLAIN or (mode in ("read", "retrieve") and not s["rewrite"])):
         plain = chain.replace_action(0, template="{question}", dialect="fstring")
         chain = replace(plain, name=f"{chain.name}-without-rewrite")
     kinds = {action.kind for action in chain.actions}
@@ -172,7 +177,8 @@ def wording_in(request: ExperimentRequest, pairs: Iterable[tuple[str, str]]) -> 
     copy = ralle_copy(request)
     if copy is None:
         return SHIPPED
-    read = {f"{mode}/{name}": copy.read(f"{mode}/{name}") for name, mode in pairs}
+    names = [f"{'retrieve' if mode == PLAIN else mode}/{name}" for name, mode in pairs]
+    read = {name: copy.read(name) for name in names}
     texts = {name: original.text for name, original in read.items()}
     return wording(ORIGINAL, texts, unknown=[n for n, of in read.items() if not of.known])
 

@@ -31,6 +31,7 @@ from rallebench.experiments.papers.common import (
 from rallebench.experiments.papers.kilt import suite
 from rallebench.experiments.papers.kilt.sets import (
     MODES,
+    PLAIN,
     SETS,
     TASKS,
     KiltSet,
@@ -42,6 +43,7 @@ from rallebench.experiments.papers.kilt.sets import (
     wording_in,
 )
 from rallebench.experiments.papers.kilt.tables import (
+    CLOSED_NQ,
     SetResult,
     averages,
     figures_of,
@@ -61,7 +63,9 @@ OWN = {
     "file": string("a file in KILT's form, or a dataset, instead", names="dataset file"),
     "split": string("", "dev", "train"),
     "mode": several(
-        "read, closed-book, retrieve, three-action; several with commas", *MODES, default="read"
+        "read, closed-book, retrieve, retrieve-plain (entity linking by the whole text), three-action; several with commas",
+        *MODES,
+        default="read",
     ),
     "retriever": string("the index that is asked", names="retriever"),
     "k": Setting(
@@ -184,8 +188,12 @@ def _chains(
     without = [
         f"{SETS[name].label} has no chain for {mode} and was left out there."
         for (name, mode), chain in chains.items()
-        if chain is None
+        if chain is None and mode != PLAIN
     ]
+    if not any(chains.values()) and not without:
+        raise UsageError(
+            f"mode={PLAIN} is of entity linking; name one of its sets, or mode=retrieve."
+        )
     if len(without) == len(pairs):
         raise UsageError(
             f"mode={request.settings['mode']}: {' '.join(without)} Choose another way, or another set."
@@ -197,9 +205,12 @@ def _run(questions: Questions, mode: str, chain: Chain, bracket: str) -> RunRequ
     kilt_set, have = questions.kilt, has_gold(questions.examples)
     flow = chain_flow(chain)
     answers = [kilt_set.headline, kilt_set.variant, *([bracket] if kilt_set.short else [])]
+    if mode == "closed-book" and kilt_set.name == "nq":
+        answers += CLOSED_NQ.values()  # RaLLe's Table 7 counts as its code does
     pages = ["Rprec", "recall@5"] if flow.retrievers else []
-    names = _possible([*(answers if mode != "retrieve" else []), *pages], have)
-    others = _possible(DEFAULT_METRICS, have, mode == "retrieve")
+    retrieves = mode in ("retrieve", PLAIN)
+    names = _possible([*dict.fromkeys(answers if not retrieves else []), *pages], have)
+    others = _possible(DEFAULT_METRICS, have, retrieves)
     return scored_run(
         f"{kilt_set.name} {mode}",
         flow,

@@ -13,10 +13,11 @@ from typing import Any
 
 from rallebench.core.runs import RunResult
 from rallebench.core.tables import Figure, Mean, Table
+from rallebench.core.text import tokenize
 from rallebench.core.types import Generate, Retrieve
 from rallebench.experiments.papers.beside import OwnRow, own_row
 from rallebench.experiments.papers.common import bars
-from rallebench.experiments.papers.kilt.sets import SETS, KiltSet
+from rallebench.experiments.papers.kilt.sets import PLAIN, SETS, KiltSet
 from rallebench.experiments.published import published_table
 
 READER, SYSTEM = "RaLLe: Llama2-70B, e5 flat, top 5", "e5 + Llama2-70B"
@@ -36,6 +37,8 @@ _SPEED = (
     "together, s a question",
     "memory of the index, GB",
     "memory of the model, GB",
+    "peak of the process, GB",
+    "query, tokens",
 )
 
 
@@ -120,8 +123,8 @@ OWN: Mapping[str, Sequence[tuple[str, str, Mapping[str, str]]]] = {
     "closed-book": (("ralle_table6", "headline", {}),),
 }
 """Way → RaLLe's tables of it: (table, metric, settings of its rows)."""
-CLOSED_NQ = {"EM": "em", "has_answer": "has_answer_all", "f1": "f1"}
-"""Column of RaLLe's table of models without documents on NQ → our metric."""
+CLOSED_NQ = {"EM": "em", "has_answer": "has_answer", "f1": "f1"}
+"""Column of RaLLe's table of models without documents on NQ → our metric; has_answer is over the answers that are not empty."""
 
 
 def own_rows(
@@ -135,7 +138,8 @@ def own_rows(
         why = "" if alike else of_mode[0].why
         tables = [(llm or "no model", *of) for of in OWN.get(mode, ())]
         if any(answered.result.request.flow.retrievers for answered in of_mode):
-            tables += [(retriever, table, metric, {}) for metric, _, table in RETRIEVAL]
+            plain = {"rewrite_el": False} if mode == PLAIN else {}
+            tables += [(retriever, table, metric, plain) for metric, _, table in RETRIEVAL]
         for system, table, metric, settings in tables:
             cells = {kilt.label: mean for kilt, mean in _means(alike, mode, metric)}
             rows.append(own_row(table, f"{system}, {mode}", cells, why, differs, **settings))
@@ -223,10 +227,12 @@ def _table(
     rows = []
     for mode in _modes(results, lines[0].metric):
         for line, of_line in zip(lines, ours):
-            means = {kilt.name: mean for kilt, mean in _means(results, mode, line.metric)}
-            cells = [means.get(kilt.name) for kilt in sets]
+            cells = _cells(results, sets, mode, line.metric)
             of_line.append((f"{name}, {mode}{line.end}", *cells, *[_average(cells)] * several))
             rows.append(of_line[-1])
+            if mode == PLAIN:
+                changed = _change(cells, _cells(results, sets, "retrieve", line.metric), several)
+                rows += [(f"{name}, change without REWRITE-EL{line.end}", *changed)] * bool(changed)
     for line, of_line in zip(lines, ours):
         for printed, figures in line.printed if of_line else ():
             alike = {label: cell for label, cell in figures.items() if label in comparable}
@@ -234,6 +240,29 @@ def _table(
                 rows.append(printed_row(printed, sets, alike, of_line))
     columns = ("", *(kilt.label for kilt in sets), *[AVERAGE] * several)
     return Table(title, columns, tuple(rows), True, note)
+
+
+def _cells(
+    results: Sequence[SetResult], sets: Sequence[KiltSet], mode: str, metric: str
+) -> list[Mean | None]:
+    """The means of a way, a cell a set. Sets whose query is the same without REWRITE-EL have the value of ``retrieve``."""
+    means = {kilt.name: mean for kilt, mean in _means(results, mode, metric)}
+    if mode == PLAIN:
+        means = {kilt.name: mean for kilt, mean in _means(results, "retrieve", metric)} | means
+    return [means.get(kilt.name) for kilt in sets]
+
+
+def _change(
+    without: Sequence[Mean | None], rewritten: Sequence[Mean | None], several: bool
+) -> tuple[float | None, ...]:
+    """The differences of two rows in the sets that differ, and of their averages; () where nothing can be compared."""
+    pairs = [(_value(plain), _value(base)) for plain, base in zip(without, rewritten)]
+    if any(base is None and plain is not None for plain, base in pairs):
+        return ()
+    gaps = [None if a is None or b is None or a == b else a - b for a, b in pairs]
+    averages_of = [_average(side) for side in (without, rewritten)]
+    gap = None if None in averages_of else averages_of[0] - averages_of[1]
+    return (*gaps, *[gap] * several)
 
 
 def printed_row(
@@ -265,14 +294,29 @@ def _speed(results: Sequence[SetResult], retriever: str) -> Table:
             for names in (flow.retrievers, flow.llms)
         ]
         name = f"{answered.kilt.label}, {answered.mode}"
-        rows.append((name, len(result.episodes), *seconds, _together(result), *memory))
+        peak = None if result.peak_memory is None else result.peak_memory / GB
+        timed = (*seconds, _together(result))
+        held = (*memory, peak)
+        rows.append((name, len(result.episodes), *timed, *held, _query_tokens(result)))
     if any(answered.result.request.flow.retrievers for answered in results):
         rows += _printed_speed(_sets([answered for answered in results if not answered.why]))
     note = (
         "Seconds are what asking took when it was asked, also where the answer came from memory this time; memory is what the "
-        "process grew by while loading. RaLLe's are over 22.2 million passages."
+        "process grew by while loading, its peak the most that the process held until the run ended. Tokens of a query are those "
+        "that the encoder reads, of BM25 its words. RaLLe's figures are over 22.2 million passages."
     )
     return Table(f"Speed and memory ({retriever or 'no index'})", _SPEED, tuple(rows), note=note)
+
+
+def _query_tokens(result: RunResult) -> float | None:
+    """Mean number of tokens of the queries; None where nothing was retrieved."""
+    counts = [
+        step.reply.embedding_tokens or len(tokenize(step.request.query))
+        for episode in result.episodes.values()
+        for step in episode.steps
+        if isinstance(step.request, Retrieve)
+    ]
+    return fmean(counts) if counts else None
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
@@ -289,7 +333,8 @@ def _printed_speed(sets: Sequence[KiltSet]) -> Iterator[tuple[Any, ...]]:
             values = seconds.row(row.system, block="retrieval").values
             for kilt in sets:
                 name = f"RaLLe: {row.system}, {kilt.label}"
-                yield (name, None, values[kilt.label], None, None, row.values["Memory"], None)
+                seconds_of = (values[kilt.label], None, None)
+                yield (name, None, *seconds_of, row.values["Memory"], None, None, None)
 
 
 def _seconds(result: RunResult, kind: type) -> float | None:
