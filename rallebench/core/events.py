@@ -21,7 +21,8 @@ class Progress:
     """A task is at ``done`` of ``total``; ``message``: the present step.
 
     ``errors`` questions have failed; ``seconds`` are of this session; ``means``: metric → [mean so far, count]; ``rate``: so
-    many of them a second in this session, 0 where that is not known.
+    many of them a second in this session, 0 where that is not known. Of an experiment: ``runs`` and ``indexes``, the numbers of
+    its runs and of the indexes that it builds for them; ``built``: of these so far, the current one in part.
     """
 
     task: str
@@ -32,6 +33,9 @@ class Progress:
     seconds: float = 0.0
     means: Mapping[str, Any] = field(default_factory=dict)
     rate: float = 0.0
+    runs: int = 0
+    indexes: int = 0
+    built: float = 0.0
 
     @property
     def left(self) -> float | None:
@@ -58,6 +62,15 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexReady:
+    """The index that a task needs is there. ``built``: it is new."""
+
+    task: str
+    name: str
+    built: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """A task failed, and the work around it continues."""
 
@@ -65,7 +78,7 @@ class Failed:
     error: str
 
 
-Event = Union[Progress, Warned, Finished, Failed]
+Event = Union[Progress, Warned, Finished, IndexReady, Failed]
 Operation = Generator[Event, None, T]
 
 

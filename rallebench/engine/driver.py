@@ -18,7 +18,16 @@ from rallebench.core.errors import (
     StoppedError,
     UsageError,
 )
-from rallebench.core.events import Event, Failed, Finished, Operation, Warned, mapped, under
+from rallebench.core.events import (
+    Event,
+    Failed,
+    Finished,
+    IndexReady,
+    Operation,
+    Warned,
+    mapped,
+    under,
+)
 from rallebench.core.experiments import (
     Experiment,
     ExperimentRequest,
@@ -197,6 +206,7 @@ class Performer:
 
     def _index(self, step: IndexRequest) -> Operation[IndexResult]:
         result = yield from under(step.label, self._context.ensure_index(step.recipe))
+        yield IndexReady(step.label, result.name, result.built)
         if self._transient and self._transient != result.name:
             self._context.release((self._transient,))
         self._transient = result.name if step.transient else ""

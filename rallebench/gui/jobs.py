@@ -10,9 +10,10 @@ from markupsafe import Markup
 
 from rallebench.core.events import Progress
 from rallebench.gui.html import button, doing, dotted, escape, problem, progress, state
-from rallebench.render.numbers import plural, text
+from rallebench.render.numbers import about_time, plural
 from rallebench.services import run_list
 from rallebench.services.jobs import Job
+from rallebench.services.pace import JobStanding
 from rallebench.services.workbench import Workbench
 
 RECENT = 8
@@ -53,34 +54,17 @@ def _chip(active: list[Job], ended: list[Job]) -> Markup:
     if not active:
         failed = ended and ended[0].status == "failed"
         return Markup('<span class="bad">Last job failed</span>') if failed else Markup("Jobs")
-    words = plural(len(active), "job")
-    share = share_of(active[0])
-    if share is not None and len(active) == 1:
-        words = dotted(words, f"{100 * share:.0f} %", left(active[0], share))
-    ring = Markup('<span class="ring" style="--share:{:.0f}%"></span>').format(
-        100 * (share or 0.05)
-    )
+    words, now = plural(len(active), "job"), active[0].standing
+    if now is not None and len(active) == 1:
+        words = dotted(words, f"{100 * now.share:.0f} %", left(now))
+    share = now.share if now is not None else 0.05
+    ring = Markup('<span class="ring" style="--share:{:.0f}%"></span>').format(100 * share)
     return ring + escape(words)
 
 
-def progress_of(job: Job) -> Progress | None:
-    """The newest progress of a job that knows its total, of its outermost task."""
-    tasks = [task for task in job.tasks.values() if isinstance(task, Progress) and task.total]
-    return min(tasks, key=lambda task: task.task.count("/"), default=None)
-
-
-def share_of(job: Job) -> float | None:
-    """The share of a job that is done, None if it is not known."""
-    progress = progress_of(job)
-    return min(1.0, progress.done / progress.total) if progress and progress.total else None
-
-
-def left(job: Job, share: float) -> str:
-    """The time that a job still takes, "" if it cannot be said yet."""
-    elapsed = time.time() - job.started
-    if share < 0.03 or elapsed < 2:
-        return ""
-    return f"{text(elapsed / share - elapsed, 'duration')} left"
+def left(now: JobStanding) -> str:
+    """The time that work still takes, "" while it is not known."""
+    return "" if now.left is None else f"{about_time(now.left)} left"
 
 
 def row(job: Job, name: str) -> Markup:
@@ -102,12 +86,16 @@ def row(job: Job, name: str) -> Markup:
     )
 
 
+def share_of(job: Job) -> float | None:
+    """The share of a job that is done, None if it is not known."""
+    now = job.standing
+    return None if now is None else now.share
+
+
 def counted(job: Job) -> str:
-    """How far a job is: "40 of 222 · 2 min left", "" where it does not know its total."""
-    news, share = progress_of(job), share_of(job)
-    if news is None or news.total is None or share is None:
-        return ""
-    return dotted(f"{news.done:,} of {news.total:,}", left(job, share))
+    """How far a job is: "40 of 222 · about 2 min left", "" where it does not know its total."""
+    now = job.standing
+    return "" if now is None else dotted(f"{now.done:,} of {now.total:,}", left(now))
 
 
 def doing_now(job: Job, name: Callable[[str], str] = str) -> str:

@@ -138,6 +138,42 @@ def _duration(seconds: float) -> str:
     return f"{large:,} {first}" + (f" {small} {second}" if small else "")
 
 
+def about_time(seconds: float) -> str:
+    """A time that is only roughly known.
+
+    >>> [about_time(value) for value in (0.4, 7.2, 43, 171, 5200)]
+    ['a few seconds', 'about 8 s', 'about 45 s', 'about 3 min', 'about 1 h 30 min']
+    """
+    if seconds < 5:
+        return "a few seconds"
+    unit, step = _unit(seconds)
+    return f"about {_duration(unit * step * math.ceil(round(seconds / unit / step, 6)))}"
+
+
+def time_range(low: float, high: float) -> str:
+    """Two bounds of a time as people say it.
+
+    >>> [time_range(*ends) for ends in ((0.1, 0.8), (3, 4), (21, 38), (50, 80), (100, 280), (4000, 9000), (4000, 20000))]
+    ['a few seconds', 'a few seconds', '20–40 s', '50–80 s', '1–5 min', '65–150 min', '1–6 h']
+    """
+    if high < 5:
+        return "a few seconds"
+    unit, step = _unit(high)
+    name = {1: "s", 60: "min", 3600: "h"}[unit]
+    first = step * math.floor(round(low / unit / step, 6))
+    last = step * math.ceil(round(high / unit / step, 6))
+    if first == last:
+        return f"about {last} {name}"
+    return f"{first}–{last} {name}" if first else f"up to {last} {name}"
+
+
+def _unit(seconds: float) -> tuple[int, int]:
+    """(the seconds of the unit in which people say such a time, how many of it they round to)."""
+    unit = 1 if seconds <= 90 else 60 if seconds <= 10_800 else 3600
+    number = seconds / unit
+    return unit, 1 if number < 10 else 5 if number <= 45 or unit > 1 else 10
+
+
 def _p(p: float) -> str:
     """p, never rounded across .05.
 

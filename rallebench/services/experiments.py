@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import Hint, SettingError, UsageError
-from rallebench.core.events import Failed, Finished, Operation, Progress
+from rallebench.core.events import Event, Failed, Finished, IndexReady, Operation, Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
@@ -44,6 +44,13 @@ __all__ = ["StoredExperiment"]
 
 LONGEST_NAME = 60
 SWEEP_NAME = re.compile(r"(?!\.)[\w\-.]{1,40}")
+
+ENCODING = "encoding passages"
+"""The step of a build that takes most of its time."""
+ANSWERING = ("", "running")
+"""The steps of a run that count questions."""
+ALMOST = 0.9
+"""The part of a build that encoding is."""
 
 TRACKABLE = ("run", "sweep", "suite", "baselines", "batch")
 """The kinds that `track` can log; one name may belong to several of them."""
@@ -233,12 +240,9 @@ class Experiments:
 
 
 def _counted(work: Operation[ExperimentResult], planned: Plan) -> Operation[ExperimentResult]:
-    """The same work, with a progress over all its runs, whose task is ""."""
-    sizes = {run.label: run.questions for run in planned.runs}
-    total = sum(sizes.values()) or len(planned.measurements) or None
-    done: dict[str, int] = {}
-    percent = -1
-    yield Progress("", 0, total)
+    """The same work, with a progress over all its runs and indexes, whose task is ""."""
+    count = _Count(planned)
+    yield count.progress
     with closing(work):
         while True:
             try:
@@ -247,15 +251,53 @@ def _counted(work: Operation[ExperimentResult], planned: Plan) -> Operation[Expe
                 result: ExperimentResult = end.value
                 return result
             yield event
-            if isinstance(event, (Finished, Failed)) and "/" not in event.task:
-                done[event.task] = sizes.get(event.task, 1)
-            elif isinstance(event, Progress) and event.task in sizes:
-                done[event.task] = event.done
-            now = min(sum(done.values()), total or 0)
-            # A job keeps every event that is followed by another task's.
-            if total and 100 * now // total > percent:
-                percent = 100 * now // total
-                yield Progress("", now, total)
+            before = count.percent
+            count.hear(event)
+            if count.percent > before:  # a job keeps every event that is followed by another task's
+                yield count.progress
+
+
+class _Count:
+    """The answered questions and built indexes of a planned experiment. Its total is unknown where rows come first."""
+
+    def __init__(self, planned: Plan) -> None:
+        self._sizes = {run.label: run.questions for run in planned.runs}
+        self._done: dict[str, int] = {}
+        self._indexes, self._needed = len(planned.builds), planned.indexes
+        self._ready: dict[str, bool] = {}
+        self._share = 0.0
+        total = sum(self._sizes.values()) or len(planned.measurements)
+        self.total = 0 if planned.rows else total
+
+    def hear(self, event: Event) -> None:
+        """Take in an event of the work."""
+        outer = "/" not in event.task
+        if isinstance(event, IndexReady):
+            self._ready[event.name] = self._ready.get(event.name, False) or event.built
+            self._share = 0.0
+        elif isinstance(event, (Finished, Failed)) and outer:
+            self._done[event.task] = self._sizes.get(event.task, 1)
+        elif isinstance(event, Progress) and event.message in ANSWERING:
+            if event.task in self._sizes:
+                self._done[event.task] = event.done
+        elif isinstance(event, Progress) and event.message == ENCODING and event.total:
+            self._share = max(self._share, event.done / event.total)
+
+    @property
+    def progress(self) -> Progress:
+        done = min(sum(self._done.values()), self.total)
+        new = sum(self._ready.values())
+        ready = max(new, self._indexes - max(0, self._needed - len(self._ready)))
+        built = min(float(self._indexes), ready + ALMOST * self._share)
+        runs, indexes = len(self._sizes), self._indexes
+        return Progress("", done, self.total or None, runs=runs, indexes=indexes, built=built)
+
+    @property
+    def percent(self) -> int:
+        """The percents of both counts together."""
+        now = self.progress
+        answered = 100 * now.done // now.total if now.total else 0
+        return answered + int(100 * now.built)
 
 
 def suite_document(result: ExperimentResult) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from rallebench.core.errors import BackendError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Progress, Warned
 from rallebench.core.stopping import Stop, obey
+from rallebench.services.pace import JobStanding, Pace, standing
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +38,14 @@ class Job:
     error: RalleError | None = None
     started: float = field(default_factory=time.time)
     ended: float | None = None
+    clock: Callable[[], float] = time.time
 
     def __post_init__(self) -> None:
         self.failure = self.failure or f"The {self.kind} of {self.name!r} failed"
         self._events: dict[int, Any] = {}  # number, from 1, in order
         self._count = 0
         self._tasks: dict[str, Any] = {}
+        self._paces: dict[str, Pace] = {}
         self._message = ""
         self._warnings: dict[str, None] = {}
         self._change = threading.Condition()
@@ -62,6 +65,9 @@ class Job:
                 ):
                     del self._events[self._count]
                 self._message = event.message or self._message
+                if event.total:
+                    pace = self._paces.setdefault(event.task, Pace())
+                    pace.count(event.done, event.total, self.clock())
             elif isinstance(event, Warned):
                 self._warnings[event.message] = None
             self._count += 1
@@ -129,6 +135,18 @@ class Job:
         """Task → its newest event, in the order in which the tasks began."""
         with self._change:
             return dict(self._tasks)
+
+    @property
+    def standing(self) -> JobStanding | None:
+        """How far its outermost task is, None where the total of that is not known."""
+        with self._change:
+            counts = [event for event in self._tasks.values() if isinstance(event, Progress)]
+            outer = min(map(_depth, counts), default=0)
+            newest = [event for event in counts if _depth(event) == outer][-1:]
+            for event in newest if not self.done else ():
+                if pace := self._paces.get(event.task):
+                    return standing(event, pace, self.clock())
+        return None
 
     @property
     def version(self) -> int:
@@ -200,6 +218,11 @@ class Job:
             self.result, self.error, self.ended = result, error, time.time()
             self._on_stop = None  # its frames may hold all data of the work
             self._change.notify_all()
+
+
+def _depth(event: Progress) -> int:
+    """The depth of an event's task below the whole work, whose task is ""."""
+    return event.task.count("/") + 1 if event.task else 0
 
 
 class JobManager:
