@@ -17,7 +17,7 @@ from typing import Any
 
 from rallebench.core.errors import MissingPackageError, UsageError
 from rallebench.core.structured import in_form, never_fits, schema_fault, shortened
-from rallebench.core.thinking import answer_begins
+from rallebench.core.thinking import answer_begins, answer_of
 
 SCHEMA, CHOICE, REGEX, GRAMMAR = "schema", "choice", "regex", "grammar"
 
@@ -74,8 +74,7 @@ class Format:
         >>> Format(CHOICE, ("yes", "no")).read("It depends.")
         ('It depends.', 'The answer is none of the choices.')
         """
-        begin = answer_begins(text)
-        thoughts, answer = text[:begin], text[begin:]
+        thoughts, answer = text[: answer_begins(text)], answer_of(text)
         if self.kind == SCHEMA:
             answer, fault = in_form(answer, self.value)
             return thoughts + answer, fault

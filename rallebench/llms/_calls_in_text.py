@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.core.formats import quoted, schema_rule
 from rallebench.core.structured import FENCE, decoded
-from rallebench.core.thinking import answer_begins
+from rallebench.core.thinking import answer_begins, answer_of
 from rallebench.core.types import ToolCall, ToolSpec
 
 CALL_MARK, _END_MARK = "<tool_call>", "</tool_call>"
@@ -28,8 +28,7 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     >>> calls_of("search(Ada)")
     ('search(Ada)', ())
     """
-    begin = answer_begins(text)
-    thoughts, answer = text[:begin], text[begin:]
+    thoughts, answer = text[: answer_begins(text)], answer_of(text)
     if CALL_MARK not in answer:
         plain = _plain_calls(answer)
         return (thoughts, _numbered(plain)) if plain else (text, ())
@@ -68,8 +67,7 @@ def before_calls(text: str) -> str:
     >>> before_calls('Let me see. <tool'), before_calls(' {"name": "se'), before_calls("a { b")
     ('Let me see.', '', 'a { b')
     """
-    begin = answer_begins(text)
-    thoughts, answer = text[:begin], text[begin:]
+    thoughts, answer = text[: answer_begins(text)], answer_of(text)
     if answer.lstrip().startswith(("{", "[", "`")):
         answer = ""
     answer = answer.partition(CALL_MARK)[0]

@@ -36,7 +36,7 @@ from rallebench.http.limiter import Permit, Status
 from rallebench.http.refusals import REFUSING
 from rallebench.http.reported import is_overflow
 from rallebench.llms import LLMS
-from rallebench.llms._calls_in_text import calls_of
+from rallebench.llms._calls_in_text import before_calls, calls_of
 from rallebench.llms._openai.abilities import IGNORED, Abilities, in_prompt
 from rallebench.llms._openai.refusals import Key, Refusals
 from rallebench.llms._openai.replies import read_answer
@@ -213,11 +213,16 @@ class OpenAICompatible:
         try:
             with server.request("POST", self.settings.path, fitted.body) as answer:
                 server.limiter.read_headers(answer.headers, permit)
-                names = [""]
+                names, written, handed = [""], "", ""
                 for piece in read_answer(answer, fitted.body["stream"], server, names.append):
                     if isinstance(piece, str):
-                        if form is None:  # else what is handed out may not be what was written
-                            yield piece
+                        written += piece
+                        if form is not None:  # what is handed out may not be what was written
+                            continue
+                        certain = before_calls(written) if pending.tools else written
+                        if more := certain[len(handed) :]:
+                            handed += more
+                            yield more
                         continue
                     reply, fits = _finished(piece, pending, why, fitted.left_out)
                     signs = (self._sampled.note(fitted.body, reply), self._served.note(names[-1]))
@@ -229,10 +234,10 @@ class OpenAICompatible:
                     self._refusals.learn(pending.refused)
                     if form is not None and pending.why:
                         self._abilities.learn_no_format(form, why)
-                    if stream and reply.text and (form is not None or not fitted.body["stream"]):
-                        yield reply.text
-                    written = reply.completion_tokens or estimated_tokens(reply.text)
-                    permit.tokens = (reply.prompt_tokens or pending.prompt_tokens) + written
+                    if stream and (more := reply.text[len(handed) :]):
+                        yield more
+                    tokens = reply.completion_tokens or estimated_tokens(reply.text)
+                    permit.tokens = (reply.prompt_tokens or pending.prompt_tokens) + tokens
                     yield reply
                 answer.deadline.end = min(answer.deadline.end, time.monotonic() + REUSE_SECONDS)
                 with contextlib.suppress(*server.lost, Failure):
@@ -263,8 +268,7 @@ def _finished(
 ) -> tuple[Reply, bool]:
     """The reply as the caller gets it, and whether it shows no sign that the server ignored the schema.
 
-    Calls of the offered tools that the server left in the text are read from there; they are taken out of it, unless it was
-    handed out already. Where the text holds JSON that fits the schema, nothing else of it stays; the note says what does
+    Calls of the offered tools that the server left in the text are read from there and taken out of it. Where the text holds JSON that fits the schema, nothing else of it stays; the note says what does
     not fit, and ``why`` the form was put into the prompt. ``left_out``: the fields that the server refuses. A reply that is cut off, withheld, refused or empty is no sign.
     """
     notes, fits = [reply.note, _cut_prompt(reply.prompt_tokens, pending)], True
@@ -275,8 +279,7 @@ def _finished(
     if pending.tools and not reply.tool_calls and reply.text:
         left, calls = calls_of(reply.text)
         if calls and pending.tools >= {call.name for call in calls}:
-            text = reply.text if pending.stream else left
-            reply = replace(reply, text=text, tool_calls=calls)
+            reply = replace(reply, text=left, tool_calls=calls)
     if pending.form is not None:
         name = NAMES[pending.form.kind].removeprefix("JSON ")
         notes.append(f"{why}; the {name} was put into the prompt." if why else "")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rallebench.core.errors import BackendError
 from rallebench.core.formats import CHOICE, SCHEMA, Format
@@ -22,6 +24,35 @@ ANSWERS = {
     "<think>a</think>b<think>c</think>Rome": ("Rome", "abc"),
     "The tag <think> begins thoughts.": ("The tag <think> begins thoughts.", ""),
     "<thinker>": ("<thinker>", ""),
+    "[THINK]Rome?[/THINK]Rome": ("Rome", "Rome?"),
+    "<thinking>\nRome?\n</thinking>\n\nRome": ("Rome", "Rome?"),
+    "<thought>Rome?</thought>Rome": ("Rome", "Rome?"),
+    "<Thoughts>Rome?</Thoughts> Rome": ("Rome", "Rome?"),
+    "<reasoning>Rome?</reasoning>\nRome": ("Rome", "Rome?"),
+    "<seed:think>Rome?</seed:think>Rome": ("Rome", "Rome?"),
+    "◁think▷Rome?◁/think▷Rome": ("Rome", "Rome?"),
+    "<|begin_of_thought|>Rome?<|end_of_thought|>\n<|begin_of_solution|>Rome<|end_of_solution|>": (
+        "Rome",
+        "Rome?",
+    ),
+    "<|START_THINKING|>Rome?<|END_THINKING|><|START_RESPONSE|>Rome<|END_RESPONSE|>": (
+        "Rome",
+        "Rome?",
+    ),
+    "<|channel|>analysis<|message|>Rome?<|end|><|start|>assistant<|channel|>final<|message|>Rome": (
+        "Rome",
+        "Rome?",
+    ),
+    "<|start|>assistant<|channel|>analysis<|message|>Rome?<|end|>\n<|start|>assistant<|channel|>final "
+    '<|constrain|>json<|message|>{"a": 1}<|return|>': ('{"a": 1}', "Rome?"),
+    "<|channel|>final<|message|>Rome<|return|>": ("Rome", ""),
+    "analysisRome or Milan?assistantfinalRome": ("Rome", "Rome or Milan?"),
+    "<think>Rome?</think>\n<think>Milan?</think>\nRome": ("Rome", "Rome?\nMilan?"),
+    "<think>Rome?</think>Rome <reasoning>It is so.</reasoning>": ("Rome", "Rome?\n\nIt is so."),
+    "Rome\n<reasoning>It is so.</reasoning>\n": ("Rome", "It is so."),
+    "analysis of Rome": ("analysis of Rome", ""),
+    "A [think] and a </p> and <|x|>.": ("A [think] and a </p> and <|x|>.", ""),
+    "<|im_sep|>": ("<|im_sep|>", ""),
 }
 """What a model wrote → its answer and its thoughts."""
 
@@ -40,6 +71,15 @@ def test_the_answer_stands_behind_the_thoughts_and_parting_is_idempotent(text: s
         Reply("<think>Rome?</think>\n "),
         Reply("Rome?</think>"),
         Reply("<think></think>"),
+        Reply("[THINK]Rome? Or"),
+        Reply("<thought>Rome? Or"),
+        Reply("<|channel|>analysis<|message|>Rome? Or"),
+        Reply("<|channel|>analysis<|message|>Rome?<|end|><|start|>assistant"),
+        Reply(
+            "<|channel|>analysis<|message|>Rome?<|end|><|start|>assistant<|channel|>final<|message|><|return|>"
+        ),
+        Reply("analysisRome? Or"),
+        Reply("<think>Rome?</think>\n<reasoning>Milan?"),
         Reply("", thinking="Rome?"),
         Reply("\n", thinking="(9 tokens, which the server does not show)"),
     ],
@@ -59,7 +99,7 @@ def test_a_call_is_an_answer_and_thoughts_from_both_places_are_kept() -> None:
     assert parted(failed, "m") is failed
 
 
-@pytest.mark.parametrize("size", [1, 3, 100])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 @pytest.mark.parametrize("text", [text for text in ANSWERS if "<think>c" not in text])
 def test_a_stream_hands_out_the_answer_alone_however_it_is_cut(text: str, size: int) -> None:
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
@@ -67,7 +107,49 @@ def test_a_stream_hands_out_the_answer_alone_however_it_is_cut(text: str, size: 
     assert last == Reply(text) and len(shown) >= len(pieces)
     # Only the end of thoughts that no mark began tells them, after they were shown.
     unmarked = "</think>" in text and "<think>" not in text
-    assert "".join(map(str, shown)) == (text if unmarked else ANSWERS[text][0])
+    assert "".join(map(str, shown)).rstrip() == (text if unmarked else ANSWERS[text][0]).rstrip()
+
+
+FORMS = [
+    *((f"<{tag}>", f"</{tag}>") for tag in ("think", "thinking", "thought", "reasoning")),
+    ("[THINK]", "[/THINK]"),
+    ("<|START_THINKING|>", "<|END_THINKING|><|START_RESPONSE|>"),
+    (
+        "<|channel|>analysis<|message|>",
+        "<|end|><|start|>assistant<|channel|>final<|message|>",
+    ),
+]
+WORDS = st.lists(
+    st.sampled_from(["Rome", "[1]", "<b>", "a < b", "|", "think", "\n", "北京"]), min_size=1
+)
+LINE = WORDS.map(" ".join).map(str.strip).filter(bool)
+
+
+@given(st.sampled_from(FORMS), LINE, LINE, st.lists(st.integers(1, 80), max_size=8))
+def test_thoughts_are_parted_in_every_form_from_whole_replies_and_from_pieces(
+    form: tuple[str, str], thoughts: str, answer: str, cuts: list[int]
+) -> None:
+    text = f"{form[0]}{thoughts}{form[1]}{answer}"
+    assert parted(Reply(text), "m") == Reply(answer, thinking=thoughts)
+    ends = [*sorted(cut for cut in cuts if cut < len(text)), len(text)]
+    pieces = [text[start:end] for start, end in zip([0, *ends], ends)]
+    *shown, _ = parted_stream(iter([*pieces, Reply(text)]))
+    assert "".join(map(str, shown)) == answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<think>" * 3000, "x<think></think>" * 2000, "<|channel|>" * 3000, "[THINK]" + "a " * 20_000],
+)
+def test_a_long_reply_of_marks_is_parted_and_streamed(text: str) -> None:
+    reply = parted(Reply(text), "m")
+    shown = "".join(
+        map(
+            str,
+            list(parted_stream(iter([*map("".join, zip(*[iter(text)] * 4)), Reply(text)])))[:-1],
+        )
+    )
+    assert isinstance(reply, BackendError) is (not shown.strip())
 
 
 def test_a_form_is_looked_for_behind_the_thoughts_which_stay() -> None:

@@ -24,6 +24,7 @@ PARROTS = {
     "nobody": ['{"name":', "3", "}"],
     "thinks": ["<think>", "Rome?", "Or", "Milan?", "</think>"],
     "thinks on": ["<think>", "Rome?", "Or", "Milan?", "Perhaps", "Turin?"],
+    "thinks in brackets": ["[THINK]", "Rome?", "[/THINK]", "Rome"],
     "thinks, answers": ["<think>", "Rome?", "</think>", "Rome"],
     "thinks from the prompt on": [
         "<think>",

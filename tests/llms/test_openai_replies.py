@@ -200,10 +200,14 @@ def test_calls_that_a_server_leaves_in_the_text_are_read_from_there(serve: Serve
     )
 
 
-def test_a_stream_keeps_the_text_it_has_handed_out(serve: Serve) -> None:
+def test_a_stream_hands_out_the_text_without_the_calls_in_it_as_a_whole_reply_does(
+    serve: Serve,
+) -> None:
     pieces, reply = streamed(serve(good_stream(WRITTEN))[1], SECOND)
-    assert "".join(pieces) == reply.text == WRITTEN
+    assert "".join(pieces) == reply.text == "Let me see."
     assert [call.name for call in reply.tool_calls] == ["search"]
+    pieces, reply = streamed(serve(good_stream(WRITTEN))[1], ask())
+    assert "".join(pieces) == reply.text == WRITTEN
 
 
 @pytest.mark.parametrize("tools", [(), (ToolSpec("look"),)])

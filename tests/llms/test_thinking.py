@@ -45,12 +45,46 @@ STREAMED: dict[str, Behaviour] = {
         [chunk("<thi"), chunk("nk>Rome?</th"), chunk("ink>\nRo"), chunk("me", "stop")]
     ),
     "parted from the text": stream([*PARTED, chunk(None, "stop")]),
+    "in brackets": stream(
+        [chunk("[TH"), chunk("INK]Rome?[/"), chunk("THINK]Ro"), chunk("me", "stop")]
+    ),
+    "in channels": stream(
+        [
+            *[chunk("<|channel|>ana"), chunk("lysis<|message|>Rome?<|end|><|start|>assis")],
+            *[chunk("tant<|channel|>final<|mess"), chunk("age|>Rome"), chunk("<|return|>", "stop")],
+        ]
+    ),
+    "in parts": stream(
+        [
+            chunk([{"type": "thinking", "thinking": [{"type": "text", "text": "Rome?"}]}]),
+            chunk([{"type": "text", "text": "Rome"}], "stop"),
+        ]
+    ),
 }
 WHOLE: dict[str, Behaviour] = {
     "in the text": answer("<think>Rome?</think>\n\nRome"),
     "in the text, without a beginning": answer("Rome?\n</think>\n\nRome"),
     "parted from the text": answer("Rome", reasoning_content="Rome?"),
     "by another name": answer("Rome", reasoning="Rome?"),
+    "by another form": answer("[THINK]Rome?[/THINK]Rome"),
+    "in channels": answer(
+        "<|channel|>analysis<|message|>Rome?<|end|><|start|>assistant<|channel|>final<|message|>Rome<|return|>"
+    ),
+    "in a part": answer([{"type": "reasoning", "text": "Rome?"}, {"type": "text", "text": "Rome"}]),
+    "in a nested part": answer(
+        [
+            {"type": "thinking", "thinking": [{"type": "text", "text": "Rome?"}]},
+            {"type": "text", "text": "Rome"},
+        ]
+    ),
+    "in a summary": answer(
+        [
+            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Rome?"}]},
+            {"type": "output_text", "text": "Rome"},
+        ]
+    ),
+    "in details": answer("Rome", reasoning_details=[{"type": "reasoning.text", "text": "Rome?"}]),
+    "by a third name": answer("Rome", thinking="Rome?"),
     "by both names": answer("Rome", reasoning="Rome?", reasoning_content="Rome?"),
 }
 
@@ -113,6 +147,7 @@ def test_a_call_or_an_empty_answer_is_no_thinking(serve: Serve) -> None:
     ("which", "answer", "thoughts"),
     [
         ("thinks, answers", "Rome", "Rome?"),
+        ("thinks in brackets", "Rome", "Rome?"),
         ("thinks from the prompt on", "Rome it is.", "Rome? Or Milan?"),
     ],
 )

@@ -59,6 +59,9 @@ def save_tokenizer(
             [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("isolated")]
         )
     words.add_tokens([piece for piece in more if piece == "<think>"])  # one token in a prompt too
+    words.add_special_tokens(
+        [piece for piece in more if piece.startswith(("[", "<|")) and piece[-1] in "]>"]
+    )
     frame = "$A </s>" if adds_eos else "<s> $A"
     words.post_processor = processors.TemplateProcessing(
         single=frame, special_tokens=[("<s>", vocabulary["<s>"]), ("</s>", vocabulary["</s>"])]

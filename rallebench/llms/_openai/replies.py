@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import math
 import re
 import time
@@ -12,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rallebench.core.surrogates import join_pairs
-from rallebench.core.types import Reply, ToolCall
+from rallebench.core.types import Reply
 from rallebench.http.client import Answer, Server
 from rallebench.http.failures import (
     DROPPED,
@@ -25,9 +24,19 @@ from rallebench.http.failures import (
 )
 from rallebench.http.reported import unrefused
 from rallebench.llms import LOWEST_LOGPROB
+from rallebench.llms._openai.tool_calls import GatheredCalls
 
-THOUGHTS = ("reasoning_content", "reasoning")
+THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
 """Where servers put what a model thinks, if they part it from the text."""
+
+THOUGHT_PART = re.compile("reason|think|thought|summary")
+"""Types of the parts of a message that are no part of its answer."""
+
+TEXT_FIELDS = ("thinking", "reasoning", "text", "value", "content", "summary")
+"""Where a part holds its text."""
+
+DEEPEST = 6
+"""Lists and objects inside each other in which a part's text is looked for."""
 
 HOLDS = ("content", "tool_calls", "refusal")
 """Fields of a message, one of which it must have."""
@@ -132,7 +141,7 @@ class Gathered:
         self._served = served
         self._texts: list[str] = []
         self._refusal: list[str] = []
-        self._calls: dict[int, dict[str, str]] = {}
+        self._calls = GatheredCalls()
         self._logprobs: list[float] = []
         self._usage: Mapping[str, Any] = {}
         self._chosen = self._held = False
@@ -175,15 +184,15 @@ class Gathered:
             raise Failure(f"answered with a {fault}", NOT_OPENAI)
         self._held = self._held or not {*HOLDS, *THOUGHTS}.isdisjoint(message)
         self.moved = any(value for name, value in message.items() if name != "role")
-        self._add_thoughts(message)
+        text, thoughts = _content_of(message.get("content"), "message" if whole else "piece")
+        self._add_thoughts(message, thoughts)
         calls = message.get("tool_calls") or []
         if not isinstance(calls, list):
             raise Failure("answered with tool calls that are not a list", NOT_OPENAI)
         for number, call in enumerate(calls):
-            self._add_call(call, number if whole else None)
+            self._calls.add(call, number if whole else None)
         if isinstance(refusal := message.get("refusal"), str):
             self._refusal.append(refusal)
-        text = _text_of(message.get("content"), "message" if whole else "piece")
         self._texts.append(text)
         return text
 
@@ -195,10 +204,10 @@ class Gathered:
         inner = error.get("error") if isinstance(error, Mapping) else None
         unrefused({"error": inner or error or "error"}, self._server.endpoint, self._key)
 
-    def _add_thoughts(self, message: Mapping[str, Any]) -> None:
-        """Some servers send the same thoughts under both names."""
-        thoughts = (message.get(name) for name in THOUGHTS)
-        self._thoughts += [text for text in thoughts if text and isinstance(text, str)][:1]
+    def _add_thoughts(self, message: Mapping[str, Any], thoughts: str) -> None:
+        """Some servers send the same thoughts under several names."""
+        named = (_flat(message.get(name)) for name in THOUGHTS)
+        self._thoughts.append(next(filter(None, (*named, thoughts)), ""))
 
     def _add_logprobs(self, logprobs: Any) -> None:
         fields = logprobs if isinstance(logprobs, Mapping) else {}
@@ -209,25 +218,6 @@ class Gathered:
                 if not value < math.inf:
                     raise Failure("answered with log-probabilities that are not numbers", SEE_LOG)
                 self._logprobs.append(max(float(value), LOWEST_LOGPROB))
-
-    def _add_call(self, piece: Any, index: Any) -> None:
-        """A streamed call comes in pieces: id and name first, then its arguments bit by bit."""
-        function = piece.get("function") if isinstance(piece, Mapping) else None
-        whole = index is not None
-        if not isinstance(function, Mapping) or (
-            whole and not isinstance(function.get("name"), str)
-        ):
-            raise Failure("answered with a malformed tool call", NOT_OPENAI)
-        index = index if whole else piece.get("index")
-        if not isinstance(index, int):  # some servers leave it out and send whole calls
-            index = len(self._calls) if piece.get("id") else max(len(self._calls) - 1, 0)
-        call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
-        call["id"] = call["id"] or str(piece.get("id") or "")
-        call["name"] += _text_of(function.get("name"), "tool call")
-        arguments = function.get("arguments")
-        if whole and arguments and not isinstance(arguments, str):
-            arguments = json.dumps(arguments, ensure_ascii=False)  # some servers send the object
-        call["arguments"] += _text_of(arguments or None, "tool call")
 
     def _check(self) -> None:
         """Raise Failure unless this is an answer: a text, a call or a refusal that did not break off.
@@ -248,7 +238,7 @@ class Gathered:
         if WITHHELD.search(word):
             raise Failure(f"withheld its answer ({words})", FILTERED)
         if CUT_OFF.search(word):
-            if not self._thoughts and not self._hidden_thoughts():
+            if not any(self._thoughts) and not self._hidden_thoughts():
                 raise Failure("reached max_tokens before it wrote anything", "Raise max_tokens.")
         elif not self._held:
             raise Failure("answered with a choice that holds no message", NOT_OPENAI)
@@ -267,18 +257,12 @@ class Gathered:
         text, reason = self.text, self.finish_reason
         if not text and any(self._refusal):
             text, reason = "".join(self._refusal), "refusal"
-        calls = [call for _, call in sorted(self._calls.items())]
         thinking = join_pairs("".join(self._thoughts))
         if not thinking and (tokens := self._hidden_thoughts()):
             thinking = f"({tokens} tokens, which the server does not show)"
         return Reply(
             text=text,
-            tool_calls=tuple(
-                ToolCall(
-                    call["id"] or f"call_{n}", call["name"], join_pairs(call["arguments"]) or "{}"
-                )
-                for n, call in enumerate(calls)
-            ),
+            tool_calls=self._calls.calls(),
             prompt_tokens=counted(self._usage, "prompt_tokens"),
             completion_tokens=counted(self._usage, "completion_tokens"),
             finish_reason=reason or "stop",
@@ -294,10 +278,29 @@ def _reason(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _text_of(value: Any, noun: str) -> str:
-    """A message's content: a text, a list of text parts, or nothing; raises Failure for all else."""
+def _content_of(value: Any, noun: str) -> tuple[str, str]:
+    """A message's content, which is a text, a list of parts, or nothing, and the thoughts among the parts. Raises Failure."""
+    thoughts: list[str] = []
     if isinstance(value, list) and all(isinstance(part, Mapping) for part in value):
-        value = "".join(str(part.get("text") or "") for part in value)
+        thoughts = [_flat(part) for part in value if _is_thought(part)]
+        value = "".join(_flat(part.get("text")) for part in value if not _is_thought(part))
     if not isinstance(value, (str, type(None))):
         raise Failure(f"answered with a {noun} that is not a text", NOT_OPENAI)
-    return value or ""
+    return value or "", "".join(thoughts)
+
+
+def _is_thought(part: Mapping[str, Any]) -> bool:
+    """Whether a part of a message holds thoughts: its type says so, or a mark of its own."""
+    return part.get("thought") is True or bool(THOUGHT_PART.search(str(part.get("type") or "")))
+
+
+def _flat(value: Any, depth: int = 0) -> str:
+    """The text in a text, a list or an object of texts."""
+    if isinstance(value, str) or depth > DEEPEST:
+        return value if isinstance(value, str) else ""
+    if isinstance(value, list):
+        return "".join(_flat(part, depth + 1) for part in value)
+    if not isinstance(value, Mapping):
+        return ""
+    fields = (value[name] for name in TEXT_FIELDS if name in value)
+    return next(filter(None, (_flat(field, depth + 1) for field in fields)), "")

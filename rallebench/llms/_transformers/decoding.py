@@ -22,6 +22,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from rallebench.core.thinking import thought_marks
 from rallebench.llms import LOWEST_LOGPROB
 from rallebench.llms._stops import cut_at
 from rallebench.llms._transformers.forcing import ForceRows
@@ -37,8 +38,23 @@ OVERHANG = 8
 
 
 def decoder(tokenizer: Any) -> Decode:
-    """Tokens → text, without special tokens and with all spaces."""
-    return partial(tokenizer.decode, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    """Tokens → text, with all spaces, and without special tokens but those that part thoughts from the answer."""
+    special = {
+        number: str(token)
+        for number, token in tokenizer.added_tokens_decoder.items()
+        if token.special
+    }
+    marks = thought_marks(special.values())
+    decode = partial(tokenizer.decode, clean_up_tokenization_spaces=False)
+    if not marks:
+        return partial(decode, skip_special_tokens=True)
+    dropped = {number for number, token in special.items() if token not in marks}
+
+    def decode_marked(tokens: Sequence[int]) -> str:
+        kept_tokens = [token for token in tokens if token not in dropped]
+        return str(decode(kept_tokens, skip_special_tokens=False))
+
+    return decode_marked
 
 
 def processors(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.formats import NAMES, Format, format_of
 from rallebench.core.registry import unknown
-from rallebench.core.thinking import THOUGHT_BEGINS, answer_begins
+from rallebench.core.thinking import answer_of, begun_thoughts
 from rallebench.core.types import Generate, Message, ToolCall, ToolSpec
 from rallebench.llms._calls_in_text import CALL_MARK, before_calls, calls_grammar, calls_of
 from rallebench.llms._transformers.cutting import shortened
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from rallebench.llms._transformers.forcing import Forcing, Matcher
 
 PROBE = "rallebench probes this"
+
+MARK_TOKENS = 48
+"""The most tokens of a mark of thoughts with the white space behind it, where the vocabulary has none for it."""
 
 ROOM_STEP = 16
 """The room left in the window is rounded down to a multiple of this (from two of them on): prompts of a batch share its
@@ -71,7 +74,7 @@ class PreparedPrompt:
         if self.format is None:
             return text, (), "The answer holds no call."
         if self.matcher is not None:
-            return text, (), self.format.fault(text[answer_begins(text) :])
+            return text, (), self.format.fault(answer_of(text))
         text, note = self.format.read(text)
         return text, (), note
 
@@ -157,14 +160,14 @@ class Prompter:
             bool(request.tools) and request.options.get(TOOL_CHOICE) != "none",
             options["logprobs"],
             matcher,
-            THOUGHT_BEGINS if matcher is None and self._thinks_at(tokens) else "",
+            self._begun_by(tokens) if matcher is None else "",
         )
 
-    def _thinks_at(self, tokens: Sequence[int]) -> bool:
-        """Whether a prompt ends with the mark at which thoughts begin, as some chat templates write it."""
+    def _begun_by(self, tokens: Sequence[int]) -> str:
+        """The mark of thoughts that a prompt ends with, '' if it ends otherwise."""
         with self._lock:
-            end = self._tokenizer.decode(tokens[-len(THOUGHT_BEGINS) - 4 :])
-        return str(end).rstrip().endswith(THOUGHT_BEGINS)
+            end = self._tokenizer.decode(tokens[-MARK_TOKENS:])
+        return begun_thoughts(str(end))
 
     # ── the form of the answer ───────────────────────────────────────────────
 

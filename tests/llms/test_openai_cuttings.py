@@ -1,0 +1,227 @@
+"""One reply is the same episode whether it comes whole or in pieces, wherever and in whatever manner a server cuts it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import httpcore2
+import pytest
+from asking import ask, streamed
+from hypothesis import given
+from hypothesis import strategies as st
+from loopback import DONE, Loopback, chunk, completion, stream
+
+from rallebench.core.runs import Backends
+from rallebench.core.types import Episode, Flow, Outcome, Reply, ToolCall, ToolSpec
+from rallebench.engine.single import run_one
+from rallebench.http.client import Answer, Server
+from rallebench.http.deadline import Deadline
+from rallebench.llms import LLMS
+from rallebench.llms._openai.replies import read_answer
+from rallebench.llms._openai.requests import settings_of
+
+TOOLS = (ToolSpec("Search"), ToolSpec("Lookup"), ToolSpec("Search_again"))
+THOUGHTS = [
+    "",
+    "<think>Rome?</think>",
+    "[THINK]Titan?\n[/THINK]\n",
+    "<|channel|>analysis<|message|>Hm.<|end|>",
+]
+TEXTS = ["", "Rome", "a < b [1]", "Let me see.\n\nRome is it.", "北京 <b>"]
+
+CALL = st.tuples(
+    st.sampled_from([tool.name for tool in TOOLS]),
+    st.dictionaries(
+        st.sampled_from(["query", "q"]),
+        st.sampled_from(["Titan", 'a "b"', "{}", "北京", ""]),
+        max_size=2,
+    ),
+)
+MANNERS = st.fixed_dictionaries(
+    {
+        "index": st.sampled_from(["own", "zero", "none"]),
+        "id": st.sampled_from(["once", "always"]),
+        "name": st.sampled_from(["once", "always", "in pieces"]),
+        "object": st.booleans(),
+    }
+)
+
+
+def cut(text: str, cuts: list[int]) -> list[str]:
+    """The text in pieces; the whole as one without cuts inside it."""
+    ends = [*sorted({at for at in cuts if 0 < at < len(text)}), len(text)]
+    return [text[start:end] for start, end in zip([0, *ends], ends)]
+
+
+def pieces_of_call(
+    number: int, name: str, arguments: Any, manner: Any, cuts: list[int]
+) -> Iterator[Any]:
+    """The chunks of one call in the manner of a server."""
+    parts: list[Any] = (
+        [arguments] if manner["object"] else cut(json.dumps(arguments, ensure_ascii=False), cuts)
+    )
+    names = [name] * len(parts) if manner["name"] == "always" else [name]
+    if manner["name"] == "in pieces":
+        names, parts = [name[:3], name[3:]], ["", "", *parts]
+    for place, part in enumerate(parts):
+        piece: dict[str, Any] = {"function": {"arguments": part}}
+        if place < len(names):
+            piece["function"]["name"] = names[place]
+        if place == 0 or manner["id"] == "always":
+            piece["id"] = f"call-{number}"
+        if manner["index"] != "none":
+            piece["index"] = number if manner["index"] == "own" else 0
+        yield chunk(tool_calls=[piece])
+
+
+def episode(llm: Any, streaming: bool) -> Episode:
+    """The episode of one request, without its times."""
+
+    def flow() -> Flow:
+        reply = yield replace(ask(tools=TOOLS), llm="m")
+        return Outcome(reply.text)
+
+    *_, last = run_one(flow(), Backends({}, {"m": llm}), stream=streaming)
+    assert isinstance(last, Episode)
+    steps = [
+        replace(s, seconds=0.0, reply=replace(s.reply, first_token_seconds=None))
+        for s in last.steps
+    ]
+    return replace(last, steps=tuple(steps), failed_seconds=0.0)
+
+
+class InMemory:
+    """A model whose server's bytes are in ``whole`` and ``pieces``; they are read as those of a connection."""
+
+    def __init__(self) -> None:
+        self.whole: dict[str, Any] = {}
+        self.pieces: list[Any] = []
+        settings = settings_of("m", base_url="http://127.0.0.1:1/v1", model="m")
+        self.server = Server("m", settings, "")
+
+    def _read(self, kind: str, body: list[bytes]) -> Iterator[str | Reply]:
+        headers = [(b"content-type", kind.encode())]
+        reply = Answer(httpcore2.Response(200, headers=headers, content=body), Deadline(9.0))
+        return read_answer(reply, kind != "application/json", self.server)
+
+    def generate(self, batch: Any) -> list[Any]:
+        return [
+            [*self._read("application/json", [json.dumps(self.whole).encode()])][-1] for _ in batch
+        ]
+
+    def stream(self, request: Any) -> Iterator[str | Reply]:
+        lines = [piece if isinstance(piece, str) else json.dumps(piece) for piece in self.pieces]
+        return self._read("text/event-stream", [f"data: {line}\n\n".encode() for line in lines])
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[dict[str, Any], Any]]:
+    """The streamed reply of a server, and a model that asks it."""
+    replies: dict[str, Any] = {}
+    with Loopback(
+        lambda handler: replies[str(bool(handler.body.get("stream")))](handler)
+    ) as server:
+        llm: Any = LLMS["openai_compatible"](
+            "gpt", base_url=server.url, model="m", max_retries=0, timeout=20
+        )
+        yield replies, llm
+        llm.close()
+
+
+@given(
+    st.sampled_from(THOUGHTS),
+    st.sampled_from(TEXTS),
+    st.lists(CALL, max_size=3),
+    MANNERS,
+    st.lists(st.integers(0, 90), max_size=8),
+)
+def test_a_reply_in_pieces_gives_the_episode_of_the_whole_reply(
+    thoughts: str, text: str, calls: Any, manner: Any, cuts: list[int]
+) -> None:
+    llm = InMemory()
+    channel = "<|start|>assistant<|channel|>final<|message|>" if "channel" in thoughts else ""
+    text = thoughts + channel + text
+    whole = [
+        {
+            "id": f"call-{n}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)},
+        }
+        for n, (name, arguments) in enumerate(calls)
+    ]
+    reason = "tool_calls" if calls else "stop"
+    more = {"tool_calls": whole} if calls else {}
+    llm.whole = completion(text, finish_reason=reason, **more)
+    chunks = [chunk(part) for part in cut(text, cuts)]
+    for number, (name, arguments) in enumerate(calls):
+        chunks += pieces_of_call(number, name, arguments, manner, cuts)
+    llm.pieces = [*chunks, chunk(finish_reason=reason), DONE]
+    expected, actual = episode(llm, False), episode(llm, True)
+    assert [s.reply.tool_calls for s in actual.steps] == [
+        s.reply.tool_calls for s in expected.steps
+    ]
+    tokens = {"prompt_tokens": 0, "completion_tokens": 0}
+    assert [replace(s.reply, **tokens) for s in actual.steps] == [
+        replace(s.reply, **tokens) for s in expected.steps
+    ]
+    assert (actual.outcome, actual.error) == (expected.outcome, expected.error)
+
+
+def test_two_calls_of_the_same_index_are_two_calls(served: Any) -> None:
+    replies, llm = served
+    calls = [
+        {
+            "index": 0,
+            "id": f"c{n}",
+            "function": {"name": "Search", "arguments": json.dumps({"query": name})},
+        }
+        for n, name in enumerate(["Titan", "Triton"])
+    ]
+    replies["True"] = stream(
+        [*(chunk(tool_calls=[call]) for call in calls), chunk(None, "tool_calls"), DONE]
+    )
+    _, reply = streamed(llm, ask(tools=TOOLS))
+    assert reply.tool_calls == (
+        ToolCall("c0", "Search", '{"query": "Titan"}'),
+        ToolCall("c1", "Search", '{"query": "Triton"}'),
+    )
+
+
+def test_without_ids_complete_arguments_end_a_call_and_a_placeholder_is_none(served: Any) -> None:
+    replies, llm = served
+    parts = [
+        {"index": 0, "function": {"name": "Search", "arguments": "{}"}},
+        {"index": 0, "function": {"arguments": '{"query": "Ti'}},
+        {"index": 0, "function": {"name": "Search", "arguments": 'tan"}'}},
+        {"index": 0, "function": {"name": "Search", "arguments": ""}},
+        {"index": 0, "function": {"name": "Search", "arguments": '{"query": "Triton"}'}},
+        {"index": 0, "function": {"name": "Lookup"}},
+        {"index": 0, "function": {"arguments": '{"q": 1}'}},
+    ]
+    replies["True"] = stream(
+        [*(chunk(tool_calls=[part]) for part in parts), chunk(None, "tool_calls"), DONE]
+    )
+    _, reply = streamed(llm, ask(tools=TOOLS))
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [
+        ("Search", '{"query": "Titan"}'),
+        ("Search", '{"query": "Triton"}'),
+        ("Lookup", '{"q": 1}'),
+    ]
+
+
+def test_an_id_of_its_own_for_every_piece_makes_one_call(served: Any) -> None:
+    replies, llm = served
+    parts: list[Any] = [{"index": 0, "id": "a", "function": {"name": "Search", "arguments": ""}}]
+    parts += [
+        {"index": 0, "id": f"b{n}", "function": {"name": None, "arguments": part}}
+        for n, part in enumerate(['{"query"', ': "Titan"}'])
+    ]
+    replies["True"] = stream(
+        [*(chunk(tool_calls=[part]) for part in parts), chunk(None, "tool_calls"), DONE]
+    )
+    assert streamed(llm, ask(tools=TOOLS))[1].tool_calls == (
+        ToolCall("a", "Search", '{"query": "Titan"}'),
+    )
