@@ -207,9 +207,15 @@ class Workspace:
 
         See :mod:`rallebench.retrievers.composites`. Raises UsageError, also for what its parts name.
         """
-        if sentence := self.damaged_combinations().get(reference):
+        damaged = self.damaged_combinations()
+        if sentence := damaged.get(reference):
             raise BadFileError(sentence)
-        return resolve(reference, self._names(self.combinations()))
+        try:
+            return resolve(reference, self._names(self.combinations()))
+        except UsageError:
+            if sentence := damaged.get("retrievers.json"):  # the name may stand in the damaged file
+                raise BadFileError(sentence) from None
+            raise
 
     def indexes_of(self, reference: str) -> tuple[str, ...]:
         """The indexes that a retriever is made of in the end, in order, each once. Raises UsageError."""

@@ -655,7 +655,7 @@ def test_what_a_library_prints_meanwhile_goes_to_stderr() -> None:
     code = (
         "import os\nfrom rallebench import cli\nfrom rallebench.cli.verbs import VERBS, Result\n"
         "@VERBS.register('noisy', order=0, example='')\n"
-        "def noisy(args): return [print('from Python'), os.write(1, b'from C\\n'), Result({'fine': 'yes'})][2]\n"
+        "def noisy(args): return [print('from Python'), os.write(1, b'from C\\n'), Result({'fine': 'yes'}, ())][2]\n"
         "raise SystemExit(cli.main(['noisy', '--json']))"
     )
     words = [sys.executable, "-c", code]

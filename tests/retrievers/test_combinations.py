@@ -149,8 +149,9 @@ def test_a_damaged_retrievers_json_is_a_sentence(
 ) -> None:
     (workspace / "retrievers.json").write_text(content)
     with pytest.raises(BadFileError) as error:
-        Workspace(workspace).retriever("tiny")
+        Workspace(workspace).retriever("x")
     assert sentence in str(error.value)
+    assert Workspace(workspace).retriever("tiny") is None  # a plain index needs no such file
 
 
 def test_a_combination_is_saved_under_a_name_and_read_back(workspace: Path) -> None:
