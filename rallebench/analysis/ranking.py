@@ -148,7 +148,8 @@ def compare_many(
     qids, clusters = [e.question.qid for e in common], clusters_of(common)
     of_runs = {run.name: scores_of(run, names) for run in runs}
     cells, scored_by, pairs = {}, {}, {}
-    articles, batches = clusters, None
+    articles = clusters
+    batches: Clusters | None = None
     for name in names:
         scores = {run: of_run[name] for run, of_run in of_runs.items()}
         if is_timed(name) and batches is None:
@@ -171,7 +172,7 @@ def compare_many(
         _corpus_level(runs, common, {n: q for n, q in scored_by.items() if not measures[n].own}),
         measures,
         batches if batches is not None and is_timed(by.name) else articles,
-        frozenset().union(*(beyond_depth(measures, chain_of(run)) for run in runs)),
+        frozenset[str]().union(*(beyond_depth(measures, chain_of(run)) for run in runs)),
         tuple(timing_notes(runs)) if any(map(is_timed, names)) else (),
     )
 

@@ -195,7 +195,8 @@ def _intervals(
 ) -> dict[str, Mean]:
     """Metric → mean; the units of times are batches, those of all else articles."""
     qids = [example.question.qid for example, _ in answered]
-    ranges, intervals = ranges_of(scored), {}
+    ranges = ranges_of(scored)
+    intervals: dict[str, Mean] = {}
     timings = {episode.qid: timings_of(episode) for _, episode in answered}
     batches = timed_clusters(clusters, [timings])
     for units, timed in ((clusters, False), (batches, True)):
@@ -212,7 +213,7 @@ def is_timed(name: str) -> bool:
 
 def _not_scored(scored: Mapping[str, ScoreSeries]) -> dict[str, str]:
     """Metric → its most frequent reason, of the metrics that no question is scored by."""
-    reasons = {}
+    reasons: dict[str, str] = {}
     for name, series in scored.items():
         if series.notes and all(value is None for value in series.values):
             ((reason, _),) = Counter(series.notes).most_common(1)
