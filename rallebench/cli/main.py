@@ -99,7 +99,7 @@ class _own_stdout:
 class _Parser(argparse.ArgumentParser):
     """Refuses wrong arguments in one line, with the nearest known verb, flag or choice."""
 
-    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse; an unknown flag is refused by the parser of its verb, which knows the others."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:

@@ -91,22 +91,22 @@ def _chains(workspace: Workspace) -> Abouts:
 def _corpora(workspace: Workspace) -> Abouts:
     corpora = imported_corpora(workspace.corpora)
     abouts = {name: f"{card.passages} passages of {card.source}" for name, card in corpora.items()}
-    return abouts | _unreadable(corpus_cards(workspace.corpora)[1])
+    return {**abouts, **_unreadable(corpus_cards(workspace.corpora)[1])}
 
 
 def _retrievers(workspace: Workspace) -> Abouts:
     damaged = workspace.all_manifests()[1] | workspace.damaged_combinations()
-    return workspace.retrievers() | _unreadable(damaged)
+    return {**workspace.retrievers(), **_unreadable(damaged)}
 
 
-def _unreadable(damaged: Abouts) -> Abouts:
+def _unreadable(damaged: Abouts) -> dict[str, str]:
     return {name: f"cannot be read: {sentence}" for name, sentence in damaged.items()}
 
 
 def _llms(workspace: Workspace) -> Abouts:
     entries = workspace.llms().items()
     abouts = {name: e.about or f"{e.backend} {e.settings.get('model', '')}" for name, e in entries}
-    return abouts | _unreadable(workspace.damaged_llms())
+    return {**abouts, **_unreadable(workspace.damaged_llms())}
 
 
 def _metrics(names: Iterable[str]) -> Abouts:

@@ -50,7 +50,7 @@ def build_form(page: Page, event: Event) -> Patch:
     corpora = list(gold_coverage.indexed_corpora(page.workbench))
     follow = form.on_change("data.build_kind")
     pages = form.text("pages", "File", hint=PAGES, about="Passage id → page id.")
-    chunking, gist = chunk_fields(DEFAULT), "for a corpus that is not imported"
+    chunking, gist = chunk_fields("default"), "for a corpus that is not imported"
     parts = (
         form.chooser("Corpus", "corpus", corpora, corpus or corpora[0]),
         form.text("path", "… or a path", hint="a file or folder that is not imported"),

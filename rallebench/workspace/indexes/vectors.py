@@ -36,7 +36,8 @@ STARTER_VECTORS = Path(__file__).resolve().parents[2] / "starter" / "vectors"
 
 @dataclass(frozen=True, slots=True)
 class CachedVectors:
-    """A folder of cached vectors. ``finished``: first row → sha256 of each finished shard. ``problem``: why it cannot be used."""
+    """A folder of cached vectors. ``finished``: first row → sha256 of each finished shard. ``problem``: the
+    reason why it cannot be used; nothing but its size is known then, and the others are '', 0 and {}."""
 
     folder: Path
     encoder: str
@@ -44,7 +45,7 @@ class CachedVectors:
     corpus_sha256: str
     passages: int
     dim: int
-    dtype: Literal["float32", "bfloat16"]
+    dtype: Literal["float32", "bfloat16", ""]
     finished: Mapping[int, str]
     bytes: int
     problem: str = ""

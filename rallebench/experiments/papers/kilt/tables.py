@@ -136,6 +136,7 @@ def own_rows(
         of_mode = [answered for answered in results if answered.mode == mode]
         alike = [answered for answered in of_mode if not answered.why]
         why = "" if alike else of_mode[0].why
+        tables: list[tuple[str, str, str, Mapping[str, Any]]]
         tables = [(llm or "no model", *of) for of in OWN.get(mode, ())]
         if any(answered.result.request.flow.retrievers for answered in of_mode):
             plain = {"rewrite_el": False} if mode == PLAIN else {}
@@ -260,8 +261,8 @@ def _change(
     if any(base is None and plain is not None for plain, base in pairs):
         return ()
     gaps = [None if a is None or b is None or a == b else a - b for a, b in pairs]
-    averages_of = [_average(side) for side in (without, rewritten)]
-    gap = None if None in averages_of else averages_of[0] - averages_of[1]
+    ours, theirs = _average(without), _average(rewritten)
+    gap = None if ours is None or theirs is None else ours - theirs
     return (*gaps, *[gap] * several)
 
 
