@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rallebench.core.errors import BackendError, RalleError
-from rallebench.core.types import Reply
+from rallebench.core.types import Generate, Reply
 
 _TAGS = "think|thinking|thoughts?|reasoning|seed:think"
 _NAMES = "thought|thinking|think"
@@ -143,6 +143,48 @@ def _last(pattern: re.Pattern[str], text: str, end: int) -> re.Match[str] | None
     return matches[0] if matches else None
 
 
+ROOM = 4096
+"""Tokens of a reply to a method's short question (a judge's, an agent's, a re-ranker's) by a model that thinks first."""
+
+
+class OnlyThoughts(BackendError):
+    """The error of a reply without an answer. ``cut_off``: the reply reached its limit of tokens."""
+
+    def __init__(self, llm: str, cut_off: bool = False) -> None:
+        super().__init__(
+            f"{llm!r} only thought and gave no answer; raise max_tokens, or turn its thinking off (most chat "
+            'templates take chat_template_kwargs {"enable_thinking": false}).'
+        )
+        self.cut_off = cut_off
+
+
+def with_room(request: Generate, answer: Reply | RalleError) -> Generate | None:
+    """The request again with room to think, where its answer was cut off in thoughts; None for any other.
+
+    A limit of any other request than a method's short question stays.
+    """
+    if not isinstance(answer, OnlyThoughts) or not answer.cut_off or not request.roomy:
+        return None
+    if request.max_tokens is None or request.max_tokens >= ROOM:
+        return None
+    return replace(request, max_tokens=ROOM)
+
+
+def answers_of(llm: Any, requests: Sequence[Generate], name: str) -> list[Reply | RalleError]:
+    """The parted replies of a model, in order; those that were cut off in thoughts are asked for again with more room."""
+    replies = [parted(reply, name) for reply in llm.generate(requests)]
+    wider = {
+        place: more
+        for place, (request, reply) in enumerate(zip(requests, replies))
+        if (more := with_room(request, reply))
+    }
+    if wider:
+        again = [parted(reply, name) for reply in llm.generate([*wider.values()])]
+        for place, reply in zip(wider, again):
+            replies[place] = reply
+    return replies
+
+
 def parted(reply: Reply | _Failed, llm: str) -> Reply | _Failed | BackendError:
     """The reply with its thoughts in ``thinking`` and nothing but the answer in ``text``; the error of one without an answer.
 
@@ -158,10 +200,7 @@ def parted(reply: Reply | _Failed, llm: str) -> Reply | _Failed | BackendError:
         return reply
     text = reply.text[begin:end].lstrip() if begin else reply.text[begin:end]
     if not text.strip() and not reply.tool_calls:
-        return BackendError(
-            f"{llm!r} only thought and gave no answer; raise max_tokens, or turn its thinking off (most chat "
-            'templates take chat_template_kwargs {"enable_thinking": false}).'
-        )
+        return OnlyThoughts(llm, cut_off=reply.finish_reason == "length")
     written = (_MARKS.sub("", part) for part in (reply.text[:begin], reply.text[end:]))
     thoughts = (part.strip() for part in (reply.thinking, *written))
     return replace(reply, text=text, thinking="\n\n".join(filter(None, thoughts)))

@@ -222,7 +222,8 @@ class Generate:
 
     ``forced``: options that say what form the reply has, for a model that enforces forms while it writes. ``explicit``: a
     person set these settings for this very request, as in an action of a chain; those of a method (a judge, an agent, a
-    re-ranker, a suite) give way to what the model's entry says. ``settled`` applies both.
+    re-ranker, a suite) give way to what the model's entry says. ``settled`` applies both. ``roomy``: ``max_tokens`` is
+    enough for the answer alone, so a model that thinks first gets more.
     """
 
     llm: str
@@ -236,6 +237,7 @@ class Generate:
     evidence: Evidence | None = None
     forced: Mapping[str, Any] = field(default_factory=dict)
     explicit: bool = field(default=False, compare=False)
+    roomy: bool = field(default=False, compare=False)
 
     def settled(self, model: Any) -> Generate:
         """The request as ``model`` is sent it. All requests to a model pass here.

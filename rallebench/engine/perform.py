@@ -15,7 +15,7 @@ from rallebench.core.errors import (
     StoppedError,
 )
 from rallebench.core.runs import Backends
-from rallebench.core.thinking import parted
+from rallebench.core.thinking import answers_of
 from rallebench.core.types import Generate, Hit, Note, Reply, Request, Retrieve, UseTool
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ def _ask(requests: Sequence[Any], backend: Any) -> list[ReplyOrError]:
             [request.query for request in requests], first.k, backend
         )
     elif isinstance(first, Generate):
-        answers = [parted(reply, first.llm) for reply in backend.generate(requests)]
+        answers = answers_of(backend, requests, first.llm)
     else:
         answers = [backend.use(request.arguments) for request in requests]
     if len(answers) != len(requests):

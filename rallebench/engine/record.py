@@ -121,7 +121,7 @@ _REQUESTS = {
     "retrieve": _Form(Retrieve, whole=True),
     "note": _Form(Note, unstored=("passages",)),
     "tool": _Form(UseTool),
-    "generate": _Form(Generate, unstored=("evidence", "forced", "explicit")),
+    "generate": _Form(Generate, unstored=("evidence", "forced", "explicit", "roomy")),
 }
 _REQUEST_KINDS = {Retrieve: "retrieve", Note: "note", UseTool: "tool", Generate: "generate"}
 _REPLY = _Form(Reply)

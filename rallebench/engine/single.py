@@ -11,7 +11,7 @@ from typing import Union
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.runs import Backends
 from rallebench.core.surrogates import pair_stream
-from rallebench.core.thinking import parted, parted_stream
+from rallebench.core.thinking import parted, parted_stream, with_room
 from rallebench.core.types import Episode, Flow, Generate, Note, Outcome, Reply, Request, Step
 from rallebench.engine.perform import as_ralle_error, flow_error, perform, settled
 from rallebench.engine.reply_cache import ReplyCache
@@ -113,6 +113,8 @@ def _ask(
                 for piece in parted_stream(pair_stream(pieces)):
                     if isinstance(piece, Reply):
                         answered = parted(piece, request.llm)
+                        if wider := with_room(request, answered):
+                            answered = perform([wider], backends)[0]
                     else:
                         yield piece
         except Exception as error:

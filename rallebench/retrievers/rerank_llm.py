@@ -14,7 +14,7 @@ from typing import Any
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.prompts import filled
 from rallebench.core.settings import Setting
-from rallebench.core.thinking import parted
+from rallebench.core.thinking import answers_of
 from rallebench.core.types import Generate, Hit, Message, Reply, digest
 from rallebench.core.verdicts import Claim, read_verdict
 from rallebench.retrievers import COMBINATIONS, Retriever
@@ -161,13 +161,18 @@ class LLMReranked(Combined):
         longest = 8 if self._settings["way"] == "pointwise" else 8 * self._settings["window"]
         requests = [
             Generate(
-                "", (Message("user", prompt),), max_tokens=longest, temperature=0.0, forced=form
+                "",
+                (Message("user", prompt),),
+                max_tokens=longest,
+                temperature=0.0,
+                forced=form,
+                roomy=True,
             )
             for prompt, form in zip(prompts, forms)
         ]
         self.requests += len(requests)
-        replies = self._llm.generate([request.settled(self._llm) for request in requests])
-        return [_text_of(parted(reply, self._settings["llm"])) for reply in replies]
+        sent = [request.settled(self._llm) for request in requests]
+        return list(map(_text_of, answers_of(self._llm, sent, self._settings["llm"])))
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:

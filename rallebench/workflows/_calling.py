@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.prompts import filled
+from rallebench.core.structured import json_in
 from rallebench.core.types import Message, Note, Outcome, Reply, SubFlow, ToolCall, ToolSpec
 from rallebench.workflows import _forms
 from rallebench.workflows._conversation import LONGEST, Conversation, too_long, without_imitation
@@ -40,8 +41,9 @@ OBSERVATION = "Observation: "
 NO_CALL = "You called no function. Call one, or call Finish with the final answer."
 
 _TEXT_CALL = re.compile(
-    r"^[ \t*]*Action[ \t*]*:[ \t*]*([\w.-]+)[^\n]*\n+[ \t*]*Action Input[ \t*]*:[ \t]*(.*)",
-    re.MULTILINE | re.DOTALL,
+    r"^[\W\d]*Action[ \t*_]*\d*[ \t*_]*[:：][ \t*_`\"]*([\w.-]*\w)(?P<rest>[^\n]*?)"
+    r"(?:\n+|[ \t,;]*)[^\w\n]*Action[ _]?Input[ \t*_]*\d*[ \t*_]*[:：][ \t*_]*(.*)",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
 
 
@@ -121,18 +123,19 @@ def move_of(reply: Reply, number: int) -> Move:
     match = _TEXT_CALL.search(text)
     if match is None:
         return Move(text, None, Message("assistant", text), False)
-    thought = re.sub(r"^\s*Thought\s*\d*\s*:\s*", "", text[: match.start()]).strip()
-    call = ToolCall(f"call-{number}", match[1], _one_object(match[2].strip()))
+    thought = re.sub(r"^[\W_]*Thought\s*\d*[\s*_]*[:：][\s*_]*", "", text[: match.start()]).strip()
+    call = ToolCall(f"call-{number}", match[1], _one_object(match[3].strip()))
     return Move(thought, call, Message("assistant", text), False)
 
 
 def _one_object(text: str) -> str:
-    """A JSON object without what a model wrote behind it; anything else as it is."""
-    try:
-        _, end = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        return text
-    return text[:end]
+    """A JSON object without a fence and what a model wrote behind it, also of Python's notation; anything else as it is."""
+    bare = re.sub(r"^(?:```\w*|`)\s*", "", text)
+    if bare.startswith("{"):
+        for value in json_in(Reply(bare), {"type": "object"}):
+            if isinstance(value, dict):
+                return json.dumps(value, ensure_ascii=False)
+    return text
 
 
 def carried_out(conversation: Conversation, move: Move) -> SubFlow[str | Outcome]:

@@ -153,6 +153,7 @@ class Conversation:
             self.seed,
             evidence=self._evidence(prompt),
             forced={} if self.original or forced is None else forced,
+            roomy=not self.original,
         )
         self._spent += (reply.prompt_tokens or self._count(prompt)) + (
             reply.completion_tokens or estimated(reply.text)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from rallebench.core.structured import decoded
 from rallebench.core.types import Flow, Note, Outcome, SubFlow
 from rallebench.workflows import _forms
 from rallebench.workflows._conversation import (
@@ -17,14 +18,37 @@ from rallebench.workflows._conversation import (
 )
 from rallebench.workflows.prompts import FINISH, actions, episode
 
-_LABEL = re.compile(r"^(?:(?:Thought|Action)\s*\d*\s*:\s*)+", re.IGNORECASE)
+_LABEL = re.compile(r"^(?:(?:Thought|Action)\s*\d*\s*[:：]\s*)+", re.IGNORECASE)
+_INPUT = re.compile(
+    r"^(?P<verb>\w+)\s*[,;.]?\s*Action\s*Input\s*\d*\s*[:：]\s*(?P<input>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_WIDE = {"[": "［【〔", "]": "］】〕", "(": "（", ")": "）"}
+"""Brackets of full width that stand for a bracket."""
+
+
+def undecorated(text: str) -> str:
+    """A text without the marks of Markdown around it and its label: emphasis, back-ticks, dashes, numbers of a list.
+
+    >>> undecorated("- **Action 1:** `Search[Ada]`"), undecorated("**Search**[*Ada*]")
+    ('Action 1: Search[Ada]', 'Search[Ada]')
+    """
+    text = re.sub(r"^\s*```\w*\s*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^\s*(?:(?:[-•–>#]+|\*(?=\s)|\d+[.)])\s+)+", "", text)
+    return without_emphasis(text)
+
+
+def without_emphasis(text: str) -> str:
+    """A text without emphasis and back-ticks around it or parts of it."""
+    text = re.sub(r"(?<![^\W_])(\*{1,3}|_{1,3}|`+)(?=\S)(.+?)(?<=\S)\1(?![^\W_])", r"\2", text)
+    return text.strip().strip("*`").strip()
 
 
 def parse_action(text: str, brackets: str, original: bool = False) -> tuple[str, str]:
     """Verb and argument of an action; any other text is a verb without an argument.
 
-    ``original``: R-Eval's two patterns and nothing else. Ours also drops a label before the action, invented
-    observations after it, and text behind the closing bracket.
+    ``original``: R-Eval's two patterns and nothing else. Ours also reads Markdown, brackets and colons of full width, and an
+    ``Action Input:``, and drops a label before the action, invented observations after it, and text behind the closing bracket.
 
     >>> parse_action("Search[Paris [Texas], US]", "[]")
     ('Search', 'Paris [Texas], US')
@@ -32,23 +56,43 @@ def parse_action(text: str, brackets: str, original: bool = False) -> tuple[str,
     ('Search', 'Ada')
     >>> parse_action("Search[Ada] and Finish[1815]", "[]", original=True)
     ('Search', 'Ada] and Finish[1815')
+    >>> parse_action("**Action：** `Search`\\nAction Input: \\"Ada\\"", "[]")
+    ('Search', 'Ada')
     >>> parse_action("I know it.", "[]")
     ('I know it.', '')
     """
     left, right = tuple(brackets)
     if not original:
-        text = _LABEL.sub("", without_imitation(text)).strip()
-        balanced = _balanced(text, left, right)
-        if balanced is not None:
-            return balanced
+        text = undecorated(_LABEL.sub("", undecorated(without_imitation(text))))
+        for opening, closing in zip(left + _WIDE.get(left, ""), right + _WIDE.get(right, "")):
+            if (balanced := _balanced(text, opening, closing)) is not None:
+                return balanced[0], without_emphasis(balanced[1])
+        if separate := _INPUT.match(undecorated_lines(text)):
+            return separate["verb"], _input(separate["input"])
     pattern = rf"^(\w+){re.escape(left)}(.+){re.escape(right)}"
     match = re.match(pattern + "$", text) or re.match(pattern, text.strip(" ."))
     return (match[1], match[2]) if match else (text, "")
 
 
+def undecorated_lines(text: str) -> str:
+    """A text whose every line is ``undecorated``."""
+    return "\n".join(map(undecorated, text.splitlines()))
+
+
+def _input(text: str) -> str:
+    """An argument that stands behind its label: a text, perhaps quoted, or the only value of a JSON object."""
+    text = undecorated(text)
+    value = decoded(text)
+    if isinstance(value, Mapping) and len(value) == 1:
+        value = next(iter(value.values()))
+    if isinstance(value, str):
+        return value.strip()
+    return text if value is not None else undecorated(text.splitlines()[0]) if text else ""
+
+
 def _balanced(text: str, left: str, right: str) -> tuple[str, str] | None:
     """Verb and argument up to the matching bracket; None without one."""
-    opened = re.match(rf"(\w+)\s*{re.escape(left)}", text)
+    opened = re.match(rf"(\w+)\s*[:：]?\s*{re.escape(left)}", text)
     depth = 1
     for at in range(opened.end(), len(text)) if opened else ():
         depth += (text[at] == left) - (text[at] == right)
@@ -144,6 +188,10 @@ def _both(conversation: Conversation, pad: str, n: int) -> SubFlow[tuple[str, st
     stop = (f"\nObservation {n}:",)
     reply = yield from conversation.ask(f"{pad}\nThought {n}:", stop, forced=form)
     thought, _, action = re.sub(
-        r"(?<!\w)Action\s*\d*\s*:", "\0", without_imitation(reply.text), count=1
+        r"(?<!\w)Action\s*\d*\s*(?:\*|_)*\s*[:：]", "\0", without_imitation(reply.text), count=1
     ).partition("\0")
-    return " ".join(thought.split())[:LONGEST], first_line(action)
+    line = first_line(action)
+    if not conversation.original and _INPUT.match(undecorated_lines(action).strip()):
+        verb, argument = parse_action(action.strip(), conversation.env.brackets)
+        line = f"{verb}{conversation.env.brackets[0]}{argument}{conversation.env.brackets[1]}"
+    return " ".join(thought.strip().rstrip("*_-# ").split())[:LONGEST], line[:LONGEST]

@@ -243,7 +243,9 @@ def decision(
     """One greedy decision; ``choice`` is ``auto`` or the name of a forced function. None: it cannot be parsed."""
     if agent.calls == "text":
         sent = _joined(sent, words)
-        reply = yield Generate(agent.drafter, sent, max_tokens=64, temperature=0.0, seed=agent.seed)
+        reply = yield Generate(
+            agent.drafter, sent, max_tokens=64, temperature=0.0, seed=agent.seed, roomy=True
+        )
     else:
         # Without tool_choice a model decides by itself, which is "auto".
         forced = {"tool_choice": {"type": "function", "function": {"name": choice}}}
@@ -252,6 +254,7 @@ def decision(
             sent,
             (tool,),
             max_tokens=64,
+            roomy=True,
             temperature=0.0,
             seed=agent.seed,
             options={} if choice == "auto" else forced,

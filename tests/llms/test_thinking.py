@@ -15,6 +15,8 @@ from rallebench.core.types import Episode, Flow, Generate, Outcome, Step
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import Delta, run_one
 from rallebench.llms.scripted import Scripted
+from rallebench.metrics import METRICS
+from rallebench.metrics.judges import Case
 
 Serve = Callable[..., tuple[Loopback, Any]]
 
@@ -192,3 +194,45 @@ def test_a_cached_reply_is_the_parted_one(streamed: bool) -> None:
         assert (episode.answer, reply.thinking) == ("Rome", "Rome?")
     assert llm.calls == 1
     cache.close()
+
+
+# ── room to think ────────────────────────────────────────────────────────────
+
+
+def thinks_for(tokens: int) -> Behaviour:
+    """A model that thinks for so many tokens before it says No."""
+
+    def behave(handler: Any) -> None:
+        limit = handler.body.get("max_tokens", 0)
+        thoughts = {"reasoning_content": "Let me see", "finish_reason": "length"}
+        reply = answer("No.") if limit > tokens else answer(None, **thoughts)
+        reply(handler)
+
+    return behave
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_methods_short_question_is_asked_again_with_room_to_think(
+    serve: Serve, streamed: bool
+) -> None:
+    server, llm = serve(thinks_for(1000))
+    request = ask(max_tokens=64, roomy=True)
+    _, episode = asked(llm, request, streamed=streamed)
+    assert episode.answer == "No."
+    assert [body["max_tokens"] for body in server.bodies] == [64, 4096]
+
+
+def test_a_judge_whose_model_thinks_has_a_verdict(serve: Serve) -> None:
+    _, llm = serve(thinks_for(1000))
+    flow = METRICS["rgb-rejection"](Case("Who?", "Ada"), llm="m", prompt="{question} {answer}")
+    *_, episode = run_one(flow, Backends({}, {"m": llm}))
+    assert isinstance(episode, Episode) and (episode.answer, episode.error) == ("yes", "")
+
+
+def test_the_limit_of_any_other_request_stays_and_more_room_is_given_once(serve: Serve) -> None:
+    server, llm = serve(thinks_for(1000))
+    _, episode = asked(llm, ask(max_tokens=64))
+    assert episode.error.startswith(MEND) and len(server.bodies) == 1
+    server, llm = serve(thinks_for(100_000))
+    _, episode = asked(llm, ask(max_tokens=64, roomy=True))
+    assert episode.error.startswith(MEND) and len(server.bodies) == 2

@@ -21,6 +21,7 @@ from small_world import (
 )
 
 from rallebench.core.types import Reply, Step, ToolCall
+from rallebench.workflows._calling import move_of
 from rallebench.workflows.trees import tree_of
 
 ANSWER = json.dumps({"return_type": "give_answer", "final_answer": "Saturn"})
@@ -214,3 +215,22 @@ def test_every_way_in_which_a_search_ends_without_an_answer(
     script: list[str], given: dict[str, Any], outcome: tuple[str, str]
 ) -> None:
     assert ended("dfsdt", script, **given) == outcome
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Action: Search\nAction Input: {"entity": "Titan"}',
+        'Thought: I look.\n**Action:** `Search`\n**Action Input:** {"entity": "Titan"}',
+        '- **Action 1：** Search\n- **Action Input 1：** `{"entity": "Titan"}`',
+        'Action: Search\nAction Input:\n```json\n{"entity": "Titan"}\n```\nObservation: x',
+        "Action: Search\nAction Input: {'entity': 'Titan'}",
+        'Action: Search Action Input: {"entity": "Titan"} and so on',
+        'Action: "Search"\n\nAction_Input: {"entity": "Titan"}',
+    ],
+)
+def test_a_call_in_text_is_read_through_markdown_wide_colons_and_pythons_quotes(text: str) -> None:
+    call = move_of(Reply(text), 1).call
+    assert call is not None
+    assert (call.name, json.loads(call.arguments)) == ("Search", {"entity": "Titan"})
+    assert move_of(Reply(f"**Thought:** I look.\n{text}"), 1).thought.startswith("I look.")

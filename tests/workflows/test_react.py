@@ -156,6 +156,60 @@ def test_one_call_writes_thought_and_action_at_once_and_is_cut_where_it_observes
     assert ended("react", ["I only think."] * 2, one_call=True, steps=2) == ("", "step_limit")
 
 
+@pytest.mark.parametrize(
+    "action",
+    [
+        "**Search[Titan]**",
+        "*Search[Titan]*",
+        "__Search[Titan]__",
+        "`Search[Titan]`",
+        "- Search[Titan]",
+        "* Search[Titan]",
+        "1. Search[Titan]",
+        "> Search[Titan]",
+        "**Search**[Titan]",
+        "`Search`[Titan]",
+        "Search[**Titan**]",
+        "Search[`Titan`]",
+        "Search [Titan]",
+        "Search: [Titan]",
+        "Action 1： Search[Titan]",
+        "Action: Search［Titan］",
+        "Search【Titan】",
+        "**Action 1:** Search[Titan]",
+        "- **Action：** `Search［Titan］`",
+        "**Action:** **Search[Titan]** to know more",
+        "Search Action Input: Titan",
+        "Action: Search, Action Input: Titan",
+        '**Action:** `Search` **Action Input：** "Titan"',
+        'Search Action Input: {"entity": "Titan"}',
+    ],
+)
+def test_an_action_is_read_through_markdown_wide_signs_and_an_input_of_its_own(action: str) -> None:
+    assert parse_action(action, "[]") == ("Search", "Titan")
+    episode, _ = play("react", acting(action, "**Finish[Saturn]**"))
+    assert observations(episode) == [TITAN.text, "Episode finished."]
+    assert episode.answer == "Saturn"
+
+
+@pytest.mark.parametrize("argument", ["a * b * c", "snake_case_name", "_x", "2 ** 3", "C#", "- 5"])
+def test_signs_inside_an_argument_stay(argument: str) -> None:
+    assert parse_action(f"Search[{argument}]", "[]") == ("Search", argument)
+
+
+def test_one_call_reads_an_input_on_a_line_of_its_own() -> None:
+    script = [
+        "I look.\n**Action 1:** Search\n**Action Input:** Titan\nObservation 1: x",
+        'I know.\n- Action 2： `Finish`\n- Action Input: "Saturn"',
+    ]
+    episode, llm = play("react", script, one_call=True)
+    assert episode.answer == "Saturn"
+    assert (
+        f"Thought 1: I look.\nAction 1: Search[Titan]\nObservation 1: {TITAN.text}"
+        in prompts(llm)[1]
+    )
+
+
 def test_compat_original_parses_as_the_published_code() -> None:
     text = "Search[Titan] Observation 1: Saturn [sic]"
     assert parse_action(text, "[]") == ("Search", "Titan")

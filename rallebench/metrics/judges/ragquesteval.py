@@ -119,6 +119,7 @@ def ragquesteval(
             temperature=TEMPERATURE,
             seed=seed,
             forced={} if strict else {"response_format": form},
+            roomy=True,
         )
 
     def ask(questions: Sequence[str], text: str) -> Generator[Any, Any, tuple[str, ...] | None]:

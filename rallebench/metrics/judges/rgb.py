@@ -98,7 +98,9 @@ def _flow(
 ) -> Flow:
     sent = (Message("user", filled(prompt, {"question": case.query, "answer": case.answer})),)
     form = {"response_format": {"type": "choice", "choices": verdicts}}
-    reply = yield Generate(llm, sent, max_tokens=64, temperature=0.0, seed=0, forced=form)
+    reply = yield Generate(
+        llm, sent, max_tokens=64, temperature=0.0, seed=0, forced=form, roomy=True
+    )
     return decided(read(reply.text))
 
 

@@ -134,6 +134,7 @@ def truthfulness(
             seed=seed + number,
             options=options,
             forced=forced,
+            roomy=True,
         )
         each.append(read_scores(reply, names, LOW, HIGH))
     return ended(mean_of(each))
