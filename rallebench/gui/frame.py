@@ -13,13 +13,15 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Union
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.registry import Registry
+from rallebench.gui import messages
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch, PatchStream, as_sent, problem
 from rallebench.gui.wording import on_page
@@ -86,6 +88,29 @@ class Event:
         if number is None or number == int(number):
             return None if number is None else int(number)
         raise UsageError(f"{label or name} is {number:g}; it must be a whole number.", name)
+
+    def position(self, name: str, count: int | None = None) -> int:
+        """A field as a place in a list, of ``count`` entries. Raises UsageError."""
+        place = self.whole(name)
+        if place is None or place < 0 or (count is not None and place >= count):
+            raise UsageError(
+                f"There is no {name} {self.text(name)[:60]!r} any more; reload the page."
+            )
+        return place
+
+    def choice(self, name: str, known: Collection[str], default: str = "") -> str:
+        """A field as one of the known words. Raises UsageError."""
+        word = self.text(name, default)
+        if word not in known:
+            raise UsageError(f"There is no {name} {word[:60]!r}; reload the page.")
+        return word
+
+    def file(self) -> tuple[Path, str]:
+        """The first file that the browser has sent, and its name there. Raises UsageError."""
+        files = self.data.get("files") or [None]
+        if not isinstance(files[0], Mapping):
+            raise UsageError("No file was sent; choose one.")
+        return Path(files[0]["path"]), files[0]["name"]
 
 
 Answer = Union[Patch, None, Iterator[Patch]]
@@ -215,14 +240,14 @@ class Page:
         messages may get here in either order.
         """
         try:
-            number = int(message.get("number") or 0)
-            answer = self.handle(message)
+            sent = messages.read(messages.Act, message)
+            answer = self.handle(sent.model_dump())
         except Exception as error:
             return problem(error)
         if answer is None or isinstance(answer, dict):
             return as_sent(answer or {})
-        key = f"{message.get('window')} {message.get('action')}"
-        stream = PatchStream(answer, number)
+        key = f"{sent.window} {sent.action}"
+        stream = PatchStream(answer, sent.number)
         with self._lock:
             before = self._streams.get(key)
             if before is not None and before.number > stream.number:
@@ -236,19 +261,27 @@ class Page:
 
     def more(self, message: dict[str, Any]) -> Patch:
         """The next patch of a stream; ``over`` is true in its last."""
-        stream = self._stream(str(message.get("stream", "")))
+        try:
+            stream = self._stream(messages.read(messages.More, message).stream)
+        except UsageError as error:
+            return {**problem(error), "over": True}
         return {"over": True} if stream is None else as_sent(stream.take())
 
     async def wait_for_more(self, message: dict[str, Any]) -> None:
         """Wait as ``more`` does, but without a thread: any number of silent streams leave the page's threads free."""
-        stream = self._stream(str(message.get("stream", "")))
-        if stream is not None:
-            await stream.wait()
+        with suppress(UsageError):  # which ``more`` tells
+            stream = self._stream(messages.read(messages.More, message).stream)
+            if stream is not None:
+                await stream.wait()
 
     def stop(self, message: dict[str, Any]) -> Patch:
         """End the stream of an action in a window."""
+        try:
+            sent = messages.read(messages.StopStream, message)
+        except UsageError as error:
+            return problem(error)
         with self._lock:
-            stream = self._streams.get(f"{message.get('window')} {message.get('action')}")
+            stream = self._streams.get(f"{sent.window} {sent.action}")
         if stream is not None:
             stream.stop()
         return {}
@@ -263,10 +296,12 @@ class Page:
     def list_rows(self, message: dict[str, Any]) -> Patch:
         """Rows ``start`` to ``start + count`` of a windowed list."""
         try:
-            handler = self._rows[str(message.get("list"))]
-            start, count = int(message["start"]), min(int(message["count"]), 500)
-            key = {**dict(message.get("key") or {}), "window": str(message.get("window", ""))}
-            rows = handler(self, key, start, count)
+            sent = messages.read(messages.Rows, message)
+            if sent.list not in self._rows:
+                raise UsageError("The page is older than the program; reload it.")
+            key = {name: "" if value is None else value for name, value in sent.key.items()}
+            key["window"] = sent.window
+            rows = self._rows[sent.list](self, key, sent.start, min(sent.count, 500))
             return {"rows": [(id, str(escape(row))) for id, row in rows]}
         except Exception as error:
             return problem(error)

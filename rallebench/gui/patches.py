@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import threading
 import uuid
@@ -47,6 +48,10 @@ def problem(error: Exception) -> Patch:
     """The sentence about an error, shown at the field that it is about; a bug also leaves its traceback on stderr."""
     if isinstance(error, RalleError):
         return {"problem": on_page(error), **({"field": error.setting} if error.setting else {})}
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return {
+            "problem": "A name or a path is longer than this system permits; use a shorter one."
+        }
     log.error("The page met an unexpected error.", exc_info=error)
     name = type(error).__name__
     return {

@@ -86,7 +86,7 @@ def test_a_stop_lets_go_of_a_server_that_hangs_and_ends_the_question(opened: Pag
         message = {"action": "build.run", "window": "w", "data": {**FIELDS, "a1_target": "far"}}
         stream = opened.act(message)["stream"]
         assert server.until(lambda: bool(server.bodies), 10)
-        opened.stop(message)
+        opened.stop({"action": "build.run", "window": "w"})
         patch = opened.more({"stream": stream})
         assert patch["over"] and patch["#one-status"] == "Stopped"
         assert opened.workbench.models.leases.wait(5)

@@ -155,9 +155,9 @@ def draw(page: Page, event: Event) -> Markup:
 def remember(page: Page, event: Event) -> dict[str, Any]:
     """Take the fields over into the session. Raises UsageError."""
     chosen = choices_of(page, event)
-    for name in ("workflow", "env", "llm", "question"):
-        chosen[name] = event.text(name, chosen[name])
-    chosen["settings"] = form.changed(agents.forms(chosen["workflow"], chosen["env"]), event)
+    sent = {name: event.text(name, chosen[name]) for name in ("workflow", "env", "llm", "question")}
+    settings = form.changed(agents.forms(sent["workflow"], sent["env"]), event)
+    chosen |= {**sent, "settings": settings}  # what is unknown was refused and is not kept
     return chosen
 
 
@@ -318,7 +318,8 @@ def known_state(page: Page, event: Event) -> EpisodeState:
 
 def edit(page: Page, event: Event) -> Patch:
     """An action of the episode in a drawer, to be changed."""
-    state, at = known_state(page, event), int(event.text("at"))
+    state = known_state(page, event)
+    at = event.position("at", len(state.steps))
     text = edit_text(state.steps[at].reply, state.episode_request.workflow)
     about = "The episode continues from here with your action; what came after it is dropped."
     go = html.button("Continue from here", "agent.continue", kind="primary", at=at)
@@ -329,7 +330,7 @@ def edit(page: Page, event: Event) -> Patch:
 def continue_(page: Page, event: Event) -> Iterator[Patch]:
     """Continue the episode with the edited action."""
     state = known_state(page, event)
-    request, at = state.episode_request, int(event.text("at"))
+    request, at = state.episode_request, event.position("at", len(state.steps))
     steps = before(state.steps, at, event.text("text"), request.workflow)
     yield from start(page, event, replace(request, before=steps))
 

@@ -283,7 +283,7 @@ def delete(page: Page, event: Event) -> Patch:
 
 def choose(page: Page, event: Event) -> Patch:
     """Another conversation."""
-    event.session["talk"] = int(event.text("index"))
+    event.session["talk"] = event.position("index")
     return drawn(page, event)
 
 

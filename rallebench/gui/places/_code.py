@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from markupsafe import Markup
 
 from rallebench.core.types import Chain
@@ -22,7 +20,7 @@ def register(page: Page) -> None:
 
 def show(page: Page, event: Event) -> Patch:
     """The drawer, with one form shown."""
-    bench, shape = read_bench(page, event), event.text("shape", "json")
+    bench, shape = read_bench(page, event), event.choice("shape", chain_forms.FORMS, "json")
     tabs = Markup().join(
         html.button(label, "code.show", kind="on" if key == shape else "", shape=key)
         for key, (label, _) in chain_forms.FORMS.items()
@@ -47,7 +45,7 @@ def show(page: Page, event: Event) -> Patch:
 
 def download(page: Page, event: Event) -> Patch:
     """The chain as a file."""
-    bench, shape = bench_of(page, event), event.text("shape")
+    bench, shape = bench_of(page, event), event.choice("shape", chain_forms.FORMS)
     name = chain_forms.file_stem(bench.chain.name) + chain_forms.FORMS[shape][1]
     text = chain_forms.code(page.workbench, bench.chain, bench.dataset, shape)
     return {"download": {"name": name, "text": text}}
@@ -60,8 +58,7 @@ def paste(page: Page, event: Event) -> Patch:
 
 def upload(page: Page, event: Event) -> Patch:
     """The chain of a file."""
-    file = event.data["files"][0]
-    return opened(page, event, chain_forms.read_file(Path(file["path"]), file["name"]))
+    return opened(page, event, chain_forms.read_file(*event.file()))
 
 
 def opened(page: Page, event: Event, chain: Chain) -> Patch:

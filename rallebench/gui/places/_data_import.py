@@ -256,6 +256,8 @@ def counted(count: int, noun: str, skipped: int) -> str:
 
 def look(page: Page, state: dict[str, Any]) -> Looked:
     """The source of this window's import, looked at."""
+    if "source" not in state:
+        raise UsageError("Nothing was chosen to import; choose a file or a folder.")
     return imports.look(
         Path(state["source"]),
         kind=state.get("kind", ""),

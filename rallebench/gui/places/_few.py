@@ -321,7 +321,7 @@ def run_all(page: Page, event: Event) -> Patch:
 
 def choose(page: Page, event: Event) -> Patch:
     """Another sample."""
-    grid_of(event).sample = event.text("sample")
+    grid_of(event).sample = event.choice("sample", [name for name, _ in SAMPLES])
     return drawn(page, event)
 
 
@@ -336,9 +336,10 @@ def ask_variant(page: Page, event: Event) -> Patch:
     """A dialog with the fields of the base, or of a variant, to be changed."""
     bench, index, start = bench_of(page, event), event.whole("index"), event.whole("start")
     starts = starting_points(page, bench)
-    chain = bench.chain if index is None else grid_of(event).variants[index]
+    others = grid_of(event).variants
+    chain = bench.chain if index is None else others[event.position("index", len(others))]
     if start is not None:
-        chain = starts[start][1]
+        chain = starts[event.position("start", len(starts))][1]
     names = [(str(i), label) for i, (label, _) in enumerate(starts)]
     more = form.on_change("few.ask_variant")
     parts = form.chooser("Start from", "start", names, start or 0, more=more)
@@ -382,16 +383,18 @@ def add(page: Page, event: Event) -> Iterator[Patch]:
 
 def drop(page: Page, event: Event) -> Patch:
     """Remove a variant; its answers stay in the cache."""
-    del grid_of(event).variants[int(event.text("index"))]
+    others = grid_of(event).variants
+    del others[event.position("index", len(others))]
     return drawn(page, event)
 
 
 def use(page: Page, event: Event) -> Patch:
     """Make a variant the chain of Build; the chain before stays in the grid."""
-    bench, others, index = bench_of(page, event), grid_of(event).variants, event.whole("index")
-    before, chain = bench.chain, others.pop(index or 0)
+    bench, others = bench_of(page, event), grid_of(event).variants
+    index = event.position("index", len(others))
+    before, chain = bench.chain, others.pop(index)
     bench.edit(Chain(before.name, chain.actions, before.about))
     if key_of(before) not in map(key_of, sheet_of(page, event).chains):
-        others.insert(index or 0, before)
+        others.insert(index, before)
     say = "This variant is the chain in Build now; Undo returns."
     return {"say": say, **drawn(page, event), **header(page, bench)}

@@ -199,7 +199,9 @@ def facts(name: str, settings: Mapping[str, str]) -> Markup:
 
 
 def preset_facts(page: Page, event: Event) -> Patch:
-    return {"#preset-facts": facts(event.text("preset"), quantization_of(event))}
+    return {
+        "#preset-facts": facts(event.choice("preset", catalog.presets()), quantization_of(event))
+    }
 
 
 def add_preset(page: Page, event: Event) -> Patch:

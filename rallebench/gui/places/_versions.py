@@ -63,7 +63,8 @@ def show(page: Page, event: Event) -> Patch:
 def restore(page: Page, event: Event) -> Patch:
     """Bring a version back; Undo returns from it."""
     bench = bench_of(page, event)
-    bench.edit(all_versions(page, bench)[int(event.text("index"))][1].chain)
+    listed = all_versions(page, bench)
+    bench.edit(listed[event.position("index", len(listed))][1].chain)
     return {"drawer": "", **chain_patch(page, bench)}
 
 

@@ -231,7 +231,8 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
 
 def run_action(page: Page, event: Event) -> Iterator[Patch]:
     """Run one action on what the earlier ones answered."""
-    bench, index = read_bench(page, event), int(event.text("index"))
+    bench = read_bench(page, event)
+    index = event.position("index", len(bench.chain.actions))
     example, workbench = example_of(page, bench), page.workbench
     action = bench.chain.actions[index]
     yield {f"#gist-{index}": "running …", **header(page, bench), **summaries(bench.chain)}
@@ -261,8 +262,8 @@ def earlier(bench: Bench, index: int) -> list[Step]:
 
 def show_prompt(page: Page, event: Event) -> Patch:
     """Fill in the template of an action; nothing is asked."""
-    bench, index = bench_of(page, event), int(event.text("index"))
-    chain = read_chain(event)
+    bench, chain = bench_of(page, event), read_chain(event)
+    index = event.position("index", len(chain.actions))
     question, steps = example_of(page, bench).question, earlier(bench, index)
     text = page.workbench.asking.plan_action(chain, index, question, steps)
     out = Markup('<h5>Prompt, not sent yet</h5><p class="pre" dir="auto">{}</p>').format(text)
@@ -286,7 +287,7 @@ def edit(page: Page, event: Event) -> Patch:
 def restructure(page: Page, event: Event) -> Patch:
     """Add, move or remove an action."""
     bench, verb = bench_of(page, event), event.action.partition(".")[2]
-    index, by = int(event.text("index", "0")), int(event.text("by", "0"))
+    index, by = event.whole("index") or 0, event.whole("by") or 0
     bench.edit(edited(read_chain(event), verb, index, by, event.text("add")))
     if verb != "add":
         bench.steps = {i: s for i, s in bench.steps.items() if i < min(index, index + by)}

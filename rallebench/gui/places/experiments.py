@@ -118,8 +118,10 @@ def drop_field(page: Page, event: Event) -> Iterator[Patch]:
 def ask_prompt(page: Page, event: Event) -> Patch:
     """A dialog for a prompt of one's own; it begins with the chain's."""
     design, name = design_of(page, event), event.text("field")
-    action = int(name.partition(".")[0])
-    template = chain_of(page, event, design).actions[action - 1].template
+    number, actions = name.partition(".")[0], chain_of(page, event, design).actions
+    if number not in map(str, range(1, len(actions) + 1)):
+        raise UsageError("The chain has no such action any more; reload the page.")
+    template = actions[int(number) - 1].template
     fields = form.text(
         "title", "Name", f"prompt {len(design.prompts) + 2}", more=Markup(' maxlength="40"')
     )

@@ -226,12 +226,10 @@ def ask_predictions(page: Page, event: Event) -> Patch:
 
 def import_file(page: Page, event: Event) -> Patch:
     """Make a run of a file of predictions."""
-    file, system = event.data["files"][0], event.text("system")
-    name = event.text("as") or Path(file["name"]).stem
+    (path, file), system = event.file(), event.text("system")
+    name = event.text("as") or Path(file).stem
     dataset = "" if system else event.text("dataset")
-    value, caveat = exchange.import_predictions(
-        page.workbench, name, Path(file["path"]), dataset, system=system
-    )
+    value, caveat = exchange.import_predictions(page.workbench, name, path, dataset, system=system)
     say = caveat or f"{value['rows']:,} predictions are imported."
     return {"dialog": "", "go": address(value["name"]), "say": say}
 

@@ -1,0 +1,78 @@
+"""The messages of the page's script: one schema, read before anything is done."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar, Union
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StringConstraints, ValidationError
+
+from rallebench.core.errors import UsageError
+
+Name = Annotated[str, StringConstraints(max_length=300)]
+Text = Annotated[str, StringConstraints(max_length=2_000_000)]
+Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]
+Scalar = Union[Text, bool, Whole, FiniteFloat, None]
+
+
+class Message(BaseModel):
+    """A message; nothing in it is converted, and nothing more than its fields may stand in it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    window: Name = ""
+
+
+class SentFile(BaseModel):
+    """A file that the browser has sent before."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    path: Text
+    name: Text
+
+
+class Act(Message):
+    """An action with the fields around the pressed element, and the query of the address."""
+
+    action: Name
+    number: Annotated[int, Field(ge=0, le=2**53)] = 0
+    data: dict[Name, Union[Scalar, list[Text], list[SentFile]]] = Field(default_factory=dict)
+    query: dict[Name, Text] = Field(default_factory=dict)
+
+
+class More(Message):
+    """The next patch of a stream."""
+
+    stream: Name
+
+
+class StopStream(Message):
+    """The end of the stream of an action."""
+
+    action: Name
+
+
+class Rows(Message):
+    """Rows of a windowed list."""
+
+    list: Name
+    key: dict[Name, Scalar] = Field(default_factory=dict)
+    start: Annotated[int, Field(ge=0, le=2**53)]
+    count: Annotated[int, Field(ge=0, le=2**53)]
+
+
+class Jobs(Message):
+    """The chip of all jobs."""
+
+
+Kind = TypeVar("Kind", bound=Message)
+
+
+def read(kind: type[Kind], message: Any) -> Kind:
+    """A message of that kind. Raises UsageError, naming the first field that is wrong."""
+    try:
+        return kind.model_validate(message)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in wrong["loc"])[:80] or "the whole"
+        raise UsageError(
+            f"The page sent a message that is wrong at {place} ({wrong['msg']}); reload the page."
+        ) from None
