@@ -240,7 +240,7 @@ class Page:
         messages may get here in either order.
         """
         try:
-            sent = messages.read(messages.Act, message)
+            sent = messages.read(messages.ActMessage, message)
             answer = self.handle(sent.model_dump())
         except Exception as error:
             return problem(error)
@@ -262,7 +262,7 @@ class Page:
     def more(self, message: dict[str, Any]) -> Patch:
         """The next patch of a stream; ``over`` is true in its last."""
         try:
-            stream = self._stream(messages.read(messages.More, message).stream)
+            stream = self._stream(messages.read(messages.MoreMessage, message).stream)
         except UsageError as error:
             return {**problem(error), "over": True}
         return {"over": True} if stream is None else as_sent(stream.take())
@@ -270,14 +270,14 @@ class Page:
     async def wait_for_more(self, message: dict[str, Any]) -> None:
         """Wait as ``more`` does, but without a thread: any number of silent streams leave the page's threads free."""
         with suppress(UsageError):  # which ``more`` tells
-            stream = self._stream(messages.read(messages.More, message).stream)
+            stream = self._stream(messages.read(messages.MoreMessage, message).stream)
             if stream is not None:
                 await stream.wait()
 
     def stop(self, message: dict[str, Any]) -> Patch:
         """End the stream of an action in a window."""
         try:
-            sent = messages.read(messages.StopStream, message)
+            sent = messages.read(messages.StopMessage, message)
         except UsageError as error:
             return problem(error)
         with self._lock:
@@ -296,7 +296,7 @@ class Page:
     def list_rows(self, message: dict[str, Any]) -> Patch:
         """Rows ``start`` to ``start + count`` of a windowed list."""
         try:
-            sent = messages.read(messages.Rows, message)
+            sent = messages.read(messages.RowsMessage, message)
             if sent.list not in self._rows:
                 raise UsageError("The page is older than the program; reload it.")
             key = {name: "" if value is None else value for name, value in sent.key.items()}

@@ -14,14 +14,14 @@ Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]
 Scalar = Union[Text, bool, Whole, FiniteFloat, None]
 
 
-class Message(BaseModel):
+class PageMessage(BaseModel):
     """A message; nothing in it is converted, and nothing more than its fields may stand in it."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     window: Name = ""
 
 
-class SentFile(BaseModel):
+class FileMessage(BaseModel):
     """A file that the browser has sent before."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -29,28 +29,28 @@ class SentFile(BaseModel):
     name: Text
 
 
-class Act(Message):
+class ActMessage(PageMessage):
     """An action with the fields around the pressed element, and the query of the address."""
 
     action: Name
     number: Annotated[int, Field(ge=0, le=2**53)] = 0
-    data: dict[Name, Union[Scalar, list[Text], list[SentFile]]] = Field(default_factory=dict)
+    data: dict[Name, Union[Scalar, list[Text], list[FileMessage]]] = Field(default_factory=dict)
     query: dict[Name, Text] = Field(default_factory=dict)
 
 
-class More(Message):
+class MoreMessage(PageMessage):
     """The next patch of a stream."""
 
     stream: Name
 
 
-class StopStream(Message):
+class StopMessage(PageMessage):
     """The end of the stream of an action."""
 
     action: Name
 
 
-class Rows(Message):
+class RowsMessage(PageMessage):
     """Rows of a windowed list."""
 
     list: Name
@@ -59,11 +59,7 @@ class Rows(Message):
     count: Annotated[int, Field(ge=0, le=2**53)]
 
 
-class Jobs(Message):
-    """The chip of all jobs."""
-
-
-Kind = TypeVar("Kind", bound=Message)
+Kind = TypeVar("Kind", bound=PageMessage)
 
 
 def read(kind: type[Kind], message: Any) -> Kind:
