@@ -23,6 +23,7 @@ MOST = 100
 """Pages of one name that count; a title that more pages share names none."""
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://(www\.)?", re.IGNORECASE)
+_WHOLE = re.compile(r"\d+\.0+")
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
 
 
@@ -65,6 +66,8 @@ def _keys_of_passage(passage: Passage) -> Iterator[Key]:
     yield PAGE, passage.page_id
     for name in {passage.page_id, passage.doc_id}:
         yield PASSAGE, name
+        if _WHOLE.fullmatch(name):  # as pandas writes a column of numbers with empty cells
+            yield PASSAGE, name.partition(".")[0]
         if _SCHEME.match(name):
             yield LINK, address(name)
         if _ENDING.search(name):

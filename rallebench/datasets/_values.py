@@ -13,6 +13,7 @@ import math
 import re
 import tokenize
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 _MISSING = "nan NaN -nan -NaN None null NULL <NA> NaT N/A #N/A"  # "none" and "NA" may be answers
@@ -26,7 +27,12 @@ NAMES_OF_PAGE = ("wikipedia_id", "page_id", "doc_id", "docid", "id", "_id", "tit
 """Keys of an object that names a page."""
 
 _WHOLE = re.compile(r"[+-]?\d+\.0+")
+_NUMBER = re.compile(r"\d+(\.0+)?")
+_CALLS = ("array", "set", "frozenset", "list", "tuple")
+_SCALARS = re.compile(r"(str|int|float|bool|uint|object|bytes)?\d*_?")
+"""Names of NumPy's scalar types, as ``np.str_('a')`` and ``np.float64(1.0)`` print them."""
 _LITERALS = (tokenize.STRING, tokenize.NUMBER)
+_BEGIN = ("[", "{", "(", "array(", "np.array(", "numpy.array(", "set(", "frozenset(")
 LONGEST = 10**6
 """Characters of the longest cell that is read as a list."""
 
@@ -56,13 +62,18 @@ def answers_of(value: Any) -> tuple[list[str], list[str]]:
 def pages_of(value: Any) -> list[str]:
     """The page ids or names of a value: a text or number, a list of them, or objects that name a page. Raises NoValueError.
 
-    >>> pages_of("[12, 15]"), pages_of(12.0), pages_of("12.0"), pages_of({"title": ["Titan"], "sent_id": [0]})
-    (['12', '15'], ['12'], ['12'], ['Titan'])
+    >>> pages_of("[12, 15]"), pages_of("12, 15"), pages_of("12.0"), pages_of({"title": ["Titan"], "sent_id": [0]})
+    (['12', '15'], ['12', '15'], ['12'], ['Titan'])
     """
-    texts = [text.strip() for text in _names(parse(value), 0)]
+    texts = [text.strip() for text in _names(parse(value, bare=True), 0)]
+    several = (text.replace(",", " ").replace(";", " ").replace("|", " ").split() for text in texts)
+    ids = (
+        parts if len(parts) > 1 and all(map(_NUMBER.fullmatch, parts)) else [text]
+        for text, parts in zip(texts, several)
+    )
     pages = (
         text.partition(".")[0] if _WHOLE.fullmatch(text) else text
-        for text in texts
+        for text in chain.from_iterable(ids)
         if text and text not in MISSING
     )
     return list(dict.fromkeys(pages))
@@ -90,10 +101,11 @@ def is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, str) and value.strip() in {"", *MISSING})
 
 
-def parse(value: Any) -> Any:
+def parse(value: Any, *, bare: bool = False) -> Any:
     """A text that is a list, set, tuple or object in JSON's, Python's or NumPy's form as that value; any other as it is.
 
-    A set or a tuple needs texts alone: ``(3, 4)`` may be a point.
+    A set or a tuple needs texts alone, as ``(3, 4)`` may be a point; ``bare``: also numbers. A JSON text that holds such a
+    text is read like it.
 
     >>> parse("['a' 'b']"), parse('{"text": ["a"]}'), parse("[sic] Titan"), parse("(3, 4)")
     (['a', 'b'], {'text': ['a']}, '[sic] Titan', '(3, 4)')
@@ -103,7 +115,9 @@ def parse(value: Any) -> Any:
     if not isinstance(value, str) or len(value) > LONGEST:
         return value
     text = value.strip()
-    if not text.startswith(("[", "{", "(", "array(")) or not text.endswith(("]", "}", ")")):
+    if text.startswith(('"[', '"{')) and text.endswith((']"', '}"')):
+        text = _unquoted(text)
+    if not text.startswith(_BEGIN) or not text.endswith(("]", "}", ")")):
         return value
     try:
         return json.loads(text)
@@ -114,9 +128,18 @@ def parse(value: Any) -> Any:
         read = _literal(tree)
     except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
         return value
-    bare = isinstance(tree, (ast.Tuple, ast.Set))
+    point = isinstance(tree, (ast.Tuple, ast.Set)) and not bare
     listed = isinstance(read, (list, dict))
-    return read if listed and not (bare and not all(isinstance(x, str) for x in read)) else value
+    return read if listed and not (point and not all(isinstance(x, str) for x in read)) else value
+
+
+def _unquoted(text: str) -> str:
+    """The list or object that a JSON text holds as text, else the text."""
+    try:
+        inner = json.loads(text)
+    except ValueError:
+        return text
+    return inner.strip() if isinstance(inner, str) else text
 
 
 def _with_commas(text: str) -> str:
@@ -140,12 +163,18 @@ def _literal(node: ast.expr) -> Any:
         if not all(isinstance(key, (str, int, float)) for key in keys):
             raise ValueError(node)
         return dict(zip(map(str, keys), map(_literal, node.values)))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
-        if node.func.id in ("array", "set", "frozenset", "list", "tuple"):
+    if isinstance(node, ast.Call) and node.args:
+        called = ast.unparse(node.func)
+        module, _, name = called.rpartition(".")
+        numpy = module in ("np", "numpy")
+        if (name in _CALLS and (not module or numpy)) or (numpy and _SCALARS.fullmatch(name)):
             return _literal(node.args[0])
         raise ValueError(node)
+    if isinstance(node, ast.Attribute) and ast.unparse(node) in ("np.nan", "numpy.nan"):
+        return None
     if isinstance(node, ast.Name):
-        named = {"nan": None, "NaN": None, "null": None, "true": True, "false": False}
+        named = dict.fromkeys(("nan", "NaN", "null", "NaT", "NA"), None)
+        named |= {"true": True, "false": False}
         if node.id in named:
             return named[node.id]
         raise ValueError(node)

@@ -30,7 +30,7 @@ GOLD = tuple(_GOLD.split())
 _WEAK = "references reference response responses outputs output targets target solution completion"
 WEAK = tuple(_WEAK.split())
 """Names that may stand for something else beside one of ``GOLD``: a system's response, a source that is referred to."""
-MORE = ("answer_aliases", "answers_aliases", "alternative_answers")
+MORE = ("answer_aliases", "answers_aliases", "alternative_answers", "aliases")
 """Names of further accepted answers beside those."""
 
 _PAGES = """
@@ -40,8 +40,9 @@ gold_doc_ids gold_document gold_documents relevant_doc_ids relevant_docs support
 PAGES = tuple(_PAGES.split())
 """Names of gold pages; several of a row are needed together."""
 _NAMES_PAGES = re.compile(
-    r"(^|_)((sources?|pages?|urls?|uris?|links?|docs?|documents?|articles?|titles?|files?|paths?|references?)"
-    r"(_ids?|_names?|_titles?|_urls?|_paths?)?|filenames?|docids?|(passage|context)_ids?)$"
+    r"(^|_)((sources?|pages?|urls?|uris?|links?|docs?|documents?|articles?|titles?|files?|paths?|references?|citations?)"
+    r"(_ids?|_names?|_titles?|_urls?|_paths?)?|filenames?|docids?|docnos?|pids?|nodes?|provenances?"
+    r"|(passage|context|chunk|node|corpus|evidence|gold|positive|relevant)_ids?)$"
 )
 """Names of fields that may name gold pages: they do if a corpus has pages of these ids, titles or addresses."""
 
@@ -50,7 +51,7 @@ EXPLICIT = ""
 
 _GOLD_LIKE = re.compile(
     r"(^|_)(answers?|ans|gold|golds|gt|golden|truths?|groundtruth|expected|correct|references?|responses?|labels?|targets?|solutions?"
-    r"|ideal|aliases|outputs?|evidences?|supporting|relevant|positives?|qrels?)(_|$)"
+    r"|ideal|aliases|outputs?|evidences?|supporting|relevant|positives?|qrels?)(\d*_|\d*$)"
 )
 _NOT_GOLD = re.compile(r"(^|_)(incorrect|wrong|false|negatives?|distractors?|predict\w*)(_|$)")
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -119,7 +120,7 @@ def read_row(row: Mapping[str, Any], number: int, *, cells: bool = False) -> Row
     for name, value in row.items():
         fields.setdefault(normal(name), value)
     for name, value in further:
-        if normal(name) in PAGES:
+        if normal(name) in PAGES or may_name_pages(normal(name)):
             fields.setdefault(normal(name), value)
     for name in QUESTION:  # Natural Questions and NarrativeQA have an object with the text
         if isinstance(fields.get(name), Mapping):

@@ -50,12 +50,14 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class NamedPages:
-    """The gold pages that a field names. ``column``: the field; ``of``: line → evidence sets; ``rows``: rows that have the field."""
+    """The gold pages that a field names. ``column``: the field; ``corpus``: '' if no corpus has them; ``of``: line → evidence sets;
+    ``rows``: rows that have the field; ``unknown``: names that the corpus does not have."""
 
     column: str = EXPLICIT
     corpus: str = ""
     of: Mapping[int, list[list[str]]] = field(default_factory=dict)
     rows: int = 0
+    unknown: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,32 +96,52 @@ def named_pages(surveyed: Survey, find: PageFinder) -> tuple[NamedPages, ...]:
     for name in dict.fromkeys(name for row in surveyed.names.values() for name in row):
         having = {line: row[name] for line, row in surveyed.names.items() if name in row}
         for corpus, pages in corpora.items():
-            of = {line: sets for line, names in having.items() if (sets := _sets(names, pages))}
+            unknown: list[str] = []
+            rows = ((line, _sets(names, pages, unknown)) for line, names in having.items())
+            of = {line: sets for line, sets in rows if sets}
             kind = name == EXPLICIT
+            if kind:  # these rows keep their gold
+                unknown += (
+                    page for line, names in having.items() if line not in of for page in names
+                )
             if 2 * len(of) >= len(having) and len(of) > len(best.get(kind, NamedPages()).of):
-                best[kind] = NamedPages(name, corpus, of, len(having))
+                best[kind] = NamedPages(name, corpus, of, len(having), unknown)
+        if name == EXPLICIT and corpora and True not in best:
+            unknown = [page for names in having.values() for page in names]
+            best[True] = NamedPages(rows=len(having), unknown=unknown)
     return tuple(best.values())
 
 
 def _parts(name: str) -> list[str]:
     """The names of a text that may list several.
 
-    >>> _parts("a.md; b.md"), _parts("Paris, Texas"), _parts("a.md")
-    (['a.md', 'b.md'], ['Paris', 'Texas'], [])
+    >>> _parts("a.md; b.md"), _parts("Paris, Texas"), _parts("a.md,b.md"), _parts("a.md")
+    (['a.md', 'b.md'], ['Paris', 'Texas'], ['a.md', 'b.md'], [])
     """
-    parts = [part.strip() for part in re.split(r"[;|\n]|,\s", name)]
+    parts = [part.strip() for part in re.split(r"[;|\n,]", name)]
     return parts if len(parts) > 1 and all(parts) else []
 
 
-def _sets(names: Sequence[str], pages: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Evidence sets of a row: its pages together, or, where a name has several pages, any of these."""
+def _sets(
+    names: Sequence[str], pages: Mapping[str, Sequence[str]], unknown: list[str]
+) -> list[list[str]]:
+    """Evidence sets of a row: its pages together, or, where a name has several pages, any of these; [] where no name is known.
+
+    An unknown name beside known ones stays a gold page, which is not found then; it is added to ``unknown``.
+    """
     single: list[str] = []
     for name in names:
         parts = _parts(name) if name not in pages else []
-        single += parts if parts and all(part in pages for part in parts) else [name]
-    groups = [list(pages[name]) for name in dict.fromkeys(single) if name in pages]
+        known = sum(part in pages for part in parts)
+        listed = known == len(parts) or (known and "," not in name)  # a comma may be part of a name
+        single += parts if parts and listed else [name]
+    lost = [name for name in dict.fromkeys(single) if name not in pages]
+    if len(lost) == len({*single}):
+        return []
+    unknown += lost
+    groups = [list(pages.get(name, (name,))) for name in dict.fromkeys(single)]
     if all(len(group) == 1 for group in groups):
-        return [[page for group in groups for page in group]] if groups else []
+        return [[page for group in groups for page in group]]
     return [[page] for group in groups for page in group]
 
 
@@ -157,6 +179,7 @@ def sentences(
         for named in chosen or ()
         if named.column != EXPLICIT
     ]
+    warnings += [_lost_pages(named) for named in chosen or () if named.unknown]
     unknown = [name for name in left if may_name_pages(name) and count.pages < count.questions]
     if unknown and chosen is not None and not columns:
         warnings.append(_unknown_pages(surveyed, left, unknown))
@@ -191,6 +214,19 @@ def _unknown_pages(surveyed: Survey, left: Mapping[str, int], names: Sequence[st
     return (
         f"Ignored: {_counted(left, names)} may name gold pages, but no imported corpus has pages of these ids, titles or "
         f"addresses for half of the rows{quoted}. Import the corpus first, then the questions."
+    )
+
+
+def _lost_pages(named: NamedPages) -> str:
+    example = named.unknown[0][:EXAMPLE]
+    if not named.corpus:
+        return (
+            f"No imported corpus has the gold pages of half of the {plural(named.rows, 'row')} that name some, such as {example!r}; "
+            "import theirs first, or mend the ids."
+        )
+    return (
+        f"Not in the corpus {named.corpus!r}: {plural(len({*named.unknown}), 'gold page')}, such as {example!r}; no search of it "
+        "can find what it lacks."
     )
 
 

@@ -15,6 +15,7 @@ ROWS = [
     {"id": "d1", "page_id": "77", "title": "Titan (moon)", "text": "A moon."},
     {"id": "docs/setup.md", "title": "Set it up", "text": "First install it."},
     {"id": "https://www.example.org/ulm/", "title": "", "text": "A city."},
+    {"id": "7.0", "title": "", "text": "A number."},
     {"id": "d4", "title": "Danube", "text": "A river."},
     {"id": "d5", "title": "Danube", "text": "It ends in a sea."},
 ]
@@ -35,6 +36,8 @@ def corpora(tmp_path: Path) -> Path:
         ("77", ["77"]),
         ("d1", ["77"]),
         ("titan (Moon)", ["77"]),
+        ("7", ["7.0"]),
+        ("7.0", ["7.0"]),
         ("https://en.wikipedia.org/wiki/Titan_(moon)", ["77"]),
         ("https://en.wikipedia.org/wiki/Titan_%28moon%29#Orbit", ["77"]),
         ("docs/setup.md", ["docs/setup.md"]),

@@ -54,6 +54,13 @@ def test_every_usual_name_of_the_gold_is_read(name: str, tmp_path: Path) -> None
         ({"value": "Titan", "aliases": ["Saturn VI"], "type": "x"}, ("Titan", "Saturn VI")),
         ({"spans": ["Titan"], "number": "", "date": {}}, ("Titan",)),
         ("('Titan', 'Saturn VI')", ("Titan", "Saturn VI")),
+        ("[np.str_('Titan'), np.str_('Saturn VI')]", ("Titan", "Saturn VI")),
+        ("np.array(['Titan', nan, NaT], dtype=object)", ("Titan",)),
+        ("[np.float64(1898.0), np.int64(3), np.float64(nan), np.nan]", ("1898", "3")),
+        ("{np.str_('Titan')}", ("Titan",)),
+        ('"[\\"Titan\\", \\"Saturn VI\\"]"', ("Titan", "Saturn VI")),
+        ('"Titan"', ('"Titan"',)),
+        ("[os.system('x')]", ("[os.system('x')]",)),
         (1898, ("1898",)),
         (1898.0, ("1898",)),
         ("1898.0", ("1898", "1898.0")),
@@ -183,6 +190,12 @@ def test_every_usual_name_of_a_gold_page_is_read(name: str, tmp_path: Path) -> N
         ("https://example.org/titan", ["https://example.org/titan"]),
         ({"title": ["Titan", "Titan", "Ulm"], "sent_id": [0, 1, 0]}, ["Titan", "Ulm"]),
         ([["Titan", 0], ["Ulm", 2]], ["Titan", "Ulm"]),
+        ("12, 15", ["12", "15"]),
+        ("12,15.0", ["12", "15"]),
+        ("12;15|16 17", ["12", "15", "16", "17"]),
+        ("{12, 15}", ["12", "15"]),
+        ("(12, 15)", ["12", "15"]),
+        ("Apollo 11, 12", ["Apollo 11, 12"]),
     ],
 )
 def test_every_usual_form_of_gold_pages_is_read(
@@ -250,8 +263,49 @@ def test_a_field_that_names_pages_of_a_corpus_gives_the_gold_pages(tmp_path: Pat
     )
 
 
+def test_a_gold_page_that_the_corpus_lacks_stays_and_is_counted(tmp_path: Path) -> None:
+    text = "question,answer,{0}\na?,x,titan.md; lost.md\nb?,y,Titan\n"
+    for name in ("source", "gold_docs"):
+        folder = tmp_path / name
+        folder.mkdir()
+        made = imported(folder, text.format(name), find_pages=find)
+        assert pages(made) == [[["d1", "lost.md"]], [["d1"]]]
+        assert made.warnings == (
+            "Not in the corpus 'docs': 1 gold page, such as 'lost.md'; no search of it can find what it lacks.",
+        )
+
+
+def test_gold_pages_that_no_corpus_has_are_told_once_there_is_one(tmp_path: Path) -> None:
+    rows = [{"question": "?", "answer": "a", "gold_docs": "lost.md"}]
+    assert imported(tmp_path, rows, find_pages=lambda _: {}).warnings == ()
+    (made,) = imported(tmp_path, rows, find_pages=find).warnings
+    assert made.startswith("No imported corpus has the gold pages of half of the 1 row that name")
+
+
+def test_what_metadata_says_of_the_source_is_read(tmp_path: Path) -> None:
+    rows = [{"question": "?", "answer": "a", "metadata": {"source": "titan.md", "level": 1}}]
+    assert pages(imported(tmp_path, rows, find_pages=find)) == [[["d1"]]]
+
+
+def test_numbered_answers_are_named_and_aliases_are_accepted(tmp_path: Path) -> None:
+    rows = [{"question": "?", "answer_0": "Titan", "answer1": "Saturn VI"}]
+    (_, left) = imported(tmp_path, rows).warnings
+    assert (
+        "'answer_0' (1 row), 'answer1' (1 row)" in left or "'answer1' (1 row), 'answer_0'" in left
+    )
+    rows = [{"question": "?", "answer": "Titan", "aliases": ["Saturn VI"]}]
+    assert answers(imported(tmp_path / "datasets", rows)) == [("Titan", "Saturn VI")]
+
+
 @pytest.mark.parametrize(
-    "cell", ["titan.md; Rhine", "titan.md|Rhine", "titan.md, Rhine", "['titan.md', 'Rhine']"]
+    "cell",
+    [
+        "titan.md; Rhine",
+        "titan.md,Rhine",
+        "titan.md|Rhine",
+        "titan.md, Rhine",
+        "['titan.md', 'Rhine']",
+    ],
 )
 def test_a_cell_may_name_several_pages_that_are_needed_together(cell: str, tmp_path: Path) -> None:
     known = {"titan.md": ["d1"], "Rhine": ["d4"], "Paris, Texas": ["d5"], "Paris": ["d6"]}
