@@ -44,7 +44,7 @@ from rallebench.core.types import (
 from rallebench.engine.context import WorkContext
 from rallebench.engine.driver import drive, run_of
 from rallebench.engine.judging import pass_request, with_columns
-from rallebench.engine.plan import Plan, PlannedRun, Range
+from rallebench.engine.plan import Plan, PlannedRun, Range, flow_identity
 from rallebench.engine.rowfile import RowFile
 from rallebench.engine.store import JUDGES, RunFolder
 from rallebench.engine.stored_runs import request_spec, spec_of, stored_result
@@ -163,6 +163,9 @@ class Rehearser:
             retrievals,
             tuple(dict.fromkeys((*request.flow.llms, *(judge.llm for judge in request.judges)))),
             request.flow.retrievers,
+            flow=""
+            if request.judges
+            else flow_identity(request.flow.workflow, request.flow.settings),
         )
         self.runs.append((planned, f"{request.label} {mark}"))
         for sentence in self._context.coverage(request, None):

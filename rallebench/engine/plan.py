@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from rallebench.core.types import digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,8 @@ class Range:
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
     """A run. ``left``: of its ``questions``, those that no run of this name has answered and judged; ``generations`` and
-    ``retrievals``, those of judges included, are of these. ``depends``: its questions or prompts come from the answers of a run before it."""
+    ``retrievals``, those of judges included, are of these. ``depends``: its questions or prompts come from the answers of a run before it.
+    ``flow``: the identity of its chain or agent, see ``flow_identity``; '' with a judge."""
 
     label: str
     run: str
@@ -43,6 +47,18 @@ class PlannedRun:
     llms: tuple[str, ...]
     retrievers: tuple[str, ...]
     depends: bool = False
+    flow: str = ""
+
+
+def flow_identity(workflow: str, settings: Mapping[str, Any]) -> str:
+    """A digest of a chain or agent by what it does: neither its name nor its questions, models and indexes by name only."""
+    own = {key: value for key, value in settings.items() if key not in _OF_QUESTIONS}
+    if isinstance(chain := own.get("chain"), Mapping):
+        own["chain"] = {key: value for key, value in chain.items() if key != "name"}
+    return digest([workflow, json.loads(json.dumps(own, default=str))])
+
+
+_OF_QUESTIONS = ("backends", "dataset_sha256", "records_sha256", "sampled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +112,7 @@ def as_json(plan: Plan, key: str = "suite") -> dict[str, Any]:
     return {
         key: plan.kind,
         "name": plan.name,
-        "plan": [asdict(run) for run in plan.runs],
+        "plan": [_run_as_json(run) for run in plan.runs],
         "total": {
             "parts": len(plan.runs),
             "questions": sum(run.questions for run in plan.runs),
@@ -109,6 +125,12 @@ def as_json(plan: Plan, key: str = "suite") -> dict[str, Any]:
         **({"rows": list(plan.rows)} if plan.rows else {}),
         "notes": list(plan.notes),
     }
+
+
+def _run_as_json(run: PlannedRun) -> dict[str, Any]:
+    value = asdict(run)
+    del value["flow"]
+    return value
 
 
 def listed(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from rallebench.analysis.paired import has_power
@@ -15,7 +16,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import Backends, FlowSpec
 from rallebench.core.types import Chain, Example, Generate, Note, Retrieve
 from rallebench.engine.estimate import CostEstimate
-from rallebench.engine.plan import Plan, PlannedRun
+from rallebench.engine.plan import Plan, flow_identity
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.experiments.sweeps import remarks
 from rallebench.experiments.sweeps.running import variants_of
@@ -23,9 +24,17 @@ from rallebench.llms import LLMS
 from rallebench.services.experiment_jobs import estimated
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
+from rallebench.workspace.indexes.cache import chunks_folder, read_chunks
+from rallebench.workspace.indexes.rates import stored_rate
 
 RECENT = 40
 """The number of newest runs from which times and prices are taken."""
+SAME = 5
+"""The number of the newest runs of one chain whose times make a range."""
+FASTER, SLOWER = 0.75, 1.5
+"""Factors of the bounds: another load on the machine, other questions."""
+WORDS_RATE = 5_000.0
+"""Passages a second of an index without an encoder, on a slow machine."""
 CHANGING = 0.1
 """The assumed share of questions that two variants answer differently, for the smallest difference that shows."""
 PATIENCE = 3.0
@@ -34,10 +43,22 @@ RANKED = ("sweep", "batch", "baselines")
 """Kinds whose last step ranks real answers, which a plan without answers cannot."""
 
 
+Seconds = tuple[float, float, float]
+"""(expected, low, high)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Seconds a question of the earlier runs of a chain (expected, low, high), and dollars, None without a price."""
+
+    seconds: Seconds
+    usd: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """``left``: questions that no run of this name has answered. ``generations``, ``retrievals``: (low, high), None for an open
-    end. ``seconds``: (expected, low, high) or None; ``usd``: None where a price is not set, 0.0 for local models; ``basis``:
+    end. ``seconds``: of the questions and of the indexes to build, None if one of them is not known; ``building``: of these indexes; ``usd``: None where a price is not set, 0.0 for local models; ``basis``:
     where both come from. ``cached``: those generations that the reply cache answers, None where that is not known."""
 
     plan: Plan
@@ -46,12 +67,13 @@ class Forecast:
     left: int
     generations: tuple[int, int | None]
     retrievals: tuple[int, int | None]
-    seconds: tuple[float, float | None, float | None] | None
+    seconds: Seconds | None
     usd: float | None
     basis: str
     cached: int | None
     smallest: float | None
     builds: int
+    building: Seconds | None
     notes: tuple[str, ...]
 
 
@@ -69,7 +91,10 @@ def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
         cached = min(cached, generations[1])
     if cached and seconds and not done:
         rest = 1 - cached / (generations[1] or cached)
-        seconds, usd = (rest * seconds[0], None, None), None if usd is None else rest * usd
+        seconds, usd = _times(seconds, rest), None if usd is None else rest * usd
+    of_builds = building(workbench, planned_runs)
+    if seconds is not None:
+        seconds = None if of_builds is None else _added([seconds, of_builds])
     if usd is None and _local(workbench, {llm for run in planned_runs.runs for llm in run.llms}):
         usd = 0.0
     questions = max((run.questions for run in planned_runs.runs), default=0)
@@ -86,6 +111,7 @@ def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
         cached,
         smallest_difference(questions) if len(planned_runs.runs) > 1 else None,
         len(planned_runs.builds),
+        of_builds,
         tuple(dict.fromkeys(notes)),
     )
 
@@ -117,37 +143,84 @@ def _sum(planned: Plan, name: str) -> tuple[int, int | None]:
     return sum(r.low for r in ranges), None if None in highs else sum(highs)
 
 
-def _measured(done: CostEstimate) -> tuple[Any, float | None, str]:
+def _measured(done: CostEstimate) -> tuple[Seconds | None, float | None, str]:
     """Time and dollars of a pilot."""
     time_, usd = done.total["seconds"], done.total["usd"]
     count = sum(len(sample.rows) for sample in done.samples if sample)
     unpriced = any(s.why for s in done.samples if s and s.rows)
-    seconds = None if time_.value is None else (time_.value, time_.low, time_.high)
+    seconds = None
+    if time_.value is not None and time_.low is not None and time_.high is not None:
+        seconds = (time_.value, time_.low, time_.high)
     return seconds, usd.value if not unpriced else None, f"from {count} questions asked"
 
 
-def _remembered(workbench: Workbench, planned: Plan) -> tuple[Any, float | None, str]:
-    """Time and dollars carried over from the newest runs with the same models and indexes, or with the same models."""
-    known, seconds, usd = _known(workbench), 0.0, 0.0
-    priced = True
-    for run in planned.runs:
-        if not run.left:
-            continue
-        same = _closest(run, known)
-        if same is None:
-            return None, None, ""
-        seconds += run.left * same["seconds"]
-        priced = priced and same["usd"] is not None
-        usd += run.left * (same["usd"] or 0.0)
-    if not planned.runs or not any(run.left for run in planned.runs):
+def _remembered(workbench: Workbench, planned: Plan) -> tuple[Seconds | None, float | None, str]:
+    """Time and dollars carried over from the newest runs of the same chains and models; None if one of these has no run."""
+    left = [run for run in planned.runs if run.left]
+    known = _known(workbench) if left else []
+    speeds = [_speed(workbench, run.flow, run.llms, known) for run in left]
+    found = [(run.left, speed) for run, speed in zip(left, speeds) if speed is not None]
+    if not left or len(found) < len(left):
         return None, None, ""
-    return (seconds, None, None), usd if priced else None, "from earlier runs"
+    seconds = _added([_times(speed.seconds, count) for count, speed in found])
+    prices = [None if speed.usd is None else count * speed.usd for count, speed in found]
+    known_prices = [price for price in prices if price is not None]
+    usd = sum(known_prices) if len(known_prices) == len(prices) else None
+    return seconds, usd, "from earlier runs"
 
 
-def of_flow(workbench: Workbench, flow: FlowSpec) -> Mapping[str, Any] | None:
-    """The ``seconds`` and ``usd`` of a question in the newest run of the same workflow with the same models and indexes, or
-    with the same models; None if there is none."""
-    return _closest(flow, [run for run in _known(workbench) if run["workflow"] == flow.workflow])
+def _times(seconds: Seconds, factor: float) -> Seconds:
+    expected, low, high = seconds
+    return factor * expected, factor * low, factor * high
+
+
+def _added(several: Sequence[Seconds]) -> Seconds:
+    expected, low, high = (sum(ends) for ends in zip(*several))
+    return expected, low, high
+
+
+def building(workbench: Workbench, planned: Plan) -> Seconds | None:
+    """The time to build the indexes that are not there: their passages at the rate of their encoder here; None where the passages
+    were never counted or the encoder never measured."""
+    space = workbench.workspace
+    seconds: list[Seconds] = [(0.0, 0.0, 0.0)]
+    for recipe in planned.builds:
+        passages = read_chunks(chunks_folder(space.cache, recipe))
+        rate = stored_rate(space.vectors, recipe.encoder) if recipe.encoder else WORDS_RATE
+        if passages is None or rate is None:
+            return None
+        seconds.append(_widened(passages.passages / rate))
+    return _added(seconds)
+
+
+def _widened(expected: float, low: float | None = None, high: float | None = None) -> Seconds:
+    slow = expected if high is None else high
+    fast = expected if low is None else low
+    return expected, FASTER * fast, SLOWER * slow
+
+
+def of_flow(workbench: Workbench, flow: FlowSpec) -> Speed | None:
+    """The speed of the newest runs of this very chain with the same models and indexes; None if there is none."""
+    identity = flow_identity(flow.workflow, flow.settings)
+    return _speed(workbench, identity, flow.llms, _known(workbench))
+
+
+def _speed(
+    workbench: Workbench, identity: str, llms: Sequence[str], known: Sequence[Mapping[str, Any]]
+) -> Speed | None:
+    loaded = workbench.models.backends.llms
+    models = {f"llm {n}": loaded[n].fingerprint for n in llms if n in loaded}
+    same = [
+        run
+        for run in known
+        if identity
+        and run["flow"] == identity
+        and all(run["backends"].get(name, own) == own for name, own in models.items())
+    ][:SAME]
+    if not same:
+        return None
+    seconds = [run["seconds"] for run in same]
+    return Speed(_widened(fmean(seconds), min(seconds), max(seconds)), same[0]["usd"])
 
 
 def _known(workbench: Workbench) -> list[dict[str, Any]]:
@@ -155,33 +228,24 @@ def _known(workbench: Workbench) -> list[dict[str, Any]]:
 
 
 def _spent(folder: Any) -> dict[str, Any] | None:
-    """The workflow, the models, the indexes, and the seconds and dollars a question of a run, without replies from the cache."""
+    """The chain and the models of a run, and the seconds and dollars a question without replies from the cache: by the clock if
+    the cache gave none."""
     try:
-        stored, report = folder.spec(), folder.report()
-        total = ((report or {}).get("cost") or {}).get("asked") or {}
-        if not total.get("questions") or total.get("seconds") is None:
+        spec, report = folder.spec()["spec"], folder.report() or {}
+        asked = (report.get("cost") or {}).get("asked") or {}
+        if not asked.get("questions") or asked.get("seconds") is None:
             return None
-        chain = stored["spec"]["settings"].get("chain") or {}
-        targets = {a.get("target") for a in chain.get("actions", ()) if a.get("target")}
-        if not targets:
-            targets = {
-                *total.get("usd_unknown_for", {}),
-                *((report or {})["cost"].get("prices") or {}),
-            }
-        count = total["questions"]
-        usd = None if total.get("usd") is None else total["usd"] / count
-        spent = {"seconds": total["seconds"] / count, "usd": usd}
-        return {"workflow": stored["spec"]["workflow"], "names": targets, **spent}
-    except (RalleError, KeyError, TypeError):
+        count = asked["questions"]
+        by_clock = not report["steps_from_memory"] and report["n_done"] and report["seconds"]
+        seconds = report["seconds"] / report["n_done"] if by_clock else asked["seconds"] / count
+        return {
+            "flow": flow_identity(spec["workflow"], spec["settings"]),
+            "backends": spec["settings"].get("backends") or {},
+            "seconds": seconds,
+            "usd": None if asked.get("usd") is None else asked["usd"] / count,
+        }
+    except (RalleError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _closest(
-    run: PlannedRun | FlowSpec, known: Sequence[Mapping[str, Any]]
-) -> Mapping[str, Any] | None:
-    names = {*run.llms, *run.retrievers}
-    exact = next((report for report in known if report["names"] == names), None)
-    return exact or next((report for report in known if {*run.llms} <= report["names"]), None)
 
 
 def _local(workbench: Workbench, llms: set[str]) -> bool:

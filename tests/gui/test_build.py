@@ -447,6 +447,6 @@ def test_an_agent_runs_on_a_dataset_as_a_job(opened: Page) -> None:
     assert opened.call("runs.start", fields)["go"] == "#/runs/run?id=agent"
     assert ended(opened, "run", "agent").error is None
     plan = opened.call("runs.check", {"agent": "on", "dataset": "tiny-qa"})["#new-plan"]
-    assert "as the last run of this model" in plan
+    assert "as earlier runs of this chain" in plan
     metrics = view_of(opened, "runs/run?id=agent&part=metrics")
     assert "The agent" in metrics and "2 questions" in texts(metrics)

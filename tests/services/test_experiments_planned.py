@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from rallebench.chains.overrides import with_overrides
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.files import read_json, write_json
 from rallebench.core.runs import RunOptions
+from rallebench.core.types import Chain
 from rallebench.engine import dry_run
+from rallebench.engine.plan import Plan
 from rallebench.services import (
     catalog,
     designs,
@@ -20,10 +25,16 @@ from rallebench.services import (
     experiment_results,
     forecasts,
     published,
+    runs,
 )
 from rallebench.services.experiment_design import Design, command, request_of
+from rallebench.services.runs import BenchmarkOptions
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import LLMEntry
+from rallebench.workspace.flows import chain_flow
+from rallebench.workspace.indexes.cache import chunk_corpus
+from rallebench.workspace.indexes.rates import LEAST_PASSAGES, save_rate
+from rallebench.workspace.indexes.recipes import index_recipe
 
 
 def sweep(
@@ -188,6 +199,80 @@ def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbenc
     assert other.basis == "from earlier runs" and other.seconds and other.seconds[0] > 0
     same = forecasts.forecast(bench, sweep(bench, {"k": ["1", "2"]}, name="same", limit=4))
     assert same.cached == 8 and same.seconds is not None and same.seconds[0] == 0
+
+
+def asked(bench: Workbench, chain: Chain, name: str, seconds: float) -> None:
+    """A stored run of four questions that took ``seconds`` by the clock."""
+    options = BenchmarkOptions(dataset="tiny-qa", limit=4, track=False)
+    prepared = runs.of_chain(bench, chain, options, run=name)
+    complete(bench.runs.run(prepared))
+    folder = bench.runs.open(name)
+    report = {**(folder.report() or {}), "seconds": seconds, "steps_from_memory": 0}
+    report["cost"]["asked"] |= {"questions": 4, "seconds": seconds}
+    folder.write_report(report)
+
+
+def test_the_time_of_a_plan_is_a_range_from_runs_of_the_same_chain(bench: Workbench) -> None:
+    chain = bench.workspace.chain("read")
+    asked(bench, chain, "first", 8.0)
+    asked(bench, replace(chain, name="by another name"), "second", 16.0)
+    low, high = forecasts.FASTER * 2.0, forecasts.SLOWER * 4.0
+    known = forecasts.of_flow(bench, chain_flow(chain))
+    assert known is not None and known.seconds == pytest.approx((3.0, low, high))
+
+
+@pytest.mark.parametrize("other", ["closed", "another k", "another model"])
+def test_a_run_of_another_chain_tells_no_time(bench: Workbench, other: str) -> None:
+    chain = bench.workspace.chain("read")
+    asked(bench, bench.workspace.chain("closed"), "closed", 0.1)
+    variants = {
+        "closed": chain,
+        "another k": with_overrides(chain, {"k": 1}),
+        "another model": with_overrides(chain, {"llm": "echo"}),
+    }
+    if other != "closed":
+        asked(bench, chain, "read", 0.1)
+        assert forecasts.of_flow(bench, chain_flow(chain)) is not None
+    assert forecasts.of_flow(bench, chain_flow(variants[other])) is None
+
+
+def test_a_run_of_a_model_that_is_another_now_tells_no_time(bench: Workbench) -> None:
+    chain = bench.workspace.chain("read")
+    asked(bench, chain, "read", 8.0)
+    assert forecasts.of_flow(bench, chain_flow(chain)) is not None
+    path = bench.workspace.runs / "read" / "run.json"
+    stored = read_json(path)
+    stored["spec"]["settings"]["backends"]["llm titan"] = "the model before"
+    write_json(path, stored)
+    assert bench.runs.open("read").spec()["spec"] == stored["spec"]
+    assert forecasts.of_flow(bench, chain_flow(chain)) is None
+
+
+def index_plan(bench: Workbench, recipe: Any) -> Plan:
+    return Plan("sweep", "s", (), indexes=1, builds=(recipe,))
+
+
+def test_indexes_to_build_are_timed_by_their_passages_and_the_measured_encoder(
+    bench: Workbench,
+) -> None:
+    space = bench.workspace
+    recipe = index_recipe(space.path / "corpus.tsv", "numpy-flat", encoder="hashing")
+    plan = index_plan(bench, recipe)
+    assert forecasts.building(bench, plan) is None, "its passages were never counted"
+    passages = complete(chunk_corpus(space.cache, recipe)).passages
+    assert forecasts.building(bench, plan) is None, "its encoder was never measured"
+    save_rate(space.vectors, "hashing", LEAST_PASSAGES - 1, 1.0)
+    assert forecasts.building(bench, plan) is None, "too few passages tell no speed"
+    save_rate(space.vectors, "hashing", 100, 50.0)
+    took = forecasts.building(bench, plan)
+    assert took is not None and took[0] == pytest.approx(passages / 2)
+    assert took[1] < took[0] < took[2]
+
+
+def test_a_plan_that_must_build_an_index_of_unknown_size_names_no_time(bench: Workbench) -> None:
+    request = sweep(bench, {"index.chunk_size": ["50", "100"]})
+    value = forecasts.forecast(bench, request)
+    assert value.builds and value.seconds is None and value.building is None
 
 
 def test_the_first_questions_of_a_large_run_stand_for_the_others_in_its_plan(

@@ -20,7 +20,7 @@ from rallebench.gui.places._design import KINDS, cards, chain_of, design_of, rea
 from rallebench.gui.places._experiment import address
 from rallebench.gui.wording import on_page
 from rallebench.render.experiments import span
-from rallebench.render.numbers import moment, plural, text
+from rallebench.render.numbers import moment, plural, text, time_range
 from rallebench.services import designs, experiment_design, experiment_jobs, forecasts
 from rallebench.services import experiment_groups as groups
 from rallebench.services.experiment_design import Design, command
@@ -344,13 +344,12 @@ def _big(value: Forecast, noun: str) -> Markup:
     elif value.cached and value.cached == value.generations[1]:
         duration, about = "a few s", "from the cache"
     elif value.seconds is not None:
-        expected, low, high = value.seconds
-        duration = f"{expected / 60:.0f} min" if expected >= 90 else f"{max(expected, 0):.0f} s"
-        half = (high - low) / 2 if low is not None and high is not None else 0.0
-        about = f"± {half / 60:.0f}, {value.basis}" if half >= 60 else value.basis
+        duration, about = time_range(*value.seconds[1:]), value.basis
+    elif value.builds:
+        about = "time not known before the indexes are built"
     price, of = "none", "local model"
     if value.usd is None:
-        price, of = "unknown", "price is not set"
+        price, of = "unknown", "not measured yet or no price is set"
     elif value.usd:
         price, of = text(value.usd, "usd"), "price"
     left = "questions"
@@ -379,6 +378,9 @@ def facts(value: Forecast) -> list[str]:
             calls += f", {known} from the cache,"
         searches = f"{span({'low': least, 'high': most})} search{'es' * ((most or least) != 1)}"
         lines.append(f"{calls} and {searches}.")
+    if value.builds and (took := value.building):
+        each = "an index" if value.builds == 1 else f"{value.builds:,} indexes"
+        lines.append(f"Building {each} takes {time_range(*took[1:])}.")
     if value.smallest and value.smallest < 1:
         each = max(run.questions for run in value.plan.runs)
         sentence = f"{each:,} questions show a difference of about {100 * value.smallest:.1f} points or more"

@@ -145,7 +145,7 @@ def check(page: Page, event: Event) -> Patch:
 
 
 def estimate(page: Page, value: PreparedRun) -> str:
-    """Time and price of a new run: what the cache holds takes none, the rest as in the last run of the same models."""
+    """Time and price of a new run: what the cache holds takes none, the rest as in earlier runs of the same chain."""
     flow, examples = value.request.flow, value.request.examples
     chains = [flow.chain] if flow.chain else []
     known = forecasts.in_cache(page.workbench, chains, examples, PATIENCE)
@@ -153,13 +153,13 @@ def estimate(page: Page, value: PreparedRun) -> str:
     held = f"{cached:,} of {len(examples):,} answers are in the cache" if cached else ""
     if cached == len(examples):
         return f"{held}, so it takes a few seconds"
-    same = forecasts.of_flow(page.workbench, flow)
+    same = None if value.request.judges else forecasts.of_flow(page.workbench, flow)
     if same is None:
-        return html.dotted(held, "time unknown: no run of this model yet")
+        return html.dotted(held, "time unknown: no run of this chain and model yet")
     left = len(examples) - cached
-    took = f"about {numbers.text(left * same['seconds'], 'duration')}"
-    price = numbers.text(left * same["usd"], "usd") if same["usd"] else ""
-    return html.dotted(held, f"{took}, as the last run of this model", price)
+    took = numbers.time_range(*(left * end for end in same.seconds[1:]))
+    price = numbers.text(left * same.usd, "usd") if same.usd else ""
+    return html.dotted(held, f"{took}, as earlier runs of this chain", price)
 
 
 def start(page: Page, event: Event) -> Patch:

@@ -32,6 +32,7 @@ from rallebench.encoders.checking import VectorCheck, letters_of
 from rallebench.encoders.numeric_types import Choice, choose_type
 from rallebench.retrievers import Passages
 from rallebench.workspace.indexes import vectors as stored
+from rallebench.workspace.indexes.rates import save_rate
 from rallebench.workspace.indexes.vectors import (
     FORM,
     FORMAT,
@@ -221,6 +222,7 @@ class _Encoding:
         check = VectorCheck(self.encoder.name, "")
         before = sum(self._rows(first) for first in self.finished)
         done, began = 0, time.perf_counter()
+        earlier = getattr(self.encoder, "encoded", 0)
         with open(self.folder / PART, "r+b") as file, Appender(self.folder / PROGRESS) as progress:
             file.write(self.head)
             file.truncate(self.size)
@@ -245,6 +247,8 @@ class _Encoding:
                 file.flush()
                 os.fsync(file.fileno())
                 progress.write(self._line(first, _sha256(piece)))
+        anew = getattr(self.encoder, "encoded", done) - earlier  # the others were known already
+        save_rate(self.folder.parent, self.encoder.name, anew, time.perf_counter() - began)
 
     def _check(self, check: VectorCheck, shard: Vectors, texts: Sequence[str], first: int) -> None:
         """Raise BackendError for broken vectors: of an encoder without a check of its own, and of rows that it left out."""

@@ -29,9 +29,11 @@ from rallebench.corpora.store import PassageStore
 from rallebench.encoders.hashing import Hashing
 from rallebench.encoders.minilm import MiniLM
 from rallebench.encoders.numeric_types import choose_type, measured_choice, top_overlap
+from rallebench.workspace.indexes import rates
 from rallebench.workspace.indexes import vectors as cached
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.encoding import EncodedPassages, encode_passages
+from rallebench.workspace.indexes.rates import stored_rate
 from rallebench.workspace.indexes.recipes import starter_recipe
 from rallebench.workspace.indexes.vectors import delete_vectors, kept_vectors
 
@@ -102,6 +104,18 @@ def test_the_vectors_are_those_of_title_and_text_in_order(tmp_path: Path, expect
     assert again.seen == []
     np.testing.assert_array_equal(stored.vectors, expected)
     assert encode(tmp_path, passages=[])[1].vectors.shape == (0, 256)
+
+
+def test_a_build_keeps_the_speed_of_its_encoder_where_enough_passages_tell_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode(tmp_path)
+    assert stored_rate(tmp_path, "hashing") is None
+    monkeypatch.setattr(rates, "LEAST_PASSAGES", COUNT)
+    encode(tmp_path / "again")
+    assert (stored_rate(tmp_path / "again", "hashing") or 0) > 0
+    (tmp_path / "again" / "rates.json").write_text('{"hashing": "fast"}', "utf-8")
+    assert stored_rate(tmp_path / "again", "hashing") is None
 
 
 def test_progress_counts_every_passage_and_knows_the_rate_and_the_time_left(tmp_path: Path) -> None:
