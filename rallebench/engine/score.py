@@ -153,6 +153,7 @@ def report_of(
     seconds = answers.seconds
     n_done = len(answered)
     spec = folder.spec()
+    cost = _cost(spec, answers)
     report = {
         "run": folder.name,
         "dataset": spec["spec"]["dataset"],
@@ -163,7 +164,7 @@ def report_of(
         "n_errors": sum(failed.values()),
         "complete": n_done == len(examples),
         "seconds": round(seconds, 3),
-        "seconds_per_question": seconds / n_done if n_done else None,
+        "seconds_per_question": cost["per_question"]["seconds"]["mean"],
         "steps": len(steps),
         "steps_from_memory": sum(step.cached for step in steps),
         "prompt_tokens": sum(step.reply.prompt_tokens for step in steps),
@@ -173,7 +174,7 @@ def report_of(
         "over_all": {
             name: column.over_all for name, column in scored.items() if column.over_all is not None
         },
-        "cost": _cost(spec, answers),
+        "cost": cost,
         "memory": memory_of(spec),
         "errors": dict(failed.most_common(20)),
     }

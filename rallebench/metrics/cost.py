@@ -86,8 +86,8 @@ def seconds(episode: Episode, gold: Gold) -> float | None:
     Normalisation: none.
     Not scored: never.
     Source: measured by the runner.
-    Traps: The sum over the steps; questions run side by side, so a run's wall time is not n times
-    this. A remembered reply counts with what it cost when it was really asked.
+    Traps: "Seconds a question" is its mean over the answered questions, in the list, comparisons, reports and MLflow alike.
+    Questions run side by side, so a run's time by the clock is not n times this. A remembered reply counts with what it cost when it was really asked.
     """
     return float(sum(step.seconds for step in episode.steps)) + episode.failed_seconds
 

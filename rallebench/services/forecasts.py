@@ -159,11 +159,11 @@ def _remembered(workbench: Workbench, planned: Plan) -> tuple[Seconds | None, fl
     left = [run for run in planned.runs if run.left]
     known = _known(workbench) if left else []
     speeds = [_speed(workbench, run.flow, run.llms, known) for run in left]
-    found = [(run.left, speed) for run, speed in zip(left, speeds) if speed is not None]
-    if not left or len(found) < len(left):
+    measured = [(run.left, speed) for run, speed in zip(left, speeds) if speed is not None]
+    if not left or len(measured) < len(left):
         return None, None, ""
-    seconds = _added([_times(speed.seconds, count) for count, speed in found])
-    prices = [None if speed.usd is None else count * speed.usd for count, speed in found]
+    seconds = _added([_times(speed.seconds, count) for count, speed in measured])
+    prices = [None if speed.usd is None else count * speed.usd for count, speed in measured]
     known_prices = [price for price in prices if price is not None]
     usd = sum(known_prices) if len(known_prices) == len(prices) else None
     return seconds, usd, "from earlier runs"
@@ -232,17 +232,17 @@ def _spent(folder: Any) -> dict[str, Any] | None:
     the cache gave none."""
     try:
         spec, report = folder.spec()["spec"], folder.report() or {}
-        asked = (report.get("cost") or {}).get("asked") or {}
-        if not asked.get("questions") or asked.get("seconds") is None:
+        own = (report.get("cost") or {}).get("asked") or {}
+        if not own.get("questions") or own.get("seconds") is None:
             return None
-        count = asked["questions"]
+        count = own["questions"]
         by_clock = not report["steps_from_memory"] and report["n_done"] and report["seconds"]
-        seconds = report["seconds"] / report["n_done"] if by_clock else asked["seconds"] / count
+        seconds = report["seconds"] / report["n_done"] if by_clock else own["seconds"] / count
         return {
             "flow": flow_identity(spec["workflow"], spec["settings"]),
             "backends": spec["settings"].get("backends") or {},
             "seconds": seconds,
-            "usd": None if asked.get("usd") is None else asked["usd"] / count,
+            "usd": None if own.get("usd") is None else own["usd"] / count,
         }
     except (RalleError, KeyError, TypeError, AttributeError):
         return None

@@ -60,7 +60,7 @@ def _summary(report: Mapping[str, Any]) -> str:
     facts = [
         f"{report['n_done'] - report['n_errors']} of {report['n']} questions answered",
         f"{report['n_errors']} failed",
-        *([] if seconds is None else [f"{seconds:.3f} s per question"]),
+        *([] if seconds is None else [f"{seconds:.3f} s a question in its steps"]),
         f"{report['steps_from_memory']} of {report['steps']} steps from the reply cache",
     ]
     return f"{report['run']} on {report['dataset']}: {', '.join(facts)}."

@@ -148,7 +148,7 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
         report.get("n_errors", 0),
         metric,
         metrics.get(metric),
-        (metrics.get("seconds") or {}).get("value") or report.get("seconds_per_question"),
+        report.get("seconds_per_question"),
         cost.get("usd"),
         chain,
         metrics.get("Rprec"),

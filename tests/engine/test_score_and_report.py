@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rallebench.analysis import deployment
 from rallebench.chains.ralle import experiment_from_json, experiment_to_json
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.types import (
@@ -38,6 +39,7 @@ from rallebench.engine.ralle_files import (
 from rallebench.engine.score import choose_metrics, examples_of, has_gold, score_episode, score_run
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.papers.kilt.score import score_kilt
+from rallebench.tracking import content
 
 GOLD = [
     ("q0", "Titan", "p1"),
@@ -140,9 +142,20 @@ def test_a_report_counts_what_was_asked_done_and_failed(tmp_path: Path) -> None:
     assert report["errors"] == {"far is down": 1}
     assert (report["steps"], report["steps_from_memory"]) == (7, 1)
     assert (report["prompt_tokens"], report["completion_tokens"]) == (20, 4)
-    assert (report["seconds"], report["seconds_per_question"]) == (6.0, 2.0)
+    assert report["seconds"] == 6.0, "by the clock"
     assert (report["dataset"], report["fingerprint"]) == ("tiny", "0123456789ab")
     assert RunFolder(tmp_path / "x").report() == report
+
+
+def test_seconds_a_question_are_those_of_its_steps_whoever_says_it(tmp_path: Path) -> None:
+    folder = make(tmp_path, [RIGHT, NO_PAGE, FAILED])
+    report, _ = scored(folder)
+    mean = report["metrics"]["seconds"]["value"]
+    assert mean == 0.75 and report["seconds_per_question"] == mean != report["seconds"] / 3
+    assert report["cost"]["per_question"]["seconds"]["mean"] == mean
+    assert results(report)["sec per query"] == mean
+    assert content.metrics(report)["sec per query"] == mean
+    assert deployment.costs(report)["seconds_per_question"] == mean
 
 
 def test_a_failed_question_is_counted_and_never_scored_0(tmp_path: Path) -> None:
@@ -325,7 +338,7 @@ def test_results_have_ralles_structure_and_say_of_how_many(written: Path) -> Non
     assert value["downstream"].keys() == {"accuracy", "em", "f1", "rougel", "has_answer"}
     assert value["retrieval"].keys() == {"Rprec", "recall_at_5"}
     assert value["downstream"]["em"] == pytest.approx(2 / 3)
-    assert (value["n"], value["n_errors"], value["sec per query"]) == (4, 1, 2.0)
+    assert (value["n"], value["n_errors"], value["sec per query"]) == (4, 1, 0.75)
 
 
 def test_results_of_a_retrieval_only_run_have_no_answers() -> None:

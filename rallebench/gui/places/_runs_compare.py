@@ -236,7 +236,7 @@ def folds(page: Page, compared: run_views.MultiRunComparison, both: Sequence[Run
         price, _ = run_views.price_of(page.workbench, row.usd, row.chain.llms if row.chain else ())
         times.append(figures.duration(means[0]))
         tokens = " + ".join(numbers.text(mean, "count") for mean in means[1:])
-        lines.append([escape(row.title), times[-1], tokens, price])
+        lines.append([escape(row.title), "–" if compared.timing else times[-1], tokens, price])
     heads = ("Run", ">Time a question", ">Tokens in + out, a question", ">Price of the run")
     took = "times are not compared" if compared.timing else f"{' → '.join(times)} a question"
     return html.fold("Where questions were lost", bars, gist=moved, id="compare-lost") + html.fold(
