@@ -10,9 +10,10 @@ from rallebench.core.errors import StoppedError
 
 
 class Stop:
-    """A stop, set once, by any thread; it wakes all waits."""
+    """A stop, set once, by any thread; it wakes all waits. ``work``: the stop of the whole work of which its work is a part."""
 
-    def __init__(self) -> None:
+    def __init__(self, part_of: Stop | None = None) -> None:
+        self.work: Stop = self if part_of is None else part_of.work
         self._lock = threading.RLock()  # a wait may end while it is held
         self._wakes: dict[object, Callable[[], None]] = {}
         self._set = False

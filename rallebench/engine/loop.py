@@ -166,7 +166,7 @@ class _Loop:
         self._pending: dict[tuple[str, str], list[_Open]] = {}
         self._open: dict[int, _Open] = {}
         self._ended: deque[Episode] = deque()
-        self._stop = Stop()
+        self._stop = Stop(part_of=stop_of_thread())
 
     def run(
         self, questions: Iterator[Question], window: int, stop: Callable[[], bool]

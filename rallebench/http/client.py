@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
+from weakref import WeakKeyDictionary
 
 from rallebench.core.errors import BackendError, MissingPackageError, UsageError
 from rallebench.core.stopping import Stop, stop_of_thread
@@ -93,8 +94,7 @@ class Server:
         httpcore2 = optional("httpcore2", "httpcore2", f"and {name!r} needs it")
         self.closed = Stop()
         self.name, self.endpoint, self.key = name, endpoint, key
-        self.trouble = ""
-        """Why a request is being tried again, "" if none is."""
+        self._troubles: WeakKeyDictionary[Stop, str] = WeakKeyDictionary()
         self._reached = False
         self._library = httpcore2
         self.lost: tuple[type[Exception], ...] = (
@@ -211,13 +211,15 @@ class Server:
         Every attempt takes a permit, for a request of about so many ``tokens``; the pauses between attempts take
         none. ``at_once``: see :meth:`RateLimiter.enter`. Raises BackendError after the last attempt; see ``check``.
         """
-        tries = 0
+        tries, work = 0, stop_of_thread().work
         while True:
             begun = False
             permit = self.limiter.enter(self, tokens, at_once)
             try:
                 for piece in attempt(permit):
-                    begun, self.trouble = True, ""
+                    if not begun:
+                        begun = True
+                        self._troubles.pop(work, None)
                     yield piece
                 self.limiter.answered(permit)
                 return
@@ -235,15 +237,19 @@ class Server:
                 0 if begun else min(most, most if failure.retries is None else failure.retries)
             )
             if tries > allowed or _is_too_long(failure.pause):
-                self.trouble = ""
+                self._troubles.pop(work, None)
                 raise BackendError(self._sentence(failure, tries, begun))
-            self.trouble = f"{self.name!r} {failure.fault}; it is asked again"
+            self._troubles[work] = f"{self.name!r} {failure.fault}; it is asked again"
             ours = min(MAX_PAUSE, self.endpoint.backoff * 2.0 ** (tries - 1))
             # Jitter, so that many throttled threads do not come back together.
             awake = threading.Event()
             with self.waking(awake.set):
                 awake.wait((failure.pause or 0.0) + ours * random.uniform(0.5, 1.0))
             self.check()
+
+    def trouble(self, work: Stop) -> str:
+        """Why a request of this work is being tried again, "" if none is."""
+        return self._troubles.get(work.work, "")
 
     def _encoded(
         self, body: Mapping[str, Any] | None

@@ -26,7 +26,7 @@ from typing import Any
 from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.formats import NAMES, SCHEMA, format_of
 from rallebench.core.settings import form_of
-from rallebench.core.stopping import obey, stop_of_thread
+from rallebench.core.stopping import Stop, obey, stop_of_thread
 from rallebench.core.structured import AROUND
 from rallebench.core.types import Generate, Reply, digest
 from rallebench.http.client import Server
@@ -139,10 +139,9 @@ class OpenAICompatible:
         """Whether the model reads the tools that it is sent. The server is asked at the first use, once per process."""
         return self._abilities.ask_for_tools()
 
-    @property
-    def trouble(self) -> str:
-        """Why a request is being tried again, "" if none is."""
-        return self._server.trouble
+    def trouble(self, work: Stop) -> str:
+        """Why a request of this work is being tried again, "" if none is."""
+        return self._server.trouble(work)
 
     def status(self) -> Status:
         """The number of requests that may be in flight at this address now, and the reason."""

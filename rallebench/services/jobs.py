@@ -96,6 +96,11 @@ class Job:
         return f"{self.kind} {self.name}"
 
     @property
+    def work(self) -> Stop:
+        """The stop that its threads obey, by which its requests are told from those of other work."""
+        return self._hang_up
+
+    @property
     def stopping(self) -> bool:
         """Whether a stop was asked for; it stays true when the job has ended."""
         return self._stop.is_set()

@@ -16,6 +16,7 @@ from rallebench.core.events import Operation
 from rallebench.core.memory import size
 from rallebench.core.parts import delete
 from rallebench.core.runs import Backends
+from rallebench.core.stopping import Stop
 from rallebench.encoders.references import encoder_need, quantizations
 from rallebench.engine.cost import prices_of
 from rallebench.llms import LLMS
@@ -59,10 +60,11 @@ class ModelManager:
     def status(self) -> list[LoadedBackend]:
         return self._table.status()
 
-    def trouble(self, names: Iterable[str]) -> str:
-        """Why a request to one of these language models is being tried again, "" if none is."""
+    def trouble(self, names: Iterable[str], work: Stop) -> str:
+        """Why a request of this work to one of these language models is being tried again, "" if none is."""
         llms = self.backends.llms
-        return next(filter(None, (getattr(llms.get(n), "trouble", "") for n in names)), "")
+        asking = (getattr(llms.get(name), "trouble", None) for name in names)
+        return next(filter(None, (trouble(work) for trouble in asking if trouble)), "")
 
     def is_loaded(self, name: str) -> bool:
         return name in self._table.rows

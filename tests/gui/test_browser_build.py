@@ -302,7 +302,8 @@ def test_a_server_that_hangs_is_told_and_stopped_after_a_reload(build: Any, serv
     says(build, "#one-status", "Waiting for slow")
     build.locator("#one-status button").click()
     expect(build.locator("#one-status button")).to_have_count(0)
-    expect(build.locator("#build-result.stale")).to_be_visible()
+    says(build, "#build-result", "Stopped before there was an answer")
+    says(build, "#one-status", "Stopped")
     build.keyboard.press("j")
     says(build, "#one-status", "Waiting for slow")
     build.locator("#one-status button").click()
@@ -325,6 +326,23 @@ def test_the_program_ends_in_order_while_a_model_hangs(browser: Any, tmp_path: P
         visitor = browser.new_page()
         visitor.goto(url)
         assert loopback.until(lambda: bool(loopback.bodies), 60)
+
+
+@pytest.mark.parametrize("server", [hang(60)], indirect=True)
+def test_a_button_that_is_drawn_again_while_it_is_pressed_is_still_clicked(
+    build: Any, server: Any
+) -> None:
+    build.keyboard.press("Control+Enter")
+    says(build, "#one-status", "Waiting for slow")
+    button = build.locator("#one-status button")
+    box = button.bounding_box()
+    build.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    build.mouse.down()
+    again = build.locator("#one-status").inner_html()
+    build.evaluate("html => rb.apply({'#one-status': html + ' '})", again)
+    build.mouse.up()
+    says(build, "#one-status", "Stopped")
+    says(build, "#build-result", "Stopped before there was an answer")
 
 
 def test_an_episode_of_an_agent_is_edited_and_continued(build: Any) -> None:

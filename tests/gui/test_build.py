@@ -10,8 +10,10 @@ import pytest
 from page_views import FIELDS, ended, hanging_model, refused, run_of, text_of, texts, view_of
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.types import Gold, Hit, Passage
 from rallebench.gui.frame import Page
 from rallebench.gui.patches import problem
+from rallebench.gui.places import _steps
 from rallebench.gui.places._bench import Bench, Execution
 from rallebench.gui.places._steps import excerpt, places
 from rallebench.services import run_list
@@ -89,8 +91,18 @@ def test_a_stop_lets_go_of_a_server_that_hangs_and_ends_the_question(opened: Pag
         opened.stop({"action": "build.run", "window": "w"})
         patch = opened.more({"stream": stream})
         assert patch["over"] and patch["#one-status"] == "Stopped"
+        assert "Stopped before there was an answer" in patch["#build-result"]
+        assert patch["event"] == {"name": "rb-fresh"}, "nothing is out of date"
+        again = view_of(opened, "build/one")
+        assert "is running" not in again and texts(again).count("Stopped") == 2
         assert opened.workbench.models.leases.wait(5)
-    assert bench(opened).running is None and bench(opened).verdict_kind == "right"
+    assert bench(opened).running is None and bench(opened).verdict_kind == ""
+
+
+def test_the_answer_to_a_question_without_gold_is_not_marked_as_wrong() -> None:
+    hits = (Hit(Passage("1", "It flows into the North Sea.", "Elbe", "1"), 1.0),)
+    assert 'class="answer"' in _steps.passages(hits, Gold(("Baltic Sea",)), 1, "North Sea")
+    assert 'class="answer"' not in _steps.passages(hits, Gold(), 1, "North Sea")
 
 
 def test_an_edit_keeps_the_output_before_beside_the_new_one(opened: Page) -> None:

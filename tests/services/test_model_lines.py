@@ -13,6 +13,7 @@ from loopback import Loopback, answer, fail
 from small_workspace import make_workspace
 
 from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.stopping import Stop, obey
 from rallebench.http import endpoint
 from rallebench.http.endpoint import Endpoint, key_from_environment
 from rallebench.services import model_entries, model_lines
@@ -155,15 +156,24 @@ def test_the_memory_line_names_what_is_used_and_whether_there_is_a_gpu(
     assert model_lines.memory_line().endswith(f" memory in use · {words}")
 
 
-def test_models_trouble_says_why_a_server_is_asked_again(bench: Workbench) -> None:
+def test_a_request_that_is_asked_again_says_so_to_its_own_work_alone(bench: Workbench) -> None:
+    work = Stop()
+
+    def ask() -> None:
+        obey(Stop(part_of=work))
+        bench.asking.ask_model("troubled", "Which?")
+
     with Loopback(fail(500, "out of memory"), answer()) as loopback:
         bench.models.add("troubled", server(base_url=loopback.url))
         list(bench.models.load("troubled", "language model"))
-        asking = threading.Thread(target=bench.asking.ask_model, args=("troubled", "Which?"))
+        asking = threading.Thread(target=ask)
         asking.start()
         deadline = time.monotonic() + 20
-        while not (why := bench.models.trouble(["titan", "troubled"])):
+        while not (why := bench.models.trouble(["titan", "troubled"], work)):
+            assert not bench.models.trouble(["troubled"], Stop()), (
+                "another request to the same model"
+            )
             assert time.monotonic() < deadline
             time.sleep(0.005)
         asking.join(20)
-        assert "500: out of memory" in why and bench.models.trouble(["troubled"]) == ""
+        assert "500: out of memory" in why and bench.models.trouble(["troubled"], work) == ""

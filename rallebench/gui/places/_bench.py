@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
+from rallebench.core.stopping import Stop, stop_of_thread
 from rallebench.core.types import Action, Chain, Episode, Example, Message, Step
 from rallebench.gui import html
 from rallebench.gui.frame import Event, Page
@@ -29,12 +30,14 @@ PAUSE = 0.2
 @dataclass(eq=False)
 class Execution:
     """Work of this window that asks models. ``action``: whose stream it is, which a stop ends. ``doing``: what it does now;
-    ``needs``: the models and indexes that are loaded for it first."""
+    ``needs``: the models and indexes that are loaded for it first; ``work``: the stop of its stream, which tells its requests from
+    others."""
 
     action: str
     doing: str = "Running"
     needs: tuple[str, ...] = ()
     began: float = field(default_factory=time.time)
+    work: Stop = field(default_factory=stop_of_thread)
 
     def unloaded(self, page: Page, names: tuple[str, ...]) -> tuple[str, ...]:
         """Those of ``names`` that are not loaded."""
@@ -48,7 +51,9 @@ class Execution:
         doing = f"{self.doing[:1].upper()}{self.doing[1:]}"
         left, total = len(self.unloaded(page, self.needs)), len(self.needs)
         share = f"{total - left + 1} of {total}" if left and total > 1 else ""
-        words = escape(html.dotted(share, doing, since, page.workbench.models.trouble(llms)))
+        words = escape(
+            html.dotted(share, doing, since, page.workbench.models.trouble(llms, self.work))
+        )
         return Markup('{}<span title="{}">{} …</span>').format(
             html.stop_stream(self.action), words, words
         )
@@ -82,7 +87,8 @@ class Bench(Busy):
     action that gave its step. ``executed``: the chain that was executed last, ``answered``: the chain of ``episode``.
     ``past``: chains to which undo returns. ``known``: the saved chains as this window last read or saved them. ``verdicts``: (dataset, question) → (verdict, answer). ``draft``: the edited chain as the browser keeps it. ``left_behind``: the edited chain that a crash
     left in the browser, until it is restored or discarded. ``history``: (time, chain, answer, verdict, question) of each
-    execution. ``earlier``: the turns before a question that came from Chat."""
+    execution. ``earlier``: the turns before a question that came from Chat. ``is_stopped``: whether the last execution was
+    stopped."""
 
     chain: Chain
     dataset: str = DEFAULT_DATASET
@@ -105,6 +111,7 @@ class Bench(Busy):
     draft: str | None = None
     left_behind: Chain | None = None
     earlier: tuple[Message, ...] = ()
+    is_stopped: bool = False
 
     def edit(self, chain: Chain) -> None:
         """Another chain; undo returns to the one before."""
@@ -114,9 +121,16 @@ class Bench(Busy):
 
     def forget_steps(self) -> None:
         """Another question: nothing is executed yet, and what goes on for the one before is left alone."""
+        self.is_stopped = False
         self.running, self.answered, self.earlier = None, None, ()
         self.executed, self.episode, self.verdict = None, None, None
         self.steps, self.ran, self.before, self.verdict_before = {}, {}, {}, ""
+
+    def stop(self, *, is_opening: bool) -> None:
+        """The end of an execution that the user stopped: what it gave stays, an earlier answer does not stand for it."""
+        self.episode, self.verdict, self.answered, self.is_stopped = None, None, None, True
+        if is_opening:
+            self.executed = None
 
     def put(self, example: Example, episode: Episode, verdict: Verdict) -> None:
         """The end of an execution."""
@@ -181,7 +195,7 @@ def meanwhile(
     def show(end: bool) -> Patch:
         if end:
             return stopped()
-        trouble, place = page.workbench.models.trouble(llms), beside()
+        trouble, place = page.workbench.models.trouble(llms, going.work), beside()
         more = {place: html.warning(f"{trouble}.")} if trouble and place else {}
         return {at: going.words(page, llms), **more}
 

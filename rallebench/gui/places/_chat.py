@@ -234,12 +234,12 @@ def answered(
 
 def waiting(page: Page, talk: Talk, turn: Turn) -> Meanwhile:
     """How long a model has been silent, and why it is asked again, in the turn."""
-    began = time.time()
+    began, work = time.time(), stop_of_thread()
 
     def show(end: bool) -> Patch:
         if not end and not turn.answer:
             silent = text(int(time.time() - began), "duration")
-            trouble = page.workbench.models.trouble(turn.chain.llms)
+            trouble = page.workbench.models.trouble(turn.chain.llms, work)
             turn.activity = html.dotted("Waiting for the model", silent, trouble)
         return {"#turns": turns_html(page, talk)}
 

@@ -62,13 +62,13 @@ def bar(page: Page, bench: Bench) -> Markup:
     names = list(page.workbench.workspace.chain_paths())
     if bench.chain.name not in names:
         names.insert(0, bench.chain.name)
-    fields = "#chain-form"
+    fields, stopped = "#chain-form", bench.is_stopped and bench.episode is None
     more = Markup(' aria-label="Chain" class="chains"{}').format(
         form.on_change("build.load_chain", with_=fields)
     )
     return Markup().join(
         (
-            status("one", page.workbench.asking.reply_cache_warning),
+            status("one", "Stopped" if stopped else page.workbench.asking.reply_cache_warning),
             form.select("chain", names, bench.chain.name, more=more),
             html.button(
                 "Undo", "build.undo", kind="quiet", title="Undo the last change of the chain"
@@ -148,6 +148,8 @@ def result_html(page: Page, bench: Bench) -> Markup:
     """The right column."""
     if bench.running is not None and bench.episode is None:
         return html.empty("The chain is running …")
+    if bench.is_stopped and bench.episode is None:
+        return html.empty("Stopped before there was an answer. Run asks again.")
     if bench.episode is None or bench.verdict is None:
         return html.empty("Run the chain to see its answer, and where it was lost.")
     prices, episode = page.workbench.models.prices(), bench.episode

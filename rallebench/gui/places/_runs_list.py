@@ -113,7 +113,7 @@ def running(page: Page, job: Job, more: str = "") -> Markup:
     """A run that goes on: how far it is, its score so far, and its stop."""
     row = next((r for r in run_list.rows(page.workbench) if r.name == job.name), None)
     title = run_list.titles(page.workbench, [job]).get(job.name, job.name)
-    trouble = page.workbench.models.trouble(row.chain.llms) if row and row.chain else ""
+    trouble = page.workbench.models.trouble(row.chain.llms, job.work) if row and row.chain else ""
     words = html.dotted(counted(job) or job.message, so_far(page, job), trouble)
     stop = stop_button(job, "runs.stop", job.name)
     return jobs.running(job, Markup("<b>{}</b>").format(title), words, more, name=title, stop=stop)

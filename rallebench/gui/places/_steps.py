@@ -60,7 +60,8 @@ def highlighted(text: str, marks: Iterable[Place]) -> Markup:
 
 def passages(hits: Sequence[Hit], gold: Gold, k: int, answer: str = "", beyond: int = 3) -> Markup:
     """Ranked passages; ``beyond``: how many after the first k are shown below a divider."""
-    wrong = "" if spans(answer, gold.answers) else answer
+    # without gold answers nobody knows that the answer is wrong
+    wrong = answer if gold.answers and not spans(answer, gold.answers) else ""
     rows = Markup()
     first_gold = gold_rank(hits, gold)
     for rank, hit in enumerate(hits, 1):

@@ -134,14 +134,18 @@ def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> It
     check_targets(chain)
     if bench.answered is not None and not bench.is_answered_by(chain):
         bench.before, bench.verdict_before = bench.steps, bench.verdict_kind
-    bench.steps, bench.ran, bench.executed = {}, {}, chain
+    bench.steps, bench.ran, bench.executed, bench.is_stopped = {}, {}, chain, False
     with bench.executing(event.action) as going:
 
         def stopped() -> Patch:
-            if bench.end(going) and going.action == "open":
-                bench.executed = None
-            form = chain_html(page, bench)
-            return {"#one-status": "Stopped", "#chain-form": form, **stale(bench)}
+            if bench.end(going):
+                bench.stop(is_opening=going.action == "open")
+            parts = {
+                "#chain-form": chain_html(page, bench),
+                "#build-result": result_html(page, bench),
+            }
+            fresh = stale(bench) or {"event": {"name": "rb-fresh"}}
+            return {"#one-status": "Stopped", **parts, **fresh}
 
         status = "#one-status", going, chain.llms
         yield {

@@ -42,8 +42,28 @@ const identity = el => {
   const data = JSON.stringify(el.dataset);
   return [el.tagName, el.name, value, el.getAttribute('href'), data].join(' ');
 };
+/* What is being pressed: a button that is drawn again between press and release would get no click. New HTML around it waits. */
+let pressed = null;
+const later = new Map();
+document.addEventListener(
+  'pointerdown',
+  ev => (pressed = ev.target.closest?.('button, a, summary, label, [data-do]') || null),
+  true,
+);
+const release = () =>
+  setTimeout(() => {
+    pressed = null;
+    const waiting = [...later];
+    later.clear();
+    waiting.forEach(([el, html]) => fill(el, html));
+  });
+['pointerup', 'pointercancel', 'dragend', 'blur'].forEach(name => window.addEventListener(name, release, true));
 /* New HTML in an element; open folds, scrolled parts, the focus and what is selected stay. */
 const fill = (el, html) => {
+  if (pressed?.isConnected && el !== pressed && el.contains(pressed)) {
+    later.set(el, html);
+    return;
+  }
   if (el._html === html) return;
   for (let up = el.parentElement; up; up = up.parentElement) up._html = null; // it differs from now on
   el._html = html;
