@@ -138,7 +138,9 @@ def read_run(file: Path) -> Iterator[tuple[int, str, Ranking]]:
             continue
         where = f"{file}, line {line}"
         try:
-            qid, _, page, rank, score = text.split()[:5]
+            qid, _, page, rank, score, *tag = text.split()
+            if len(tag) > 1:  # an id with a space would be read as another
+                raise ValueError
             value, _ = float(score), int(rank)
         except ValueError:
             raise BadFileError(f"{where} is not 'qid Q0 page rank score tag'.") from None

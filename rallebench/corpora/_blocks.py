@@ -116,6 +116,8 @@ def packed(
             yield chunk[0][0], chunk[-1][1]
             while length > overlap or (exact and length > 0 and length + piece[2] > size):
                 length -= chunk.popleft()[2]
+            while chunk and not chunk[0][2]:  # the rest of a token is no token of its own
+                chunk.popleft()
         chunk.append(piece)
         length += piece[2]
     if chunk:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.numbers import plural
 from rallebench.core.sources import Problems, Source, files_in, named
 from rallebench.corpora import ID_NAMES, TEXT_NAMES, CorpusRow
 
@@ -18,6 +20,10 @@ BESIDE = ("readme", "license", "licence", "notice", "citation", "changelog")
 """Beginnings of the names of files that describe a collection."""
 OF_OTHER_FORMATS = ("corpus.jsonl", "corpus.jsonl.gz", "corpus.json", "qrels")
 """Files by which BEIR's folders and imported corpora are known."""
+QUERIES = ("queries.jsonl", "queries.jsonl.gz")
+"""BEIR's files of questions."""
+NAMED = 8
+"""Files that a warning names."""
 
 
 LARGEST_OBJECT = 2**24
@@ -29,6 +35,8 @@ def is_collection(path: Path) -> bool:
     if not path.is_dir() or any((path / name).exists() for name in OF_OTHER_FORMATS):
         return False
     files = files_in(path)
+    if any(file.name in QUERIES for file in files):
+        return False  # questions are no passages
     rows = list(filter(named(*JSON_FILES), files))
     others = [file for file in files if file not in rows]
     documents = [x for x in others if named(".txt", ".md", ".markdown", ".html", ".htm", ".pdf")(x)]
@@ -56,6 +64,11 @@ def each_file(
     chosen = list(filter(named(*suffixes), files)) or files
     if not chosen:
         raise BadFileError(f"{source.path} holds no file; name a folder of {suffixes[0]} files.")
+    source.problems.warnings += left_out(
+        source.path,
+        [file for file in files if file not in chosen],
+        f"Only {', '.join(suffixes)} files are read",
+    )
     source.unit = "row"
     number = before = 0
     for file in chosen:
@@ -71,6 +84,39 @@ def each_file(
             source.problems.add(0, str(error))
         before += part.total
         source.done = before
+
+
+def innermost(folder: Path) -> Path:
+    """The folder that holds the files, where archives pack it into others; files that describe it may lie beside."""
+    while folder.is_dir():
+        inside = [path for path in folder.iterdir() if not path.name.startswith(".")]
+        folders = [path for path in inside if path.is_dir() and path.name != "qrels"]
+        if len(folders) != 1 or not all(
+            path in folders or path.name.lower().startswith(BESIDE) for path in inside
+        ):
+            return folder
+        folder = folders[0]
+    return folder
+
+
+def left_out(folder: Path, files: Sequence[Path], mend: str) -> list[str]:
+    """A sentence on the files of other kinds, counted by their endings; [] for none."""
+    if not files:
+        return []
+    kinds = Counter(
+        file.suffix.lower() or "without an ending" if file.is_file() else "link to no file"
+        for file in files
+    )
+    counts = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
+    return [
+        f"{plural(len(files), 'file')} of other kinds left out of {folder.name}: {counts} ({names_of(folder, files)}). {mend}."
+    ]
+
+
+def names_of(folder: Path, files: Sequence[Path]) -> str:
+    """The first paths inside a folder, for a sentence."""
+    names = [file.relative_to(folder).as_posix() for file in files[:NAMED]]
+    return ", ".join([*names, "…"] if len(files) > NAMED else names)
 
 
 def single_object(path: Path) -> dict[str, Any] | None:

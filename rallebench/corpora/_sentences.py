@@ -86,20 +86,32 @@ def encoder_sentences(text: str, size: int, overlap: int, token_starts: TokenSta
 def _weights(
     text: str, starts: Sequence[int], ends: Sequence[int], token_starts: TokenStarts
 ) -> list[int]:
-    """The tokens that begin in each piece of a text. Encoders read a very long word as unknown, but not its parts: each
-    of its characters counts."""
+    """The tokens that begin in each piece of a text. Encoders read a very long word, and much text in a script without spaces,
+    as one unknown token, but not its parts: each of its characters counts."""
     weights = [0] * len(starts)
     place = 0
     for at in token_starts(text) if weights else ():
+        before = place
         while place + 1 < len(starts) and starts[place + 1] <= at:
             place += 1
+        _weigh_unknown(weights, starts, ends, before, place)
         weights[place] += 1
+    _weigh_unknown(weights, starts, ends, place, len(starts))
     long_word_end = -1
     for place, (start, end) in enumerate(zip(starts, ends)):
         if end - start == LONG_WORD or start == long_word_end:
             weights[place] = end - start
             long_word_end = end
     return weights
+
+
+def _weigh_unknown(
+    weights: list[int], starts: Sequence[int], ends: Sequence[int], first: int, last: int
+) -> None:
+    """Count the characters of the pieces ``first`` … ``last - 1`` where they are one token that is longer than a word."""
+    if last - first > 1 and ends[last - 1] - starts[first] > LONG_WORD:
+        for place in range(first, last):
+            weights[place] = max(weights[place], ends[place] - starts[place])
 
 
 def _ranges(cuts: list[int], first: int, last: int) -> Iterator[tuple[int, int]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source
 from rallebench.corpora import CORPORA, CorpusRow
+from rallebench.corpora._collections import innermost
 from rallebench.corpora.jsonl import read_jsonl
 
 NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
@@ -21,16 +22,20 @@ def corpus_file(path: Path) -> Path:
     """The corpus file of a BEIR folder, or ``path`` itself. Raises BadFileError for a folder without one."""
     if not path.is_dir():
         return path
-    for name in NAMES:
-        if (path / name).is_file():
-            return path / name
+    if found := _found(path):
+        return found
     raise BadFileError(
         f"{path} holds no corpus.jsonl; name a folder in BEIR's format, or the file itself."
     )
 
 
+def _found(folder: Path) -> Path | None:
+    inner = innermost(folder)
+    return next((inner / name for name in NAMES if (inner / name).is_file()), None)
+
+
 def _recognises(path: Path) -> bool:
-    return path.is_dir() and any((path / name).is_file() for name in NAMES)
+    return path.is_dir() and _found(path) is not None
 
 
 SAMPLE = """{"_id": "d1", "title": "Titan", "text": "Titan is a moon of Saturn."}

@@ -9,8 +9,8 @@ borders of articles. The format ``lines`` reads the same files article by articl
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError
@@ -18,7 +18,7 @@ from rallebench.core.files import MAX_LINE_BYTES
 from rallebench.core.numbers import plural
 from rallebench.core.sources import Source, files_in
 from rallebench.corpora import CORPORA, CorpusRow
-from rallebench.corpora._collections import is_collection
+from rallebench.corpora._collections import is_collection, left_out, names_of
 from rallebench.corpora._documents import (
     WESTERN,
     Document,
@@ -39,20 +39,33 @@ READERS: dict[str, Callable[[Path, PDFReader], Document]] = {
 }
 
 
-NAMED = 8
-"""Files of a kind that a warning names."""
+ROW = re.compile(r"[^\t]*\t|\s*[\[{]")
+"""The beginning of a line of a table, or of JSON."""
 
 
 def _recognises(path: Path) -> bool:
+    if path.suffix.lower() == ".txt" and not path.is_dir():
+        return path.is_file() and not _holds_rows(path)
     if not path.is_dir():
-        return path.suffix.lower() in READERS and path.suffix.lower() != ".txt"
+        return path.suffix.lower() in READERS
     return any(map(_is_document, files_in(path))) and not is_collection(path)
+
+
+def _holds_rows(path: Path) -> bool:
+    """Whether the first line of a text file that is not blank is a row of a table or of JSON."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as handle:
+            return bool(ROW.match(handle.read(FIRST).lstrip("\ufeff\r\n ").partition("\n")[0]))
+    except OSError:
+        return True
 
 
 def _is_document(file: Path) -> bool:
     return file.suffix.lower() in READERS
 
 
+FIRST = 2**16
+"""Characters in which the first line of a text file is looked for."""
 SAMPLE = {
     "documents/titan.md": "# Titan\n\nTitan is a moon of Saturn.\n",
     "documents/danube.txt": "The Danube flows into the Black Sea.\n",
@@ -68,9 +81,10 @@ def read_folder(source: Source) -> Iterator[CorpusRow]:
         raise BadFileError(
             f"{source.path} holds no documents; a folder of {', '.join(READERS)} files is needed."
         )
-    source.problems.warnings += _left_out(
-        source.path, [file for file in every if file not in files]
-    )
+    links = [path for path in source.path.rglob("*") if path.is_symlink() and not path.is_file()]
+    others = [file for file in every if file not in files]
+    mend = "Save them as text, HTML or PDF to include them"
+    source.problems.warnings += left_out(source.path, [*others, *sorted(links)], mend)
     with contextlib.closing(PDFReader()) as pdfs:
 
         def read(file: Path) -> Document:
@@ -80,23 +94,6 @@ def read_folder(source: Source) -> Iterator[CorpusRow]:
             return reader(file, pdfs) if reader else read_plain(file)
 
         yield from _documents(source, files, read)
-
-
-def _left_out(folder: Path, files: Sequence[Path]) -> list[str]:
-    """A sentence on the files of other kinds, counted by their endings; [] for none."""
-    if not files:
-        return []
-    kinds = Counter(file.suffix.lower() or "without an ending" for file in files)
-    counts = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
-    return [
-        f"{plural(len(files), 'file')} of other kinds left out of {folder.name}: {counts} ({_names(folder, files)}). Save them as "
-        "text, HTML or PDF to include them."
-    ]
-
-
-def _names(folder: Path, files: Sequence[Path]) -> str:
-    names = [file.relative_to(folder).as_posix() for file in files[:NAMED]]
-    return ", ".join([*names, "…"] if len(files) > NAMED else names)
 
 
 @CORPORA.register(
@@ -136,6 +133,6 @@ def _documents(
         source.done += size
     if guessed:
         source.problems.warnings.append(
-            f"{plural(len(guessed), 'file')} read as {WESTERN}, being no UTF-8: {_names(folder, guessed)}. Save as UTF-8 what "
+            f"{plural(len(guessed), 'file')} read as {WESTERN}, being no UTF-8: {names_of(folder, guessed)}. Save as UTF-8 what "
             "looks wrong."
         )

@@ -51,7 +51,7 @@ def _rows(source: Source) -> Iterator[CorpusRow]:
             source.bad(number, ": an id must be text or a number.")
             continue
         text_name = next((name for name in texts if row[name].strip()), texts[0])
-        title, text = str(row.get("title") or ""), row[text_name]
+        title, text = str(value_of(row, ("title",))), row[text_name]
         if text_name == "contents" and not title.strip():
             title, text = titled(text)
         url = str(value_of(row, URL_NAMES)).strip()

@@ -8,6 +8,7 @@ that the split does not judge are left out, as there. A judged query that ``quer
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from rallebench.core.errors import BadFileError
 from rallebench.core.numbers import plural
 from rallebench.core.sources import Source
+from rallebench.corpora._collections import QUERIES, innermost
 from rallebench.datasets import DATASETS, Record
 
 NAMED = 10
@@ -28,27 +30,36 @@ SAMPLE = {
 
 
 def recognises(path: Path) -> bool:
-    return (path / "queries.jsonl").is_file() and (path / "qrels").is_dir()
+    """Whether a folder, or the one within it, holds BEIR's questions."""
+    return path.is_dir() and _queries(path) is not None
+
+
+def _queries(folder: Path) -> Path | None:
+    """The file of questions, if it has ``qrels`` beside it."""
+    inner = innermost(folder)
+    files = [inner / name for name in QUERIES if (inner / name).is_file()]
+    return files[0] if files and (inner / "qrels").is_dir() else None
 
 
 @DATASETS.register("beir", recognises=recognises, sample=SAMPLE)
 def read_beir(source: Source) -> Iterator[tuple[int, Record]]:
     """A BEIR folder: queries.jsonl with qrels/test.tsv (or dev, or train)."""
-    folder = source.path
-    if not recognises(folder):
+    file = _queries(source.path)
+    if file is None:
         raise BadFileError(
-            f"{folder} is no folder with queries.jsonl and qrels/; BEIR's questions need both."
+            f"{source.path} is no folder with queries.jsonl and qrels/; BEIR's questions need both."
         )
+    folder = file.parent
     splits = (folder / "qrels" / f"{name}.tsv" for name in SPLITS)
     split = next((path for path in splits if path.exists()), None)
     if split is None:
         raise BadFileError(f"{folder / 'qrels'} holds no test.tsv, dev.tsv or train.tsv.")
     judgements = judgements_in(replace(source, path=split, total=0))
-    queries = replace(source, path=folder / "queries.jsonl", total=0)
+    queries = replace(source, path=file, total=0)
     questions: list[str] = []
     for line, row in queries.objects():
         qid, text = str(row.get("_id", row.get("id", ""))).strip(), row.get("text")
-        if not qid or not isinstance(text, str):
+        if not qid or not isinstance(text, str) or not text.strip():
             queries.bad(line, " needs '_id' and 'text'.")
         elif qid in judgements:
             questions.append(qid)
@@ -110,9 +121,15 @@ def judgements_in(source: Source) -> dict[str, dict[str, float]]:
             del fields[1]
         try:
             query, passage, score = fields[0].strip(), fields[1].strip(), float(fields[2])
+            if not (query and passage and math.isfinite(score)):
+                raise ValueError
         except (IndexError, ValueError):
             if text.strip():
                 source.bad(line, " is not query-id<TAB>corpus-id<TAB>score.")
             continue
-        judgements.setdefault(query, {})[passage] = score
+        judged_so = judgements.setdefault(query, {})
+        if judged_so.setdefault(passage, score) != score:
+            source.bad(
+                line, f" gives {passage[:60]!r} another score for {query[:60]!r} than before."
+            )
     return judgements

@@ -163,6 +163,15 @@ def test_the_second_column_is_q0_or_0_and_blank_lines_do_not_hide_it(tmp_path: P
         assert form_of(tmp_path / f"{number}.run") == "trec"
 
 
+def test_a_line_with_a_space_in_its_id_is_refused_rather_than_read_as_another(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "r.trec"
+    file.write_text("q1 Q0 d 5 1 2.5 tag\n")
+    with pytest.raises(BadFileError, match="line 1 is not 'qid Q0 page rank score tag'"):
+        list(trec.read_run(file))
+
+
 def test_a_page_that_stands_twice_for_a_question_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "twice.run").write_text("q Q0 a 1 2 t\nq Q0 b 2 1 t\nq Q0 a 3 0.5 t\n")
     with pytest.raises(BadFileError, match="line 3 names 'a' a second time for the question 'q'"):

@@ -263,6 +263,21 @@ def test_a_word_of_any_length_is_cut_so_that_the_encoder_reads_all_of_it() -> No
     assert max(len(window.starts(text[start:end])) for start, end in cuts) <= 254
 
 
+@pytest.mark.parametrize(
+    "word", ["ภาษาไทยเป็นภาษาที่มีระดับเสียง", "👩\u200d👩\u200d👧zebra", "ភាសាខ្មែរ"]
+)
+def test_a_text_that_the_encoder_reads_as_one_unknown_word_is_cut_too(word: str) -> None:
+    text = word * 300
+    cuts = spans(text, default_chunking("minilm"))
+    assert max(end - start for start, end in cuts) <= 254 and cuts[-1][1] == len(text)
+
+
+def test_the_rest_of_a_token_never_begins_a_chunk() -> None:
+    text = "🏳️\u200d🌈 " + "x" * 30
+    starts = [start for start, _ in spans(text, default_chunking("minilm", 4, 0))]
+    assert starts == [0, text.index("x")]
+
+
 def test_a_title_leaves_less_room_in_the_window_for_its_chunks() -> None:
     document = Passage("d", "The gate is old. " * 200, "The castle at the river " * 5, "page")
     window = passage_window("minilm")

@@ -63,8 +63,40 @@ def test_a_beir_folder_and_its_file_give_the_same_passages(tmp_path: Path) -> No
     assert form_of(corpus.parent) == "beir"
     assert list(read_corpus(corpus.parent)) == expected
     assert list(read_corpus(corpus)) == list(read_corpus(corpus, form="beir")) == expected
+    (tmp_path / "README.md").write_text("A set.")
+    assert form_of(tmp_path) == "beir" and list(read_corpus(tmp_path)) == expected
+    file(tmp_path / "other" / "corpus.jsonl", "")
     with pytest.raises(BadFileError, match=r"holds no corpus\.jsonl"):
         list(read_corpus(tmp_path, form="beir"))
+
+
+def test_beirs_questions_are_never_passages(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        file(tmp_path / name / "corpus.jsonl", '{"_id": "d1", "text": "A moon."}\n')
+        file(tmp_path / name / "queries.jsonl", '{"_id": "q1", "text": "Which moon?"}\n')
+    with pytest.raises(BadFileError, match="is a folder without documents"):
+        list(read_corpus(tmp_path))
+
+
+def test_a_text_file_is_a_document_unless_it_holds_rows(tmp_path: Path) -> None:
+    text = "\n\nThe Danube is long.\nIt ends\tin a sea.\n"
+    assert list(read_corpus(file(tmp_path / "danube.txt", text))) == [
+        Passage("danube.txt", text.strip(), "danube", "danube.txt")
+    ]
+    rows = file(tmp_path / "rows.txt", "\ufeffd1\tA moon.\tTitan\n")
+    assert list(read_corpus(rows)) == [Passage("d1", "A moon.", "Titan", "d1")]
+    lines = file(tmp_path / "lines.txt", '{"id": "d1", "text": "A moon."}\n')
+    assert form_of(lines) == "tsv"
+
+
+def test_nan_is_neither_id_nor_title_and_a_whole_number_has_no_point(tmp_path: Path) -> None:
+    rows = (
+        '{"id": 7.0, "title": NaN, "text": "A moon."}\n{"id": NaN, "_id": "x", "text": "A sea."}\n'
+    )
+    assert list(read_corpus(file(tmp_path / "c.jsonl", rows))) == [
+        Passage("7", "A moon.", "", "7"),
+        Passage("x", "A sea.", "", "x"),
+    ]
 
 
 READ: dict[str, tuple[str, str, list[Passage]]] = {

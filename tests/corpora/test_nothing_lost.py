@@ -9,8 +9,9 @@ import pytest
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.events import complete
-from rallebench.core.sources import Problems
+from rallebench.core.sources import Problems, Source
 from rallebench.core.types import Passage
+from rallebench.corpora import CORPORA
 from rallebench.corpora._documents import UnreadableError, decode, markdown_title
 from rallebench.corpora._html import BLOCKS, PARTING, read_page
 from rallebench.corpora.imported import import_corpus
@@ -259,3 +260,21 @@ def test_an_office_document_is_refused_by_what_it_is(tmp_path: Path) -> None:
     path = file(tmp_path / "letter.docx", b"PK\x03\x04 packed\tx")
     with pytest.raises(BadFileError, match="is packed, as archives and Office documents are"):
         list(read_corpus(path))
+
+
+def test_files_beside_rows_and_links_that_lead_nowhere_are_named(tmp_path: Path) -> None:
+    file(tmp_path / "rows" / "a.jsonl", '{"id": "1", "text": "x"}\n')
+    file(tmp_path / "rows" / "README.md", "# Rows")
+    file(tmp_path / "rows" / "b.csv", "id,text\n2,y\n")
+    source = Source(tmp_path / "rows", Problems())
+    assert len(list(CORPORA["jsonl"](source))) == 1
+    assert source.problems.warnings == [
+        "2 files of other kinds left out of rows: 1 .csv, 1 .md (README.md, b.csv). Only .jsonl, .ndjson, .json files are read."
+    ]
+    file(tmp_path / "docs" / "a.txt", "alpha")
+    (tmp_path / "docs" / "b.txt").symlink_to(tmp_path / "lost.txt")
+    (tmp_path / "docs" / "more").symlink_to(tmp_path / "rows")
+    source = Source(tmp_path / "docs", Problems())
+    assert len(list(CORPORA["folder"](source))) == 1
+    (warning,) = source.problems.warnings
+    assert "2 link to no file (b.txt, more)" in warning

@@ -87,6 +87,11 @@ def test_beirs_questions_get_a_page_for_relevant_passages_and_lost_ones_are_name
         ({"other": ""}, "holds no test.tsv"),
         ({"test": "q1 d1 1\n"}, r"line 1 is not query-id<TAB>corpus-id<TAB>score"),
         ({"test": "zz\td\t1\n"}, "holds no question"),
+        ({"test": "q1\td\tnan\n"}, "line 1 is not query-id"),
+        ({"test": "q1\td\tinf\n"}, "line 1 is not query-id"),
+        ({"test": "q1\t\t1\n"}, "line 1 is not query-id"),
+        ({"test": "\td\t1\n"}, "line 1 is not query-id"),
+        ({"test": "q1\td\t1\nq1\td\t0\n"}, "line 2 gives 'd' another score for 'q1' than before"),
     ],
 )
 def test_a_bad_beir_folder_is_refused(
