@@ -308,6 +308,23 @@ class _CsvLines:
         return text + "\n"
 
 
+BESIDE = ("readme", "license", "licence", "notice", "citation", "changelog")
+"""Beginnings of the names of files that describe a collection."""
+
+
+def innermost(folder: Path) -> Path:
+    """The folder that holds the files, where archives pack it into others; files that describe it may lie beside."""
+    while folder.is_dir():
+        inside = [path for path in folder.iterdir() if not path.name.startswith(".")]
+        folders = [path for path in inside if path.is_dir() and path.name != "qrels"]
+        if len(folders) != 1 or not all(
+            path in folders or path.name.lower().startswith(BESIDE) for path in inside
+        ):
+            return folder
+        folder = folders[0]
+    return folder
+
+
 def stamps(path: Path) -> list[tuple[str, int, int]]:
     """(path, bytes, time of change) of each file of ``files_in``."""
     stats = ((file, file.stat()) for file in files_in(path))

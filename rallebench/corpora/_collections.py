@@ -12,16 +12,12 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.numbers import plural
-from rallebench.core.sources import Problems, Source, files_in, named
+from rallebench.core.sources import BESIDE, Problems, Source, files_in, named
 from rallebench.corpora import ID_NAMES, TEXT_NAMES, CorpusRow
 
 JSON_FILES = (".jsonl", ".ndjson", ".json")
-BESIDE = ("readme", "license", "licence", "notice", "citation", "changelog")
-"""Beginnings of the names of files that describe a collection."""
 OF_OTHER_FORMATS = ("corpus.jsonl", "corpus.jsonl.gz", "corpus.json", "qrels")
 """Files by which BEIR's folders and imported corpora are known."""
-QUERIES = ("queries.jsonl", "queries.jsonl.gz")
-"""BEIR's files of questions."""
 NAMED = 8
 """Files that a warning names."""
 
@@ -35,7 +31,7 @@ def is_collection(path: Path) -> bool:
     if not path.is_dir() or any((path / name).exists() for name in OF_OTHER_FORMATS):
         return False
     files = files_in(path)
-    if any(file.name in QUERIES for file in files):
+    if any(file.name.removesuffix(".gz") == "queries.jsonl" for file in files):
         return False  # questions are no passages
     rows = list(filter(named(*JSON_FILES), files))
     others = [file for file in files if file not in rows]
@@ -84,19 +80,6 @@ def each_file(
             source.problems.add(0, str(error))
         before += part.total
         source.done = before
-
-
-def innermost(folder: Path) -> Path:
-    """The folder that holds the files, where archives pack it into others; files that describe it may lie beside."""
-    while folder.is_dir():
-        inside = [path for path in folder.iterdir() if not path.name.startswith(".")]
-        folders = [path for path in inside if path.is_dir() and path.name != "qrels"]
-        if len(folders) != 1 or not all(
-            path in folders or path.name.lower().startswith(BESIDE) for path in inside
-        ):
-            return folder
-        folder = folders[0]
-    return folder
 
 
 def left_out(folder: Path, files: Sequence[Path], mend: str) -> list[str]:

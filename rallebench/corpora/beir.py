@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.sources import Source
+from rallebench.core.sources import Source, innermost
 from rallebench.corpora import CORPORA, CorpusRow
-from rallebench.corpora._collections import innermost
 from rallebench.corpora.jsonl import read_jsonl
 
 NAMES = ("corpus.jsonl", "corpus.jsonl.gz")

@@ -16,12 +16,12 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.numbers import plural
-from rallebench.core.sources import Source
-from rallebench.corpora._collections import QUERIES, innermost
+from rallebench.core.sources import Source, innermost
 from rallebench.datasets import DATASETS, Record
 
 NAMED = 10
 """Queries that a warning names."""
+QUERIES = ("queries.jsonl", "queries.jsonl.gz")
 SPLITS = ("test", "dev", "train")
 SAMPLE = {
     "scifact/queries.jsonl": '{"_id": "q1", "text": "Which moon?"}\n{"_id": "q2", "text": "Which sea?"}\n',
