@@ -277,8 +277,8 @@ class _Packed:
 
 def value_of(row: Mapping[str, Any], names: Iterable[str], default: Any = "") -> Any:
     """The first of these fields that the row has and that is neither null nor NaN; a whole number as pandas writes it, 7.0, is 7."""
-    given = (row[name] for name in names if row.get(name) is not None)
-    value = next((value for value in given if value == value), default)
+    values = (row[name] for name in names if row.get(name) is not None)
+    value = next((value for value in values if value == value), default)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -21,20 +21,20 @@ def corpus_file(path: Path) -> Path:
     """The corpus file of a BEIR folder, or ``path`` itself. Raises BadFileError for a folder without one."""
     if not path.is_dir():
         return path
-    if found := _found(path):
-        return found
+    if file := _file_in(path):
+        return file
     raise BadFileError(
         f"{path} holds no corpus.jsonl; name a folder in BEIR's format, or the file itself."
     )
 
 
-def _found(folder: Path) -> Path | None:
+def _file_in(folder: Path) -> Path | None:
     inner = innermost(folder)
     return next((inner / name for name in NAMES if (inner / name).is_file()), None)
 
 
 def _recognises(path: Path) -> bool:
-    return path.is_dir() and _found(path) is not None
+    return path.is_dir() and _file_in(path) is not None
 
 
 SAMPLE = """{"_id": "d1", "title": "Titan", "text": "Titan is a moon of Saturn."}
