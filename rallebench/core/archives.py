@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from rallebench.core.errors import BadFileError, RalleError
 
 
 @contextmanager
-def unpacking(path: Path, noun: str = "archive") -> Iterator[None]:
-    """A block that reads the packed file ``path``. Raises BadFileError; errors of the disk pass.
+def unpacking(name: object, noun: str = "archive") -> Iterator[None]:
+    """A block that reads the packed file that the user knows by this name or path. Raises BadFileError; errors of the disk pass.
 
     The libraries raise almost anything for a damaged member, and OSError without a number for a damaged stream.
     """
-    name = path.name
     try:
         yield
     except RalleError:
@@ -36,7 +34,7 @@ def unpacking(path: Path, noun: str = "archive") -> Iterator[None]:
         raise _damaged(name, noun, error) from None
 
 
-def _damaged(name: str, noun: str, error: Exception) -> BadFileError:
+def _damaged(name: object, noun: str, error: Exception) -> BadFileError:
     return BadFileError(
         f"{name} is a damaged {noun} ({_reason(error)}); copy or download it again."
     )

@@ -91,7 +91,7 @@ def opened(workspace: Workspace, source: Path) -> Iterator[Path]:
 def _unpack(source: Path, folder: Path) -> None:
     room = max(MAX_UNPACKED, MAX_RATIO * source.stat().st_size)
     try:
-        with unpacking(source):
+        with unpacking(source.name):
             for count, (name, handle) in enumerate(_members(source), 1):
                 if count > MOST_MEMBERS:
                     raise BadFileError(

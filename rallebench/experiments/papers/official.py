@@ -64,7 +64,7 @@ def _content_digest(file: Path | None, kind: str) -> str:
         return ""
     try:
         with (
-            unpacking(file),
+            unpacking(file.name),
             gzip.open(file) if file.suffix == ".gz" else open(file, "rb") as handle,
         ):
             content = handle.read(LARGEST + 1)
