@@ -19,6 +19,9 @@ from rallebench.http.endpoint import without_keys
 TIMEOUT_RETRIES = 2
 """A time-out costs ``timeout`` seconds each, so it is not worth all of ``max_retries``."""
 
+MOST_TOKENS = 2**40
+"""A larger count was never counted."""
+
 LONG_KEY = 12
 """A shorter key is a placeholder such as ``none`` or ``ollama``, for servers that need no key."""
 
@@ -167,7 +170,23 @@ def fewest_tokens(text: str) -> float:
 def counted(usage: Any, name: str) -> int:
     """The tokens that a server counts in ``usage``; 0 if it counts none."""
     value = usage.get(name) if isinstance(usage, Mapping) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    number = value if isinstance(value, int) and not isinstance(value, bool) else 0
+    return number if 0 < number < MOST_TOKENS else 0
+
+
+def counted_prompt(usage: Any) -> int:
+    """The tokens of a prompt that a server counts, with those that it took from its cache and counts apart.
+
+    >>> counted_prompt({"prompt_tokens": 100, "prompt_cache_hit_tokens": 900})
+    1000
+    """
+    tokens = counted(usage, "prompt_tokens")
+    details = usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
+    read, written = (counted(usage, f"cache_{name}_input_tokens") for name in ("read", "creation"))
+    hits = counted(usage, "prompt_cache_hit_tokens"), counted(details, "cached_tokens")
+    cached = max(read + written, *hits)
+    # Most count cached tokens in; where there are more of them than of all, they are counted apart.
+    return tokens + cached if tokens and cached > tokens else tokens
 
 
 def short(body: Any, key: str, limit: int = 300) -> str:
@@ -176,7 +195,7 @@ def short(body: Any, key: str, limit: int = 300) -> str:
     >>> short({"error": {"message": "no such model"}}, "")
     'no such model'
     """
-    for name in ("error", "message", "detail", "msg"):
+    for name in ("error", "message", "detail", "msg", "error_msg", "reason", "title"):
         if isinstance(body, Mapping) and body.get(name) and body[name] is not True:
             body = body[name]
     text = body if isinstance(body, str) else "" if body is None else json.dumps(body, default=str)

@@ -40,7 +40,7 @@ _DEEPEST = 6
 _ROLE = re.compile(
     r"\bsystem.{0,30}(role|message|prompt|instruction|not (supported|allowed))|\brole.{0,60}\bsystem\b"
     r"|developer (role|instruction|message)|only user and assistant|roles? must alternate"
-    r"|(unknown|unexpected|unsupported|invalid) role|messages?[\[.\d\]]+role|['\"]user['\"] or ['\"]assistant['\"]",
+    r"|\b(first|start|begin)\b.{0,40}\buser\b|(unknown|unexpected|unsupported|invalid) role|messages?[\[.\d\]]+role|['\"]user['\"] or ['\"]assistant['\"]",
     re.IGNORECASE | re.DOTALL,
 )
 _OF_VALUE = re.compile(
@@ -48,6 +48,36 @@ _OF_VALUE = re.compile(
     r"|at (most|least)|too (large|small|long|short|many|high|low|big)|exceed|maximum|minimum|positive|\brange\b|between",
     re.IGNORECASE,
 )
+_TONE = re.compile(
+    r"\bnot\b|n't\b|cannot|\bun|\bin(valid|compat)|\bextra|\bonly\b|\bmust\b|\bshould\b|deprecat|disabled|\btoo\b|exceed"
+    r"|\bthan\b|\bbetween\b|\brange\b|\b(max|min)|removed|forbid|reject|refus|disallow|no longer|\bbad\b|requires?\b"
+    r"|constraint|illegal|malformed|error|\bup to\b|[<>\u3400-\u9fff]",
+    re.IGNORECASE,
+)
+"""Words without which a sentence refuses nothing: "stop and adjust your prompt" names no field."""
+
+_OTHER_KINDS = re.compile(
+    r"content_?filter|content_policy|api_?key|model_not_found|tool_use_failed|json_validate_failed|moderation",
+    re.IGNORECASE,
+)
+"""Codes of errors that are no refusal of a field, whatever words they use."""
+
+_MISSING = re.compile(
+    r"\bmissing\b|field required|\b(is|are) required\b|\brequired (parameter|property|field)",
+    re.IGNORECASE,
+)
+"""Something is wanted that was not sent: to leave out more is no help."""
+
+_TAKEN = re.compile(
+    r"expected one of\b[^.;]*|(?<!not )\b(supported|allowed|valid|known|accepted|permitted|available)"
+    r" (fields|parameters|params|arguments|keys|properties|options)\b[^.;]*",
+    re.IGNORECASE,
+)
+"""Lists of what a server does take."""
+
+_ECHOES = ("input", "ctx", "url", "request_id", "failed_generation", "request", "prompt", "value")
+"""Keys of an error whose texts are no words of the server."""
+
 _ALSO = {
     "stop": r"stop[ _-]?(sequence|string|word)s?",
     "seed": r"random[ _-]?seed",
@@ -83,21 +113,41 @@ def refusal_of(
     Refusal(field='stop', of_value=False)
     """
     words = " ".join([failure.message, *_texts(failure.error)])
-    if is_overflow(words):
+    if is_overflow(words) or _OTHER_KINDS.search(_code_of(failure.error)):
         return None
+    words = _TAKEN.sub(" ", _without_prompt(words, sent))
     names = " ".join(_names(failure.error))
     if _ROLE.search(f"{names} {words}") and _has_system(sent) and failure.status != 501:
         return Refusal(SYSTEM) if failure.status in (*REFUSING, 500) else None
-    if failure.status not in REFUSING:
+    if failure.status not in REFUSING or _MISSING.search(words):
         return None
     fields = {field: value for field, value in sent.items() if field not in needed}
     field = _first(names, fields)
-    if not field and not _first(names, needed):
+    if not field and not _first(names, needed) and _TONE.search(words):
         field = _first(words, fields)
     if not field:
         return None
     return Refusal(field, bool(_OF_VALUE.search(words)))
 
+
+def _code_of(error: Any) -> str:
+    """The code of an error, '' without one."""
+    inner = error.get("error") if isinstance(error, Mapping) else None
+    inner = inner if isinstance(inner, Mapping) else error
+    return str(inner.get("code") or "") if isinstance(inner, Mapping) else ""
+
+
+def _without_prompt(words: str, sent: Mapping[str, Any]) -> str:
+    """A server's words without the texts that it was sent and quotes."""
+    messages = sent.get("messages")
+    for message in messages if isinstance(messages, Sequence) else ():
+        text = message.get("content")
+        if isinstance(text, str) and len(text) >= _SHORTEST_ECHO:
+            words = words.replace(text, " ")
+    return words
+
+
+_SHORTEST_ECHO = 12
 
 _TOOLS = re.compile(
     r"\b(tools?|functions?)([ _-]?(choice|call\w*|use))?\b.{0,60}(not supported|unsupported|not enabled|requires?)"
@@ -158,7 +208,7 @@ def _texts(error: Any, depth: int = 0) -> Iterator[str]:
         yield error
     elif depth <= _DEEPEST and isinstance(error, Mapping):
         for key, value in error.items():
-            if key not in ("input", "ctx", "url", "request_id"):
+            if key not in _ECHOES:
                 yield from _texts(value, depth + 1)
     elif depth <= _DEEPEST and isinstance(error, list):
         for value in error:

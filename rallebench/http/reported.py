@@ -35,6 +35,7 @@ _OVERFLOW = re.compile(
     r"|reduce the length|input length (and|exceeds)|exceeds? the (available )?context|max_(new|total)_tokens.{0,9}must be <=",
     re.I,
 )
+_FAILED = re.compile("error|fail", re.I)
 _UNPAID = re.compile(
     r"insufficient (quota|credit|balance|fund)|out of credit|add (more )?credit|credit balance is too low|payment required",
     re.I,
@@ -72,27 +73,45 @@ def unrefused(
 
 
 def _errors_in(document: Mapping[str, Any]) -> Iterator[Any]:
-    """The errors that an answer reports: at its top, in a choice, or in a message; an answer without choices that holds
-    nothing but a message is one, too."""
+    """The errors that an answer reports: at its top, in a choice, in a message or a part of one; an answer without choices
+    that holds nothing but a message is one, too."""
     if document.get("object") == "error" or document.get("type") == "error":
         yield document.get("error") or document
     if (error := document.get("error")) and error is not True:
         yield error
     choices = document.get("choices")
-    for choice in choices if isinstance(choices, list) else ():
-        parts = [
-            choice,
-            *(choice.get(n) for n in ("message", "delta") if isinstance(choice, Mapping)),
-        ]
-        for part in parts:
-            if isinstance(part, Mapping) and part.get("error"):
-                yield part["error"]
-    if error is True:  # its words stand beside it
-        yield {key: value for key, value in document.items() if key != "choices"}
+    for part in [document, *_parts(choices if isinstance(choices, list) else [])]:
+        if part is not document and part.get("error"):
+            yield part["error"]
+        if (errors := part.get("errors")) and isinstance(errors, (list, Mapping)):
+            yield errors[0] if isinstance(errors, list) else errors
+    base = document.get("base_resp")  # MiniMax
+    if isinstance(base, Mapping) and base.get("status_code"):
+        yield {"message": base.get("status_msg") or "error", "code": base["status_code"]}
+    failed = _FAILED.match(str(document.get("status") or "")) or document.get("success") is False
+    if error is True or failed:  # its words stand beside it
+        yield {key: value for key, value in document.items() if key not in ("choices", "status")}
     answered = any(document.get(name) for name in ("choices", "data", "usage"))
     words = any(document.get(name) for name in ("message", "detail", "msg"))
     if words and not answered:
         yield document
+
+
+def _parts(choices: list[Any]) -> Iterator[Mapping[str, Any]]:
+    """The choices of an answer, their messages, and the parts of those that are errors."""
+    for choice in choices:
+        if not isinstance(choice, Mapping):
+            continue
+        yield choice
+        for message in (choice.get("message"), choice.get("delta")):
+            if not isinstance(message, Mapping):
+                continue
+            yield message
+            content = message.get("content")
+            for part in content if isinstance(content, list) else ():
+                if isinstance(part, Mapping):
+                    own = "error" in part or part.get("type") != "error"
+                    yield part if own else {"error": part}
 
 
 def _status_of(error: Any) -> int:

@@ -8,8 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from asking import failure, reply_of, stream_failure, streamed
-from loopback import DONE, Behaviour, Loopback, answer, chunk, send_json, stream
+from asking import ask, failure, reply_of, stream_failure, streamed
+from loopback import (
+    DONE,
+    Behaviour,
+    Loopback,
+    answer,
+    chunk,
+    completion,
+    send_json,
+    stream,
+)
 
 from rallebench.core.runs import Backends
 from rallebench.core.thinking import parted
@@ -64,6 +73,57 @@ BROKEN: dict[str, tuple[tuple[Behaviour, Behaviour], str]] = {
     "calls without a call": (both({"finish_reason": "tool_calls"}), "announced a tool call"),
     "no room for a word": (both({"finish_reason": "length"}), "before it wrote anything"),
     "no message": (both({"message": {"role": "assistant"}, "finish_reason": "stop"}), "no message"),
+    "nothing but null": (
+        both({"message": {"content": None}, "finish_reason": "stop"}),
+        "gave no text, no call and no refusal",
+    ),
+    "a part that is no text": (
+        both({"message": {"content": [{"type": "image_url"}]}, "finish_reason": "stop"}),
+        "gave no text, no call and no refusal",
+    ),
+    "a part that is an error": (
+        both({"message": {"content": [{"type": "error", "message": "no room"}]}}),
+        "no room",
+    ),
+    "a list of errors": (
+        both({"finish_reason": "stop"}, errors=[{"message": "no room"}]),
+        "no room",
+    ),
+    "a failed status": (
+        both({"finish_reason": "stop"}, status="failed", reason="no room"),
+        "no room",
+    ),
+    "no success": (both({"finish_reason": "stop"}, success=False, message="no room"), "no room"),
+    "a status of its own": (
+        both({"finish_reason": "stop"}, base_resp={"status_code": 1004, "status_msg": "no room"}),
+        "no room",
+    ),
+    "the provider's reason": (
+        both({"finish_reason": "stop", "native_finish_reason": "MALFORMED_FUNCTION_CALL"}),
+        "native_finish_reason 'MALFORMED_FUNCTION_CALL'",
+    ),
+    "the provider's filter": (
+        both({"finish_reason": "stop", "native_finish_reason": "SAFETY"}),
+        "withheld its answer",
+    ),
+    "a reason that says nothing": (
+        both({"finish_reason": "FINISH_REASON_UNSPECIFIED"}),
+        "gave no text and finish_reason 'FINISH_REASON_UNSPECIFIED'",
+    ),
+    **{
+        f"{reason} behind a text": (
+            both({"message": {"content": "Ad"}, "finish_reason": reason}),
+            f"broke off its answer (finish_reason {reason!r})",
+        )
+        for reason in (
+            "preempted",
+            "out_of_memory",
+            "crashed",
+            "internal",
+            "terminated",
+            "timed-out",
+        )
+    },
     "no choice": ((send_json({"choices": []}), stream([DONE])), "without any choice"),
     "no object": ((send_json(None), stream(["null", DONE])), "not an object"),
 }
@@ -84,6 +144,44 @@ def test_an_error_event_of_a_stream_is_quoted_in_json_and_in_words(serve: Serve)
     for data in ('{"message": "no room"}', '{"error": {"message": "no room"}}', "no room"):
         server = stream([f"\n\nevent: error\ndata: {data}"])
         assert "no room" in stream_failure(serve(server, max_retries=0)[1])[1]
+
+
+def events_of(text: str) -> Behaviour:
+    """A stream of these very bytes."""
+    return lambda handler: handler.send(200, text.encode(), "text/event-stream")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"error": {"message": "no room"}}', "error: no room", 'data: {"errors": ["no room"]}'],
+)
+def test_an_error_on_a_line_of_its_own_ends_a_stream_that_goes_on(serve: Serve, line: str) -> None:
+    begun = f"data: {json.dumps(chunk('Ad'))}\n\n"
+    for rest in ("", "data: [DONE]\n\n"):
+        _, llm = serve(events_of(f"{begun}{line}\n\n{rest}"), max_retries=0)
+        assert "no room" in stream_failure(llm)[1]
+    empty = events_of(f"{begun}event: error\n\ndata: [DONE]\n\n")
+    assert "reported an error" in stream_failure(serve(empty, max_retries=0)[1])[1]
+
+
+@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\r\r", "\n", "\r\n"])
+def test_the_lines_of_a_stream_may_end_and_follow_each_other_in_any_way(
+    serve: Serve, end: str
+) -> None:
+    lines = [": hello", "event: ping", "data: now"] if len(end.strip("\r")) > 1 else []
+    head = (
+        "\ufeff" + "".join(line + end[: len(end) // 2] for line in lines) + (end if lines else "")
+    )
+    pieces = [json.dumps(chunk("A")), json.dumps(chunk("da", "stop")), '"[DONE]"']
+    text = head + "".join(f"data:{piece}{end}" for piece in pieces)
+    assert streamed(serve(events_of(text))[1])[1].text == "Ada"
+
+
+def test_a_refusal_among_the_parts_of_a_message_is_the_answer(serve: Serve) -> None:
+    message = {"content": [{"type": "refusal", "refusal": "I cannot."}]}
+    whole, pieces = both({"message": message, "finish_reason": "stop"})
+    for reply in (reply_of(serve(whole)[1]), streamed(serve(pieces)[1])[1]):
+        assert (reply.text, reply.finish_reason) == ("I cannot.", "refusal")
 
 
 def test_an_empty_answer_that_the_model_ended_is_an_answer(serve: Serve) -> None:
@@ -211,10 +309,10 @@ FIRST, SECOND = "\ud83d", "\ude00"
 @pytest.mark.parametrize(
     ("pieces", "deltas"),
     [
-        ([f"a{FIRST}", f"{SECOND}b"], ["a", f"{SMILE}b"]),
+        ([f"x{FIRST}", f"{SECOND}b"], ["x", f"{SMILE}b"]),
         ([FIRST, SECOND], [SMILE]),
-        ([f"a{FIRST}"], ["a", FIRST]),
-        ([f"a{FIRST}", "b"], ["a", f"{FIRST}b"]),
+        ([f"x{FIRST}"], ["x", FIRST]),
+        ([f"x{FIRST}", "b"], ["x", f"{FIRST}b"]),
         ([f"<think>{FIRST}", f"{SECOND}</think>", FIRST, SECOND], [SMILE]),
     ],
 )
@@ -227,3 +325,19 @@ def test_halves_of_a_character_wait_for_each_other_in_a_stream(
     written = [event.text for event in happened if isinstance(event, Delta) and event.text]
     assert written == deltas
     assert isinstance(episode, Episode) and episode.answer == "".join(deltas)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": 1000, "prompt_tokens_details": {"cached_tokens": 900}},
+        {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 900}},
+        {"prompt_tokens": 100, "cache_read_input_tokens": 500, "cache_creation_input_tokens": 400},
+        {"prompt_tokens": 100, "prompt_cache_hit_tokens": 900},
+    ],
+)
+def test_cached_tokens_of_a_prompt_belong_to_it_and_it_was_not_cut(
+    serve: Serve, usage: dict[str, Any]
+) -> None:
+    reply = reply_of(serve(send_json(completion("Ada") | {"usage": usage}))[1], ask("moon " * 900))
+    assert reply.prompt_tokens == 1000 and "cut" not in reply.note

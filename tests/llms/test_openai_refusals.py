@@ -84,6 +84,9 @@ WORDINGS: list[tuple[str, int, Any]] = [
     ("system", 400, {"error": {"code": 400, "message": "Developer instruction is not enabled for models/gemma-3"}}),
     ("system", 500, {"error": {"code": 500, "message": "Jinja: System role not supported", "type": "server_error"}}),
     ("system", 400, openai("Conversation roles must alternate user/assistant/user/assistant/...")),
+    ("system", 400, openai("Conversations must start with a user message.")),
+    ("seed", 400, openai("Unknown field. Supported fields: model, messages, max_tokens, temperature, stop. Got: seed")),
+    ("seed", 422, "unknown field `seed`, expected one of `stop`, `temperature` at line 1 column 80"),
     ("system", 422, {"detail": pydantic("body", "messages", 0, "role", msg="Input should be 'user' or 'assistant'")}),
 ]  # fmt: skip
 
@@ -194,6 +197,23 @@ def test_what_is_needed_for_the_question_is_never_left_out(
 ) -> None:
     server, llm = serve(fail(400, message, param=param))
     assert message in failure(llm, FULL) and len(server.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "Please stop and adjust your prompt."},
+        {"message": "Not possible: stop", "code": "content_filter"},
+        {"message": "That failed.", "code": "tool_use_failed", "failed_generation": "not a stop"},
+        {"message": "Missing required parameter: 'seed'.", "param": "seed"},
+        {"message": "An error with 'Where must I not stop, and at what temperature?'"},
+    ],
+)
+def test_an_error_that_refuses_no_field_drops_none(serve: Serve, error: dict[str, str]) -> None:
+    server, llm = serve(send_json({"error": error}, 400))
+    question = Message("user", "Where must I not stop, and at what temperature?")
+    failure(llm, replace(FULL, messages=(*FULL.messages[:1], question)))
+    assert len(server.bodies) == 1 and llm.refuses == ()
 
 
 def test_a_server_without_streams_or_usage_in_them_is_asked_without(serve: Serve) -> None:

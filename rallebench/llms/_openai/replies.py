@@ -19,6 +19,7 @@ from rallebench.http.failures import (
     SEE_LOG,
     Failure,
     counted,
+    counted_prompt,
     parsed,
     short,
 )
@@ -38,14 +39,17 @@ TEXT_FIELDS = ("thinking", "reasoning", "text", "value", "content", "summary")
 DEEPEST = 6
 """Lists and objects inside each other in which a part's text is looked for."""
 
-HOLDS = ("content", "tool_calls", "refusal")
-"""Fields of a message, one of which it must have."""
-
-BROKEN = re.compile("error|abort|cancel|fail|overload|insufficient|time_?out|interrupt|unavailable")
+BROKEN = re.compile(
+    "error|abort|cancel|fail|overload|insufficient|time_?d?_?out|interrupt|unavailable|crash|exception|terminat"
+    "|internal|preempt|evict|disconnect|kill|out_of_memory|^oom|malformed|incomplete"
+)
 """Finish reasons of an answer that broke off, whatever text it has."""
 
-ENDED = re.compile("^(stop|eos|end|complete|finish)")
+ENDED = re.compile("^(stop|eos|end|completed?$|finish(ed)?$)")
 """Finish reasons of an answer that is whole, so that it may be empty."""
+
+HOLDS = ("content", "tool_calls", "refusal")
+"""Fields of a message, one of which it must have."""
 
 CUT_OFF = re.compile("^(length|max_|model_length|token_limit)")
 WITHHELD = re.compile("content_?filter|safety|sensitive|recitation|blocklist|prohibited|spii")
@@ -86,9 +90,11 @@ def read_answer(
     first, done = None, False
     try:
         for kind, data in events(pieces):
-            if data == b"[DONE]":
+            if data.strip(b'" ').upper() == b"[DONE]":
                 done = True
                 break
+            if kind == b"ping":
+                continue
             if kind == b"error":
                 gathered.add_error(data)
             text = gathered.add(parsed(data, server.key))
@@ -108,24 +114,42 @@ def read_answer(
 
 
 def events(body: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """The ``event`` and ``data`` of server-sent events. Lines end at LF only: JSON text may hold U+2028.
+    """The ``event`` and ``data`` of server-sent events. Lines end at LF, CR or both: JSON text may hold U+2028.
+
+    Objects on lines of their own, with or without ``data:``, are events of their own: so some servers report an error.
 
     >>> list(events(iter([b": hello\\n\\nevent: error\\ndata: a", b"b\\r\\n\\r\\ndata: c"])))
     [(b'error', b'ab'), (b'', b'c')]
+    >>> list(events(iter([b'data: {"a": 1}\\r', b'\\n{"error": 2}\\r\\n\\r\\n'])))
+    [(b'', b'{"a": 1}'), (b'', b'{"error": 2}')]
     """
     tail, kind, data = b"", b"", []
+    after_cr, begun = False, False
     for piece in itertools.chain(body, (b"\n\n",)):
-        *lines, tail = (tail + piece).split(b"\n")
+        if after_cr and piece:
+            piece = piece.removeprefix(b"\n")
+        after_cr = piece.endswith(b"\r") or (after_cr and not piece)
+        *lines, tail = _LINE_END.split(tail + piece)
         for line in lines:
-            line = line.rstrip(b"\r")
+            line, begun = (line if begun else line.removeprefix(b"\xef\xbb\xbf")), True
             if line.startswith(b"data:"):
                 data.append(line[5:].strip())
             elif line.startswith(b"event:"):
                 kind = line[6:].strip()
+            elif line.startswith(b"error:"):
+                yield b"error", line[6:].strip()
+            elif line.startswith(b"{"):
+                data.append(line.strip())
             elif not line:
-                if any(data):
-                    yield kind, b"\n".join(data)
+                if any(data) or kind == b"error":
+                    whole = [line for line in data if line]
+                    apart = all(map(_WHOLE_LINE.fullmatch, whole)) and len(whole) > 1
+                    yield from ((kind, line) for line in (whole if apart else [b"\n".join(data)]))
                 kind, data = b"", []
+
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_WHOLE_LINE = re.compile(rb'\{.*\}|"?\[DONE\]"?')
 
 
 class Gathered:
@@ -144,8 +168,9 @@ class Gathered:
         self._calls = GatheredCalls()
         self._logprobs: list[float] = []
         self._usage: Mapping[str, Any] = {}
-        self._chosen = self._held = False
+        self._chosen = self._held = self._wrote = False
         self.finish_reason: str | None = None
+        self._native_reason = ""
         self._thoughts: list[str] = []
         self.moved = False
 
@@ -173,6 +198,8 @@ class Gathered:
             raise Failure("answered with choices that are not a list of objects", NOT_OPENAI)
         self._chosen = True
         self.finish_reason = _reason(choices[0].get("finish_reason")) or self.finish_reason
+        native = _reason(choices[0].get("native_finish_reason"))  # of the provider behind a router
+        self._native_reason = native or self._native_reason
         self._add_logprobs(choices[0].get("logprobs"))
         message = choices[0].get("message" if whole else "delta")
         if message is None and "text" in choices[0]:  # a plain completion
@@ -182,9 +209,12 @@ class Gathered:
         if not isinstance(message, Mapping):
             fault = "choice that holds no message" if whole else "piece that is not an object"
             raise Failure(f"answered with a {fault}", NOT_OPENAI)
-        self._held = self._held or not {*HOLDS, *THOUGHTS}.isdisjoint(message)
         self.moved = any(value for name, value in message.items() if name != "role")
-        text, thoughts = _content_of(message.get("content"), "message" if whole else "piece")
+        content = message.get("content")
+        text, thoughts, refused = _content_of(content, "message" if whole else "piece")
+        self._refusal.append(refused)
+        self._held = self._held or not {*HOLDS, *THOUGHTS}.isdisjoint(message)
+        self._wrote = self._wrote or _is_text(content)
         self._add_thoughts(message, thoughts)
         calls = message.get("tool_calls") or []
         if not isinstance(calls, list):
@@ -227,8 +257,10 @@ class Gathered:
         thought is left to ``core.thinking``.
         """
         reason = self.finish_reason or ""
-        word = reason.lower().replace("-", "_").replace(" ", "_")
         words = f"finish_reason {reason!r}" if reason else "no finish_reason"
+        word, native = _word(reason), _word(self._native_reason)
+        if native and (BROKEN.search(native) or not self.text.strip()):
+            word, words = native, f"native_finish_reason {self._native_reason!r}"
         if not self._chosen:
             raise Failure(NO_CHOICE, SEE_LOG, retries=BROKEN_RETRIES)
         if BROKEN.search(word):
@@ -246,6 +278,10 @@ class Gathered:
             raise Failure("announced a tool call and sent none", SEE_LOG, retries=BROKEN_RETRIES)
         elif not ENDED.search(word):
             raise Failure(f"gave no text and {words}", SEE_LOG, retries=BROKEN_RETRIES)
+        elif not self._wrote and not any(self._thoughts) and not self._hidden_thoughts():
+            raise Failure(
+                f"gave no text, no call and no refusal ({words})", SEE_LOG, retries=BROKEN_RETRIES
+            )
 
     def _hidden_thoughts(self) -> int:
         """The tokens of thoughts that the server counts and does not show."""
@@ -263,7 +299,7 @@ class Gathered:
         return Reply(
             text=text,
             tool_calls=self._calls.calls(),
-            prompt_tokens=counted(self._usage, "prompt_tokens"),
+            prompt_tokens=counted_prompt(self._usage),
             completion_tokens=counted(self._usage, "completion_tokens"),
             finish_reason=reason or "stop",
             first_token_seconds=first_token_seconds,
@@ -278,15 +314,31 @@ def _reason(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _content_of(value: Any, noun: str) -> tuple[str, str]:
-    """A message's content, which is a text, a list of parts, or nothing, and the thoughts among the parts. Raises Failure."""
-    thoughts: list[str] = []
+def _word(reason: str) -> str:
+    return reason.lower().replace("-", "_").replace(" ", "_")
+
+
+def _content_of(value: Any, noun: str) -> tuple[str, str, str]:
+    """A message's content, which is a text, a list of parts, or nothing; the thoughts and the refusals among the parts.
+
+    Raises Failure.
+    """
+    thoughts, refusals = "", ""
     if isinstance(value, list) and all(isinstance(part, Mapping) for part in value):
-        thoughts = [_flat(part) for part in value if _is_thought(part)]
+        thoughts = "".join(_flat(part) for part in value if _is_thought(part))
+        refusals = "".join(_flat(part.get("refusal")) for part in value)
         value = "".join(_flat(part.get("text")) for part in value if not _is_thought(part))
     if not isinstance(value, (str, type(None))):
         raise Failure(f"answered with a {noun} that is not a text", NOT_OPENAI)
-    return value or "", "".join(thoughts)
+    return value or "", thoughts, refusals
+
+
+def _is_text(content: Any) -> bool:
+    """Whether a message's content is a text, be it empty: null is none, nor are parts of other types."""
+    if not isinstance(content, list):
+        return isinstance(content, str)
+    parts = (part for part in content if isinstance(part, Mapping) and not _is_thought(part))
+    return any(isinstance(part.get("text"), str) for part in parts)
 
 
 def _is_thought(part: Mapping[str, Any]) -> bool:
