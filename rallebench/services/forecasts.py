@@ -20,8 +20,8 @@ from rallebench.engine.plan import Plan, flow_identity
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.experiments.sweeps import remarks
 from rallebench.experiments.sweeps.running import variants_of
-from rallebench.llms import LLMS
 from rallebench.services.experiment_jobs import estimated
+from rallebench.services.model_entries import FREE
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.cache import chunks_folder, read_chunks
@@ -95,7 +95,7 @@ def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
     of_builds = building(workbench, planned_runs)
     if seconds is not None:
         seconds = None if of_builds is None else _added([seconds, of_builds])
-    if usd is None and _local(workbench, {llm for run in planned_runs.runs for llm in run.llms}):
+    if usd is None and _is_free(workbench, {llm for run in planned_runs.runs for llm in run.llms}):
         usd = 0.0
     questions = max((run.questions for run in planned_runs.runs), default=0)
     return Forecast(
@@ -248,13 +248,10 @@ def _spent(folder: Any) -> dict[str, Any] | None:
         return None
 
 
-def _local(workbench: Workbench, llms: set[str]) -> bool:
-    """Whether none of these models is one of a server, which may have a price."""
-    entries = workbench.workspace.llms()
-    return all(
-        name in entries and "base_url" not in LLMS.entry(entries[name].backend).form
-        for name in llms
-    )
+def _is_free(workbench: Workbench, llms: set[str]) -> bool:
+    """Whether none of these models has a price."""
+    known = workbench.models.prices_of_use()
+    return all(known.get(name) == FREE for name in llms)
 
 
 # the reply cache

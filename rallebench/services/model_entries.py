@@ -289,6 +289,17 @@ def prices(entry: LLMEntry) -> Mapping[str, float] | None:
     return recorded_prices({"prices": {"": entry.settings.get("prices")}}).get("")
 
 
+FREE: Mapping[str, float] = {"prompt": 0.0, "completion": 0.0}
+"""The prices of a model that this program runs itself."""
+
+
+def price_of_use(entry: LLMEntry) -> Mapping[str, float] | None:
+    """What a use of a model costs by its entry, the only rule of it: a model behind a server has the prices of its entry, also
+    where the server runs on this machine, since a proxy does, too; without them they are unknown. Any other model is free."""
+    is_server = entry.backend not in LLMS or "base_url" in LLMS.entry(entry.backend).form
+    return prices(entry) or (None if is_server else FREE)
+
+
 def with_prices(entry: LLMEntry, prompt: float | None, completion: float | None) -> LLMEntry:
     """The entry with these prices, or with none. Raises UsageError for one without the other."""
     settings: dict[str, Any] = {k: v for k, v in entry.settings.items() if k != "prices"}

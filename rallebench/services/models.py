@@ -6,7 +6,7 @@ together, and a cancel ends it for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 
@@ -99,6 +99,11 @@ class ModelManager:
     def prices(self) -> dict[str, dict[str, float] | None]:
         """Loaded language model → US dollars per million ``prompt`` and ``completion`` tokens, None if unknown."""
         return prices_of(self.backends.llms)
+
+    def prices_of_use(self) -> dict[str, Mapping[str, float] | None]:
+        """Language model of the workspace → its ``price_of_use``."""
+        entries = self._workspace.llms().items()
+        return {name: model_entries.price_of_use(entry) for name, entry in entries}
 
     # memory that a load would take
 

@@ -24,6 +24,7 @@ from rallebench.engine.score import is_timed
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS, STANDARD_KS, card, read_card
 from rallebench.services.episodes import is_agents
+from rallebench.services.model_entries import FREE
 from rallebench.services.workbench import Workbench
 
 __all__ = [
@@ -202,12 +203,12 @@ def price_of(workbench: Workbench, dollars: float | None, llms: Sequence[str]) -
     an unknown amount, not nothing."""
     if dollars:
         return usd(dollars), ""
-    for name in llms:
-        with suppress(RalleError):
-            settings = workbench.workspace.llm(name).settings
-            if "base_url" in settings and not settings.get("prices"):
-                return UNKNOWN, "set the prices of the model in Models"
-    return "none", "the model runs on this machine"
+    known = workbench.models.prices_of_use()
+    if dollars is None and any(known.get(name) is None for name in llms):
+        return UNKNOWN, "set the prices of the model in Models"
+    if dollars is None and any(known.get(name) != FREE for name in llms):
+        return UNKNOWN, "the server of the model counts no tokens"
+    return "none", "the model runs on this machine" if llms else "no model was asked"
 
 
 COSTS: Mapping[str, str] = {label: key for key, label in deployment.COST_AXES.items()}

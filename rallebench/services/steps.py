@@ -11,6 +11,7 @@ from rallebench.engine.cost import Prices, dollars
 from rallebench.engine.record import hit_to_json
 from rallebench.engine.single import Delta, StepDone, StepStarted
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
+from rallebench.services.model_entries import FREE
 
 __all__ = [
     "Delta",
@@ -36,9 +37,10 @@ def tokens(steps: Sequence[Step]) -> tuple[int, int] | None:
 
 
 def price(steps: Sequence[Step], prices: Prices) -> float | None:
-    """US dollars of these steps, 0 for local models; None where a model's price is not set."""
-    priced = [s for s in steps if prices.get(getattr(s.request, "llm", "")) is not None]
-    return dollars(priced, prices)
+    """US dollars of these steps by the models' ``price_of_use``: 0 for free ones, whose tokens need no count; None where a price
+    is not known."""
+    paid = [s for s in steps if prices.get(getattr(s.request, "llm", "")) != FREE]
+    return dollars(paid, prices)
 
 
 def spans(text: str, answers: Sequence[str]) -> list[tuple[int, int]]:

@@ -295,7 +295,7 @@ def outcome(page: Page, state: EpisodeState | None) -> Markup:
     facts = numbers_box(
         (f"{len(state.steps)}", "steps"),
         (figures.duration(state.seconds), "time"),
-        (price(state.steps, page.workbench.models.prices()), "price"),
+        (price(state.steps, page.workbench.models.prices_of_use()), "price"),
     )
     keeping = html.button("Keep as a run", "agent.keep", disabled=episode is None)
     if state.run:

@@ -142,7 +142,7 @@ def remark(talk: Talk, turn: Turn) -> Markup:
 
 def steps_fold(page: Page, turn: Turn) -> Markup:
     """The steps of a turn, with what they took; the rewriting of the question is the first."""
-    prices = page.workbench.models.prices()
+    prices = page.workbench.models.prices_of_use()
     steps = ((turn.rewriting,) if turn.rewriting else ()) + turn.steps
     facts = html.dotted(
         figures.duration(sum(step.seconds for step in steps)),

@@ -152,7 +152,7 @@ def result_html(page: Page, bench: Bench) -> Markup:
         return html.empty("Stopped before there was an answer. Run asks again.")
     if bench.episode is None or bench.verdict is None:
         return html.empty("Run the chain to see its answer, and where it was lost.")
-    prices, episode = page.workbench.models.prices(), bench.episode
+    prices, episode = page.workbench.models.prices_of_use(), bench.episode
     example = example_of(page, bench)
     return result(example, episode.steps, episode.answer, episode.error, bench.verdict, prices)
 

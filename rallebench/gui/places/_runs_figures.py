@@ -57,7 +57,8 @@ def price_of(page: Page, report: Mapping[str, Any]) -> tuple[str, str]:
     total = cost.get("total") or {}
     if not costs.is_recorded(cost):
         return "unknown", "imported predictions do not say it"
-    words, why = run_views.price_of(page.workbench, total.get("usd"), list(cost.get("prices", {})))
+    llms = [*total.get("usd_unknown_for", {}), *cost.get("prices", {})]
+    words, why = run_views.price_of(page.workbench, total.get("usd"), llms)
     each = total["usd"] / max(1, total["questions"]) if not why else 0.0
     return words, why or f"{numbers.text(each, 'usd')} a question"
 

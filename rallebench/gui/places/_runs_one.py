@@ -215,7 +215,7 @@ def detail(page: Page, run: RunFolder, qid: str) -> Markup:
         return html.problem(error)
     gold, prices, build, steps, spent = (
         example.gold,
-        page.workbench.models.prices(),
+        page.workbench.models.prices_of_use(),
         Markup(),
         Markup(),
         "",

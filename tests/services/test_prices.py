@@ -1,0 +1,66 @@
+"""The price of a use of a model is what its entry says, in every place alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rallebench.core.types import Generate, Message, Reply, Step
+from rallebench.gui.places._steps import price
+from rallebench.services import forecasts, run_views
+from rallebench.services.model_entries import FREE, price_of_use
+from rallebench.services.workbench import Workbench
+from rallebench.workspace.entries import LLMEntry
+
+PRICES = {"prompt": 1.0, "completion": 2.0}
+HERE, THERE = "http://127.0.0.1:9/v1", "https://models.example/v1"
+
+
+def server(**settings: Any) -> LLMEntry:
+    return LLMEntry(backend="openai_compatible", settings={"model": "m", **settings})
+
+
+def asked(llm: str, tokens: int = 1000) -> Step:
+    return Step(
+        Generate(llm, (Message("user", "Who?"),)),
+        Reply("Ada", prompt_tokens=tokens, completion_tokens=tokens // 2),
+    )
+
+
+ENTRIES = (
+    (server(base_url=HERE), None, "unknown"),
+    (server(base_url=THERE), None, "unknown"),
+    (server(), None, "unknown"),
+    (server(base_url=HERE, prices=PRICES), PRICES, "$0.002"),
+    (LLMEntry(backend="scripted", settings={"default": "x"}), FREE, "none"),
+)
+
+
+@pytest.mark.parametrize(("entry", "prices", "words"), ENTRIES)
+def test_a_use_costs_what_the_entry_says_wherever_it_is_said(
+    bench: Workbench, entry: LLMEntry, prices: Any, words: str
+) -> None:
+    bench.workspace.save_llm("far", entry)
+    assert price_of_use(entry) == prices
+    dollars = 0.002 if prices == PRICES else None
+    of_step = price([asked("far")], bench.models.prices_of_use())
+    of_run, why = run_views.price_of(bench, dollars, ["far"])
+    assert of_step == of_run and of_step.startswith(words)
+    assert ("this machine" in why) == (words == "none")
+    assert forecasts._is_free(bench, {"far"}) == (words == "none")
+
+
+def test_a_model_that_is_gone_and_tokens_that_nobody_counted_have_no_known_price(
+    bench: Workbench,
+) -> None:
+    assert run_views.price_of(bench, None, ["gone"])[0] == "unknown"
+    assert price([asked("gone")], bench.models.prices_of_use()) == "unknown"
+    bench.workspace.save_llm("far", server(base_url=HERE, prices=PRICES))
+    words, why = run_views.price_of(bench, None, ["far"])
+    assert words == "unknown" and "counts no tokens" in why
+    assert price([asked("far", 0)], bench.models.prices_of_use()) == "unknown"
+
+
+def test_a_free_model_needs_no_count_of_tokens(bench: Workbench) -> None:
+    assert price([asked("titan", 0)], bench.models.prices_of_use()) == "none"
