@@ -26,6 +26,7 @@ EXPERIMENTS: Registry[ExperimentFactory] = Registry(
         "asks": "whether it asks models at all; default true",
         "named_by": "settings that are part of the default name of its runs",
         "articles": "whether a builder reads articles; default true",
+        "competes": "whether its runs are alternatives of which one can win; default false: they are conditions or datasets",
         "paper": "the paper whose experiment it is",
         "ready": "of a suite: what works without a download, in English and in Chinese",
         "title": "what its benchmark is called, if it is of none of the five papers",

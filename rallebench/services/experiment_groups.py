@@ -15,7 +15,7 @@ from rallebench.core.numbers import FEW
 from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.headline import OF_ANSWERS, deciding_metric
 from rallebench.engine.statistics import LEVEL
-from rallebench.experiments import BUILDERS, SUITES
+from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.metrics import metric
@@ -34,7 +34,7 @@ ALMOST = 0.99
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRow:
-    """An experiment in a line. ``winner``: the label of its best run, "" where none is; ``open``: why that has not won, "" where
+    """An experiment in a line. ``winner``: the label of its best run, "" where none is or its runs do not compete; ``open``: why that has not won, "" where
     it has; ``mean``: as JSON; ``share``: whether that is a share; ``beside``: what the winner is compared with, in words;
     ``sure``: whether the difference is more than chance, None where none was tested. ``ended``: whether its report is written;
     ``automatic``: whether the program chose its name; ``problem``: why it cannot be read."""
@@ -298,28 +298,39 @@ def _of_baselines(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRo
         return line
     others = [(LABELS.get(c, c), row[c]["value"]) for c in row if c != "run"]
     beside = ", ".join(f"{label} {100 * v:.1f} %" for label, v in others if v is not None)
-    return replace(line, winner=report["run"], mean=row["run"], metric=name, beside=beside)
+    return replace(line, mean=row["run"], metric=name, beside=beside)
 
 
 def _of_suite(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
-    """The first figure of a table that the paper prints, too; else the best part by the first share that all parts have."""
-    report = stored.report or {}
+    """The first figure of a table that the paper prints, too; else the parts by the first share that all have: the best of those
+    that compete, or the least and the most of those that do not."""
+    report, competes = stored.report or {}, competing(stored.kind)
     for table in report.get("tables", ()):
         if pair := _beside_paper(table):
             head, mean, printed = pair
             percent = bool(table["percent"])
             figure = f"{100 * printed:.1f} %" if percent else f"{printed:g}"
-            llm = str(stored.request.get("llm") or "")
-            return replace(
-                line, winner=llm, mean=mean, metric=head, share=percent, beside=f"paper: {figure}"
-            )
+            return replace(line, mean=mean, metric=head, share=percent, beside=f"paper: {figure}")
     parts = report.get("parts") or ()
     names = [n for n in (parts[0]["metrics"] if parts else ()) if _shares(parts, n)]
     if not names:
         return line
-    best = max(parts, key=lambda part: part["metrics"][names[0]]["value"])
-    mean = best["metrics"][names[0]]
-    return replace(line, winner=best["label"], mean=mean, metric=label_of(names[0]))
+    ranked = sorted(parts, key=lambda part: part["metrics"][names[0]]["value"], reverse=True)
+    mean, metric = ranked[0]["metrics"][names[0]], label_of(names[0])
+    if competes:
+        return replace(line, winner=ranked[0]["label"], mean=mean, metric=metric)
+    if len(parts) == 1:
+        return replace(line, mean=mean, metric=metric)
+    ends = (
+        f"{plain_label(part['label'])}: {metric} {100 * part['metrics'][names[0]]['value']:.1f} %"
+        for part in (ranked[-1], ranked[0])
+    )
+    return replace(line, metric=metric, beside=" · ".join(ends))
+
+
+def competing(kind: str) -> bool:
+    """Whether the runs of an experiment are alternatives of which one can win."""
+    return bool(EXPERIMENTS.entry(kind).traits.get("competes", False))
 
 
 def _shares(parts: Sequence[Mapping[str, Any]], name: str) -> bool:

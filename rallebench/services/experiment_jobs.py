@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rallebench.core.errors import RalleError
 from rallebench.core.events import Failed, Finished, Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunResult
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.headline import deciding_metric
 from rallebench.engine.plan import Plan
+from rallebench.metrics import metric
 from rallebench.services.experiments import nouns_of_experiments
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
@@ -100,7 +103,15 @@ def _part(label: str, event: Any) -> PartState:
 
 
 def headline(part: PartState) -> tuple[str, float, int] | None:
-    """(metric, mean so far, count) of a run: the first that deciding_metric a sweep, else the first of its own."""
-    known = {name: mean for name, mean in part.means.items() if mean[0] is not None}
+    """(metric, mean so far, count) of a run: the first that deciding_metric a sweep, else the first of its own; no time or count of
+    tokens stands for it."""
+    known = {n: mean for n, mean in part.means.items() if mean[0] is not None and not is_cost(n)}
     name = deciding_metric(known) or next(iter(known), "")
     return (name, *known[name]) if name else None
+
+
+def is_cost(name: str) -> bool:
+    """Whether a metric tells what an answer cost, not how good it is."""
+    with suppress(RalleError):  # a benchmark's own
+        return bool(metric(name).traits.get("reads") == "cost")
+    return False

@@ -141,6 +141,20 @@ def difference_label(base: Chain, other: Chain) -> str:
     return " · ".join(dict.fromkeys(words)) or "the same"
 
 
+def variant_label(base: Chain, other: Chain, saved: Chain | None) -> str:
+    """The name of a variant beside ``base``: the difference, or for one made of another chain the name of that, with its difference
+    from it as ``saved``.
+
+    >>> a, b = (Chain(name, (Action("retrieve", "{question}", target="x", k=5),)) for name in "ab")
+    >>> [variant_label(a, chain, b) for chain in (a.replace_action(0, k=9), b, b.replace_action(0, k=9))]
+    ['k 9', 'b', 'b · k 9']
+    """
+    if other.name == base.name:
+        return difference_label(base, other)
+    different = "edited" if saved is None else difference_label(saved, other)
+    return other.name if different == "the same" else f"{other.name} · {different}"
+
+
 def _action(a: Action, b: Action) -> list[str]:
     if a.kind != b.kind:
         return [f"{NAMES[b.kind]} instead of {NAMES[a.kind]}"]

@@ -384,6 +384,25 @@ def test_run_on_a_dataset_goes_to_runs_with_the_edited_chain(opened: Page) -> No
 # a few questions
 
 
+def test_a_variant_that_is_a_saved_chain_has_its_name_everywhere(opened: Page) -> None:
+    opened.open("build/few")
+    names = [name for name in opened.workbench.workspace.chain_paths() if name != "read"]
+    closed = opened.workbench.workspace.chain("closed")
+    fields = {"count": "1", "name": "closed", "about": closed.about, "a0_kind": "generate"}
+    action = closed.actions[0]
+    fields |= {"a0_template": action.template, "a0_target": action.target}
+    assert "closed" in names and len(closed.actions) == 1
+    grid = texts(opened.call("few.add", fields)["#v-build-few"])
+    assert "instead of" not in grid and "without action" not in grid and " closed " in grid
+    assert "closed" in texts(opened.call("few.ask_all")["dialog"])
+    changed = texts(
+        opened.call("few.add", {**fields, "a0_template": "Now: {question}"})["#v-build-few"]
+    )
+    assert "closed · prompt changed" in changed
+    opened.call("few.drop", {"index": "1"})
+    assert "closed" in opened.call("few.use", {"index": "0"})["chain"]
+
+
 def test_a_variant_is_compared_cell_by_cell_and_only_what_is_new_is_asked(opened: Page) -> None:
     opened.open("build/few")
     patch = opened.call("few.add", {**FIELDS, "a1_target": "echo"})

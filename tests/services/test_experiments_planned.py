@@ -15,6 +15,7 @@ from rallebench.core.files import read_json, write_json
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain
 from rallebench.engine import dry_run
+from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.plan import Plan
 from rallebench.services import (
     catalog,
@@ -311,6 +312,36 @@ def test_the_winner_stands_beside_the_chain_as_it_is(bench: Workbench) -> None:
     assert (row.title, row.about) == ("Sweep of model", "2 variants · tiny-qa")
     assert row.winner == "model titan" and row.metric == "EM" and row.share
     assert row.ended and not row.automatic
+
+
+def suite_report(kind: str, *values: float) -> experiment_groups.ExperimentRow:
+    """The line of a suite whose parts have these shares of right answers."""
+    parts = [
+        {
+            "label": f"noise={i}",
+            "metrics": {"all_rate": {"value": v, "low": None, "high": None, "n": 9}},
+        }
+        for i, v in enumerate(values)
+    ]
+    stored = StoredExperiment("s", kind, {"settings": {}}, {}, {"parts": parts})
+    line = experiment_groups.ExperimentRow("s", kind, "", "", True, 0.0)
+    return experiment_groups._of_suite(line, stored)
+
+
+def test_a_robustness_test_has_no_winner_but_the_range_of_its_conditions() -> None:
+    row = suite_report("rgb-noise", 0.8, 0.9)
+    assert not row.winner and row.mean is None
+    assert row.beside == "noise 0: all_rate 80.0 % · noise 1: all_rate 90.0 %"
+    (mean,) = [suite_report("rgb-noise", 0.8).mean]
+    assert mean is not None and mean["value"] == 0.8
+    assert suite_report("barag-modes", 0.8, 0.9).winner == "noise=1", "modes compete"
+
+
+def test_a_time_does_not_stand_for_the_score_of_what_goes_on() -> None:
+    part = experiment_jobs.PartState("noise=0", "running", means={"seconds": (1.56, 3)})
+    assert experiment_jobs.headline(part) is None
+    part.means["all_rate"] = (0.9, 3)
+    assert experiment_jobs.headline(part) == ("all_rate", 0.9, 3)
 
 
 def test_a_ranking_can_be_decided_by_another_metric(bench: Workbench) -> None:

@@ -62,7 +62,7 @@ def variants_of(settings: Mapping[str, Any]) -> list[Variant]:
     return expand(chain_from_json(settings["chain"]), factors, settings["strategy"])
 
 
-@EXPERIMENTS.register("sweep", place="sweeps")
+@EXPERIMENTS.register("sweep", place="sweeps", competes=True)
 def sweep(request: ExperimentRequest) -> Experiment:
     """Run every variant, rank them. A variant that fails is reported, and the others are run."""
     workspace, settings = request.workspace, request.settings
@@ -154,7 +154,7 @@ def _drawn(sampled: bool) -> dict[str, bool]:
     return {"sampled": True} if sampled else {}
 
 
-@EXPERIMENTS.register("batch", place="batches")
+@EXPERIMENTS.register("batch", place="batches", competes=True)
 def batch(request: ExperimentRequest) -> Experiment:
     """Several chains, each a run of its own, ranked; one that fails does not end the others.
 

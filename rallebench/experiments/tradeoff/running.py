@@ -81,7 +81,7 @@ def settings_of(
     return tried or [{}]
 
 
-@EXPERIMENTS.register("tradeoff", place="tradeoffs")
+@EXPERIMENTS.register("tradeoff", place="tradeoffs", competes=True)
 def tradeoff(request: ExperimentRequest) -> Experiment:
     """Measure every index. One that fails is a Point with its error, and the others are measured."""
     workspace, settings = request.workspace, request.settings

@@ -71,6 +71,15 @@ class Sheet:
         """The metric that decides between all columns."""
         return variants.deciding(self.chains, self.examples)
 
+    def label(self, chain: Chain) -> str:
+        """The name of a column."""
+        base, saved = self.chains[0], None
+        if chain is base:
+            return base.name
+        with suppress(RalleError):  # it was deleted
+            saved = self.page.workbench.workspace.chain(chain.name)
+        return variants.variant_label(base, chain, saved)
+
     def against(self, chain: Chain) -> PairedComparison:
         """A variant against the base."""
         return variants.paired(self.chains[0], chain, self.examples, self.grid.cells, self.metric)
@@ -171,9 +180,8 @@ def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
     scored = variants.scores(chain, sheet.examples, sheet.grid.cells, sheet.metric).values()
     mean = 100 * sum(scored) / len(scored) if scored else None
     counted = variants.counted(sheet.metric, list(scored))
-    name, more, beside = chain.name, Markup(), "compared with this"
+    name, more, beside = sheet.label(chain), Markup(), "compared with this"
     if index:
-        name = variants.difference_label(sheet.chains[0], chain)
         beside = difference(sheet.against(chain))
     if chain in sheet.grid.variants:
         at = sheet.grid.variants.index(chain)
@@ -238,7 +246,7 @@ def sentence(sheet: Sheet) -> Markup:
         chain, pair = max(significant_pairs, key=lambda item: abs(item[1].difference or 0))
         better = "better" if (pair.difference or 0) > 0 else "worse"
         return Markup("<b>{}</b> is {} than {} on these {} questions: {}. {}").format(
-            variants.difference_label(base, chain),
+            sheet.label(chain),
             better,
             base.name,
             pair.n,
@@ -293,8 +301,7 @@ def ask_all(page: Page, event: Event) -> Patch:
     """What is run on the whole dataset, before it starts."""
     sheet = sheet_of(page, event)
     whole, count = len(page.workbench.asking.questions(sheet.dataset)), len(sheet.chains)
-    names = [sheet.chains[0].name]
-    names += [variants.difference_label(sheet.chains[0], chain) for chain in sheet.chains[1:]]
+    names = map(sheet.label, sheet.chains)
     lines = Markup().join(Markup("<li>{}</li>").format(name) for name in names)
     size = html.dotted(
         f"{plural(count, 'run')} of {whole:,} questions", duration_of_all(sheet, whole)
@@ -393,7 +400,8 @@ def use(page: Page, event: Event) -> Patch:
     bench, others = bench_of(page, event), grid_of(event).variants
     index = event.position("index", len(others))
     before, chain = bench.chain, others.pop(index)
-    bench.edit(Chain(before.name, chain.actions, before.about))
+    is_same = chain.name == before.name
+    bench.edit(Chain(before.name, chain.actions, before.about) if is_same else chain)
     if key_of(before) not in map(key_of, sheet_of(page, event).chains):
         others.insert(index, before)
     say = "This variant is the chain in Build now; Undo returns."

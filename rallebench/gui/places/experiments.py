@@ -250,7 +250,7 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
         winner = (
             Markup("No winner<small>{}</small>").format(group.open)
             if group.open
-            else escape(group.winner)
+            else escape(group.winner or "–")
         )
         return [name, winner, mean, bar, beside(group), when]
     job = experiment_jobs.newest(page.workbench, group.name)

@@ -63,6 +63,7 @@ DECIDING = frozenset(("basic", "advanced"))
 
 @suite(
     "barag-modes",
+    competes=True,
     named_by=("modes",),
     sets=sets_in,
     form={

@@ -86,6 +86,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 @suite(
     "crud-grid",
+    competes=True,
     ready="Without a download: BM25 in Chinese over chunks, overlaps and depths; dense and hybrid cells need an encoder, and answers a model, that reads Chinese.",
     form=SETTINGS,
     needs_llm=False,
