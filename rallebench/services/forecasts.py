@@ -189,11 +189,12 @@ def building(workbench: Workbench, planned: Plan) -> Seconds | None:
         rate = stored_rate(space.vectors, recipe.encoder) if recipe.encoder else WORDS_RATE
         if passages is None or rate is None:
             return None
-        seconds.append(_widened(passages.passages / rate))
+        seconds.append(widened(passages.passages / rate))
     return _added(seconds)
 
 
-def _widened(expected: float, low: float | None = None, high: float | None = None) -> Seconds:
+def widened(expected: float, low: float | None = None, high: float | None = None) -> Seconds:
+    """A time with its bounds: another load on the machine, other questions."""
     slow = expected if high is None else high
     fast = expected if low is None else low
     return expected, FASTER * fast, SLOWER * slow
@@ -220,7 +221,7 @@ def _speed(
     if not same:
         return None
     seconds = [run["seconds"] for run in same]
-    return Speed(_widened(fmean(seconds), min(seconds), max(seconds)), same[0]["usd"])
+    return Speed(widened(fmean(seconds), min(seconds), max(seconds)), same[0]["usd"])
 
 
 def _known(workbench: Workbench) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from rallebench.gui.html import escape
 from rallebench.gui.jobs import doing_now, going
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import options, place_of, raise_at_once
-from rallebench.render.numbers import plural, text
+from rallebench.render.numbers import plural, text, time_range
 from rallebench.services import builders as service
 from rallebench.services import catalog, gold_coverage
 
@@ -161,8 +161,9 @@ def pilot(page: Page, event: Event) -> Iterator[Patch]:
             planned, waiting.format(getattr(news, "message", "") or "asking", stop)
         ),
     )
-    seconds, dollars = estimate.total["seconds"].value, estimate.total["usd"].value
-    took = "" if seconds is None else f"about {text(seconds, 'duration')}"
+    seconds, dollars = estimate.total["seconds"], estimate.total["usd"].value
+    is_known = seconds.low is not None and seconds.high is not None
+    took = time_range(seconds.low, seconds.high) if is_known else ""
     words = html.dotted(took, text(dollars, "usd") if dollars else "")
     words = Markup("<p><b>{}</b></p>").format(words or "The time cannot be foreseen.")
     yield drawn_plan(planned, words + html.bullets(estimate.notes))

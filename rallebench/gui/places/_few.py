@@ -20,8 +20,8 @@ from rallebench.gui.places._one import header, status
 from rallebench.gui.places._questions import all_rows
 from rallebench.gui.places._steps import answer_of
 from rallebench.gui.places._versions import all_versions, clock
-from rallebench.render.numbers import plural
-from rallebench.services import variants
+from rallebench.render.numbers import plural, time_range
+from rallebench.services import forecasts, variants
 from rallebench.services.chain_versions import is_saved
 from rallebench.services.run_questions import filtered
 from rallebench.services.runs import BenchmarkOptions, of_chain
@@ -290,11 +290,15 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def duration_of_all(sheet: Sheet, whole: int) -> str:
-    """How long the columns take for ``whole`` questions each, by the answers so far; "" before the first."""
-    took = [cell.seconds for cell in sheet.grid.cells.values() if cell.seconds]
-    if not took:
-        return ""
-    return f"about {max(1, round(sum(took) / len(took) * whole * len(sheet.chains) / 60))} min"
+    """The time that the columns take for ``whole`` questions each, by the answers of each so far; "" while one has none."""
+    expected = 0.0
+    for chain in sheet.chains:
+        cells = (sheet.grid.cells.get(cell_of(chain, x)) for x in sheet.examples)
+        took = [cell.seconds for cell in cells if cell and cell.seconds]
+        if not took:
+            return ""
+        expected += whole * sum(took) / len(took)
+    return time_range(*forecasts.widened(expected)[1:])
 
 
 def ask_all(page: Page, event: Event) -> Patch:
