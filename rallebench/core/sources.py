@@ -200,11 +200,12 @@ class Source:
     def table(self) -> Iterator[tuple[int, list[str]]]:
         """(first line, fields) of each CSV row, the header first; fields may hold line ends.
 
-        The delimiter is the most frequent of ``, ; tab`` in the first line. A text that was quoted for spreadsheets is as before.
+        The delimiter is a tab if the first line holds one, else the more frequent of ``,`` and ``;`` in it. A text that was quoted for spreadsheets is as before.
         """
         csv.field_size_limit(MAX_LINE_BYTES)  # the default is too small for texts
         lines = _CsvLines(self.lines())
-        delimiter = max(DELIMITERS, key=lines.first().count)
+        first = lines.first().strip()
+        delimiter = "\t" if "\t" in first else max(DELIMITERS, key=first.count)
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
         while True:
             lines.begun = 0

@@ -187,6 +187,7 @@ def _literal(node: ast.expr) -> Any:
 def _texts(value: Any, depth: int) -> list[str]:
     """The texts of an answer in order, '' for nothing. ``depth``: of lists around it."""
     if isinstance(value, Mapping):
+        value = {str(key).lower(): inner for key, inner in value.items()}
         key = next((key for key in INSIDE if not is_empty(value.get(key))), None)
         further = [alias for name in ALIASES for alias in _listed(value.get(name))]
         if key is None and not further and not any(key in value for key in (*INSIDE, *ALIASES)):
@@ -205,6 +206,7 @@ def _texts(value: Any, depth: int) -> list[str]:
 def _names(value: Any, depth: int) -> list[str]:
     """The names of pages in order, '' for nothing."""
     if isinstance(value, Mapping):
+        value = {str(key).lower(): inner for key, inner in value.items()}
         key = next((key for key in NAMES_OF_PAGE if not is_empty(value.get(key))), None)
         if key is None:
             raise NoValueError("an object without an id, title or url")

@@ -1,4 +1,5 @@
-"""Questions as CSV with a header row: ``question``, and optionally an answer, ``id`` and a gold page (``fields`` has the names).
+"""Questions as CSV or TSV with a header row: ``question``, and optionally an answer, ``id`` and a gold page (``fields`` has the
+names); also without one, where each row is a question and a list of its answers, as in DPR's files.
 
 A cell may hold a list of accepted answers, or several with ``|`` between them. Without an id column a row's number (from 1)
 is its id.
@@ -7,10 +8,12 @@ is its id.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
-from rallebench.core.sources import Source, named
+from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Problems, Source, named
 from rallebench.datasets import DATASETS, Record
-from rallebench.datasets._values import NoValueError
+from rallebench.datasets._values import NoValueError, parse
 from rallebench.datasets.fields import QUESTION, RowOfFields, normal, read_row
 
 
@@ -21,6 +24,8 @@ def fields_of(row: Mapping[str, object], number: int) -> RowOfFields:
 
 def rows(source: Source) -> Iterator[tuple[int, int, dict[str, str]]]:
     """(first line, number from 1, column → cell) of each row. Raises BadFileError for a header without a question."""
+    if _lacks_header(source.path):
+        return _pairs(source)
 
     def check(line: int, columns: list[str]) -> None:
         source.needs_column(QUESTION, "dataset", "id,question,answer")(
@@ -30,9 +35,40 @@ def rows(source: Source) -> Iterator[tuple[int, int, dict[str, str]]]:
     return source.named_rows(check)
 
 
+def _pairs(source: Source) -> Iterator[tuple[int, int, dict[str, str]]]:
+    for number, (line, cells) in enumerate(source.table(), 1):
+        if len(cells) == 2:
+            yield line, number, {"question": cells[0].strip(), "answers": cells[1].strip()}
+        else:
+            source.bad(
+                line, f" has {len(cells)} fields where a question and its answers are expected."
+            )
+
+
+def _first_row(path: Path) -> list[str]:
+    try:
+        table = Source(path, Problems(skip=True), peeking=True).table()
+        return next((cells for _, cells in table), [])
+    except BadFileError:
+        return []
+
+
+def _lacks_header(path: Path) -> bool:
+    """Whether the first row is a question and a list of answers."""
+    row = _first_row(path)
+    return len(row) == 2 and normal(row[0]) not in QUESTION and isinstance(parse(row[1]), list)
+
+
+def _recognises(path: Path) -> bool:
+    """Whether a file is a CSV, or a table with tabs whose first row names a question or is one with its answers."""
+    if not named(".tsv", ".tab")(path) or not path.is_file():
+        return named(".csv")(path)
+    return any(normal(name) in QUESTION for name in _first_row(path)) or _lacks_header(path)
+
+
 @DATASETS.register(
     "csv",
-    recognises=named(".csv"),
+    recognises=_recognises,
     rows=rows,
     fields=fields_of,
     sample={"questions.csv": "id,question,answer\nq1,Which moon?,Titan\nq2,Which sea?,Black Sea\n"},

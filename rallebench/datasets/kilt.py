@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.json_objects import rows_of_file
 from rallebench.core.sources import Problems, Source, named, stamps
 from rallebench.core.types import Example, Gold, Question
 from rallebench.datasets import DATASETS, Record
@@ -46,7 +47,7 @@ def first_rows(path: Path, inside: str = "") -> list[Record]:
 @lru_cache(maxsize=8)  # every format looks at the same rows
 def _first_rows(path: Path, _stamps: tuple[object, ...], inside: str) -> tuple[Record, ...]:
     try:
-        rows = Source(path, Problems(skip=True), peeking=True).objects(inside)
+        rows = objects(Source(path, Problems(skip=True), peeking=True), inside)
         return tuple(row for _, row in islice(rows, LOOKED_AT))
     except BadFileError:
         return ()
@@ -67,8 +68,35 @@ def has_other_gold(rows: Sequence[Record]) -> bool:
 
 
 def numbered_rows(source: Source) -> Iterator[tuple[int, int, Record]]:
-    """(line, number from 1, object) of JSON lines or a JSON list."""
-    return ((line, number, row) for number, (line, row) in enumerate(source.objects(), start=1))
+    """(line, number from 1, object) of JSON lines, a JSON list, or an object around it."""
+    return ((line, number, row) for number, (line, row) in enumerate(objects(source), start=1))
+
+
+def objects(source: Source, inside: str = "") -> Iterator[tuple[int, Record]]:
+    """(number, object) of JSON lines, of a JSON list, or of an object around it; SQuAD's articles are taken apart.
+
+    ``inside``: as of ``Source.objects``.
+    """
+    rows = None if inside else rows_of_file(source.path)
+    if rows is None:
+        yield from source.objects(inside)
+        return
+    source.unit = "record"
+    questions = (question for row in rows for question in _questions_of(row))
+    yield from enumerate(questions, 1)
+    source.done = source.total
+
+
+def _questions_of(row: Record) -> Iterator[Record]:
+    """The questions of an article of SQuAD, with its title; any other row as it is."""
+    paragraphs = row.get("paragraphs")
+    texts = paragraphs if isinstance(paragraphs, list) else []
+    listed = [text["qas"] for text in texts if isinstance(text, dict) and "qas" in text]
+    if not listed:
+        yield row
+    for question in (x for qas in listed if isinstance(qas, list) for x in qas):
+        if isinstance(question, dict):
+            yield {**question, "title": row.get("title")}
 
 
 def fields_of(row: Record, number: int) -> RowOfFields:

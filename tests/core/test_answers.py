@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rallebench.core.answers import dpr_tokens, find_answers, normalize_answer, passage_has_answer
+from rallebench.core.answers import (
+    dpr_tokens,
+    find_answers,
+    holds_answer,
+    normalize_answer,
+    passage_has_answer,
+)
 
 LAW = settings(database=None, max_examples=60)
 WORDS = st.sampled_from(
@@ -128,8 +134,11 @@ def test_a_found_range_reads_as_its_alias_and_overlaps_none(text: str, aliases: 
     end = 0
     for start, stop, index in find_answers(text, aliases):
         assert end <= start < stop <= len(text)
-        said = normalize_answer(text[start:stop]).replace("ς", "σ")
-        assert said == normalize_answer(aliases[index]).replace("ς", "σ")
+        said, alias = (
+            normalize_answer(re.sub("[—“]", "", part)).replace("ς", "σ")
+            for part in (text[start:stop], aliases[index])
+        )
+        assert said == alias
         end = stop
 
 
@@ -200,3 +209,18 @@ def test_tokens_are_those_of_dprs_expression(text: str) -> None:
 )
 def test_a_passage_holds_an_answer_if_its_tokens_do(passage: str, alias: str, held: bool) -> None:
     assert passage_has_answer(passage, [alias]) is held
+
+
+@pytest.mark.parametrize(
+    ("text", "alias"),
+    [
+        ("in L\u2019Aquila today", "L'Aquila"),
+        ("Austria\u2013Hungary", "Austria-Hungary"),
+        ("well\u2011known", "well-known"),
+        ("the \u201cTitan\u201d moon", 'the "Titan" moon'),
+    ],
+)
+def test_typeset_signs_meet_those_of_a_keyboard(text: str, alias: str) -> None:
+    assert find_answers(text, [alias])
+    assert holds_answer(text, [alias])
+    assert find_answers("1914\u20131918", ["1914", "1918"]) == [(0, 4, 0), (5, 9, 1)]

@@ -334,3 +334,64 @@ def test_titles_in_a_field_of_gold_pages_become_the_ids_of_the_corpus(tmp_path: 
     assert pages(imported(tmp_path, rows, find_pages=find)) == [[["d1"]]]
     rows = [{"question": "?", "answer": "a", "page_id": "p9"}]
     assert pages(imported(tmp_path / "datasets", rows, find_pages=find)) == [[["p9"]]]
+
+
+SQUAD = {
+    "version": "v2.0",
+    "data": [
+        {
+            "title": "Titan",
+            "paragraphs": [
+                {
+                    "context": "A moon.",
+                    "qas": [
+                        {"id": "a", "question": "Which moon?", "answers": [{"text": "Titan"}]},
+                        {"id": "b", "question": "Which sea?", "answers": [], "is_impossible": True},
+                    ],
+                }
+            ],
+        }
+    ],
+}
+TRIVIA = {
+    "Domain": "web",
+    "Data": [{"Question": "Which moon?", "Answer": {"Value": "Titan", "Aliases": ["Saturn VI"]}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (SQUAD, [("Titan",), ()]),
+        (TRIVIA, [("Titan", "Saturn VI")]),
+        ({"examples": [{"query": "Which?", "reference_answer": "Titan"}]}, [("Titan",)]),
+        ({"question": ["Which?", "Who?"], "answer": ["Titan", "Ada"]}, [("Titan",), ("Ada",)]),
+        ({"question": {"0": "Which?"}, "answer": {"0": "Titan"}}, [("Titan",)]),
+    ],
+)
+def test_an_object_around_the_questions_is_read(
+    value: Any, expected: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    file = tmp_path / "q.json"
+    for indent in (None, 1):
+        file.write_text(json.dumps(value, indent=indent))
+        made = import_dataset(tmp_path / f"datasets{indent}", "mine", file)
+        assert answers(made) == expected
+
+
+@pytest.mark.parametrize("name", ["q.tsv", "q.csv", "q.tab"])
+@pytest.mark.parametrize("header", ["question\tpossible_answers\n", ""])
+def test_tables_with_tabs_are_read_also_without_a_header_as_dpr_writes_them(
+    name: str, header: str, tmp_path: Path
+) -> None:
+    file = tmp_path / name
+    file.write_text(header + "Which moon, then?\t['Titan', \"Saturn's VI\"]\nWho?\t['Ada']\n")
+    made = import_dataset(tmp_path / "datasets", "mine", file)
+    assert answers(made) == [("Titan", "Saturn's VI"), ("Ada",)]
+    assert read_questions(made.path)[0].question.text == "Which moon, then?"
+
+
+def test_a_table_of_passages_is_no_question_set(tmp_path: Path) -> None:
+    file = tmp_path / "c.tsv"
+    file.write_text("id\ttext\ttitle\n1\tA moon.\tTitan\n")
+    assert form_of(file) == "kilt"
