@@ -246,6 +246,8 @@ class Generate:
         ``max_tokens`` gives at least that room (None: the server's own), any other name leaves its setting to the entry.
         """
         insists = {} if self.explicit else getattr(model, "insists", {})
+        if not insists and not self.forced:
+            return self
         changes: dict[str, Any] = {
             name: None for name in insists if getattr(self, name) is not None
         }

@@ -254,4 +254,4 @@ def without_imitation(text: str) -> str:
     >>> without_imitation("Search[Ada] Observation 1: Ada was …")
     'Search[Ada]'
     """
-    return _IMITATED.sub("", text)
+    return _IMITATED.sub("", text) if "Observation" in text else text

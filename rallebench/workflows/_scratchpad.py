@@ -19,6 +19,12 @@ from rallebench.workflows._conversation import (
 from rallebench.workflows.prompts import FINISH, actions, episode
 
 _LABEL = re.compile(r"^(?:(?:Thought|Action)\s*\d*\s*[:：]\s*)+", re.IGNORECASE)
+_FENCE_LINE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
+_BULLETS = re.compile(r"^\s*(?:(?:[-•–>#]+|\*(?=\s)|\d+[.)])\s+)+")
+_EMPHASIS = re.compile(r"(?<![^\W_])(\*{1,3}|_{1,3}|`+)(?=\S)(.+?)(?<=\S)\1(?![^\W_])")
+_SIGNS = re.compile(r"[*_`]")
+_BARE = re.compile(r"[^\W\d_]+[\[(][^*_`]*")
+"""An action without a label and Markdown, as most are."""
 _INPUT = re.compile(
     r"^(?P<verb>\w+)\s*[,;.]?\s*Action\s*Input\s*\d*\s*[:：]\s*(?P<input>.+)",
     re.IGNORECASE | re.DOTALL,
@@ -33,15 +39,18 @@ def undecorated(text: str) -> str:
     >>> undecorated("- **Action 1:** `Search[Ada]`"), undecorated("**Search**[*Ada*]")
     ('Action 1: Search[Ada]', 'Search[Ada]')
     """
-    text = re.sub(r"^\s*```\w*\s*$", "", text, flags=re.MULTILINE)
-    text = re.sub(r"^\s*(?:(?:[-•–>#]+|\*(?=\s)|\d+[.)])\s+)+", "", text)
+    if "```" in text:
+        text = _FENCE_LINE.sub("", text)
+    if not text[:1].isalpha():
+        text = _BULLETS.sub("", text)
     return without_emphasis(text)
 
 
 def without_emphasis(text: str) -> str:
     """A text without emphasis and back-ticks around it or parts of it."""
-    text = re.sub(r"(?<![^\W_])(\*{1,3}|_{1,3}|`+)(?=\S)(.+?)(?<=\S)\1(?![^\W_])", r"\2", text)
-    return text.strip().strip("*`").strip()
+    if not _SIGNS.search(text):
+        return text.strip()
+    return _EMPHASIS.sub(r"\2", text).strip().strip("*`").strip()
 
 
 def parse_action(text: str, brackets: str, original: bool = False) -> tuple[str, str]:
@@ -63,7 +72,9 @@ def parse_action(text: str, brackets: str, original: bool = False) -> tuple[str,
     """
     left, right = tuple(brackets)
     if not original:
-        text = undecorated(_LABEL.sub("", undecorated(without_imitation(text))))
+        text = without_imitation(text).strip()
+        if not _BARE.fullmatch(text):
+            text = undecorated(_LABEL.sub("", undecorated(text)))
         for opening, closing in zip(left + _WIDE.get(left, ""), right + _WIDE.get(right, "")):
             if (balanced := _balanced(text, opening, closing)) is not None:
                 return balanced[0], without_emphasis(balanced[1])
@@ -128,6 +139,7 @@ def scratchpad(
     Action. Raises EpisodeEnd.
     """
     pad, env = head, conversation.env
+    form = _forms.action(_verbs(conversation), env.brackets, conversation.limits.max_tokens)
     for n in range(1, conversation.limits.steps + 1):
         if one_call:
             thoughts, action = yield from _both(conversation, pad, n)
@@ -136,7 +148,6 @@ def scratchpad(
             if thought:
                 thoughts = yield from _line(conversation, f"{pad}\nThought {n}:")
                 pad += f"\nThought {n}: {thoughts}"
-            form = _forms.action(_verbs(conversation), env.brackets, conversation.limits.max_tokens)
             action = yield from _line(conversation, f"{pad}\nAction {n}:", form)
             pad += f"\nAction {n}: {action}"
         verb, argument = parse_action(action, env.brackets, conversation.original)
