@@ -30,8 +30,8 @@ from rallebench.engine import loop
 from rallebench.engine.statistics import means
 from rallebench.metrics.judges import judge_named, judgement_of
 from rallebench.services.workbench import Workbench
+from rallebench.workflows._actions import parse_action
 from rallebench.workflows._calling import FINISHING, move_of, read_arguments
-from rallebench.workflows._scratchpad import parse_action
 from rallebench.workspace.flows import prepare_agent
 
 MODEL, FREE, RETRIEVER = "small", "small-free", "starter-bm25"

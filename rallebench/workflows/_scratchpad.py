@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.core.structured import decoded
 from rallebench.core.types import Flow, Note, Outcome, SubFlow
 from rallebench.workflows import _forms
+from rallebench.workflows._actions import (
+    ACTION_LABEL,
+    bare_verb,
+    is_decoration,
+    parse_action,
+    parse_input,
+    written,
+)
 from rallebench.workflows._conversation import (
     LONGEST,
     Conversation,
@@ -17,100 +23,6 @@ from rallebench.workflows._conversation import (
     without_imitation,
 )
 from rallebench.workflows.prompts import FINISH, actions, episode
-
-_LABEL = re.compile(r"^(?:(?:Thought|Action)\s*\d*\s*[:：]\s*)+", re.IGNORECASE)
-_FENCE_LINE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
-_BULLETS = re.compile(r"^\s*(?:(?:[-•–>#]+|\*(?=\s)|\d+[.)])\s+)+")
-_EMPHASIS = re.compile(r"(?<![^\W_])(\*{1,3}|_{1,3}|`+)(?=\S)(.+?)(?<=\S)\1(?![^\W_])")
-_SIGNS = re.compile(r"[*_`]")
-_BARE = re.compile(r"[^\W\d_]+[\[(][^*_`]*")
-"""An action without a label and Markdown, as most are."""
-_INPUT = re.compile(
-    r"^(?P<verb>\w+)\s*[,;.]?\s*Action\s*Input\s*\d*\s*[:：]\s*(?P<input>.+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_WIDE = {"[": "［【〔", "]": "］】〕", "(": "（", ")": "）"}
-"""Brackets of full width that stand for a bracket."""
-
-
-def undecorated(text: str) -> str:
-    """A text without the marks of Markdown around it and its label: emphasis, back-ticks, dashes, numbers of a list.
-
-    >>> undecorated("- **Action 1:** `Search[Ada]`"), undecorated("**Search**[*Ada*]")
-    ('Action 1: Search[Ada]', 'Search[Ada]')
-    """
-    if "```" in text:
-        text = _FENCE_LINE.sub("", text)
-    if not text[:1].isalpha():
-        text = _BULLETS.sub("", text)
-    return without_emphasis(text)
-
-
-def without_emphasis(text: str) -> str:
-    """A text without emphasis and back-ticks around it or parts of it."""
-    if not _SIGNS.search(text):
-        return text.strip()
-    return _EMPHASIS.sub(r"\2", text).strip().strip("*`").strip()
-
-
-def parse_action(text: str, brackets: str, original: bool = False) -> tuple[str, str]:
-    """Verb and argument of an action; any other text is a verb without an argument.
-
-    ``original``: R-Eval's two patterns and nothing else. Ours also reads Markdown, brackets and colons of full width, and an
-    ``Action Input:``, and drops a label before the action, invented observations after it, and text behind the closing bracket.
-
-    >>> parse_action("Search[Paris [Texas], US]", "[]")
-    ('Search', 'Paris [Texas], US')
-    >>> parse_action("Action 2: Search[Ada] and Finish[1815]", "[]")
-    ('Search', 'Ada')
-    >>> parse_action("Search[Ada] and Finish[1815]", "[]", original=True)
-    ('Search', 'Ada] and Finish[1815')
-    >>> parse_action("**Action：** `Search`\\nAction Input: \\"Ada\\"", "[]")
-    ('Search', 'Ada')
-    >>> parse_action("I know it.", "[]")
-    ('I know it.', '')
-    """
-    left, right = tuple(brackets)
-    if not original:
-        text = without_imitation(text).strip()
-        if not _BARE.fullmatch(text):
-            text = undecorated(_LABEL.sub("", undecorated(text)))
-        for opening, closing in zip(left + _WIDE.get(left, ""), right + _WIDE.get(right, "")):
-            if (balanced := _balanced(text, opening, closing)) is not None:
-                return balanced[0], without_emphasis(balanced[1])
-        if separate := _INPUT.match(undecorated_lines(text)):
-            return separate["verb"], _input(separate["input"])
-    pattern = rf"^(\w+){re.escape(left)}(.+){re.escape(right)}"
-    match = re.match(pattern + "$", text) or re.match(pattern, text.strip(" ."))
-    return (match[1], match[2]) if match else (text, "")
-
-
-def undecorated_lines(text: str) -> str:
-    """A text whose every line is ``undecorated``."""
-    return "\n".join(map(undecorated, text.splitlines()))
-
-
-def _input(text: str) -> str:
-    """An argument that stands behind its label: a text, perhaps quoted, or the only value of a JSON object."""
-    text = undecorated(text)
-    value = decoded(text)
-    if isinstance(value, Mapping) and len(value) == 1:
-        value = next(iter(value.values()))
-    if isinstance(value, str):
-        return value.strip()
-    return text if value is not None else undecorated(text.splitlines()[0]) if text else ""
-
-
-def _balanced(text: str, left: str, right: str) -> tuple[str, str] | None:
-    """Verb and argument up to the matching bracket; None without one."""
-    opened = re.match(rf"(\w+)\s*[:：]?\s*{re.escape(left)}", text)
-    depth = 1
-    for at in range(opened.end(), len(text)) if opened else ():
-        depth += (text[at] == left) - (text[at] == right)
-        if depth == 0:
-            argument = text[opened.end() : at].strip() if opened else ""
-            return (opened[1], argument) if opened and argument else None
-    return None
 
 
 def rendered(conversation: Conversation, *, thought: bool, plan: bool = False) -> list[str]:
@@ -148,9 +60,9 @@ def scratchpad(
             if thought:
                 thoughts = yield from _line(conversation, f"{pad}\nThought {n}:")
                 pad += f"\nThought {n}: {thoughts}"
-            action = yield from _line(conversation, f"{pad}\nAction {n}:", form)
+            action = yield from _action(conversation, f"{pad}\nAction {n}:", form)
             pad += f"\nAction {n}: {action}"
-        verb, argument = parse_action(action, env.brackets, conversation.original)
+        verb, argument = _parse(conversation, action)
         if finishes(verb, conversation.original):
             answer = argument if conversation.original else unquoted(argument, env.brackets)
             yield Note(f"Observation {n}: Episode finished.")
@@ -191,6 +103,34 @@ def _line(
     return line if conversation.original else without_imitation(line)
 
 
+def _parse(conversation: Conversation, action: str) -> tuple[str, str]:
+    verbs = _verbs(conversation)
+    return parse_action(
+        action, conversation.env.brackets, verbs=verbs, original=conversation.original
+    )
+
+
+def _action(conversation: Conversation, prompt: str, form: Mapping[str, Any]) -> SubFlow[str]:
+    """The action of a step. The end of the line may cut it off: behind a fence, or before an ``Action Input:``.
+
+    The model is then asked for the next line; R-Eval's code took the first line in every case.
+    """
+    line = yield from _line(conversation, prompt, form)
+    if conversation.original or conversation.env.brackets[0] in line:
+        return line
+    if is_decoration(line):
+        prompt = f"{prompt} {line}\n"
+        line = yield from _line(conversation, prompt, form)
+    verb = bare_verb(line, _verbs(conversation))
+    if verb is None:
+        return line
+    reply = yield from _line(conversation, f"{prompt} {line}\nAction Input:")
+    if _parse(conversation, reply)[1]:
+        return reply
+    argument = parse_input(reply, conversation.env.brackets)
+    return written(verb, argument, conversation.env.brackets) if argument else line
+
+
 def _both(conversation: Conversation, pad: str, n: int) -> SubFlow[tuple[str, str]]:
     """Thought and action from one reply, without invented observations."""
     form = _forms.thought_and_action(
@@ -198,11 +138,21 @@ def _both(conversation: Conversation, pad: str, n: int) -> SubFlow[tuple[str, st
     )
     stop = (f"\nObservation {n}:",)
     reply = yield from conversation.ask(f"{pad}\nThought {n}:", stop, forced=form)
-    thought, _, action = re.sub(
-        r"(?<!\w)Action\s*\d*\s*(?:\*|_)*\s*[:：]", "\0", without_imitation(reply.text), count=1
-    ).partition("\0")
+    thought, _, action = ACTION_LABEL.sub("\0", without_imitation(reply.text), count=1).partition(
+        "\0"
+    )
     line = first_line(action)
-    if not conversation.original and _INPUT.match(undecorated_lines(action).strip()):
-        verb, argument = parse_action(action.strip(), conversation.env.brackets)
-        line = f"{verb}{conversation.env.brackets[0]}{argument}{conversation.env.brackets[1]}"
+    if not conversation.original:
+        if not action.strip():
+            thought, action = _unlabelled(conversation, thought)
+            line = first_line(action)
+        if not _parse(conversation, line)[1]:
+            verb, argument = _parse(conversation, action.strip())
+            line = written(verb, argument, conversation.env.brackets) if argument else line
     return " ".join(thought.strip().rstrip("*_-# ").split())[:LONGEST], line[:LONGEST]
+
+
+def _unlabelled(conversation: Conversation, text: str) -> tuple[str, str]:
+    """A thought, and an action that stands in a line of its own below it without a label."""
+    thought, _, line = text.rstrip().rpartition("\n")
+    return (thought, line) if _parse(conversation, line)[1] else (text, "")

@@ -20,8 +20,8 @@ from rallebench.engine.single import run_one
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.workflows import _forms
+from rallebench.workflows._actions import parse_action
 from rallebench.workflows._calling import FINISHING, move_of, read_arguments
-from rallebench.workflows._scratchpad import parse_action
 
 VERBS = ("Search", "Lookup", "Finish")
 ANSWER = json.dumps({"return_type": "give_answer", "final_answer": "Saturn"})

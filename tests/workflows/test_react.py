@@ -26,8 +26,8 @@ from rallebench.core.types import Episode, Generate, Reply
 from rallebench.engine.single import resume_from, run_one
 from rallebench.llms.scripted import Scripted
 from rallebench.workflows import REASONS, WORKFLOWS, EpisodeLimits
+from rallebench.workflows._actions import parse_action
 from rallebench.workflows._conversation import SILENT
-from rallebench.workflows._scratchpad import parse_action
 
 SCRATCHPAD = ("react", "zero-shot-think", "planner-react")
 
