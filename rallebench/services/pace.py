@@ -8,6 +8,8 @@ from rallebench.core.events import Progress
 
 TOGETHER = 0.5
 """Seconds within which counts belong to one batch: the questions of a batch end all at once."""
+STALLED = 3
+"""The number of usual batches after which work without a new one, as while an index is built, follows no pace."""
 BATCHES = 2
 """The least number of complete batches from which a time is derived."""
 UNFINISHED = 0.99
@@ -57,13 +59,15 @@ class Pace:
             self._complete += 1
 
     def left(self, now: float) -> float | None:
-        """Seconds until the total is reached; None before BATCHES are complete, and when it is reached."""
+        """Seconds until the total is reached; None before BATCHES are complete, when it is reached, and while nothing comes."""
         if self._batch is not None and now - self._batch[0] > TOGETHER:
             self._close()
         if self._complete < BATCHES or self._ended is None or self._total is None:
             return None
         (began, before), (ended, done) = self._begun, self._ended
         if self._newest >= self._total or done <= before or ended <= began:
+            return None
+        if now - ended > STALLED * (ended - began) / self._complete:
             return None
         return max(0.0, (self._total - done) * (ended - began) / (done - before) - (now - ended))
 

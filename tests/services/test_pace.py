@@ -55,6 +55,12 @@ def test_the_time_left_runs_down_while_a_batch_is_asked() -> None:
     assert left_at(job, clock, 29) == pytest.approx(21)
 
 
+def test_no_time_is_left_to_say_while_nothing_comes() -> None:
+    job, clock = job_of((0, 0), (10, 20), (20, 40))
+    assert left_at(job, clock, 45) is not None
+    assert left_at(job, clock, 60) is None
+
+
 def test_a_resumed_run_is_timed_from_where_it_began_again() -> None:
     job, clock = job_of((0, 60), (10, 70), (20, 80))
     assert left_at(job, clock, 21) == pytest.approx(19)
@@ -139,7 +145,7 @@ def test_no_time_is_left_to_say_while_an_index_must_still_be_built() -> None:
     for now, done in ((0, 0), (10, 10), (20, 20), (30, 30)):
         clock.now = now
         job.publish(Progress("", done, 60, runs=2, indexes=2, built=1.0))
-    clock.now = 40
+    clock.now = 31
     assert job.standing is not None and job.standing.left is None
     job.publish(Progress("", 30, 60, runs=2, indexes=2, built=2.0))
     assert job.standing.left is not None

@@ -162,8 +162,8 @@ def pilot(page: Page, event: Event) -> Iterator[Patch]:
         ),
     )
     seconds, dollars = estimate.total["seconds"], estimate.total["usd"].value
-    is_known = seconds.low is not None and seconds.high is not None
-    took = time_range(seconds.low, seconds.high) if is_known else ""
+    low, high = seconds.low, seconds.high
+    took = "" if low is None or high is None else time_range(low, high)
     words = html.dotted(took, text(dollars, "usd") if dollars else "")
     words = Markup("<p><b>{}</b></p>").format(words or "The time cannot be foreseen.")
     yield drawn_plan(planned, words + html.bullets(estimate.notes))
