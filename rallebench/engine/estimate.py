@@ -35,13 +35,15 @@ class Interval:
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
     """``samples``: per part of the plan, None where it was not reached; ``parts``: quantity → Interval for what is left of each;
-    ``total`` the same for all. ``notes``: how far it can be trusted."""
+    ``total`` the same for all. ``notes``: how far it can be trusted. ``building``: seconds to build the indexes that are not there,
+    None where that was not measured."""
 
     plan: Plan
     samples: tuple[PilotSample | None, ...]
     parts: tuple[Mapping[str, Interval], ...]
     total: Mapping[str, Interval]
     notes: tuple[str, ...]
+    building: float | None = None
 
 
 def estimated(plan: Plan, samples: Sequence[PilotSample | None]) -> CostEstimate:

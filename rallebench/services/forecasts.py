@@ -93,6 +93,8 @@ def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
         rest = 1 - cached / (generations[1] or cached)
         seconds, usd = _times(seconds, rest), None if usd is None else rest * usd
     of_builds = building(workbench, planned_runs)
+    if of_builds is None and done and done.building is not None:
+        of_builds = widened(done.building)
     if seconds is not None:
         seconds = None if of_builds is None else _added([seconds, of_builds])
     if usd is None and _is_free(workbench, {llm for run in planned_runs.runs for llm in run.llms}):

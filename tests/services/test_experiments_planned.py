@@ -17,6 +17,7 @@ from rallebench.core.types import Chain
 from rallebench.engine import dry_run
 from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.plan import Plan
+from rallebench.gui.places.experiments import facts
 from rallebench.services import (
     catalog,
     designs,
@@ -274,6 +275,16 @@ def test_a_plan_that_must_build_an_index_of_unknown_size_names_no_time(bench: Wo
     request = sweep(bench, {"index.chunk_size": ["50", "100"]})
     value = forecasts.forecast(bench, request)
     assert value.builds and value.seconds is None and value.building is None
+
+
+def test_an_estimate_measures_the_indexes_that_must_be_built(bench: Workbench) -> None:
+    request = sweep(bench, {"index.chunk_size": ["50", "100"]})
+    job = experiment_jobs.estimate(bench, request, forecasts.planned(bench, request))
+    assert job.wait(60) and job.error is None
+    value = forecasts.forecast(bench, request)
+    assert value.seconds is None and value.building is not None and value.building[0] > 0
+    assert not list(bench.workspace.cache.glob("passages/*")), "nothing was built for it"
+    assert "Building 2 indexes takes a few seconds." in facts(value)
 
 
 def test_the_first_questions_of_a_large_run_stand_for_the_others_in_its_plan(
