@@ -55,7 +55,13 @@ def decode(data: bytes, named: Sequence[str] = ()) -> tuple[str, str]:
 def _decode(data: bytes, named: Sequence[str]) -> tuple[str, str]:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
-            return data[len(mark) :].decode(encoding, "replace"), ""
+            try:
+                return data[len(mark) :].decode(encoding), ""
+            except UnicodeDecodeError:
+                name = encoding.upper().removesuffix("-LE").removesuffix("-BE")
+                raise UnreadableError(
+                    f"begins as {name} text and is not valid {name}; save it as UTF-8 and try again."
+                ) from None
     for encoding in (*named, "utf-8"):
         try:
             return data.decode(encoding), ""

@@ -180,6 +180,9 @@ def test_western_text_is_read_and_told_and_other_bytes_are_refused() -> None:
     ):
         with pytest.raises(UnreadableError, match="neither UTF-8 nor Windows-1252"):
             decode(text.encode(encoding))
+    for cut, name in ((b"\xff\xfe\x00\xd8 x", "UTF-16"), (b"\xef\xbb\xbfa\xff", "UTF-8")):
+        with pytest.raises(UnreadableError, match=f"begins as {name} text and is not valid"):
+            decode(cut)
     with pytest.raises(UnreadableError, match="binary"):
         decode(b"PK\x03\x04\0\0")
 
