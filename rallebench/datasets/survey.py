@@ -181,7 +181,11 @@ def sentences(
     ]
     warnings += [_lost_pages(named) for named in chosen or () if named.unknown]
     unknown = [name for name in left if may_name_pages(name) and count.pages < count.questions]
-    if unknown and chosen is not None and not columns:
+    if unknown and chosen is None:
+        notes.append(
+            f"{_counted(left, unknown)} may name gold pages; the import looks them up in the imported corpora."
+        )
+    elif unknown and not columns:
         warnings.append(_unknown_pages(surveyed, left, unknown))
     elif count.answers and not count.pages:
         notes.append(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -24,15 +25,24 @@ from rallebench.corpora.chunking import (
     default_chunking,
     spans,
 )
-from rallebench.corpora.imported import Corpus, holds_documents, import_corpus
+from rallebench.corpora.imported import Corpus, holds_documents, import_corpus, imported_corpora
+from rallebench.corpora.page_names import find_pages
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import form_of as form_of_corpus
 from rallebench.corpora.reading import read_corpus
 from rallebench.datasets import DATASETS
 from rallebench.datasets.importing import ImportedDataset
+from rallebench.datasets.kilt import examples
 from rallebench.datasets.reading import form_of as form_of_questions
-from rallebench.datasets.reading import read_examples
-from rallebench.datasets.survey import GoldCount, Survey, sentences, survey
+from rallebench.datasets.survey import (
+    GoldCount,
+    PageFinder,
+    Survey,
+    named_pages,
+    sentences,
+    survey,
+    with_pages,
+)
 from rallebench.services import uploads
 from rallebench.services.data import DefaultChunking
 from rallebench.services.jobs import Job
@@ -50,6 +60,9 @@ ROWS, MAX_ROWS = 8, 2000
 
 MOST_MEASURED = 500
 """Passages whose tokens a preview counts."""
+
+MOST_PASSAGES = 100_000
+"""Passages of all imported corpora among which a preview looks up pages."""
 
 WAYS: Mapping[str, str] = {"bm25": "bm25", "dense": "flat"}
 """Way of retrieval that an import can build → kind of the index; a hybrid is the fusion of both."""
@@ -134,8 +147,10 @@ def look(
     kind: str = "",
     form: str = "",
     page_map: Path | None = None,
+    corpora: Path | None = None,
 ) -> Looked:
-    """The content of a file or folder: ``kind`` and ``form`` as given, else recognised. Raises RalleError for a bad one."""
+    """The content of a file or folder: ``kind`` and ``form`` as given, else recognised. ``corpora``: the imported corpora, whose
+    pages questions may name. Raises RalleError for a bad one."""
     if not source.exists():
         raise NotFoundError(f"{source} does not exist; check the path.")
     errors = []
@@ -148,7 +163,7 @@ def look(
     if kind != "corpus" and form not in set(CORPORA.names()) - set(DATASETS.names()):
         try:
             if source.is_file() or kind == "dataset" or _names_questions(source):
-                dataset = preview_questions(source, form)
+                dataset = preview_questions(source, form, corpora)
         except RalleError as error:
             errors.append(error)
     if kind in ("corpus", "dataset"):
@@ -173,16 +188,25 @@ def preview_corpus(source: Path, form: str = "", page_map: Path | None = None) -
     return _preview(form, read_corpus(source, pages, form=form, source=read), read)
 
 
-def preview_questions(source: Path, form: str = "") -> Preview:
-    """The first questions of a set. Raises UsageError if it cannot be read at all."""
+def preview_questions(source: Path, form: str = "", corpora: Path | None = None) -> Preview:
+    """The first questions of a set, with the pages of ``corpora`` that they name. Raises UsageError if it cannot be read at all."""
     form = form or form_of_questions(source)
     read = Source(source, Problems(skip=True))
-    preview = _preview(form, read_examples(source, form=form, source=read), read)
     surveyed = survey(read, form, MAX_ROWS) or Survey()
+    find = corpora and _page_finder(corpora)
+    chosen = named_pages(surveyed, find) if find else None
+    rows = examples(read, with_pages(DATASETS[form](read), chosen or ()))
+    preview = _preview(form, rows, read)
     golds = [example.gold for example in preview.seen]
     answers, pages = sum(bool(g.answers) for g in golds), sum(bool(g.pages) for g in golds)
-    warnings, notes = sentences(surveyed, GoldCount(len(golds), answers, pages), None)
+    warnings, notes = sentences(surveyed, GoldCount(len(golds), answers, pages), chosen)
     return replace(preview, warnings=(*preview.warnings, *warnings), notes=tuple(notes))
+
+
+def _page_finder(corpora: Path) -> PageFinder | None:
+    """The lookup of pages by name; None for corpora that a preview would read for too long."""
+    passages = sum(card.passages for card in imported_corpora(corpora).values())
+    return partial(find_pages, corpora) if passages <= MOST_PASSAGES else None
 
 
 def _preview(form: str, rows: Iterator[Any], read: Source) -> Preview:

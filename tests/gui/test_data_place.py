@@ -194,6 +194,20 @@ def test_questions_without_known_gold_are_warned_of_before_and_after_their_impor
     assert "&#39;source&#39; (1 row) may name gold pages" in panel
 
 
+def test_a_preview_shows_the_gold_pages_that_a_column_names_as_the_import_does(
+    page: Page, tmp_path: Path
+) -> None:
+    (tmp_path / "titan.md").write_text("Titan is the largest moon of Saturn.")
+    list(page.workbench.data.import_corpus("moons", tmp_path / "titan.md"))
+    (tmp_path / "own.csv").write_text("question,answer,source\nWhich moon?,Titan,titan.md\n")
+    body = texts(preview(page, path=str(tmp_path / "own.csv")))
+    named = "names pages of the corpus &#39;moons&#39; in 1 of 1 row"
+    assert "Titan 1 gold page" in body and named in body and "No question names" not in body
+    page.call("import.start", {"kind": "dataset", "form": "csv", "name": "own"})
+    assert ended(page, "import", "own").error is None
+    assert named in text_of(page, "data/list")
+
+
 def test_files_that_a_folder_leaves_out_are_named_before_and_after_its_import(
     page: Page, tmp_path: Path
 ) -> None:

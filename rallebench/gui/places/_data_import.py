@@ -263,6 +263,7 @@ def look(page: Page, state: dict[str, Any]) -> Looked:
         kind=state.get("kind", ""),
         form=state.get("form", ""),
         page_map=Path(state["pages"]) if state.get("pages") else None,
+        corpora=page.workbench.workspace.corpora,
     )
 
 
