@@ -26,8 +26,8 @@ from rallebench.corpora.chunking import (
     spans,
 )
 from rallebench.corpora.imported import Corpus, holds_documents, import_corpus, imported_corpora
-from rallebench.corpora.page_names import find_pages
 from rallebench.corpora.page_maps import read_page_map
+from rallebench.corpora.page_names import find_pages
 from rallebench.corpora.reading import form_of as form_of_corpus
 from rallebench.corpora.reading import read_corpus
 from rallebench.datasets import DATASETS
