@@ -82,6 +82,12 @@ def without_line(run: RunFolder) -> int:
     return len(run.records()) - sum(bool(pages) for _, pages in _rankings(run))
 
 
+def fractional_grades(run: RunFolder) -> int:
+    """The number of grades of a run's questions that are no whole numbers."""
+    grades = (grade for example in examples_of(run) for grade in example.gold.grades.values())
+    return sum(not float(grade).is_integer() for grade in grades)
+
+
 def _rankings(run: RunFolder) -> Iterator[tuple[str, dict[str, float]]]:
     """(question, page → score, best first) of the answered questions."""
     pairs = list(answered(run))

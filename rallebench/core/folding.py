@@ -1,8 +1,8 @@
 """One form for texts that read alike, so that equal words meet. Pure.
 
-It is Unicode's NFKC_Casefold with three additions: vowel marks that a writer may leave out (Arabic, Hebrew and Syriac
-points, and the Arabic stretching line) are dropped, the Turkish dotted and dotless i are the Latin one, and a trademark
-sign parts words. Every other mark stays: accents, the matras of Hindi and Tamil, the tones of Thai.
+It is Unicode's NFKC_Casefold with four additions: vowel marks that a writer may leave out (Arabic, Hebrew and Syriac
+points, and the Arabic stretching line) are dropped, the Turkish dotted and dotless i are the Latin one, letters that Thai,
+Lao and Malayalam write in two ways are one, and a trademark sign parts words. Every other mark stays: accents, the matras of Hindi and Tamil, the tones of Thai.
 
 Format characters are dropped, those that join or part letters in Persian and Indic text too (ZWJ, ZWNJ): they change
 the shape of a word and are left out as often as they are typed, so both spellings meet.
@@ -41,7 +41,15 @@ _SHOWS_NOTHING = re.compile(f"[{_IGNORABLE}]")
 _DROPPED = re.compile(f"[{_IGNORABLE}{_OPTIONAL}]+")
 _MARKS = ("Mn", "Mc")
 _SIGNS = re.compile("[\u2120\u2122]")  # NFKC makes the letters SM and TM of them
-_I = str.maketrans({"\u0131": "i"})
+_LETTERS = str.maketrans(
+    {
+        "\u0131": "i",
+        # Malayalam's final letters, which older texts write as letter, virama and joiner.
+        **dict(zip("\u0d7a\u0d7b\u0d7c\u0d7d\u0d7e\u0d7f", ("ണ്", "ന്", "ര്", "ല്", "ള്", "ക്"))),
+    }
+)
+_TONE_LAST = re.compile("(\u0e4d)([\u0e48-\u0e4b])|(\u0ecd)([\u0ec8-\u0ecb])")
+"""A Thai or Lao tone behind the ring of "am", where NFKC puts it before."""
 
 
 def fold(text: str) -> str:
@@ -57,9 +65,15 @@ def fold(text: str) -> str:
     low = unicodedata.normalize("NFKC", _DROPPED.sub("", _SIGNS.sub(" ", text))).casefold()
     if is_plain(low):
         return low
-    low = low.replace("i\u0307", "i").translate(_I) if "\u0307" in low or "\u0131" in low else low
+    low = low.replace("i\u0307", "i").translate(_LETTERS)
+    low = _TONE_LAST.sub(_swap_marks, low) if "\u0e4d" in low or "\u0ecd" in low else low
     # Folding case takes some letters apart (ΐ), and NFKC puts marks into place that stood behind one now dropped.
     return _DROPPED.sub("", unicodedata.normalize("NFKC", low))
+
+
+def _swap_marks(match: re.Match[str]) -> str:
+    ring, tone = filter(None, match.groups())
+    return tone + ring
 
 
 def is_plain(text: str) -> bool:

@@ -11,6 +11,7 @@ its pages are needed together. An element may hold an answer, a provenance, or b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -172,6 +173,8 @@ def read_gold(
     """
     elements = read_output(record, where)
     listed = [read_provenance(element, where) for element in elements]
+    for item in (item for group in listed for item in group):
+        _check_grade(item, where)
     items = [[item for item in group if _grade(item) > 0] for group in listed]
     sets = [{provenance_id(item, rank_keys, where) for item in group} - {""} for group in items]
     titles: dict[str, str] = {}
@@ -197,6 +200,14 @@ def read_answers(record: Mapping[str, Any], where: str) -> tuple[str, ...]:
     """The distinct stripped answers that are not empty, in order."""
     answers = (_alias(element, where) for element in read_output(record, where))
     return tuple(dict.fromkeys(filter(None, answers)))
+
+
+def _check_grade(item: Mapping[str, Any], where: str) -> None:
+    value = item.get("relevance")
+    if value is None or (type(value) in (int, float) and math.isfinite(value)):
+        return
+    kind = "not finite" if isinstance(value, float) else f"{_kind(value)}, not a number"
+    raise BadFileError(f"{where}: a 'relevance' is {kind}; give a grade such as 0, 1 or 2.")
 
 
 def _grade(item: Mapping[str, Any]) -> float:

@@ -11,6 +11,7 @@ from rallebench.analysis.agents import logs
 from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import TREC, import_run
 from rallebench.core.errors import Hint, UsageError
+from rallebench.core.numbers import plural
 from rallebench.corpora.imported import Corpus
 from rallebench.datasets.r_eval import ids_that_hold
 from rallebench.datasets.reading import pick_up
@@ -120,7 +121,11 @@ def exported(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
                 f"{silent} of {len(run.records())} questions have no line, which scores 0 with trec_eval -c and when the "
                 "file is imported; without -c trec_eval leaves them out."
             )
-    return lines(run), " ".join(warnings) if form in (TREC, "kilt") else ""
+    if form == "qrels":
+        parts = trec.fractional_grades(run)
+        told = f"{plural(parts, 'grade')} with a fraction, which trec_eval cannot read."
+        warnings = [told] if parts else []
+    return lines(run), " ".join(warnings) if form in (TREC, "qrels", "kilt") else ""
 
 
 def score_predictions(

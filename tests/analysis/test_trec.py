@@ -18,6 +18,7 @@ from rallebench.analysis.ranking import scores_of
 from rallebench.core.errors import BadFileError
 from rallebench.core.types import Episode, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.engine.store import RunFolder
+from rallebench.services.exchange import exported as services_exported
 from rallebench.workspace.paths import Workspace
 
 NAMES = {"ndcg@10": "nDCG@10", "map": "AP", "mrr": "RR", "success@1": "Success@1"}
@@ -139,6 +140,14 @@ def test_grades_are_exported_as_they_are(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, {"q": {"a": 3, "b": 1, "c d": 2}})
     _, qrels = exported(workspace, run_of(workspace, {"q": ["b", "a"]}))
     assert qrels.read_text() == "q 0 a 3\nq 0 b 1\nq 0 c%20d 2\n"
+
+
+def test_grades_that_trec_eval_cannot_read_are_told(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, {"q": {"a": 0.5, "b": 1}})  # type: ignore[dict-item]
+    run = run_of(workspace, {"q": ["b"]})
+    lines, warning = services_exported(run, "qrels")
+    assert [*lines] == ["q 0 a 0.5\n", "q 0 b 1\n"]
+    assert warning == "1 grade with a fraction, which trec_eval cannot read."
 
 
 def test_equal_scores_are_ordered_by_id_descending_as_in_trec_eval(tmp_path: Path) -> None:

@@ -32,6 +32,9 @@ ALIKE = [
     ("ｶﾞﾗｽ", "ガラス"),
     ("\u1112\u1161\u11ab국", "한국"),
     ("葛\U000e0100飾", "葛飾"),
+    ("น\u0e4d\u0e49\u0e32ตก", "น\u0e49\u0e33ตก"),
+    ("ນ\u0ecd\u0ec9\u0eb2", "ນ\u0ec9\u0eb3"),
+    ("അവ\u0d28\u0d4d\u200d", "അവ\u0d7b"),
     ("Tie\u0302\u0301ng Vie\u0323\u0302t", "Tiếng Việt"),
 ]
 
@@ -95,7 +98,13 @@ def test_a_trademark_sign_is_no_part_of_a_word() -> None:
     assert tokenize("Lego™ bricks") == ["lego", "bricks"]
 
 
-@given(st.text(st.sampled_from("Ab1 .,_'é\u0301\u0327\u00ad\u200dﬁＡİıß字ｶﾞ한ิกหि™ئِ\U000e0100")))
+@given(
+    st.text(
+        st.sampled_from(
+            "Ab1 .,_'é\u0301\u0327\u00ad\u200dﬁＡİıß字ｶﾞ한ิก\u0e4d\u0e49\u0e33\u0d7bหि™ئِ\U000e0100"
+        )
+    )
+)
 def test_a_folded_letter_stands_where_the_text_has_it(text: str) -> None:
     folded, starts, ends = fold_with_offsets(text)
     assert len(folded) == len(starts) == len(ends)

@@ -100,6 +100,14 @@ def test_reading_streams_and_a_bad_row_stops_it_where_it_stands(tmp_path: Path) 
             "'output' should be a list of objects",
         ),
         ({"id": "a", "input": "x", "output": ["y"]}, "'output' should be a list of objects"),
+        (
+            {"id": "a", "input": "x", "output": [{"provenance": [{"relevance": float("nan")}]}]},
+            "a 'relevance' is not finite",
+        ),
+        (
+            {"id": "a", "input": "x", "output": [{"provenance": [{"relevance": "2"}]}]},
+            "a 'relevance' is text, not a number",
+        ),
         ({"id": "a", "input": "x", "output": [{"answer": 3}]}, "an 'answer' is a number, not text"),
         (
             {"id": "a", "input": "x", "output": [{"provenance": "1"}]},
