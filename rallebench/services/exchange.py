@@ -122,9 +122,9 @@ def exported(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
                 "file is imported; without -c trec_eval leaves them out."
             )
     if form == "qrels":
-        parts = trec.fractional_grades(run)
-        told = f"{plural(parts, 'grade')} with a fraction, which trec_eval cannot read."
-        warnings = [told] if parts else []
+        number = trec.fractional_grades(run)
+        counted = plural(number, "grade")
+        warnings = [f"{counted} with a fraction, which trec_eval cannot read."] if number else []
     return lines(run), " ".join(warnings) if form in (TREC, "qrels", "kilt") else ""
 
 
