@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,6 +193,79 @@ def edit_row(workspace: Workspace, name: str, stage: str, row_id: str, text: str
         raise NotFoundError(f"The stage {stage!r} of {name!r} has no row {row_id!r}.")
     lines[places[-1]] = json.dumps(row, ensure_ascii=False)
     write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+CHECKED = "checked"
+"""The field of a row that a person has accepted, corrected or rejected."""
+SOURCES = re.compile(r"text|content|beginning|news\d+|newsBeginning|newsRemainder")
+"""Fields of a row that hold articles, which nobody corrects."""
+OWN_FIELDS = frozenset(
+    [
+        "id",
+        "from",
+        "keep",
+        "why",
+        "stamp",
+        "edited",
+        "asked",
+        "said",
+        "error",
+        "title",
+        "date",
+        "url",
+    ]
+)
+"""Fields of a row that say how it was made and of which article."""
+
+
+def unchecked(workspace: Workspace, name: str, stage: str) -> tuple[int, int, Row | None]:
+    """(checked rows, rows to be checked in all, the first that is not) of a stage whose rows have something to correct: those that
+    are kept, and those that a person has left out."""
+    done, count, first = 0, 0, None
+    for row in settled(stage_file(workspace, name, stage)):
+        is_done = bool(row.get(CHECKED))
+        if is_done or (row["keep"] and fields_to_check(row)[0]):
+            done, count = done + is_done, count + 1
+            first = row if first is None and not is_done else first
+    return done, count, first
+
+
+def fields_to_check(row: Row) -> tuple[dict[str, str], dict[str, str]]:
+    """(fields that a person may correct, lists line by line; the texts of articles) of a row."""
+    values = {key: value for key, value in row.items() if key not in OWN_FIELDS}
+    values.pop(CHECKED, None)
+    sources = {k: v for k, v in values.items() if isinstance(v, str) and SOURCES.fullmatch(k)}
+    editable = {}
+    for key, value in values.items():
+        if isinstance(value, str) and key not in sources:
+            editable[key] = value
+        elif key == "answers" and isinstance(value, list):
+            editable[key] = "\n".join(map(str, value))
+    return editable, sources
+
+
+def check_row(
+    workspace: Workspace,
+    name: str,
+    stage: str,
+    row_id: str,
+    fields: Mapping[str, str],
+    *,
+    keep: bool,
+) -> None:
+    """Store a person's judgement of a row with the corrected fields. Raises UsageError for a field that the row lacks or that is
+    empty in a row to keep."""
+    row = stage_row(workspace, name, stage, row_id)
+    editable, _ = fields_to_check(row)
+    for key, value in fields.items():
+        if key not in editable:
+            raise UsageError(f"The row {row_id!r} has no field {key!r} to correct.")
+        if keep and editable[key].strip() and not value.strip():
+            raise UsageError(f"{key} is empty; fill it in, or leave the row out.", f"f:{key}")
+        lines = [line.strip() for line in value.splitlines() if line.strip()]
+        row[key] = lines if isinstance(row[key], list) else value.strip()
+    row |= {"keep": keep, CHECKED: True}
+    edit_row(workspace, name, stage, row_id, json.dumps(row, ensure_ascii=False))
 
 
 def settled(path: Path) -> RowFile:

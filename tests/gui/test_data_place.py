@@ -475,6 +475,31 @@ def test_an_edited_row_stays_when_the_builder_continues(begun: Page) -> None:
     refused(begun, "builder.save", {**data, "json": "{"}, "not valid JSON")
 
 
+def test_an_annotator_keeps_corrects_or_rejects_row_after_row(begun: Page) -> None:
+    data = {"id": "mine", "stage": "4-questions"}
+    file = begun.workbench.workspace.path / "experiments" / "mine" / "4-questions.jsonl"
+    assert "Check row by row (0 of 1)" in begun.call("builder.rows", data)["#builder-rows"]
+    articles = begun.call("builder.rows", {"id": "mine", "stage": "1-articles"})["#builder-rows"]
+    assert "Check row by row" not in articles, "nobody corrects an article"
+    drawer = begun.call("builder.check", data)["drawer"]
+    assert "Check 1 of 1" in drawer and "Where did the first festival happen?" in drawer
+    kept = next(r for r in map(json.loads, file.read_text().splitlines()) if r["question"])
+    place = {**data, "row": kept["id"], "f:question": "Where was the festival?", "keep": "yes"}
+    refused(begun, "builder.checked", {**place, "f:question": " "}, "question is empty")
+    refused(begun, "builder.checked", {**place, "f:stamp": "x"}, "has no field 'stamp'")
+    answers = {"f:answers": "by the sea\n\nat the shore"}
+    patch = begun.call("builder.checked", {**place, **answers})
+    assert "Every row is checked" in patch["say"] and "checked" in patch["#builder-rows"]
+    begun.call("builder.continue", {"id": "mine"})
+    ended(begun, "dataset builder", "mine")
+    dataset = (begun.workbench.workspace.path / "datasets" / "mine.jsonl").read_text()
+    assert "Where was the festival?" in dataset and "at the shore" in dataset
+    begun.call("builder.checked", {**data, "row": kept["id"], "keep": ""})
+    assert "(1 of 1)" in begun.call("builder.rows", data)["#builder-rows"]
+    begun.call("builder.continue", {"id": "mine"})
+    assert ended(begun, "dataset builder", "mine").result.document["counts"]["questions"] == 0
+
+
 def test_a_plan_and_a_try_say_what_a_builder_will_do(page: Page) -> None:
     article = {"title": "One", "content": TEXT, "date": "2022-01-01"}
     write_lines(Path(place(page, "a.jsonl")), [article])

@@ -270,7 +270,7 @@ WRITTEN: Mapping[str, WrittenTask] = {
     "qa3": WrittenTask("question-several", _group_values, _question_answered),
 }
 OURS = frozenset(("id", "from", "articles", "keep", "why", "stamp", "edited"))
-OURS |= {"asked", "said", "unknown", "error_made"}
+OURS |= {"asked", "said", "unknown", "error_made", "checked"}
 """Fields of a row that are in no record of CRUD-RAG's."""
 
 

@@ -17,6 +17,7 @@ from rallebench.gui.html import escape
 from rallebench.gui.jobs import doing_now, going
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import options, place_of, raise_at_once
+from rallebench.gui.places._data_check import check, check_button, corrected
 from rallebench.render.numbers import plural, text, time_range
 from rallebench.services import builders as service
 from rallebench.services import catalog, gold_coverage
@@ -42,6 +43,7 @@ WORTH_A_LOOK = {
 def register(page: Page) -> None:
     page.view("data/builder", open_builder, back="data/builder")
     page.actions("builder", redraw, plan, pilot, start, continue_, follow, rows, edit, save, toggle)
+    page.actions("builder", check, checked)
 
 
 def stage_name(label: str) -> str:
@@ -285,13 +287,16 @@ def rows_view(page: Page, name: str, stage: str, which: str) -> Markup:
         )
         lines.append([row_view(row), state(row), menu])
     table = html.rows(["Row", "State", ""], lines) if lines else html.note("No such row.")
-    return Markup("{}{}{}{}").format(html.heading("Rows"), chips, note, table)
+    bar = Markup('<div class="row">{}<span class="gap"></span>{}</div>').format(
+        chips, check_button(page, name, stage)
+    )
+    return Markup("{}{}{}{}").format(html.heading("Rows"), bar, note, table)
 
 
 def state(row: Mapping[str, Any]) -> Markup:
     words = "kept" if row["keep"] else str(row.get("why") or "left out")
     more = " · verdict not read" if row.get("unknown") else ""
-    hand = " · by hand" if row.get("edited") else ""
+    hand = " · checked" if row.get(service.CHECKED) else " · by hand" if row.get("edited") else ""
     return html.state(words + more + hand, kind="good" if row["keep"] else "bad")
 
 
@@ -324,6 +329,15 @@ def toggle(page: Page, event: Event) -> Patch:
     place = (event.text(name) for name in ("id", "stage", "row"))
     row = service.stage_row(page.workbench.workspace, *place)
     return write(page, event, json.dumps({**row, "keep": not row.get("keep", True)}))
+
+
+def checked(page: Page, event: Event) -> Patch:
+    """Store a person's judgement of a row, and show the next one."""
+    place = event.text("id"), event.text("stage"), event.text("row")
+    keep = bool(event.text("keep"))
+    service.check_row(page.workbench.workspace, *place, corrected(event), keep=keep)
+    drawn = rows_view(page, *place[:2], "all")
+    return {**follow(page, event), "#builder-rows": drawn, **check(page, event)}
 
 
 def write(page: Page, event: Event, text: str) -> Patch:

@@ -13,6 +13,7 @@ from small_workspace import scripted
 from rallebench.core.errors import UsageError
 from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments import BUILDERS
+from rallebench.experiments.builders import crud
 from rallebench.experiments.builders._texts import groups, halves, is_changed, opening
 from rallebench.experiments.papers.crud.records import TASKS, read_tasks, tasks_of
 from rallebench.workspace.paths import Workspace
@@ -92,6 +93,11 @@ def test_a_row_that_a_person_edited_stays_and_nothing_is_asked_twice(workspace: 
     assert (counts["edited"], counts["made"]) == (1, 0)
     records = read_tasks(folder, (TASKS["qa1"],))["qa1"].records
     assert "二期工程投资几何？" in {record.values["question"] for record in records}
+
+
+def test_the_mark_of_an_annotator_is_in_no_record() -> None:
+    row = {"id": "1", "questions": "Where?", "answers": "Here.", "articles": ["a"], "checked": True}
+    assert crud._record(row).keys() == {"ID", "questions", "answers", "gold_doc_ids"}
 
 
 def test_a_model_that_refuses_makes_no_record_and_halves_need_none(workspace: Path) -> None:

@@ -1,0 +1,63 @@
+"""The annotator's step of a dataset builder: its rows one by one, beside their articles; a person accepts, corrects or rejects each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from rallebench.gui import form, html
+from rallebench.gui.frame import Event, Page
+from rallebench.gui.patches import Patch
+from rallebench.services import builders as service
+
+LINES, WIDTH = 8, 60
+"""The most lines of a field, and about how many characters a line holds."""
+
+
+def check_button(page: Page, name: str, stage: str) -> Markup:
+    """The button that begins or continues the check of a stage, with its count; "" where there is nothing to check."""
+    done, rows, _ = service.unchecked(page.workbench.workspace, name, stage)
+    if not rows:
+        return Markup()
+    words = f"Check row by row ({done:,} of {rows:,})"
+    return html.button(words, "builder.check", kind="primary", id=name, stage=stage)
+
+
+def check(page: Page, event: Event) -> Patch:
+    """The next row that nobody has checked."""
+    name, stage = event.text("id"), event.text("stage")
+    done, rows, row = service.unchecked(page.workbench.workspace, name, stage)
+    if row is None:
+        return {
+            "drawer": "",
+            "say": "Every row is checked. Continue builds on from here.",
+        }
+    place = {"id": name, "stage": stage, "row": str(row["id"])}
+    editable, sources = service.fields_to_check(row)
+    fields = Markup().join(
+        form.area(
+            f"f:{key}", key, value, min(LINES, 1 + len(value) // WIDTH), Markup(' dir="auto"')
+        )
+        for key, value in editable.items()
+    )
+    texts = Markup().join(source(key, value) for key, value in sources.items())
+    note = "Correct what is wrong; an article's text below says what is so. Lines of a list stand one below the other."
+    keep = html.button("Keep, next", "builder.checked", kind="primary", keep="yes", **place)
+    reject = html.button("Leave out, next", "builder.checked", keep="", **place)
+    title = f"Check {done + 1:,} of {rows:,}"
+    return html.form_drawer(
+        title, Markup("{}{}{}").format(html.note(note), fields, texts), reject, keep
+    )
+
+
+def source(key: str, value: str) -> Markup:
+    """A text that the row was made of."""
+    text = Markup('<p class="pre" dir="auto">{}</p>').format(value)
+    return html.fold(key, text, opened=True)
+
+
+def corrected(event: Event) -> Mapping[str, Any]:
+    """The fields of the drawer."""
+    return {key[2:]: event.text(key) for key in event.data if key.startswith("f:")}
