@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +24,7 @@ from rallebench.core.events import (
     Finished,
     IndexReady,
     Operation,
+    Progress,
     Warned,
     mapped,
     under,
@@ -41,7 +42,8 @@ from rallebench.core.experiments import (
     RowsRequest,
     WorkRequest,
 )
-from rallebench.core.files import json_lines, read_json, write_json, write_text
+from rallebench.core.files import json_lines, write_text
+from rallebench.core.own_files import read_stored, write_sealed
 from rallebench.core.runs import RunOptions, RunRequest, RunResult
 from rallebench.core.types import digest
 from rallebench.engine.context import WorkContext
@@ -54,7 +56,7 @@ from rallebench.engine.experiment_store import (
     folder_name,
     run_name,
 )
-from rallebench.engine.measure import measurements
+from rallebench.engine.measure import StoredMeasurements, measurements
 from rallebench.engine.rows import FilledRows, RowsFiller
 from rallebench.engine.stored_runs import ended_result
 
@@ -218,9 +220,12 @@ class Performer:
         file = self._folder / MEASUREMENTS / f"{folder_name(step.label, LONGEST_RUN)}.json"
         job = digest([step.module, step.job])
         stored = None
-        with suppress(BadFileError, KeyError, TypeError):  # none yet, or damaged: measured anew
-            content = read_json(file)
+        try:
+            content = read_stored(file, StoredMeasurements, "it is measured anew")
             stored = tuple(content["measurements"]) if content["job"] == job else None
+        except BadFileError as error:
+            if file.exists():
+                yield Progress(step.label, message=str(error))
         if stored is not None:
             yield Finished(step.label, reused=True)
             return stored
@@ -230,7 +235,7 @@ class Performer:
         except RalleError as error:
             yield Failed(step.label, str(error))
             raise
-        write_json(file, {"job": job, "measurements": lines})
+        write_sealed(file, {"job": job, "measurements": lines})
         yield Finished(step.label)
         return lines
 

@@ -20,9 +20,17 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Operation, Progress
 from rallebench.core.experiments import MeasureRequest
 from rallebench.core.files import write_text
+from rallebench.core.own_files import Stored
 
 PATIENCE = 1800.0
 """Seconds after which a program is ended."""
+
+
+class StoredMeasurements(Stored):
+    """A file of measurements, sealed. ``job``: the digest of what was measured."""
+
+    job: str
+    measurements: list[dict[str, Any]]
 
 
 def measurements(request: MeasureRequest) -> Operation[tuple[dict[str, Any], ...]]:

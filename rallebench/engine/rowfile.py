@@ -47,8 +47,19 @@ class RowFile:
         self._end = 0
         self._unended = False
         self._log: Appender | None = None
+        types: dict[str, set[str]] = {}
+        of_a_person: dict[int, dict[str, str]] = {}
         for offset, row in self._lines():
-            self._enter(offset, row)
+            own = {
+                name: _type_of(value) for name, value in row.items() if name not in (STAMP, FROM)
+            }
+            if self._enter(offset, row):
+                of_a_person[offset] = own
+            else:
+                for name, kind in own.items():
+                    types.setdefault(name, set()).add(kind)
+        for offset, own in of_a_person.items():
+            self._check(offset, own, types)
 
     def _lines(self) -> Iterator[tuple[int, Row]]:
         if not self.path.exists():
@@ -82,11 +93,30 @@ class RowFile:
             raise BadFileError(f"{self.path}, line {number}: 'keep' must be true or false.")
         return row
 
-    def _enter(self, offset: int, row: Row) -> None:
+    def _check(self, offset: int, own: Mapping[str, str], types: Mapping[str, set[str]]) -> None:
+        """Raise BadFileError for a person's row with a value of another type than the rows made here have."""
+        for name, kind in own.items():
+            known = types.get(name, {NULL})
+            if (
+                known == {NULL}
+                or kind in known
+                or (LIST in (kind, *known) and _has_list(kind, known))
+            ):
+                continue
+            with open(self.path, "rb") as handle:
+                number = handle.read(offset).count(b"\n") + 1
+            raise BadFileError(
+                f"{self.path}, line {number}: {name!r} is {kind}, but {' or '.join(sorted(known))} in other rows; "
+                f"mend the line or remove it."
+            )
+
+    def _enter(self, offset: int, row: Row) -> bool:
+        """Take a row in; whether it is a person's."""
         stamp, _, own = str(row.get(STAMP, "")).partition(".")
         edited = not own or own != _own(row)
         place = _Place(offset, stamp, edited, bool(row.get("error")))
         self._places.setdefault(str(row.get(FROM, row["id"])), {})[row["id"]] = place
+        return edited
 
     # ── reading ────────────────────────────────────────────────────────
 
@@ -163,6 +193,36 @@ class RowFile:
         if self._log is not None:
             self._log.close()
             self._log = None
+
+
+def _type_of(value: Any) -> str:
+    """The type of a JSON value in words; for a list with the type of its values, if they have one.
+
+    >>> _type_of(["a", "b"]), _type_of([]), _type_of(["a", 1]), _type_of(2.5)
+    ('a list (a text each)', 'a list', 'a list of several types', 'a number')
+    """
+    if isinstance(value, list):
+        inner = set(map(_type_of, value))
+        if len(inner) > 1:
+            return f"{LIST} of several types"
+        return f"{LIST} ({inner.pop()} each)" if inner else LIST
+    return _TYPES[type(value)]
+
+
+def _has_list(kind: str, known: Iterable[str]) -> bool:
+    """Whether a list is expected: an empty one does not say of what."""
+    return kind.startswith(LIST) and any(other.startswith(LIST) for other in known)
+
+
+LIST, NULL = "a list", "null"
+_TYPES = {
+    str: "a text",
+    int: "a number",
+    float: "a number",
+    bool: "true or false",
+    dict: "an object",
+    type(None): NULL,
+}
 
 
 def _own(row: Mapping[str, Any]) -> str:

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from rallebench.core.errors import BadFileError
 from rallebench.core.events import Finished, Operation, Progress, under
 from rallebench.core.experiments import Row, RowsRequest
-from rallebench.core.files import read_json, write_json
+from rallebench.core.files import write_json
+from rallebench.core.own_files import Count, Stored, read_stored
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
@@ -35,6 +39,25 @@ class FilledRows:
     counts: Mapping[str, Any]
 
 
+class StoredTold(Stored):
+    """The summary of a request."""
+
+    left_out: dict[str, Count] = Field(default_factory=dict)
+
+
+class StoredSummary(Stored):
+    """Of one file of rows. ``of``: a digest of the source of its inputs; ``told``: the summary of its request."""
+
+    of: str
+    told: StoredTold
+
+
+class StoredSummaries(Stored):
+    """``summaries.json``: label → summary."""
+
+    __pydantic_extra__: dict[str, StoredSummary]
+
+
 class RowsFiller:
     """Fills the files of rows of one experiment, in ``folder``. ``on_open`` is called before the first row is written."""
 
@@ -52,7 +75,10 @@ class RowsFiller:
         """The rows of one request. Raises RalleError; rows that came before stay in the file."""
         rows = RowFile(self._folder / f"{request.label}.jsonl")
         self._files.append(rows)
-        summaries = read_summaries(self._folder)
+        try:
+            summaries = read_summaries(self._folder)
+        except BadFileError:  # made anew below, from the inputs
+            summaries = {}
         before = summaries.get(request.label) or {}
         new = 0
         if request.source and before.get("of") == short(request.source) and rows.path.exists():
@@ -141,7 +167,7 @@ def flows(request: RowsRequest, inputs: Mapping[str, Row]) -> Callable[[Question
 
 
 def read_summaries(folder: Path) -> dict[str, Any]:
-    """Label → the summary of that file's inputs; {} before the first."""
+    """Label → the summary of that file's inputs; {} before the first. Raises BadFileError."""
     path = folder / SUMMARIES
-    value = read_json(path) if path.exists() else {}
-    return value if isinstance(value, dict) else {}
+    mend = "remove it and build again, which makes it anew from the rows"
+    return read_stored(path, StoredSummaries, mend) if path.exists() else {}

@@ -106,3 +106,16 @@ class StoredState(Stored):
     rate: Number | None = None
     message: str | None = ""
     means: dict[str, Annotated[list[Number], Field(min_length=2, max_length=2)]] | None = None
+
+
+class StoredStepCost(Stored):
+    kind: str
+    seconds: Annotated[float, Field(ge=0, le=LARGEST)]
+    batch: Annotated[int, Field(ge=1, lt=2**31)] = 1
+
+
+class StoredCosts(Stored):
+    """A line of ``costs.jsonl``."""
+
+    qid: str
+    steps: list[StoredStepCost]

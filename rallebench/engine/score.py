@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.errors import UsageError
 from rallebench.core.files import json_lines, write_text
+from rallebench.core.own_files import checked, reading
 from rallebench.core.runs import NO_RATES, Rates, Values
 from rallebench.core.tables import Mean
 from rallebench.core.types import Chain, Episode, Example, Question, Score
@@ -24,6 +25,7 @@ from rallebench.engine.clusters import (
 )
 from rallebench.engine.cost import not_recorded, question_to_json, recorded_prices, run_cost
 from rallebench.engine.headline import deciding_metric, default_metrics, is_graded
+from rallebench.engine.run_shapes import REPORT_MEND, StoredCosts
 from rallebench.engine.statistics import means
 from rallebench.engine.store import COSTS, SCORES, Answers, RunFolder
 from rallebench.metrics import METRICS, metric
@@ -328,21 +330,19 @@ def stored_timings(folder: RunFolder) -> dict[str, list[Timing]]:
     first scoring and for predictions of another program. Raises BadFileError."""
     path = folder.path / COSTS
     try:
-        lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+        raw = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return {}
+    with reading(path, REPORT_MEND):
+        lines = [checked(json.loads(line), StoredCosts, path, REPORT_MEND) for line in raw]
         return {
             line["qid"]: [
-                (str(step["kind"]), float(step["seconds"]), int(step["batch"]))
+                (step["kind"], float(step["seconds"]), step["batch"])
                 for step in line["steps"]
                 if step.get("batch", 1) > 1
             ]
             for line in lines
         }
-    except FileNotFoundError:
-        return {}
-    except (ValueError, TypeError, LookupError, AttributeError):
-        raise BadFileError(
-            f"{path} was damaged by another program; resume the run to score it again."
-        ) from None
 
 
 def cost_of(folder: RunFolder) -> dict[str, Any]:

@@ -183,10 +183,12 @@ class StoredTitle(Stored):
 
 
 def _own_title(path: Path) -> str:
+    if not (path / TITLE).exists():
+        return ""
     try:
         return str(read_stored(path / TITLE, StoredTitle, "rename the run")["title"])
-    except BadFileError:  # also where there is none
-        return ""
+    except BadFileError:
+        return f"{path.name} ({TITLE} was damaged by another program; rename the run)"
 
 
 def rename(workbench: Workbench, name: str, title: str) -> None:

@@ -13,11 +13,12 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from rallebench.chains.saved import chain_from_json, chain_to_json
 from rallebench.core.errors import RalleError
-from rallebench.core.files import disk_error, read_json, write_json
+from rallebench.core.files import disk_error, write_json
+from rallebench.core.own_files import DAMAGE, Count, Stored, checked, read_stored
 from rallebench.engine.record import (
     episode_from_json,
     episode_to_json,
@@ -28,6 +29,7 @@ from rallebench.services.conversations import State, Talk, Turn, history, path_t
 from rallebench.workspace.paths import Workspace
 
 FORMAT = "rallebench-conversations/1"
+MEND = "the conversation begins anew"
 WINDOW = re.compile(r"[0-9a-f]{32}")
 """The name that a browser gives its window: random, so nobody guesses the file of another."""
 
@@ -52,26 +54,61 @@ def save(workspace: Workspace, window: str, talks: Sequence[Talk]) -> None:
 
 
 def load(workspace: Workspace, window: str) -> list[Talk]:
-    """The conversations of a window, the newest first; [] where none was saved. A damaged file is set aside."""
+    """The conversations of a window, the newest first; [] where none was saved.
+
+    A file with a damaged conversation is set aside; its other conversations are as they were.
+    """
     path = _file(workspace, window)
     if not WINDOW.fullmatch(window) or not path.exists():
         return []
+    talks: list[Talk] = []
     try:
-        return [_talk_from_json(value) for value in read_json(path)["conversations"]]
-    except (
-        RalleError,
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        ArithmeticError,
-        OSError,
-    ):
-        aside = path.with_suffix(".damaged")
-        log.warning("%s was damaged by another program; it is now %s.", path, aside.name)
-        with suppress(OSError):  # a folder without write access: it is read again next time
-            path.replace(aside)
-        return []
+        values = read_stored(path, StoredTalks, MEND)["conversations"]
+    except (RalleError, OSError):
+        _set_aside(path, talks)
+        return talks
+    for value in values:
+        with suppress(RalleError, OSError, *DAMAGE):
+            talks.append(_talk_from_json(checked(value, StoredTalk, path, MEND)))
+    if len(talks) < len(values):
+        _set_aside(path, talks)
+        save(workspace, window, talks)
+    return talks
+
+
+def _set_aside(path: Path, talks: Sequence[Talk]) -> None:
+    aside = path.with_suffix(".damaged")
+    kept = f" {len(talks)} of its conversations are whole and stay." if talks else ""
+    log.warning("%s was damaged by another program; it is now %s.%s", path, aside.name, kept)
+    with suppress(OSError):  # a folder without write access: it is read again next time
+        path.replace(aside)
+
+
+class StoredTurn(Stored):
+    chain: dict[str, Any]
+    question: str
+    before: Count | None
+    answer: str
+    state: State
+    error: str
+    copies: bool
+    rewriting: dict[str, Any] | None
+    steps: list[dict[str, Any]]
+    episode: dict[str, Any] | None
+
+
+class StoredTalk(Stored):
+    """A conversation."""
+
+    began: float
+    last: Count | None
+    turns: list[StoredTurn]
+
+
+class StoredTalks(Stored):
+    """The file of a window; a damaged conversation hides no other."""
+
+    conversations: list[Any]
 
 
 def _file(workspace: Workspace, window: str) -> Path:
@@ -115,8 +152,6 @@ def _talk_from_json(value: Mapping[str, Any]) -> Talk:
 def _turn_from_json(line: Mapping[str, Any], number: int, before: Turn | None) -> Turn:
     """A turn; one that was still being answered when the program ended is stopped."""
     state, rewriting, episode = line["state"], line["rewriting"], None
-    if state not in get_args(State):
-        raise ValueError(state)
     rewriting = rewriting and step_from_json(rewriting)
     steps = tuple(map(step_from_json, line["steps"]))
     if line["episode"]:
@@ -124,15 +159,15 @@ def _turn_from_json(line: Mapping[str, Any], number: int, before: Turn | None) -
         episode = replace(episode_from_json(line["episode"]), steps=every)
     return Turn(
         chain_from_json(line["chain"]),
-        str(line["question"]),
+        line["question"],
         history(path_to(before)),
         number,
         before,
-        answer=str(line["answer"]),
+        answer=line["answer"],
         rewriting=rewriting,
         steps=steps,
         episode=episode,
-        error=str(line["error"]),
+        error=line["error"],
         state="stopped" if state == "running" else state,
-        copies=bool(line["copies"]),
+        copies=line["copies"],
     )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_workspace import CommandLine, make_workspace
+from small_workspace import CommandLine, make_workspace, read_lines, write_lines
 
 from rallebench.analysis.ranking import compare_many
 from rallebench.analysis.timing import IN_PARALLEL, REPLAYED, timing_notes
+from rallebench.core.errors import BadFileError
 from rallebench.engine.clusters import BATCH, Clusters, timed_clusters
 from rallebench.engine.score import stored_timings
 from rallebench.engine.store import RunFolder
@@ -86,3 +88,17 @@ def test_times_of_runs_that_went_on_together_are_not_compared(cli: CommandLine) 
     began(third, "2011-01-01T12:00:00+0000", 60)
     began(second, "2011-01-01T11:00:00+0000", 60, replayed=True)
     assert timing_notes([first, second]) == [REPLAYED]
+
+
+@pytest.mark.parametrize(
+    "damage", [{"seconds": -1}, {"seconds": "1"}, {"batch": 0}, {"batch": 2.5}, {"kind": None}]
+)
+def test_damaged_times_are_named_with_their_mend(cli: CommandLine, damage: dict[str, Any]) -> None:
+    assert cli.run("timed", "titan", "--batch-size", 3).code == 0
+    run = RunFolder.open(cli.workspace / "runs", "timed")
+    lines = read_lines(run.path / "costs.jsonl")
+    lines[0]["steps"][0] |= damage
+    write_lines(run.path / "costs.jsonl", lines)
+    with pytest.raises(BadFileError, match=r"costs\.jsonl was damaged .*; resume the run"):
+        stored_timings(run)
+    shutil.rmtree(run.path)

@@ -93,6 +93,38 @@ def test_a_line_that_was_edited_to_nonsense_is_named(file: Path, line: str, sent
         RowFile(file)
 
 
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"text": 5}, "'text' is a number, but a text in other rows"),
+        ({"text": None}, "'text' is null, but a text in other rows"),
+        ({"answers": "Titan"}, "'answers' is a text, but a list \\(a text each\\) in other rows"),
+        ({"answers": ["Titan", None]}, "'answers' is a list of several types"),
+        ({"asked": [1]}, "'asked' is a list \\(a number each\\), but an object in other rows"),
+    ],
+)
+def test_a_persons_row_with_values_of_other_types_is_named_with_its_line(
+    file: Path, changed: dict[str, object], words: str
+) -> None:
+    row = {"text": "moon", "answers": ["Titan"], "asked": {"calls": 1}}
+    add(file, "a", "1", {"id": "a", **row})
+    add(file, "b", "1", {"id": "b", **row})
+    first, second = read_lines(file)
+    write_lines(file, [first, {**second, **changed}])
+    with pytest.raises(BadFileError, match=f"line 2: {words}.*; mend the line or remove it"):
+        RowFile(file)
+
+
+def test_a_persons_row_may_lack_fields_have_more_of_them_and_hold_empty_lists(file: Path) -> None:
+    add(file, "a", "1", {"id": "a", "answers": ["Titan"], "why": None, "n": 1})
+    write_lines(
+        file, [*read_lines(file), {"id": "b", "answers": [], "why": "mine", "n": 1.5, "new": {}}]
+    )
+    rows = RowFile(file)
+    rows.settle_all()
+    assert [row["edited"] for row in rows] == [False, True]
+
+
 def test_text_that_utf_8_cannot_hold_survives(file: Path) -> None:
     add(file, "a", "1", {"id": "a", "text": "half a pair \ud800"})
     add(file, "b", "1", {"id": "b"})

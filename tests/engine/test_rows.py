@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small_workspace import everything, make_workspace, read_lines, write_lines
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.events import Progress, complete
 from rallebench.core.experiments import (
     Experiment,
@@ -115,6 +115,27 @@ def test_an_edited_stage_is_honoured_and_files_of_the_report_are_whole(bench: Wo
     write_lines(stage, [{**row, "keep": row["id"] != "Rhea"} for row in read_lines(stage)])
     again = complete(bench.experiments.run(request(bench), OPTIONS))
     assert [row["id"] for row in read_lines(Path(again.files[0]))] == ["Titan", "Dione"]
+    assert [rows.counts["made"] for rows in again.rows] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "[]",
+        '{"1-names": "x"}',
+        '{"1-names": {"of": 1, "told": {}}}',
+        '{"1-names": {"of": "x", "told": {"left_out": {"why": "x"}}}}',
+    ],
+)
+def test_damaged_summaries_are_named_with_their_mend_and_made_anew_by_the_next_build(
+    bench: Workbench, damage: str
+) -> None:
+    result = complete(bench.experiments.run(request(bench), OPTIONS))
+    path = result.folder / "summaries.json"
+    path.write_text(damage)
+    with pytest.raises(BadFileError, match=r"summaries\.json was damaged .* build again"):
+        open_builder(bench.workspace, "mine")
+    again = complete(bench.experiments.run(request(bench), OPTIONS))
     assert [rows.counts["made"] for rows in again.rows] == [0, 0]
 
 

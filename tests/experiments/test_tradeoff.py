@@ -121,10 +121,18 @@ def test_a_measurement_is_never_made_again_or_replaced(bench: Workbench, result:
     assert complete(measure(bench, "again", names, 3), events.append).document == first.document
     assert all(isinstance(event, Finished) and event.reused for event in events)
     damaged = bench.workspace.path / "experiments" / "again" / "measurements" / "tiny.json"
-    damaged.write_text("[1")
-    events.clear()
-    complete(measure(bench, "again", names, 3), events.append)
-    assert [e.task for e in events if isinstance(e, Finished) and not e.reused] == ["tiny"]
+    stored = damaged.read_text()
+    for damage in (
+        "[1",
+        stored.replace('"measurements": [', '"measurements": [5, '),
+        stored.replace("1", "2"),
+    ):
+        damaged.write_text(damage)
+        events.clear()
+        complete(measure(bench, "again", names, 3), events.append)
+        assert [e.task for e in events if isinstance(e, Finished) and not e.reused] == ["tiny"]
+        said = [event.message for event in events if isinstance(event, Progress)]
+        assert any("tiny.json" in words and "it is measured anew" in words for words in said)
     assert bench.experiments.list("trade-off")[0] == "again"
     with pytest.raises(UsageError, match="'again' exists already with another content"):
         complete(measure(bench, "again", names, 4))

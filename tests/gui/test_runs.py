@@ -230,6 +230,19 @@ def test_a_run_is_renamed_and_its_folder_stays(ran: Page) -> None:
     assert "read · k 1 · echo" in text_of(ran, f"runs/run?id={SECOND}")
 
 
+@pytest.mark.parametrize("damage", ["[]", '{"title": 5}', "", '{"title": null}'])
+def test_a_damaged_title_is_marked_with_its_mend_and_the_run_stays_whole(
+    ran: Page, damage: str
+) -> None:
+    path = ran.workbench.runs.open(SECOND).path / run_list.TITLE
+    path.write_text(damage)
+    row = run_list.row_of(ran.workbench, SECOND)
+    assert row.title == f"{SECOND} (title.json was damaged by another program; rename the run)"
+    assert row.mean is not None
+    ran.call("runs.rename", {"id": SECOND, "as": ""})
+    assert run_list.row_of(ran.workbench, SECOND).title == "read · k 1 · echo"
+
+
 def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
     patch = ran.call("runs.delete", {"id": "first"})
     assert texts(patch["undo"]) == "Bring back" and 'data-id="first"' in patch["undo"]

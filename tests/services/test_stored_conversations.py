@@ -92,6 +92,33 @@ def test_a_damaged_file_is_set_aside(
     assert "was damaged by another program" in caplog.text
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"answer": 5},
+        {"before": -1},
+        {"steps": {}},
+        {"copies": "no"},
+        {"chain": []},
+        {"error": None},
+    ],
+)
+def test_a_damaged_conversation_hides_no_other(
+    bench: Workbench, read: Chain, caplog: pytest.LogCaptureFixture, change: dict[str, Any]
+) -> None:
+    talks = [Talk(), Talk()]
+    for talk in talks:
+        talk.ask(bench.asking, read, MOON, None)
+    save(bench.workspace, WINDOW, talks)
+    stored = read_json(file_of(bench))
+    stored["conversations"][0]["turns"][0] |= change
+    write_json(file_of(bench), stored)
+    (left,) = load(bench.workspace, WINDOW)
+    assert left.turns[0].question == MOON and "1 of its conversations are whole" in caplog.text
+    assert read_json(file_of(bench).with_suffix(".damaged")) == stored
+    assert len(load(bench.workspace, WINDOW)) == 1
+
+
 def test_a_state_that_no_turn_has_is_damage(bench: Workbench, read: Chain) -> None:
     talk = Talk()
     talk.ask(bench.asking, read, MOON, None)
