@@ -46,10 +46,10 @@ class StoredTold(Stored):
 
 
 class StoredSummary(Stored):
-    """Of one file of rows. ``of``: a digest of the source of its inputs; ``told``: the summary of its request."""
+    """Of one file of rows. ``of``: a digest of the source of its inputs; ``summary``: that of its request."""
 
     of: str
-    told: StoredTold
+    summary: StoredTold = Field(alias="told")
 
 
 class StoredSummaries(Stored):

@@ -78,8 +78,8 @@ def load(workspace: Workspace, window: str) -> list[Talk]:
 
 def _set_aside(path: Path, talks: Sequence[Talk]) -> None:
     aside = path.with_suffix(".damaged")
-    kept = f" {len(talks)} of its conversations are whole and stay." if talks else ""
-    log.warning("%s was damaged by another program; it is now %s.%s", path, aside.name, kept)
+    rest = f" {len(talks)} of its conversations are whole and stay." if talks else ""
+    log.warning("%s was damaged by another program; it is now %s.%s", path, aside.name, rest)
     with suppress(OSError):  # a folder without write access: it is read again next time
         path.replace(aside)
 
