@@ -21,7 +21,7 @@ _BEGINS = rf"<(?:{_TAGS})>|\[think\]|◁think▷|<\|(?:begin_of_|start_|begin_)(
 _ENDS = rf"</(?:{_TAGS})>|\[/think\]|◁/think▷|<\|end_(?:of_)?(?:{_NAMES})\|>"
 _OPENS = r"<\|(?:begin_of_solution|start_response|start_text)\|>"
 """Marks of some families at which the answer begins."""
-_HEADER = r"(?:<\|start\|>assistant\s*)?<\|channel\|>\s*"
+_HEADER = r"(?:<\|start\|>\s*assistant\s*)?<\|channel\|>\s*"
 _FINAL = rf"{_HEADER}final[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>|(?<=\S)assistantfinal(?=\S)"
 """The header of harmony's answer, and what is left of it where a tokenizer drops the marks."""
 _BEGIN = re.compile(f"(?i:{_BEGINS})")

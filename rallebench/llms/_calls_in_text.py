@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,13 +14,28 @@ from rallebench.core.types import ToolCall, ToolSpec
 
 CALL_MARK, _END_MARK = "<tool_call>", "</tool_call>"
 
+_RECIPIENT = r"to=(?:functions\.)?(?P<{}>[\w-]+)\s*"
+_HARMONY = re.compile(
+    r"(?:<\|start\|>\s*)?(?:assistant\s*)?"
+    rf"(?:{_RECIPIENT.format('role')}<\|channel\|>\s*(?:commentary|analysis)|"
+    rf"(?:<\|channel\|>\s*|(?<=assistant)|(?<![\w ]))(?:commentary|analysis)\s*{_RECIPIENT.format('channel')})"
+    r"\s*(?:<\|constrain\|>)?\s*(?:json|code)?\s*(?:<\|message\|>)?\s*(?=\{)"
+)
+"""The header of a call in a harmony channel; a tokenizer may have dropped its marks."""
+_HARMONY_END = re.compile(r"\s*(?:<\|(?:call|end|return)\|>\s*)*")
+_CHANNELS = ("<|start|>", "<|channel|>")
+_CHANNEL_HEADER = re.compile(r"<\|start\|>[^<]*(?:<\|channel\|>[^<]*)?|<\|channel\|>[^<]*")
+_MARKLESS = re.compile(r"analysis(?=[A-Z])")
+_BARE_CALL = "commentary to="
+_DECODER = json.JSONDecoder()
+
 
 def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     """The text without its tool calls, and the calls in order (ids ``call_0``, ``call_1`` …).
 
-    Two forms: Hermes' ``<tool_call>{"name": …, "arguments": {…}}</tool_call>`` anywhere in the text (the
-    last may lack its end), and a text that is one such object, or a list of them, and nothing else.
-    What cannot be parsed stays in the text.
+    Three forms: Hermes' ``<tool_call>{"name": …, "arguments": {…}}</tool_call>`` anywhere in the text (the
+    last may lack its end), harmony's ``<|channel|>commentary to=functions.NAME …<|message|>{…}<|call|>``, and a text that is
+    one object with name and arguments, or a list of them, and nothing else. What cannot be parsed stays in the text.
 
     >>> calls_of('Let me see.\\n<tool_call>{"name": "search", "arguments": {"q": "Ada"}}</tool_call>')
     ('Let me see.', (ToolCall(id='call_0', name='search', arguments='{"q": "Ada"}'),))
@@ -28,6 +44,8 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     >>> calls_of("search(Ada)")
     ('search(Ada)', ())
     """
+    if "to=" in text and (channels := _harmony_calls(text))[1]:
+        return channels
     thoughts, answer = text[: answer_begins(text)], answer_of(text)
     if CALL_MARK not in answer:
         plain = _plain_calls(answer)
@@ -67,6 +85,7 @@ def before_calls(text: str) -> str:
     >>> before_calls('Let me see. <tool'), before_calls(' {"name": "se'), before_calls("a { b")
     ('Let me see.', '', 'a { b')
     """
+    text = text[: _open_header(text)]
     thoughts, answer = text[: answer_begins(text)], answer_of(text)
     if answer.lstrip().startswith(("{", "[", "`")):
         answer = ""
@@ -75,6 +94,48 @@ def before_calls(text: str) -> str:
         (size for size in range(1, len(CALL_MARK)) if answer.endswith(CALL_MARK[:size])), default=0
     )
     return f"{thoughts}{answer[: len(answer) - begun]}".rstrip()
+
+
+def _harmony_calls(text: str) -> tuple[str, tuple[ToolCall, ...]]:
+    """Calls in harmony channels, and the text without them."""
+    calls: list[tuple[str, str]] = []
+    rest, start = "", 0
+    for header in _HARMONY.finditer(text):
+        if header.start() < start:
+            continue
+        try:
+            arguments, end = _DECODER.raw_decode(text, header.end())
+        except (ValueError, RecursionError):
+            continue
+        name = header["role"] or header["channel"]
+        calls.append((name, json.dumps(arguments, ensure_ascii=False)))
+        rest += text[start : header.start()]
+        end_mark = _HARMONY_END.match(text, end)
+        start = end_mark.end() if end_mark else end
+    return (rest + text[start:]).rstrip(), _numbered(calls)
+
+
+def _open_header(text: str) -> int:
+    """Where the header of a harmony message begins that addresses a function, or is not complete; else the end of the text."""
+    if _MARKLESS.match(text):
+        ends = (size for size in range(1, 9) if text.endswith("assistant"[:size]))
+        return len(text.partition("assistant")[0].removesuffix("assistant"[: max(ends, default=0)]))
+    if text and (text.startswith(_BARE_CALL) or _BARE_CALL.startswith(text)):
+        return 0
+    if "<" not in text[-12:] and not any(mark in text for mark in _CHANNELS):
+        return len(text)
+    for header in _CHANNEL_HEADER.finditer(text):
+        rest = text[header.end() :]
+        if "to=" in header[0] or not rest.startswith(("<|message|>", "<|constrain|>")):
+            return header.start()
+    return len(text) - max(
+        (
+            size
+            for size in range(1, min(len(text), 10) + 1)
+            if any(mark.startswith(text[-size:]) for mark in _CHANNELS)
+        ),
+        default=0,
+    )
 
 
 def _plain_calls(text: str) -> list[tuple[str, str]]:

@@ -17,6 +17,10 @@ PERSON = {
 }
 CALL = '{"name": "search", "arguments": {"query": "Ada"}}'
 
+HEADER = "<|channel|>commentary to=functions.search "
+THOUGHT = "<|channel|>analysis<|message|>Hm.<|end|>"
+FINAL = "<|start|>assistant<|channel|>final<|message|>"
+
 
 @pytest.mark.parametrize(
     ("text", "value"),
@@ -91,6 +95,27 @@ def test_an_answer_is_judged_by_the_first_json_that_fits() -> None:
         (f"I would call {CALL}", f"I would call {CALL}", []),
         ('{"name": "f", "arguments": "x"}', '{"name": "f", "arguments": "x"}', []),
         ("[]", "[]", []),
+        (f"{HEADER}<|constrain|>json<|message|>{{}}<|call|>", "", ["search"]),
+        (f"{HEADER}<|message|>{{}}", "", ["search"]),
+        (f"{THOUGHT}<|start|>assistant{HEADER}json<|message|>{{}}<|call|>", THOUGHT, ["search"]),
+        (
+            f"{THOUGHT}<|start|>assistant to=functions.search<|channel|>commentary json<|message|>{{}}",
+            THOUGHT,
+            ["search"],
+        ),
+        (
+            f"{HEADER}<|message|>{{}}<|call|><|start|>assistant{HEADER.replace('search', 'read')}<|message|>{{}}<|call|>",
+            "",
+            ["search", "read"],
+        ),
+        (
+            'analysisHm.assistantcommentary to=functions.search json{"q": 1}',
+            "analysisHm.",
+            ["search"],
+        ),
+        (f"{HEADER}<|message|>{{oops<|call|>", f"{HEADER}<|message|>{{oops<|call|>", []),
+        ("Write commentary to=functions.f {}", "Write commentary to=functions.f {}", []),
+        (f"{THOUGHT}{FINAL}Rome", f"{THOUGHT}{FINAL}Rome", []),
     ],
 )
 def test_tool_calls_leave_the_text_and_what_is_none_stays(

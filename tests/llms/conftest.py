@@ -26,6 +26,20 @@ PARROTS = {
     "thinks on": ["<think>", "Rome?", "Or", "Milan?", "Perhaps", "Turin?"],
     "thinks in brackets": ["[THINK]", "Rome?", "[/THINK]", "Rome"],
     "thinks, answers": ["<think>", "Rome?", "</think>", "Rome"],
+    "thinks in channels": [
+        *["<|channel|>", "analysis", "<|message|>", "Rome?", "<|end|>", "<|start|>"],
+        *["assistant<|channel|>final<|message|>", "Rome", "<|return|>"],
+    ],
+    "calls in channels": [
+        *["<|channel|>", "analysis", "<|message|>", "Rome?", "<|end|>", "<|start|>"],
+        *[
+            "assistant<|channel|>commentary",
+            "to=functions.search",
+            "<|constrain|>",
+            "json<|message|>",
+        ],
+        *['{"query":', '"Ada"}', "<|call|>"],
+    ],
     "thinks from the prompt on": [
         "<think>",
         *["Rome?", "Or", "Milan?", "</think>", "Rome", "it", "is."],

@@ -11,7 +11,7 @@ from asking import ask
 from loopback import Behaviour, Loopback, answer, chunk, completion, send_json, stream
 
 from rallebench.core.runs import Backends
-from rallebench.core.types import Episode, Flow, Generate, Outcome, Step
+from rallebench.core.types import Episode, Flow, Generate, Outcome, Step, ToolSpec
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import Delta, run_one
 from rallebench.llms.scripted import Scripted
@@ -121,6 +121,7 @@ ONLY_THOUGHTS: dict[str, Behaviour] = {
     ),
     "streamed": stream([chunk(reasoning_content="Rome?"), chunk(None, "length")]),
 }
+SEARCH = ToolSpec("search")
 MEND = "'m' only thought and gave no answer; raise max_tokens, or turn its thinking off"
 
 
@@ -150,6 +151,7 @@ def test_a_call_or_an_empty_answer_is_no_thinking(serve: Serve) -> None:
     [
         ("thinks, answers", "Rome", "Rome?"),
         ("thinks in brackets", "Rome", "Rome?"),
+        ("thinks in channels", "Rome", "Rome?"),
         ("thinks from the prompt on", "Rome it is.", "Rome? Or Milan?"),
     ],
 )
@@ -160,6 +162,33 @@ def test_of_a_model_in_this_process_the_answer_goes_on(
     reply = step_of(episode).reply
     assert (episode.answer, reply.thinking) == (answer, thoughts)
     assert shown == (answer if streamed else "")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_call_in_a_channel_of_a_model_in_this_process_is_a_call(
+    tiny: Any, streamed: bool
+) -> None:
+    request = ask("the river", max_tokens=24, tools=(SEARCH,))
+    shown, episode = asked(tiny("calls in channels"), request, streamed=streamed)
+    reply = step_of(episode).reply
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [
+        ("search", '{"query": "Ada"}')
+    ]
+    assert (reply.text, reply.thinking, shown) == ("", "Rome?", "")
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_call_in_a_channel_of_a_server_is_a_call(serve: Serve, streamed: bool) -> None:
+    text = (
+        "<|channel|>analysis<|message|>Rome?<|end|><|start|>assistant<|channel|>commentary"
+        ' to=functions.search <|constrain|>json<|message|>{"query": "Ada"}<|call|>'
+    )
+    pieces = [chunk(text[at : at + 7]) for at in range(0, len(text), 7)]
+    behaviour = stream([*pieces, chunk(None, "stop")]) if streamed else answer(text)
+    shown, episode = asked(serve(behaviour)[1], ask(tools=(SEARCH,)), streamed=streamed)
+    reply = step_of(episode).reply
+    assert [call.arguments for call in reply.tool_calls] == ['{"query": "Ada"}']
+    assert (reply.text, reply.thinking, shown) == ("", "Rome?", "")
 
 
 @pytest.mark.parametrize("streamed", [False, True])
