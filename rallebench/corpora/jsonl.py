@@ -47,8 +47,11 @@ def _rows(source: Source) -> Iterator[CorpusRow]:
             source.bad(number, f" needs 'id' and 'text'; it has {have}.")
             continue
         page = value_of(row, PAGE_NAMES)
-        if isinstance(doc_id, (list, dict)) or isinstance(page, (list, dict)):
+        if isinstance(doc_id, (list, dict, bool)) or isinstance(page, (list, dict, bool)):
             source.bad(number, ": an id must be text or a number.")
+            continue
+        if isinstance(row.get("title"), (list, dict, bool)):
+            source.bad(number, ": a title must be text.")
             continue
         text_name = next((name for name in texts if row[name].strip()), texts[0])
         title, text = str(value_of(row, ("title",))), row[text_name]

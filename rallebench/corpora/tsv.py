@@ -149,7 +149,7 @@ def unquote(field: str) -> str:
 
 def _header(source: Source, fields: list[str]) -> Columns | None:
     """The columns that the first row names; None if it is a passage."""
-    names = [unquote(f.strip()).lower() for f in fields]
+    names = [unquote(f.strip()).lower().lstrip("#").strip() for f in fields]
 
     def place(known: Sequence[str]) -> int | None:
         return next((names.index(name) for name in known if name in names), None)
@@ -161,7 +161,7 @@ def _header(source: Source, fields: list[str]) -> Columns | None:
             *(doc_id, text, title, place(PAGE_NAMES), place(URL_NAMES), len(names)), contents
         )
     names_columns = len(names) > 1 and all(name.isidentifier() for name in names)
-    if names_columns and (names[0] in ID_NAMES or (text is not None and title is not None)):
+    if names_columns and (names[0] in ID_NAMES or text is not None):
         lacking = "text" if text is None else "id"
         raise BadFileError(
             f"{source.where(1)} names the columns {', '.join(names)}, and none is {lacking!r}; a corpus needs id, text and title."

@@ -28,6 +28,8 @@ NAMES_OF_PAGE = ("wikipedia_id", "page_id", "doc_id", "docid", "id", "_id", "tit
 
 _WHOLE = re.compile(r"[+-]?\d+\.0+")
 _NUMBER = re.compile(r"\d+(\.0+)?")
+_LIST_BEGINS = re.compile(r"\s*(\[\s*(b?['\"\u2018\u201c]|np\.)|array\()")
+"""The beginning of a list of texts as programs print it."""
 _CALLS = ("array", "set", "frozenset", "list", "tuple")
 _SCALARS = re.compile(r"(str|int|float|bool|uint|object|bytes)?\d*_?")
 """Names of NumPy's scalar types, as ``np.str_('a')`` and ``np.float64(1.0)`` print them."""
@@ -193,7 +195,7 @@ def _texts(value: Any, depth: int) -> list[str]:
         if key is None and not further and not any(key in value for key in (*INSIDE, *ALIASES)):
             have = ", ".join(map(str, list(value)[:6])) or "no field"
             raise NoValueError(f"an object with {have}")
-        first = _texts(value[key], depth) if key is not None else []
+        first = _texts(value[key], depth) if key is not None else _count_or_date(value)
         return [*first, *(text for alias in further for text in _texts(alias, depth))]
     if isinstance(value, (list, tuple)):
         if depth:
@@ -201,6 +203,17 @@ def _texts(value: Any, depth: int) -> list[str]:
         inner = (1 if not isinstance(element, Mapping) else 0 for element in value)
         return [text for element, level in zip(value, inner) for text in _texts(element, level)]
     return [_text(value)]
+
+
+def _count_or_date(value: Mapping[str, Any]) -> list[str]:
+    """The number or the date that DROP has in place of spans."""
+    if not is_empty(value.get("number")):
+        return [_text(value["number"])]
+    date = value.get("date")
+    parts = (
+        [date.get(part) for part in ("day", "month", "year")] if isinstance(date, Mapping) else []
+    )
+    return [" ".join(_text(part) for part in parts if not is_empty(part))]
 
 
 def _names(value: Any, depth: int) -> list[str]:
@@ -236,6 +249,8 @@ def _text(value: Any) -> str:
         if not math.isfinite(value):
             return "nan" if math.isnan(value) else str(value)
         return str(int(value)) if value.is_integer() and abs(value) < 1e16 else str(value)
+    if isinstance(value, str) and _LIST_BEGINS.match(value):
+        raise NoValueError(f"a list that is cut off or cannot be read, {value.strip()[:40]!r}")
     if isinstance(value, (str, int)):
         return str(value)
     raise NoValueError(type(value).__name__)

@@ -7,7 +7,7 @@ A row of a table or of JSON lines is read by name, in small letters with ``_`` b
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -165,7 +165,7 @@ def _answers(
     split = False
     for name in [*names, *(name for name in MORE if name in fields)]:
         value = fields[name]
-        parts = _parted(value) if cells else None
+        parts = _parted(value, ("|", ";") if name.endswith("s") else ("|",)) if cells else None
         if answers and name not in MORE:
             with suppress(NoValueError):  # it says the same again
                 used |= {name} if {*answers_of(parts or value)[0]} <= {*answers} else set()
@@ -202,15 +202,20 @@ def _read(read: Any, noun: str, value: Any) -> Any:
         ) from None
 
 
-def _parted(value: Any) -> list[str] | None:
+def _parted(value: Any, marks: Sequence[str] = ("|",)) -> list[str] | None:
     """The answers of a cell such as ``Titan | Saturn VI``; None for any other, such as ``|x|`` and ``P(A|B)``.
+
+    ``marks``: between answers; the first that the cell holds counts.
 
     >>> _parted("Titan|Saturn VI"), _parted("|x|"), _parted("P(A|B)"), _parted("Titan")
     (['Titan', 'Saturn VI'], None, None, None)
     """
-    if not isinstance(value, str) or "|" not in value or value.lstrip()[:1] in ("[", "{"):
+    if not isinstance(value, str) or value.lstrip()[:1] in ("[", "{"):
         return None
-    parts = [part.strip() for part in value.replace("||", "|").split("|")]
+    mark = next((mark for mark in marks if mark in value), None)
+    if mark is None:
+        return None
+    parts = [part.strip() for part in value.replace(2 * mark, mark).split(mark)]
     balanced = all(part.count("(") == part.count(")") for part in parts)
     return parts if balanced and all(parts) else None
 

@@ -28,7 +28,7 @@ EXAMPLE = 60
 @dataclass
 class Survey:
     """``left``: field → rows with a value that is read nowhere; ``gold_like``: those that look like gold. ``names``: line →
-    field → pages that it may name. ``missing``: text → answers that were read as none. ``split``: rows with ``|`` in a cell."""
+    field → pages that it may name. ``missing``: text → answers that were read as none. ``split``: rows with several answers in a cell."""
 
     rows: int = 0
     left: Counter[str] = field(default_factory=Counter)
@@ -197,7 +197,7 @@ def sentences(
         notes.append(f"{number} ({texts}) read as missing, as programs write an empty cell.")
     if surveyed.split:
         cells = plural(surveyed.split, "cell")
-        notes.append(f"{cells} with | between several answers: each of them is accepted.")
+        notes.append(f"{cells} with | or ; between several answers: each of them is accepted.")
     return warnings, notes
 
 

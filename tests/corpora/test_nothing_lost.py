@@ -56,6 +56,7 @@ LONG = "A text that is as long as texts are. " * 5
         ("1\thttps://e.org/a\tText\n2\twww.e.org/b\tText\n", "has web addresses in its second"),
         (f"1\tA title\t{LONG}\n2\tOther\t{LONG}\n", "has its long texts in the third column"),
         ("docno\ttext\ttitle\n1\ta\tA\n", "names the columns docno, text, title, and none is 'id'"),
+        ("docno\ttext\n1\ta\n", "names the columns docno, text, and none is 'id'"),
         ("id\ttitle\tbody\n1\ta\tb\n", "names the columns id, title, body, and none is 'text'"),
         ("1\ta\tA\n2\tb\tB\tmore\n", "line 2 has 4 columns, where 3 are expected"),
         ("id\ttext\n1\ta\tb\n", "line 2 has 3 columns, where 2 are expected"),
@@ -71,6 +72,18 @@ def test_columns_that_are_not_id_text_and_title_are_refused(
 def test_a_header_may_name_contents_pages_and_addresses(tmp_path: Path) -> None:
     text = "docid\turl\tcontents\tpage_id\n1\thttps://e.org\ta moon\tp1\t\n"
     assert list(read_corpus(file(tmp_path / "c.tsv", text))) == [Passage("1", "a moon", "", "p1")]
+
+
+def test_a_header_may_begin_with_a_number_sign(tmp_path: Path) -> None:
+    path = file(tmp_path / "c.tsv", "#id\ttext\n1\ta moon\n")
+    assert list(read_corpus(path)) == [Passage("1", "a moon", "", "1")]
+
+
+@pytest.mark.parametrize("field", [{"title": ["A"]}, {"title": True}, {"id": True}])
+def test_a_title_or_id_that_is_no_text_is_refused(field: dict[str, object], tmp_path: Path) -> None:
+    row = json.dumps({"id": "1", "text": "a", **field})
+    with pytest.raises(BadFileError, match="must be text"):
+        list(read_corpus(file(tmp_path / "c.jsonl", row)))
 
 
 def test_short_titles_and_texts_stay_in_their_columns(tmp_path: Path) -> None:

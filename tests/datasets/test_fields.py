@@ -53,6 +53,8 @@ def test_every_usual_name_of_the_gold_is_read(name: str, tmp_path: Path) -> None
         ([{"text": "Titan", "answer_start": 3}, {"text": "Saturn VI"}], ("Titan", "Saturn VI")),
         ({"value": "Titan", "aliases": ["Saturn VI"], "type": "x"}, ("Titan", "Saturn VI")),
         ({"spans": ["Titan"], "number": "", "date": {}}, ("Titan",)),
+        ({"number": "3", "spans": [], "date": {"day": "", "year": ""}}, ("3",)),
+        ({"number": "", "spans": [], "date": {"day": "3", "month": "May"}}, ("3 May",)),
         ("('Titan', 'Saturn VI')", ("Titan", "Saturn VI")),
         ("[np.str_('Titan'), np.str_('Saturn VI')]", ("Titan", "Saturn VI")),
         ("np.array(['Titan', nan, NaT], dtype=object)", ("Titan",)),
@@ -119,7 +121,7 @@ def test_a_cell_with_bars_holds_several_answers_but_a_formula_is_one(tmp_path: P
     assert answers(made) == [("Titan", "Saturn VI"), ("|x|",), ("P(A|B)",)]
     assert made.notes == (
         "No question names a gold page: retrieval can be scored by the answers' text only.",
-        "1 cell with | between several answers: each of them is accepted.",
+        "1 cell with | or ; between several answers: each of them is accepted.",
     )
 
 
@@ -395,3 +397,19 @@ def test_a_table_of_passages_is_no_question_set(tmp_path: Path) -> None:
     file = tmp_path / "c.tsv"
     file.write_text("id\ttext\ttitle\n1\tA moon.\tTitan\n")
     assert form_of(file) == "kilt"
+
+
+@pytest.mark.parametrize(
+    "value", ["['a' 'b' ... 'z']", "['a', 'b'", "[b'a']", "array(['a', ..., 'z'])", "[“a”, “b”]"]
+)
+def test_a_list_that_is_cut_off_is_a_bad_row(value: str, tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match="an answer is a list that is cut off or cannot be read"):
+        imported(tmp_path, [{"question": "?", "answers": value}])
+
+
+def test_semicolons_part_the_answers_of_a_field_in_the_plural(tmp_path: Path) -> None:
+    made = imported(tmp_path, "question,answers\n?,Titan; Saturn VI\n")
+    assert answers(made) == [("Titan", "Saturn VI")]
+    assert made.notes[-1].startswith("1 cell with | or ; between several answers")
+    other = imported(tmp_path / "datasets", "question,answer\n?,Titan; Saturn VI\n")
+    assert answers(other) == [("Titan; Saturn VI",)]
