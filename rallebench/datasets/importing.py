@@ -18,6 +18,7 @@ from rallebench.core.parts import beside, check_name, move_in
 from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Example
 from rallebench.datasets import DATASETS, Record
+from rallebench.datasets.import_notes import ImportNotes, write_notes
 from rallebench.datasets.kilt import examples
 from rallebench.datasets.reading import DEFAULT, form_of, read_examples
 from rallebench.datasets.survey import (
@@ -95,14 +96,26 @@ def import_dataset(
                     " ".join([f"{source} holds no question.", *read.problems.warnings])
                 )
             _move_in(half / target.name, target)
+            counts = GoldCount(count, gold["answers"], gold["pages"])
+            warnings, notes = sentences(surveyed, counts, chosen)
+            result = ImportedDataset(
+                *(name, target, form, count, read.problems.count, tuple(read.problems.first)),
+                *(gold["answers"], gold["pages"], gold["neither"]),
+                (*read.problems.warnings, *warnings),
+                tuple(notes),
+            )
+            write_notes(target, _notes_of(result))
     except OSError as error:
         raise disk_error(target, error) from error
-    warnings, notes = sentences(surveyed, GoldCount(count, gold["answers"], gold["pages"]), chosen)
-    return ImportedDataset(
-        *(name, target, form, count, read.problems.count, tuple(read.problems.first)),
-        *(gold["answers"], gold["pages"], gold["neither"]),
-        (*read.problems.warnings, *warnings),
-        tuple(notes),
+    return result
+
+
+def _notes_of(result: ImportedDataset) -> ImportNotes:
+    return ImportNotes(
+        skipped=result.skipped,
+        problems=[problem.message for problem in result.problems],
+        warnings=list(result.warnings),
+        notes=list(result.notes),
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rallebench.core import parts
 from rallebench.core.entries import Combination, Manifest
-from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.events import Event, Operation, Progress
 from rallebench.core.parts import check_name
 from rallebench.core.settings import Setting, checked
@@ -21,6 +21,7 @@ from rallebench.corpora import imported
 from rallebench.corpora.chunking import Chunking, choose
 from rallebench.corpora.imported import Corpus, import_corpus
 from rallebench.corpora.page_names import find_pages
+from rallebench.datasets.import_notes import ImportNotes, notes_file, read_notes
 from rallebench.datasets.importing import ImportedDataset, add_record, import_dataset
 from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
@@ -146,6 +147,15 @@ class Data:
         record = {"id": source, "input": question.strip(), "output": output}
         return add_record(self._datasets, name.strip(), record)
 
+    def import_notes(self, name: str) -> ImportNotes:
+        """The losses and guesses of a dataset's import, and a sentence if they cannot be read; empty if nothing was noted."""
+        if name not in self.own_datasets():
+            return ImportNotes()
+        try:
+            return read_notes(self._workspace.dataset_paths()[name])
+        except BadFileError as error:
+            return ImportNotes(warnings=[str(error)])
+
     def own_datasets(self) -> list[str]:
         """The datasets that lie in the workspace: those can be deleted."""
         paths = self._workspace.dataset_paths()
@@ -183,6 +193,7 @@ class Data:
         path, lost = self._workspace.dataset_paths()[name], self.lost_with_questions(name)
         try:
             path.unlink()
+            notes_file(path).unlink(missing_ok=True)
         except OSError as error:
             raise UsageError(f"{path} could not be removed: {error.strerror or error}.") from error
         return f"Deleted the dataset {name}. {lost}".strip()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
+from rallebench.core.numbers import plural
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.reading import read_corpus
@@ -116,7 +117,7 @@ def corpora(workbench: Workbench) -> list[CorpusLine]:
     for name, card in cards.items():
         held = pages_of(workbench, name)
         about = f"{card.source}, {card.form}" + (
-            f", {card.skipped:,} rows left out" if card.skipped else ""
+            f", {plural(card.skipped, 'row')} left out" if card.skipped else ""
         )
         lines.append(
             CorpusLine(name, about, card.passages, None if held is None else len(held), card.bytes)

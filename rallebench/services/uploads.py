@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tarfile
 import time
@@ -116,6 +117,12 @@ def forget(workspace: Workspace, source: Path) -> None:
     folder = workspace.cache / FOLDER
     if folder in source.parents:
         shutil.rmtree(folder / source.relative_to(folder).parts[0], ignore_errors=True)
+
+
+def as_sent(workspace: Workspace, sentence: str) -> str:
+    """A sentence in which uploaded files have the names that they were sent with, not those of their copies."""
+    folder = re.escape(str(workspace.cache / FOLDER))
+    return re.sub(rf"{folder}[/\\][0-9a-f]+[/\\](?:[^/\\,\s]+[/\\])?", "", sentence)
 
 
 def _new_folder(workspace: Workspace, name: str) -> Path:

@@ -208,6 +208,34 @@ def test_a_preview_shows_the_gold_pages_that_a_column_names_as_the_import_does(
     assert named in text_of(page, "data/list")
 
 
+def test_the_words_of_an_import_stay_on_the_pages_of_its_dataset_and_corpus(
+    page: Page, tmp_path: Path
+) -> None:
+    rows = '{"question": "Which moon?", "gold_text": "Titan"}\n{"question": \n'
+    (tmp_path / "own.jsonl").write_text(rows)
+    preview(page, files=[{"path": str(tmp_path / "own.jsonl"), "name": "own.jsonl"}])
+    start = {"kind": "dataset", "form": "jsonl", "name": "own", "skip_bad": True}
+    page.call("import.start", start)
+    assert ended(page, "import", "own").error is None
+    body = texts(view_of(page, "data/dataset?id=own"))
+    assert "Import 1 bad row left out · 2 warnings" in body
+    assert "own.jsonl, line 2 is not valid JSON" in body and "cache" not in body
+    assert "look like gold: &#39;gold_text&#39; (1 row)" in body
+    (tmp_path / "danube.txt").write_text("The Danube flows into the Black Sea.")
+    (tmp_path / "empty.txt").write_text("")
+    sent = [
+        {"path": str(tmp_path / n), "name": f"r/{n}"}
+        for n in ("danube.txt", "empty.txt", "own.jsonl")
+    ]
+    preview(page, files=sent)
+    page.call("import.start", {"kind": "corpus", "name": "r", "indexes": [], "skip_bad": True})
+    assert ended(page, "import", "r").error is None
+    body = texts(view_of(page, "data/corpus?id=r"))
+    assert "1 file of other kinds left out of r: 1 .jsonl" in body and "cache" not in body
+    assert "Import 1 bad row left out · 1 warning" in body and "has no text" in body
+    assert 'id="import-said"' not in view_of(page, "data/dataset?id=tiny-qa")
+
+
 def test_files_that_a_folder_leaves_out_are_named_before_and_after_its_import(
     page: Page, tmp_path: Path
 ) -> None:

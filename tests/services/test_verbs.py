@@ -330,6 +330,9 @@ def test_a_dataset_is_sampled_and_deleted_with_its_loss(bench: Workbench, tmp_pa
     assert bench.data.import_dataset("mine", source, sample=3).questions == 3
     assert len(bench.asking.questions("mine")) == 3
     assert set(bench.data.own_datasets()) == {"mine", "tiny-qa"}
+    assert (
+        bench.data.import_notes("mine").warnings == bench.data.import_notes("other").warnings == []
+    )
     assert bench.data.lost_with_questions("tiny-qa") == ""
     lost = run(bench, "x").data.lost_with_questions("tiny-qa")
     assert lost.startswith("1 run that asked it keeps its questions, answers and scores.")

@@ -17,6 +17,7 @@ from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import PAGES, chunk_fields, chunking_of
+from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 from rallebench.services import catalog, imports, library, uploads
 from rallebench.services.imports import ImportRequest, ImportResult, Looked, Preview
@@ -42,10 +43,10 @@ def panel(page: Page, event: Event) -> Markup:
     state = event.session.get("import", {})
     job = page.workbench.jobs.get("import", state.get("name", ""))
     if state.get("step") == "build" and job is not None:
-        return head("build") + building(job)
+        return head("build") + building(page, job)
     with suppress(RalleError):
         if state.get("step") == "preview":
-            return head("preview") + previewed(look(page, state), state)
+            return head("preview") + previewed(page, look(page, state), state)
     return head("choose") + choose()
 
 
@@ -70,7 +71,7 @@ def choose() -> Markup:
     ).format(html.note(FORMS), html.button("Preview", "import.preview", kind="primary"))
 
 
-def previewed(seen: Looked, state: dict[str, Any]) -> Markup:
+def previewed(page: Page, seen: Looked, state: dict[str, Any]) -> Markup:
     """What was recognised, how it begins, and what is to be built."""
     kind = state.get("kind") or seen.kind
     formats = {*catalog.names("corpora"), *catalog.names("datasets")} - {"imported"}
@@ -87,9 +88,9 @@ def previewed(seen: Looked, state: dict[str, Any]) -> Markup:
         form.chooser("Format", "form", sorted(formats), shape, more=ON_LOOK),
     )
     if seen.dataset:
-        parts += questions(seen.dataset)
+        parts += questions(page, seen.dataset)
     if not any(part and part.rows for part in (seen.corpus, seen.dataset)):
-        empty = first_rows(seen.corpus, "passage", "") if seen.corpus else Markup()
+        empty = first_rows(page, seen.corpus, "passage", "") if seen.corpus else Markup()
         return Markup('{}{}<div class="buttons">{}</div>').format(
             parts, empty, html.button("Back", "import.again")
         )
@@ -98,7 +99,7 @@ def previewed(seen: Looked, state: dict[str, Any]) -> Markup:
         if "chunking" not in state:
             state["chunking"] = imports.chunking_of_preview(seen.corpus, encoder)
         parts += Markup('<div id="import-chunks">{}</div>').format(
-            chunks(seen.corpus, state["chunking"], state)
+            chunks(page, seen.corpus, state["chunking"], state)
         )
         parts += settings(state)
     parts += form.text("name", "Name", state.get("name") or seen.name, more=Markup(" required"))
@@ -118,7 +119,7 @@ def previewed(seen: Looked, state: dict[str, Any]) -> Markup:
 ON_LOOK = form.on_change("import.preview")
 
 
-def chunks(corpus: Preview, chunking: Any, state: dict[str, Any]) -> Markup:
+def chunks(page: Page, corpus: Preview, chunking: Any, state: dict[str, Any]) -> Markup:
     """The first chunks, and whether the encoder reads them whole."""
     long = imports.long_sentence(corpus, chunking, state.get("encoder", "minilm"))
     items = Markup().join(
@@ -128,10 +129,10 @@ def chunks(corpus: Preview, chunking: Any, state: dict[str, Any]) -> Markup:
         )
         for p, _ in imports.first_chunks(corpus.rows, chunking)
     )
-    return first_rows(corpus, "chunk" if chunking else "passage", items) + html.warning(long)
+    return first_rows(page, corpus, "chunk" if chunking else "passage", items) + html.warning(long)
 
 
-def questions(preview: Preview) -> Markup:
+def questions(page: Page, preview: Preview) -> Markup:
     items = Markup()
     for x in preview.rows[:5]:
         pages = Markup('<span class="note"> {}</span>').format(
@@ -139,7 +140,7 @@ def questions(preview: Preview) -> Markup:
         )
         answers = short(html.dotted(*x.gold.answers[:3])) or "no answer"
         items += bit(escape(short(x.question.text)), escape(answers) + pages)
-    return first_rows(preview, "question", items)
+    return first_rows(page, preview, "question", items)
 
 
 def bit(title: str, text: str) -> Markup:
@@ -154,7 +155,7 @@ def short(text: str) -> str:
     return flat if len(flat) <= CHARACTERS else flat[: CHARACTERS - 1] + "…"
 
 
-def first_rows(preview: Preview, noun: str, items: str) -> Markup:
+def first_rows(page: Page, preview: Preview, noun: str, items: str) -> Markup:
     """The first rows, and the bad ones with what is to happen to them."""
     more = plural(preview.read, "row") + (" read" if preview.ended else " read, there are more")
     no_rows = f"No {noun} can be read here. Choose what it is, or another format."
@@ -165,7 +166,10 @@ def first_rows(preview: Preview, noun: str, items: str) -> Markup:
     drawn += warned(preview.warnings, preview.notes)
     if not preview.bad:
         return drawn
-    lines = html.bullets(problem.message for problem in preview.problems[:5])
+    lines = html.bullets(
+        uploads.as_sent(page.workbench.workspace, problem.message)
+        for problem in preview.problems[:5]
+    )
     box = form.check("skip_bad", "Leave bad rows out") if preview.rows else Markup()
     return Markup('{}<div class="warn"><b>{}.</b>{}{}</div>').format(
         drawn, plural(preview.bad, "bad row"), lines, box
@@ -192,7 +196,7 @@ def settings(state: dict[str, Any]) -> Markup:
     return cut + html.fold("Page map", pages, gist=gist, id="import-pages")
 
 
-def building(job: Job) -> Markup:
+def building(page: Page, job: Job) -> Markup:
     """How far the import is, or what came of it."""
     tasks = [(name, x) for name, x in job.tasks.items() if isinstance(x, Progress)]
     lines, going = Markup(), 0 if job.done else 1
@@ -210,7 +214,7 @@ def building(job: Job) -> Markup:
         lines = (lines or Markup("<p>Starting…</p>")) + note
         other = html.button("Stop", "jobs.stop", id=job.id)
     elif job.error is not None:
-        lines += html.problem(job.error)
+        lines += html.problem(uploads.as_sent(page.workbench.workspace, on_page(job.error)))
         other = html.button("Back", "import.show", step="preview") + other
     else:
         lines += done(job.name, job.result)
@@ -221,15 +225,15 @@ def done(name: str, result: ImportResult) -> Markup:
     parts, links, more = [], Markup(), Markup()
     if (corpus := result.corpus) is not None:
         cut = result.passages if result.passages != corpus.passages else 0
-        noun = "documents" if cut else "passages"
+        noun = "document" if cut else "passage"
         parts.append(counted(corpus.passages, noun, corpus.skipped))
-        parts += [f"cut into {cut:,} passages"] if cut else []
+        parts += [f"cut into {plural(cut, 'passage')}"] if cut else []
         more += warned(corpus.warnings)
         links += html.link("Read passages", html.address("data/corpus", id=name), "button")
         if corpus.has_pages and (lost := corpus.passages_without_page):
             parts.append(f"{lost:,} of them without a page, which can never count as gold pages")
     if (dataset := result.dataset) is not None:
-        parts.append(counted(dataset.questions, "questions", dataset.skipped))
+        parts.append(counted(dataset.questions, "question", dataset.skipped))
         parts.append(
             f"{dataset.answers:,} with answers, {dataset.pages:,} with gold pages, {dataset.neither:,} with neither"
         )
@@ -248,7 +252,7 @@ def done(name: str, result: ImportResult) -> Markup:
 
 
 def counted(count: int, noun: str, skipped: int) -> str:
-    return f"{count:,} {noun}" + (f", {skipped:,} bad rows left out" if skipped else "")
+    return plural(count, noun) + (f", {plural(skipped, 'bad row')} left out" if skipped else "")
 
 
 # actions
@@ -285,7 +289,7 @@ def preview(page: Page, event: Event) -> Patch:
     if before.get("step") == "preview" and not files:
         keep(state, event)
     state["step"] = "preview"
-    body = previewed(look(page, state), state)
+    body = previewed(page, look(page, state), state)
     event.session["import"] = state
     return {"#data-import": head("preview") + body}
 
@@ -304,7 +308,7 @@ def rechunk(page: Page, event: Event) -> Patch:
     state["encoder"] = event.text("encoder", "minilm")
     state["chunking"] = chunking_of(event, state["encoder"])
     corpus = look(page, state).corpus
-    return {"#import-chunks": chunks(corpus, state["chunking"], state)} if corpus else {}
+    return {"#import-chunks": chunks(page, corpus, state["chunking"], state)} if corpus else {}
 
 
 def start(page: Page, event: Event) -> Patch:

@@ -13,9 +13,10 @@ from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes, escape
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import chunk_fields, chunking_of, marked
+from rallebench.gui.places._data_import import warned
 from rallebench.gui.places._data_search import badge, delete_button
 from rallebench.render.numbers import plural
-from rallebench.services import gold_coverage, library, passages
+from rallebench.services import gold_coverage, library, passages, uploads
 
 ROW = 50
 NOUNS = {"corpus": "passage", "dataset": "question"}
@@ -31,18 +32,26 @@ def register(page: Page) -> None:
 
 
 def reader(
-    event: Event, view: str, total: int, at: int, about: str, buttons: str, chosen: str
+    event: Event,
+    view: str,
+    total: int,
+    at: int,
+    about: str,
+    buttons: str,
+    chosen: str,
+    import_said: str,
 ) -> Patch:
-    """A header, the filtered list, and the chosen row beside it."""
+    """A header with what the import said, the filtered list, and the chosen row beside it."""
     name, find = event.query.get("id", ""), event.query.get("find", "")
     title = html.crumb("Data", "#/data/list", name, about, buttons=buttons)
     field = form.filter_field(f"{view}-find", find, "read.refilter", name="find")
     body = Markup(
-        '<div class="read-head">{}</div><div class="cols read"><div class="start" data-form>{}{}'
+        '<div class="read-head">{}{}</div><div class="cols read"><div class="start" data-form>{}{}'
         '<div id="{}-list" class="stack grow">{}</div></div>'
         '<div id="{}-chosen" class="chosen">{}</div></div>'
     ).format(
         title,
+        import_said,
         form.hidden(id=name, view=view),
         field,
         view,
@@ -51,6 +60,30 @@ def reader(
         chosen,
     )
     return {f"#v-data-{view}": body, "title": name}
+
+
+def said_at_import(
+    page: Page,
+    skipped: int,
+    problems: Sequence[str],
+    warnings: Sequence[str],
+    notes: Sequence[str] = (),
+) -> Markup:
+    """The losses and guesses of the import, "" for none."""
+    parts = [plural(skipped, "bad row") + " left out"] if skipped else []
+    parts += [plural(len(warnings), "warning")] if warnings else []
+    parts += [plural(len(notes), "note")] if notes else []
+    if not parts:
+        return Markup()
+    body = warned(warnings, notes)
+    if skipped:
+        rest = plural(skipped - len(problems), "further bad row") if skipped > len(problems) else ""
+        lines = html.bullets(
+            uploads.as_sent(page.workbench.workspace, line)
+            for line in filter(None, [*problems, rest])
+        )
+        body += Markup('<div class="warn"><b>{}.</b>{}</div>').format(parts[0], lines)
+    return html.fold("Import", body, gist=html.dotted(*parts), id="import-said")
 
 
 def listing(view: str, name: str, find: str, total: int, at: int = -1) -> Markup:
@@ -116,12 +149,16 @@ def open_corpus(page: Page, event: Event) -> Patch:
         about = html.dotted(f"{line.passages:,} passages", pages)
         buttons = delete_button("corpus", name, line.own)
     buttons += html.button("Build an index…", "data.build_form", id=name)
-    return reader(event, "corpus", len(rows), at, about, buttons, chosen)
+    said = Markup()
+    if card := page.workbench.data.corpora().get(name):
+        problems = [problem.message for problem in card.problems]
+        said = said_at_import(page, card.skipped, problems, card.warnings)
+    return reader(event, "corpus", len(rows), at, about, buttons, chosen, said)
 
 
 def passage_view(passage: Passage, corpus: str) -> Markup:
     """A passage, and how it could be cut."""
-    words = f"{len(passage.text.split()):,} words"
+    words = plural(len(passage.text.split()), "word")
     facts = html.dotted(f"id {passage.doc_id}", f"page {passage.page_id or 'none'}", words)
     more = form.on_change("read.cut")
     hint = "… or a text of your own, cut in place of this passage"
@@ -167,12 +204,14 @@ def open_dataset(page: Page, event: Event) -> Patch:
     buttons = delete_button("dataset", name, bool(line and line.own))
     buttons += html.link("Use in Build", html.address("build/one", set=name), "button")
     about = html.dotted(total, line.kind if line else "")
-    return reader(event, "dataset", len(examples), at, about, buttons, chosen)
+    kept = page.workbench.data.import_notes(name)
+    said = said_at_import(page, kept.skipped, kept.problems, kept.warnings, kept.notes)
+    return reader(event, "dataset", len(examples), at, about, buttons, chosen, said)
 
 
 def record_view(dataset: str, example: Example) -> Markup:
     gold, question = example.gold, example.question
-    pages = [f"{gold.titles.get(p, '')} ({p})".strip() for p in sorted(gold.pages)]
+    pages = [f"{gold.titles[p]} ({p})" if gold.titles.get(p) else p for p in sorted(gold.pages)]
     facts = [
         ("Id", question.qid),
         ("Answers", html.dotted(*gold.answers) or "none"),

@@ -1,0 +1,46 @@
+"""``datasets/NAME.import.json``: what an import left out, guessed or warned of, for as long as the dataset is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from rallebench.core.files import write_json
+from rallebench.core.own_files import Count, Stored, read_stored
+
+
+class ImportNotes(Stored):
+    """``skipped``: the number of bad rows left out; ``problems``: sentences on the first 20."""
+
+    skipped: Count = 0
+    problems: list[str] = Field(default_factory=list)
+    warnings: list[str] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)
+
+
+def notes_file(dataset: Path) -> Path:
+    """The file beside a dataset's.
+
+    >>> notes_file(Path("datasets/moons.jsonl")).as_posix()
+    'datasets/moons.import.json'
+    """
+    return dataset.with_name(
+        f"{dataset.name.removesuffix('.gz').removesuffix('.jsonl')}.import.json"
+    )
+
+
+def write_notes(dataset: Path, notes: ImportNotes) -> None:
+    """Keep the notes beside the dataset, in place of those of an earlier import."""
+    if notes == ImportNotes():
+        notes_file(dataset).unlink(missing_ok=True)
+    else:
+        write_json(notes_file(dataset), notes.model_dump())
+
+
+def read_notes(dataset: Path) -> ImportNotes:
+    """The notes of a dataset's import, empty if there are none. Raises BadFileError for a damaged file."""
+    path = notes_file(dataset)
+    if not path.is_file():
+        return ImportNotes()
+    return ImportNotes(**read_stored(path, ImportNotes, "import the dataset again"))
