@@ -39,7 +39,7 @@ def reader(
     about: str,
     buttons: str,
     chosen: str,
-    import_said: str,
+    notes: str,
 ) -> Patch:
     """A header with what the import said, the filtered list, and the chosen row beside it."""
     name, find = event.query.get("id", ""), event.query.get("find", "")
@@ -51,7 +51,7 @@ def reader(
         '<div id="{}-chosen" class="chosen">{}</div></div>'
     ).format(
         title,
-        import_said,
+        notes,
         form.hidden(id=name, view=view),
         field,
         view,
@@ -149,11 +149,11 @@ def open_corpus(page: Page, event: Event) -> Patch:
         about = html.dotted(f"{line.passages:,} passages", pages)
         buttons = delete_button("corpus", name, line.own)
     buttons += html.button("Build an index…", "data.build_form", id=name)
-    said = Markup()
+    notes = Markup()
     if card := page.workbench.data.corpora().get(name):
         problems = [problem.message for problem in card.problems]
-        said = said_at_import(page, card.skipped, problems, card.warnings)
-    return reader(event, "corpus", len(rows), at, about, buttons, chosen, said)
+        notes = said_at_import(page, card.skipped, problems, card.warnings)
+    return reader(event, "corpus", len(rows), at, about, buttons, chosen, notes)
 
 
 def passage_view(passage: Passage, corpus: str) -> Markup:
@@ -204,9 +204,11 @@ def open_dataset(page: Page, event: Event) -> Patch:
     buttons = delete_button("dataset", name, bool(line and line.own))
     buttons += html.link("Use in Build", html.address("build/one", set=name), "button")
     about = html.dotted(total, line.kind if line else "")
-    kept = page.workbench.data.import_notes(name)
-    said = said_at_import(page, kept.skipped, kept.problems, kept.warnings, kept.notes)
-    return reader(event, "dataset", len(examples), at, about, buttons, chosen, said)
+    imported = page.workbench.data.import_notes(name)
+    notes = said_at_import(
+        page, imported.skipped, imported.problems, imported.warnings, imported.notes
+    )
+    return reader(event, "dataset", len(examples), at, about, buttons, chosen, notes)
 
 
 def record_view(dataset: str, example: Example) -> Markup:
