@@ -137,8 +137,10 @@ def test_an_encoder_of_a_plug_in_is_checked_where_passages_are_encoded(tmp_path:
     passages = [Passage(str(n), text) for n, text in enumerate(MOONS)]
     with pytest.raises(
         BackendError, match="'plugged' gave the same vector for the passage '0' and"
-    ):
+    ) as caught:
         list(encode_passages(tmp_path, passages, "0", Broken()))
+    assert "does not know their words" in str(caught.value)
+    assert "or another encoder" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -259,8 +259,8 @@ class _Encoding:
         )
         if fault:
             raise BackendError(
-                f"The encoder {self.encoder.name!r} gave {fault}: the model is damaged or does not work in "
-                f"{self.header['dtype']}; download it again, or choose dtype=float32."
+                f"The encoder {self.encoder.name!r} gave {fault}: the model is damaged, does not work in "
+                f"{self.header['dtype']}, or does not know their words; download it again, choose dtype=float32, or another encoder."
             )
 
 
