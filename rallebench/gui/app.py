@@ -16,6 +16,7 @@ from typing import Any
 
 import gradio as gr
 import httpx
+from fastapi import HTTPException
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -24,10 +25,11 @@ from rallebench import __version__
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import HostGuard, access_of, is_loopback
 from rallebench.gui.content_policy import ContentPolicy
+from rallebench.gui.envelope import EnvelopeGuard
 from rallebench.gui.frame import Page
 from rallebench.gui.jobs import chip
 from rallebench.gui.login_guard import Credentials, LoginGuard
-from rallebench.gui.patches import as_sent
+from rallebench.gui.patches import as_sent, is_bug
 from rallebench.services.workbench import Workbench
 
 FOLDER = Path(__file__).parent
@@ -75,9 +77,18 @@ def server_functions(page: Page) -> list[Callable[[dict[str, Any]], Any]]:
         return await run_in_threadpool(page.more, message)
 
     def function(method: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-        return wraps(method)(lambda message: method(message))
+        return wraps(method)(lambda message: refuse_problem(method(message)))
 
     return [*map(function, (page.act, page.stop, page.list_rows)), more, jobs]
+
+
+def refuse_problem(patch: dict[str, Any]) -> dict[str, Any]:
+    """A patch that is sent. Raises HTTPException with it where an action was refused: 400, or 500 for a bug; ``refusals.js``
+    makes a patch of it again."""
+    if "problem" not in patch:
+        return patch
+    status = 500 if is_bug(patch) else 400
+    raise HTTPException(status, {"error": patch["problem"], "patch": patch})
 
 
 def script(page: Page) -> str:
@@ -176,6 +187,7 @@ def serve(args: argparse.Namespace) -> None:
                     Middleware(ContentPolicy),
                     Middleware(HostGuard, access=access),
                     *([Middleware(LoginGuard)] if auth else []),
+                    Middleware(EnvelopeGuard),
                 ]
             },
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from rallebench.render import svg
@@ -29,6 +30,11 @@ window.requestAnimationFrame = (draw) => window.rallebenchIdle
 </script>"""
 """Stands in place of ``BASE``, before any of Gradio's scripts. Gradio's loading animation never ends, also behind a page of
 one line, and keeps 8 % of a core busy: once our page is there, what is not its own is drawn every five seconds."""
+
+REFUSALS = (
+    b"<script>\n%s</script>" % (Path(__file__).parent / "script" / "refusals.js").read_bytes()
+)
+"""Stands behind ``FRAMES``, also in the page of the login."""
 
 _SCRIPT = re.compile(rb"<script(?=[\s>])")
 """The beginning of a script in Gradio's template. Its configuration, which holds our HTML, writes ``<`` as an escape."""
@@ -70,8 +76,10 @@ def header(nonce: str) -> tuple[bytes, bytes]:
 
 
 def with_nonces(body: bytes, nonce: str) -> bytes:
-    """The first part of Gradio's page: its scripts marked, ``FRAMES`` in place of ``BASE``."""
-    return _SCRIPT.sub(b'<script nonce="%s"' % nonce.encode(), body.replace(BASE, FRAMES, 1))
+    """The first part of Gradio's page: its scripts marked, ``FRAMES`` and ``REFUSALS`` in place of ``BASE``."""
+    return _SCRIPT.sub(
+        b'<script nonce="%s"' % nonce.encode(), body.replace(BASE, FRAMES + REFUSALS, 1)
+    )
 
 
 def is_html(start: Mapping[str, Any]) -> bool:

@@ -26,6 +26,9 @@ PACE = 0.08
 PATIENCE = 2.0
 """Seconds after which a request for more of a silent stream is answered with its ``meanwhile``."""
 
+BUG = "rallebench met an unexpected error"
+"""The beginning of the sentence about an error that is none of ours."""
+
 Meanwhile = Callable[[bool], "Patch"]
 """What a stream shows while it waits (False), and what once the user has stopped it (True). A stream may yield it as
 ``{"meanwhile": …}``; the page's script never sees it."""
@@ -54,9 +57,12 @@ def problem(error: Exception) -> Patch:
         }
     log.error("The page met an unexpected error.", exc_info=error)
     name = type(error).__name__
-    return {
-        "problem": f"rallebench met an unexpected error ({name}: {str(error)[:200]}). Reload the page."
-    }
+    return {"problem": f"{BUG} ({name}: {str(error)[:200]}). Reload the page."}
+
+
+def is_bug(patch: Patch) -> bool:
+    """Whether the problem of a patch is an unexpected error."""
+    return str(patch.get("problem", "")).startswith(BUG)
 
 
 class PatchStream:

@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from rallebench.core.errors import UsageError
 from rallebench.gui import app
-from rallebench.gui.content_policy import FRAMES, POLICY, ContentPolicy
+from rallebench.gui.content_policy import FRAMES, REFUSALS, POLICY, ContentPolicy
 
 
 def asked(tmp_path: Path, **more: Any) -> argparse.Namespace:
@@ -104,7 +104,7 @@ def test_the_base_of_a_page_is_replaced_and_its_scripts_alone_may_run() -> None:
     client = TestClient(application)
     shown, again = client.get("/"), client.get("/")
     nonce = re.search(r"'nonce-([\w-]{20,})'", shown.headers["content-security-policy"])[1]
-    marked = HTML.replace('<base href="./" />', FRAMES.decode(), 1)
+    marked = HTML.replace('<base href="./" />', (FRAMES + REFUSALS).decode(), 1)
     assert shown.text == marked.replace("<script", f'<script nonce="{nonce}"')
     assert len(shown.content) == int(shown.headers["content-length"])
     assert nonce not in again.text and nonce not in again.headers["content-security-policy"]

@@ -206,6 +206,21 @@ def test_a_post_of_another_sites_page_is_refused_uploads_included(served: tuple[
     assert ask(served[0], "POST", "/gradio_api/upload", UPLOAD, Origin=served[0], **FORM)[0] == 200
 
 
+def test_a_broken_message_is_refused_by_the_served_page_and_named_in_the_browser(
+    served: tuple[str, Path], tab: Any
+) -> None:
+    def longer(route: Any) -> None:
+        route.continue_(post_data=(route.request.post_data or "") + " " * 2**22)
+
+    broken = {"Content-Type": "application/json"}
+    assert ask(served[0], "POST", "/gradio_api/component_server", b"{", **broken)[0] == 400
+    assert ask(served[0], "POST", "/gradio_api/queue/join", b"{}", **broken)[0] == 404
+    tab.locator("#v-build-one:not([hidden]) *").first.wait_for(timeout=PATIENCE)
+    tab.route("**/component_server/", longer)
+    tab.evaluate("rb.act('runs.refresh')")
+    says(tab, ".problem[role=alert] >> nth=0", "A message has at most 4 MiB.")
+
+
 def test_with_a_login_and_an_allowed_host_the_page_works(tmp_path: Path, browser: Any) -> None:
     with serving(tmp_path, "--auth", "me:secret", "--allowed-host", "bench.example") as url:
         assert ask(url, "GET", "/", Host="bench.example")[0] == 200
@@ -216,6 +231,22 @@ def test_with_a_login_and_an_allowed_host_the_page_works(tmp_path: Path, browser
             visitor.get_by_label("password").fill("secret")
             visitor.get_by_role("button", name="Login").click()
             visitor.wait_for_selector("body.ready", timeout=PATIENCE)
+
+
+def test_a_locked_login_says_so_at_its_form(tmp_path: Path, browser: Any) -> None:
+    wrong, form = b"username=me&password=x", "application/x-www-form-urlencoded"
+    with serving(tmp_path, "--auth", "me:secret") as url, visiting(browser, url) as visitor:
+        for _ in range(4):
+            ask(url, "POST", "/login", wrong, **{"Content-Type": form})
+        visitor.get_by_label("username").fill("you")
+        visitor.get_by_label("password").fill("secret")
+        visitor.get_by_role("button", name="Login").click()
+        says(visitor, "#login-note", "Checking. Each try takes longer after a wrong one.")
+        says(visitor, "body", "Incorrect Credentials")
+        visitor.get_by_label("username").fill("me")
+        visitor.get_by_label("password").fill("secret")
+        visitor.get_by_role("button", name="Login").click()
+        says(visitor, "#login-note", "Too many wrong passwords from this address; try again in")
 
 
 def test_an_address_is_locked_whatever_its_headers_claim(tmp_path: Path) -> None:

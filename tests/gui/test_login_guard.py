@@ -165,6 +165,26 @@ def test_both_the_user_and_the_password_must_be_right() -> None:
     assert not any(check(*pair) for pair in (("me", "secret"), ("you", "sécret"), ("", "")))
 
 
+def test_a_wrong_user_name_costs_what_a_wrong_password_costs(
+    application: App, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        "rallebench.gui.login_guard.hmac.compare_digest",
+        lambda a, b: compared.append((len(a), len(b))) or a == b,
+    )
+    check, each = Credentials("me", "sécret"), []
+    for pair in (("me", "x"), ("you", "sécret"), ("u" * 999, "p" * 999), ("", ""), ("\udcff", "x")):
+        compared.clear()
+        assert not check(*pair)
+        each.append(list(compared))
+    assert each == [[(32, 32), (32, 32)]] * 5
+    for number, name in enumerate(("me", "you")):
+        client = visitor(application, f"192.0.2.{number}")
+        assert client.post("/login", data={**WRONG, "username": name}).status_code == 400
+    assert clock.slept == [0.25, 0.25]
+
+
 def test_what_came_to_no_answer_counts_as_wrong(clock: Clock) -> None:
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         raise OSError("gone")

@@ -114,6 +114,7 @@ const follow = (before, now) => {
 };
 const ask_jobs = async () => {
   const state = await server.jobs({window: mine});
+  if (!state?.versions) throw Error('the program refused the question for its jobs');
   fill($('#job'), state.chip);
   $('#job').hidden = !state.any;
   fill($('#jobs-list'), state.list);

@@ -1,0 +1,184 @@
+"""The HTTP envelope of the page's messages: Gradio gets whole messages of the page's script, everything else is a 4xx.
+
+Messages that a handler refuses are 400 as well (``app.refuse_problem``). Gradio's script drops the body of a 4xx;
+``script/refusals.js`` hands its sentence on, so the page shows it and programs have the status.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from rallebench.core.errors import UsageError
+from rallebench.gui import messages
+from rallebench.gui.login_guard import answer
+
+log = logging.getLogger(__name__)
+
+CALL, UPLOAD = "/gradio_api/component_server", "/gradio_api/upload"
+CHANGING = frozenset({CALL, UPLOAD, "/login"})
+"""All addresses that take anything; the page uses no other of Gradio's."""
+
+UNUSED = ("/gradio_api/proxy=", "/monitoring")
+"""Beginnings of addresses of Gradio's that the page has no use for, and that fail for odd texts behind them."""
+LONGEST_NAME = 255
+"""Bytes of a part of an address; no file system has a longer name."""
+
+MOST_BYTES = 4 * 2**20
+"""A message's length at most: twice the longest text of its schema."""
+DRAINED = 64 * 2**20
+"""Bytes of a longer message that are read and dropped, so that its sender reads the refusal."""
+
+FUNCTIONS: Mapping[str, type[messages.PageMessage]] = {
+    "act": messages.ActMessage,
+    "stop": messages.StopMessage,
+    "list_rows": messages.RowsMessage,
+    "more": messages.MoreMessage,
+    "jobs": messages.PageMessage,
+}
+"""Server function → the schema of its message."""
+
+
+class Envelope(BaseModel):
+    """A call of a server function, as Gradio's script sends it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    session_hash: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}\z")]
+    component_id: int
+    fn_name: Annotated[str, StringConstraints(max_length=100)]
+    data: Any
+
+
+class RefusedRequest(Exception):
+    """A request that is answered with a status and one sentence."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status, self.words = status, words
+
+
+class EnvelopeGuard:
+    """An ASGI application that refuses broken messages and uploads, and requests to addresses that the page does not use."""
+
+    def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Refuse the request, or pass it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"].rstrip("/")
+        is_reading = scope["method"] in ("GET", "HEAD", "OPTIONS")
+        try:
+            if not (is_readable(path) if is_reading else path in CHANGING):
+                raise RefusedRequest(404, "The page has no such address.")
+            if is_reading:
+                await self._app(scope, receive, send)
+            elif path == CALL and scope["method"] == "POST":
+                body = await read_body(scope, receive)
+                check_call(body, components(scope))
+                await self._app(scope, repeating(body, receive), send)
+            elif path == UPLOAD:
+                await self._upload(scope, receive, send)
+            else:
+                await self._app(scope, receive, send)
+        except RefusedRequest as refusal:
+            await answer(send, refusal.status, refusal.words)
+
+    async def _upload(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass an upload on. Raises RefusedRequest where Gradio fails to read it."""
+        is_answered = False
+
+        async def noting(message: Any) -> None:
+            nonlocal is_answered
+            is_answered = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        except OSError as error:
+            if is_answered:
+                raise
+            log.warning("An upload could not be stored.", exc_info=error)
+            reason = error.strerror or type(error).__name__
+            raise RefusedRequest(507, f"The files could not be stored ({reason}).") from None
+        except Exception as error:
+            if is_answered:
+                raise
+            log.debug("An upload could not be read.", exc_info=error)
+            raise RefusedRequest(400, "The upload is no form with named files.") from None
+
+
+def is_readable(path: str) -> bool:
+    """Whether an address can name something of the page."""
+    names = path.encode("utf-8", "replace").split(b"/")
+    return not path.startswith(UNUSED) and all(len(name) <= LONGEST_NAME for name in names)
+
+
+async def read_body(scope: Any, receive: Any) -> bytes:
+    """The body of a message in JSON. Raises RefusedRequest."""
+    fields = dict(scope["headers"])
+    kind = fields.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    body, length, more = bytearray(), 0, True
+    while more:
+        part = await receive()
+        if part["type"] == "http.disconnect":
+            raise RefusedRequest(400, "The message ended early.")
+        length += len(part.get("body", b""))
+        if length <= MOST_BYTES:
+            body += part.get("body", b"")
+        more = part.get("more_body", False) and length <= DRAINED
+    if kind != b"application/json":
+        raise RefusedRequest(415, "A message is JSON; send it as application/json.")
+    if length > MOST_BYTES:
+        raise RefusedRequest(413, f"A message has at most {MOST_BYTES // 2**20} MiB.")
+    return bytes(body)
+
+
+def repeating(body: bytes, receive: Any) -> Callable[[], Awaitable[Any]]:
+    """``receive`` of a request whose body was read already."""
+    is_first = True
+
+    async def receive_again() -> Any:
+        nonlocal is_first
+        if is_first:
+            is_first = False
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await receive()
+
+    return receive_again
+
+
+def components(scope: Any) -> frozenset[int]:
+    """The numbers of the page's components."""
+    return frozenset(scope["app"].get_blocks().blocks)
+
+
+def check_call(body: bytes, known: frozenset[int]) -> None:
+    """Raise RefusedRequest unless the body is a message of the page's script to a function of a known component."""
+    try:
+        envelope = Envelope.model_validate(json.loads(body.decode(), parse_constant=_refuse))
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in wrong["loc"])[:80] or "the whole"
+        raise RefusedRequest(422, f"The call is wrong at {place} ({wrong['msg']}).") from None
+    except (ValueError, RecursionError):
+        raise RefusedRequest(400, "The message is not valid JSON, or nested too deeply.") from None
+    if envelope.component_id not in known:
+        raise RefusedRequest(404, f"There is no component {str(envelope.component_id)[:60]}.")
+    if envelope.fn_name not in FUNCTIONS:
+        raise RefusedRequest(404, f"There is no function {envelope.fn_name[:60]!r}.")
+    try:
+        messages.read(FUNCTIONS[envelope.fn_name], envelope.data)
+    except UsageError as error:
+        raise RefusedRequest(422, str(error)) from None
+
+
+def _refuse(constant: str) -> None:
+    """NaN and infinite numbers, which JSON does not have."""
+    raise ValueError(f"{constant} is not valid JSON")
