@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from rallebench.core.errors import UsageError
 from rallebench.gui import app
-from rallebench.gui.content_policy import FRAMES, REFUSALS, POLICY, ContentPolicy
+from rallebench.gui.content_policy import FRAMES, POLICY, REFUSALS, ContentPolicy
 
 
 def asked(tmp_path: Path, **more: Any) -> argparse.Namespace:
