@@ -221,7 +221,8 @@ OWN_FIELDS = frozenset(
 def unchecked(workspace: Workspace, name: str, stage: str) -> tuple[int, int, Row | None]:
     """(checked rows, rows to be checked in all, the first that is not) of a stage whose rows have something to correct: those that
     are kept, and those that a person has left out."""
-    done, count, first = 0, 0, None
+    done, count = 0, 0
+    first: Row | None = None
     for row in settled(stage_file(workspace, name, stage)):
         is_done = bool(row.get(CHECKED))
         if is_done or (row["keep"] and fields_to_check(row)[0]):

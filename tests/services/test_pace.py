@@ -111,7 +111,8 @@ def shares_of(planned: Plan, *events: Event) -> list[float | None]:
     def work() -> Operation[Any]:
         yield from events
 
-    job, shares = Job("sweep", "s", clock=Clock()), []
+    job = Job("sweep", "s", clock=Clock())
+    shares: list[float | None] = []
 
     def hear(event: Event) -> None:
         job.publish(event)

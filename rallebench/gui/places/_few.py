@@ -73,7 +73,8 @@ class Sheet:
 
     def label(self, chain: Chain) -> str:
         """The name of a column."""
-        base, saved = self.chains[0], None
+        base = self.chains[0]
+        saved: Chain | None = None
         if chain is base:
             return base.name
         with suppress(RalleError):  # it was deleted

@@ -153,7 +153,9 @@ def estimate(page: Page, value: PreparedRun) -> str:
     held = f"{cached:,} of {len(examples):,} answers are in the cache" if cached else ""
     if cached == len(examples):
         return f"{held}, so it takes a few seconds"
-    same = None if value.request.judges else forecasts.of_flow(page.workbench, flow)
+    if value.request.judges:
+        return html.dotted(held, "time unknown: a judge is asked about every answer, too")
+    same = forecasts.of_flow(page.workbench, flow)
     if same is None:
         return html.dotted(held, "time unknown: no run of this chain and model yet")
     left = len(examples) - cached
