@@ -12,10 +12,10 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-_YES = r"yes|y|yeah|yep|yup|affirmative|true|correct|是的|是|对的|对"
+_YES = r"yes|y|yeah|yep|yup|affirmative|true|correct|是的|是|对的|对|没错|正确|可以|能够"
 _NO = (
-    r"no|n|nope|nah|negative|false|incorrect|(?:absolutely |certainly |definitely |of course )?not(?: at all| really)?(?=\W*$)|"
-    r"(?:is|are|was|were|does|do|did|has|have|had)(?:n't| not)(?=\W*$)|不相关|不是|没有|否|不"
+    r"no|n|nope|nah|negative|false|incorrect|(?:absolutely |certainly |definitely |of course )?not(?: at all| really| quite| exactly)?(?=\W*$)|"
+    r"(?:is|are|was|were|does|do|did|has|have|had)(?:n't| not)(?=\W*$)|不相关|不是|不对|不正确|不能|不可以|无法|未能|并没有|并非如此|没有|否|不"
 )
 _GOES_ON = r"(?:the|it|it's|this|that|they|there|there's|i|you|we|he|she|its|these|those|because|since|as|not|nothing|none|neither|any)\b"
 """The word after a verdict: "No the question isn't …"; before any other word "no" negates that word."""
@@ -23,8 +23,8 @@ _WORD = rf"(?P<yes>(?:{_YES}))(?![\w'-])|(?P<no>(?:{_NO}))(?![\w'-])(?!\s+(?!{_G
 _PLAIN = re.compile(rf"(?:{_WORD})")
 
 _LABEL = (
-    r"\b(?:answer|verdict|judge?ment|conclusion|decision|result|response|output|label|evaluation|assessment|reply|final)s?"
-    r"(?:\s*(?:[:=]|[-–—>]+)\s*|\s+(?:is|was|would be|must be|should be)\s*:?\s*(?:(?:a|clearly|definitely|simply)\s+)?)"
+    r"(?:(?:答案|结论|判断|结果)(?:应该是|应为|是|为)\s*:?\s*|\b(?:answer|verdict|judge?ment|conclusion|decision|result|response|output|label|evaluation|assessment|reply|final)s?"
+    r"(?:\s*(?:[:=]|[-–—>]+)\s*|\s+(?:is|was|would be|must be|should be)\s*:?\s*(?:(?:a|clearly|definitely|simply)\s+)?))"
 )
 _FIELD = r"\b(?P<key>(?!(?:yes|no)\b)\w+)\s*[:=]\s*"
 _FIELD_ENDS = r"(?=\s*(?:$|\n|[,;]\s*(?:$|\n|\w+\s*[:=])))"
@@ -40,6 +40,14 @@ _OPENING = (
 _VERDICT = re.compile(rf"{_OPENING}(?:{_WORD})\s*(?P<rest>.*)", re.DOTALL)
 _ENDING = re.compile(
     rf"\b(?:is|be|say|answer|conclude|with)\s+(?:(?:a|an|clear|definite|simple|that)\s+)*(?:{_WORD})(?P<rest>\W*)$"
+)
+_ASSENT = re.compile(
+    r"\W*(?:(?:it|they|this|that) (?:is|does|did|has|was|do|are|have|were)|"
+    r"(?:yes,? )?(?:certainly|absolutely|definitely|of course|indeed|exactly|sure|undoubtedly))\W*"
+)
+"""A whole reply that agrees without a yes."""
+_EXPLANATION = re.compile(
+    r"\n\s*(?:explanation|reason(?:ing|s)?|rationale|justification|解释|理由|原因)\s*:"
 )
 _ECHO = re.compile(r"(?:/|or\b|and\b|would\b)")
 """The rest of "yes or no", which is a question, and of "yes would …"."""
@@ -67,17 +75,18 @@ _INSERTED = re.compile(
 _CONSIDERED = re.compile(
     r"\b(?:whether|if|unless|unclear|uncertain|unsure|perhaps|maybe|possibly|might|may|could be|not (?:sure|clear|certain)|"
     r"(?:cannot|can't|can not|could not|couldn't|unable to|impossible to|hard to|difficult to) "
-    r"(?:\w+ly )?(?:tell|say|judge|determine|decide|know|assess|verify)|depends)\b"
+    r"(?:\w+ly )?(?:tell|say|judge|determine|decide|know|assess|verify)|depends)\b|"
+    r"是否|可能|也许|或许|如果|不确定|不清楚|(?:无法|不能|难以)(?:判断|确定|得知|断定)"
 )
 _NO_NEGATION = re.compile(
     r"\b(?:not (?:only|just|merely|simply)|no doubt|without (?:a |any )?doubt|no question (?:that|but)|beyond (?:any )?doubt|"
-    r"not to mention|(?:cannot|can't) be denied)\b"
+    r"not to mention|(?:cannot|can't) be denied)\b|毫无疑问|无疑|不仅|不但|不只|不光"
 )
 _NEGATION = re.compile(
     r"\b(?:not|never|no|nothing|nobody|none|neither|nor|nowhere|without|cannot|fail(?:s|ed|ing|ure)?|unable|inability|hardly|barely|"
     r"scarcely|rarely|lacks?|lacking|lacked|insufficient(?:ly)?|inadequate(?:ly)?|refus(?:es|ed|ing|e)|declin(?:es|ed|ing|e)|"
     r"avoid(?:s|ed|ing)?|far from|instead of|rather than|too little|wrong to|untrue|deny|denies|dont|doesnt|didnt|isnt|wasnt|arent|hasnt|havent|cant)\b"
-    r"|n't\b|(?:不|没|未|无)"
+    r"|n't\b|(?:不|没|未|无|拒绝|难以|并非|避免)"
 )
 _NEGATED_BEHIND = re.compile(
     r"\W*(?:(?:by|in|at|any|with|exactly|of|absolutely)\s+)*(?:no|none|nothing|nowhere|neither|zero|0)\b"
@@ -92,7 +101,7 @@ _QUOTED = re.compile(
 _TAG = re.compile(r"<(/?)([a-z][\w-]*)>")
 _QUOTES = str.maketrans("“”„‟’‘‛`´", "\"\"\"\"'''''")
 _DECORATION = re.compile(
-    r"\\boxed|\\text|\*{1,3}(?=\S)|(?<=\S)\*{1,3}|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)|^[ \t]*(?:[-•>#]+|\d+[.)])[ \t]+|```\w*|[{}|$]",
+    r"\\boxed|\\text|\*{1,3}(?=\S)|(?<=\S)\*{1,3}|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)|^[ \t]*(?:[-•>#=→]+|\d+[.)])[ \t]+|```\w*|[{}|$]",
     re.M,
 )
 
@@ -100,11 +109,14 @@ _DECORATION = re.compile(
 @dataclass(frozen=True)
 class Claim:
     """What a yes states. ``holds``: the pattern of the words that state it; ``fails``: of those that deny it alone; ``about``:
-    of what it is stated, so that a statement about something else does not contradict a verdict."""
+    of what it is stated, so that a statement about something else does not contradict a verdict. ``chinese`` and
+    ``chinese_fails``: Chinese words, which no space parts."""
 
     holds: str
     fails: str
     about: str
+    chinese: str = "(?!)"
+    chinese_fails: str = "(?!)"
 
 
 @dataclass(frozen=True)
@@ -126,6 +138,11 @@ def read_verdict(text: str, claim: Claim | None = None) -> bool | None:
     (False, True)
     """
     plain = _plain(text)
+    if _ASSENT.fullmatch(plain):
+        return True
+    short = _EXPLANATION.split(plain, maxsplit=1)[0]
+    if short != plain and (verdict := read_verdict(short, claim)) is not None:
+        return verdict
     bare = _unquoted(plain)
     if labelled := [*_LABELLED.finditer(bare)]:
         return labelled[-1]["yes"] is not None
@@ -134,7 +151,7 @@ def read_verdict(text: str, claim: Claim | None = None) -> bool | None:
         return (fields[-1]["yes"] is not None) is not denied
     settled = _BRACKETED.sub(" ", _QUOTED.sub(_short, _unwrapped(plain)))
     if not re.search(r"\w", settled):
-        settled = _unquoted(plain)
+        settled = _unquoted(plain).strip("[](){}")
     clauses = list(_clauses(settled))
     verdicts = [(clause, verdict) for clause in clauses for verdict in _verdicts(clause)]
     statements = [
@@ -158,7 +175,11 @@ def _settled(statements: Sequence[tuple[_Clause, bool]]) -> bool | None:
 
 
 def _contradicted(verdict: bool, statements: Sequence[tuple[_Clause, bool]], claim: Claim) -> bool:
-    weighty = [pair for pair in statements if re.search(rf"\b(?:{claim.about})\b", pair[0].text)]
+    weighty = [
+        pair
+        for pair in statements
+        if re.search(rf"\b(?:{claim.about})\b|{claim.chinese}|{claim.chinese_fails}", pair[0].text)
+    ]
     return bool(weighty) and _settled(weighty) is (not verdict)
 
 
@@ -217,15 +238,18 @@ def _verdicts(clause: _Clause) -> Iterator[bool]:
 def _stated(clause: _Clause, claim: Claim) -> Iterator[bool]:
     """The claim as a clause states it, as often as it does: True if it holds, False if not."""
     text = _NO_NEGATION.sub("", _after_verdict(clause.text))
-    for match in re.finditer(rf"\b(?:(?P<holds>{claim.holds})|(?P<fails>{claim.fails}))\b", text):
+    words = rf"\b(?:(?P<holds>{claim.holds})|(?P<fails>{claim.fails}))\b"
+    chinese = rf"(?P<chinese>{claim.chinese})|(?P<chinese_fails>{claim.chinese_fails})"
+    for match in re.finditer(f"{words}|{chinese}", text):
+        holds = bool(match["holds"] or match["chinese"])
         before, behind = text[: match.start()], text[match.end() :]
-        words = [word for word in _NEGATION.findall(before) if word != "nor"]
-        count = len(words) or len(_NEGATION.findall(before))
-        if match["holds"] and not count:
+        negations = _NEGATION.findall(before)
+        count = len([word for word in negations if word != "nor"]) or len(negations)
+        if holds and not count:
             if _PARTLY.search(before):
                 continue
             count += bool(_NEGATED_BEHIND.match(behind))
-        yield (match["holds"] is not None) is (count % 2 == 0)
+        yield holds is (count % 2 == 0)
 
 
 def _after_verdict(text: str) -> str:

@@ -33,7 +33,9 @@ VERDICTS = ("Yes", "No", "yes", "no", "是", "否")
 
 _NUMBER = re.compile(r"\d+")
 _BRACKETED = re.compile(r"\[\s*(\d+)\s*\]")
-RELEVANT = Claim(r"relevant", r"irrelevant|unrelated", r"passage|it|this|document")
+RELEVANT = Claim(
+    r"relevant", r"irrelevant|unrelated", r"passage|it|this|document", "相关", "无关|离题"
+)
 FIELDS = {"listwise": ("question", "passages", "count"), "pointwise": ("question", "passage")}
 
 

@@ -42,9 +42,10 @@ CALL = st.tuples(
 )
 MANNERS = st.fixed_dictionaries(
     {
-        "index": st.sampled_from(["own", "zero", "none"]),
-        "id": st.sampled_from(["once", "always"]),
-        "name": st.sampled_from(["once", "always", "in pieces"]),
+        "index": st.sampled_from(["own", "zero", "null", "none"]),
+        "id": st.sampled_from(["once", "always", "once, then empty", "once, then null"]),
+        "name": st.sampled_from(["once", "always", "in pieces", "alone", "last"]),
+        "empty first": st.booleans(),
         "object": st.booleans(),
     }
 )
@@ -66,14 +67,22 @@ def pieces_of_call(
     names = [name] * len(parts) if manner["name"] == "always" else [name]
     if manner["name"] == "in pieces":
         names, parts = [name[:3], name[3:]], ["", "", *parts]
+    if manner["name"] == "alone":
+        parts = ["", *parts]
+    if manner["name"] == "last":
+        names, parts = [*[""] * len(parts), name], [*parts, ""]
+    if manner["empty first"]:
+        names, parts = ["", *names], ["", *parts]
     for place, part in enumerate(parts):
         piece: dict[str, Any] = {"function": {"arguments": part}}
         if place < len(names):
             piece["function"]["name"] = names[place]
         if place == 0 or manner["id"] == "always":
             piece["id"] = f"call-{number}"
+        elif manner["id"] != "once":
+            piece["id"] = "" if "empty" in manner["id"] else None
         if manner["index"] != "none":
-            piece["index"] = number if manner["index"] == "own" else 0
+            piece["index"] = {"own": number, "zero": 0, "null": None}[manner["index"]]
         yield chunk(tool_calls=[piece])
 
 
@@ -225,3 +234,34 @@ def test_an_id_of_its_own_for_every_piece_makes_one_call(served: Any) -> None:
     assert streamed(llm, ask(tools=TOOLS))[1].tool_calls == (
         ToolCall("a", "Search", '{"query": "Titan"}'),
     )
+
+
+@pytest.mark.parametrize("index", [0, None])
+def test_without_ids_a_name_repeated_behind_a_complete_call_begins_the_next(
+    served: Any, index: int | None
+) -> None:
+    replies, llm = served
+    parts: list[Any] = []
+    for query in ("Titan", "Triton"):
+        parts += [{"name": "Search"}, {"arguments": '{"query"'}, {"arguments": f': "{query}"}}'}]
+    pieces = [chunk(tool_calls=[{"index": index, "function": part}]) for part in parts]
+    replies["True"] = stream([*pieces, chunk(None, "tool_calls"), DONE])
+    reply = streamed(llm, ask(tools=TOOLS))[1]
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [
+        ("Search", '{"query": "Titan"}'),
+        ("Search", '{"query": "Triton"}'),
+    ]
+
+
+def test_an_id_and_the_name_in_every_piece_make_one_call(served: Any) -> None:
+    replies, llm = served
+    pieces = [
+        chunk(tool_calls=[{"id": f"b{n}", "function": {"name": "Search", "arguments": part}}])
+        for n, part in enumerate(['{"query', '": "Ti', 'tan"}', '{"query": "Triton"}'])
+    ]
+    replies["True"] = stream([*pieces, chunk(None, "tool_calls"), DONE])
+    reply = streamed(llm, ask(tools=TOOLS))[1]
+    assert [call.arguments for call in reply.tool_calls] == [
+        '{"query": "Titan"}',
+        '{"query": "Triton"}',
+    ]

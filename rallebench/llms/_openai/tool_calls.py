@@ -17,12 +17,14 @@ MALFORMED = "answered with a malformed tool call"
 
 @dataclass
 class _Call:
-    """A call so far. ``index``: the place that the server gives it, None without one."""
+    """A call so far. ``index``: the place that the server gives it, None without one. ``renamed``: the name came once more
+    behind complete arguments, which may announce another call of the same function."""
 
     index: int | None
     id: str = ""
     name: str = ""
     arguments: str = ""
+    renamed: bool = False
 
     @property
     def complete(self) -> bool:
@@ -59,8 +61,12 @@ class GatheredCalls:
             None if place is not None else self._continued(index, identity, name, arguments or "")
         )
         if call is None:
+            before = self._calls[-1:]
             call = _Call(index)
+            if not name and before and before[0].renamed:
+                name = before[0].name
             self._calls.append(call)
+        call.renamed = "" != name == call.name and not arguments and call.complete
         call.id = call.id or identity
         call.name = name if name.startswith(call.name) else call.name + name
         if arguments and (whole or _placeholder(call.arguments, arguments)):
@@ -90,11 +96,15 @@ class GatheredCalls:
         if not near:
             return None
         last = near[-1]
-        again = arguments.strip() and not _placeholder(last.arguments, arguments)
+        again = bool(arguments.strip()) and not _placeholder(last.arguments, arguments)
+        if not last.name:
+            return None if last.complete and again else last
         if last.complete and (again or (name and name != last.name)):
             return None
         if identity and last.id and (name or last.complete):
-            return None  # some servers give every piece an id of its own, and the name once
+            # Some servers give every piece an id of its own.
+            begun = last.arguments.strip() and not last.complete
+            return last if begun and arguments and not arguments.lstrip().startswith("{") else None
         return last
 
 

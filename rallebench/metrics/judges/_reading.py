@@ -106,7 +106,9 @@ def _stated(
     text: str, names: Sequence[str], low: float, high: float
 ) -> Iterator[tuple[str, list[str]]]:
     """Every name with the scores that the text states for it."""
-    plain = _without_scale(re.sub(r"[*_`\"“”]", "", _without_tags(text)), low, high)
+    plain = _without_scale(
+        re.sub(r"\\boxed\{|(?<=\d)\}|[*_`\"“”$]", "", _without_tags(text)), low, high
+    )
     if below := _in_table(plain, names) or _below_headings(plain, names):
         yield from below.items()
         return

@@ -28,18 +28,33 @@ ERRORS = (
 _INFORMATION = r"(?:information|evidence|context|details?)"
 ADDRESSED = Claim(
     holds=rf"address(?:ed|es|ing)?|answered|answerable|answer(?:s|ing)? (?:(?:the|this|that|your|a|any) (?:\w+ )?(?:question|query)|it)|"
-    rf"settle[sd]?|resolve[sd]?|(?:sufficient|enough) {_INFORMATION}|contains? (?:the|an) answer",
-    fails=rf"unaddressed|unanswered|unanswerable|unresolved|insufficient {_INFORMATION}|no {_INFORMATION}|no answer",
+    rf"settle[sd]?|resolve[sd]?|(?:sufficient|enough) {_INFORMATION}|"
+    r"(?:contain|provide|mention|include|offer|give|hold|have|has)(?:s|d|ed|ing)? (?:the|an?|any) (?:\w+ )?answer|"
+    rf"(?:answer|{_INFORMATION}) (?:is|was|can be|could be) (?:\w+ly )?(?:present|found|given|contained|provided|available)|"
+    r"(?:found|contained|present) in (?:the|any|these)",
+    fails=rf"unaddressed|unanswered|unanswerable|unresolved|insufficient {_INFORMATION}|no {_INFORMATION}|no answer|"
+    rf"(?:lack(?:s|ing|ed)?|miss(?:es|ing)) (?:\w+ ){{0,3}}(?:{_INFORMATION}|answer)|"
+    rf"{_INFORMATION} (?:\w+ )?(?:is|are|was|were) (?:missing|lacking|absent)|irrelevant to|silent (?:on|about)|say(?:s)? nothing|"
+    r"(?:declin|refus)(?:e|es|ed|ing) to (?:answer|respond|reply)",
     about=r"question|query|it|this|one",
+    chinese=r"(?<=[被到以能够法未没有来已经得])(?:回答|解答)|(?:回答|解答)(?=[了该这此问所])|得到了?(?:明确的?)?(?:回答|解答)|解决|涉及|提及|提到|"
+    r"(?:足够|充分|充足)的?(?:相关)?(?:信息|证据)|(?:有|得到|找到|包含|提供|给出)了?(?:\w{0,4}的)?(?:明确)?答案",
+    chinese_fails=r"缺乏|缺少|信息不足|无关",
 )
 _ERRORS = r"(?:errors?|mistakes?|inaccurac(?:y|ies)|falsehoods?|contradictions?)"
 NOTICED = Claim(
     holds=r"identif(?:y|ies|ied|ying)|notic(?:e|es|ed|ing)|detect(?:s|ed|ing)?|recogni[sz](?:e|es|ed|ing)|"
     r"point(?:s|ed|ing)? (?:it |them )?out|spot(?:s|ted|ting)?|flag(?:s|ged|ging)?|acknowledg(?:e|es|ed|ing)|catch(?:es)?|caught|"
-    rf"aware|corrects|corrected|(?:finds?|found) (?:\w+ ){{0,3}}{_ERRORS}",
+    rf"aware|corrects|corrected|(?:finds?|found|mentions?|mentioned|mentioning|names?|named) (?:\w+ ){{0,3}}{_ERRORS}|"
+    rf"{_ERRORS} (?:is|are|was|were|has been|have been) (?:\w+ )?found|"
+    r"(?:notes?|states?|says?|said|noted|stated|observes?|claims?) that (?:\w+ ){1,4}?(?:is|are|was|were|contains?|has|have) "
+    rf"(?:\w+ ){{0,2}}(?:wrong|false|incorrect|inaccurate|mistaken|erroneous|{_ERRORS})",
     fails=r"un(?:identified|noticed|detected|recogni[sz]ed|corrected|aware)|fail(?:s|ed)?(?! to\b)|overlook(?:s|ed|ing)?|"
-    r"miss(?:es|ed)|ignor(?:e|es|ed|ing)|oblivious",
+    rf"miss(?:es|ed)?|ignor(?:e|es|ed|ing)|oblivious|no mention of (?:\w+ ){{0,3}}{_ERRORS}|"
+    r"(?:accept|adopt|trust|believe|repeat)(?:s|ed|d|ing)? (?:\w+ ){0,2}(?:false|wrong|incorrect|inaccurate|erroneous)",
     about=rf"{_ERRORS}|them|it|model|answer|system",
+    chinese=r"识别|发现|指出|注意到|察觉|意识到|纠正|检测|认识到|知道|更正|(?:认为|表示|说|称)\w{0,8}(?:存在|有)\w{0,6}(?:错误|误)",
+    chinese_fails=r"忽略|忽视|遗漏|漏掉|错过",
 )
 """The claims that a yes states."""
 
