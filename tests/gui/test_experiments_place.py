@@ -119,6 +119,16 @@ def test_the_plan_names_runs_questions_calls_and_price_before_anything_starts(pa
     assert not page.workbench.runs.list() and not page.workbench.jobs.list()
 
 
+def test_a_plan_never_says_that_a_tenth_of_the_answers_makes_a_larger_difference(
+    page: Page,
+) -> None:
+    few = sweep(page, dataset="starter-qa", limit="12")
+    assert re.search(
+        r"12 questions show a difference of about \d\d\.\d points or more, if every change is", few
+    )
+    assert "if 10 % of the answers change" in sweep(page, dataset="starter-qa", limit="")
+
+
 def test_a_step_without_fields_and_a_count_of_nothing_are_left_out(page: Page) -> None:
     drawn = view_of(page, "experiments/list?kind=suite&paper=barag")
     assert "<h3><b>3</b>" in drawn

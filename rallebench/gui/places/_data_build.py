@@ -146,7 +146,7 @@ def build(page: Page, event: Event) -> Patch:
     source = event.path("source")
     workbench.data.build_index(name, corpus, kind, page_map=pages, source=source, **settings)
     raise_at_once(page, workbench.jobs.get("build", name))
-    return {"drawer": "", "say": f"Building {name}. It goes on if you leave this page."}
+    return {"drawer": "", "say": f"Building {name}. It continues if you leave this page."}
 
 
 def raise_at_once(page: Page, job: Job | None) -> None:

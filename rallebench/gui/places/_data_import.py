@@ -210,7 +210,7 @@ def building(page: Page, job: Job) -> Markup:
         lines += html.doing(news.message or name, share=share)
     other = html.button("Import another", "import.again")
     if not job.done:
-        note = html.note("It goes on if you leave this page.")
+        note = html.note("It continues if you leave this page.")
         lines = (lines or Markup("<p>Starting…</p>")) + note
         other = html.button("Stop", "jobs.stop", id=job.id)
     elif job.error is not None:

@@ -159,7 +159,7 @@ def run(page: Page, event: Event) -> Patch:
     request = request_of(page, event, design)
     _start(page, request, design.track)
     design.auto = Design().auto
-    say = f"{request.name} runs. It goes on if you leave this page."
+    say = f"{request.name} is running. It continues if you leave this page."
     return {"#x-running": running(page), "say": say}
 
 
@@ -384,7 +384,9 @@ def facts(value: Forecast) -> list[str]:
     if value.smallest and value.smallest < 1:
         each = max(run.questions for run in value.plan.runs)
         sentence = f"{each:,} questions show a difference of about {100 * value.smallest:.1f} points or more"
-        lines.append(f"{sentence}, if {100 * CHANGING:.0f} % of the answers change.")
+        share = f"{100 * CHANGING:.0f} % of the answers change"
+        few = value.smallest > CHANGING  # so many more change, all in one direction
+        lines.append(f"{sentence}, if {'every change is for the better' if few else share}.")
     return lines
 
 
