@@ -75,21 +75,24 @@ def interval(
     return f"[{low}, {high}]"
 
 
-def moment(when: datetime | str) -> str:
+def moment(when: datetime | str, *, seconds: bool = False) -> str:
     """A time as people say it: "today 14:02", "yesterday 14:02", "23 Nov 14:02", "23 Nov 2024".
 
-    ``when``: also as text in ISO form; other text stays as it is.
+    ``when``: also as text in ISO form; other text stays as it is. ``seconds``: with them, also for another year.
     """
     try:
         local = (datetime.fromisoformat(when) if isinstance(when, str) else when).astimezone()
     except ValueError:
         return str(when)
     today = datetime.now().astimezone()
+    clock = f"{local:%H:%M:%S}" if seconds else f"{local:%H:%M}"
     days = (today.date() - local.date()).days
     if days in (0, 1):
-        return f"{'yesterday' if days else 'today'} {local:%H:%M}"
+        return f"{'yesterday' if days else 'today'} {clock}"
     day = f"{local.day} {local:%b}"
-    return f"{day} {local:%H:%M}" if local.year == today.year else f"{day} {local.year}"
+    if local.year == today.year:
+        return f"{day} {clock}"
+    return f"{day} {local.year}" + (f" {clock}" if seconds else "")
 
 
 def _score(value: float, fewer: int = 0) -> str:

@@ -9,6 +9,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from rallebench.core.events import complete
 from rallebench.gui.frame import Page
 from rallebench.gui.jobs import chip
 from rallebench.gui.places import _runs_list
+from rallebench.gui.places._runs_compare import tell_apart
 from rallebench.render import numbers
 from rallebench.services import run_list
 from rallebench.services.jobs import Job
@@ -158,9 +160,18 @@ def test_times_that_the_cache_replays_are_not_compared(ran: Page) -> None:
     words = text_of(ran, "runs/compare?a=again&b=first")
     assert "their times are those of the first time" in words and "times as fast" not in words
     assert not re.search(r"\d\.\d\d s\b", words.partition("Time and price")[2])
+    assert "The settings are the same." in words and "by chance" not in words, "nothing differs"
     ran.call("runs.delete", {"id": "again"})
     asked = text_of(ran, f"runs/compare?a=first&b={SECOND}")
     assert "reply cache" not in asked
+
+
+def test_runs_of_one_title_are_told_apart_by_their_minute_or_their_second(ran: Page) -> None:
+    row = run_list.row_of(ran.workbench, "first")
+    times = ["2026-01-02T10:20:03", "2026-01-02T10:20:44", "2026-01-02T10:31:00"]
+    titles = [x.title for x in tell_apart([replace(row, created=time) for time in times])]
+    assert len(set(titles)) == 3 and titles[0].endswith("10:20:03") and titles[2].endswith("10:31")
+    assert tell_apart([row]) == [row]
 
 
 def test_only_the_questions_that_two_runs_share_are_compared(ran: Page) -> None:

@@ -74,15 +74,22 @@ def pair(page: Page, a: str, b: str, metric: str) -> Markup:
 
 
 def rows_of(page: Page, names: Sequence[str]) -> list[RunRow]:
-    """The compared runs; those of one title are told apart by their times."""
-    rows = [run_list.row_of(page.workbench, name) for name in names]
-    titles = [row.title for row in rows]
-    return [
-        replace(row, title=f"{row.title}, {numbers.moment(row.created)}")
-        if titles.count(row.title) > 1
-        else row
-        for row in rows
-    ]
+    """The compared runs, under titles that differ."""
+    return tell_apart([run_list.row_of(page.workbench, name) for name in names])
+
+
+def tell_apart(rows: list[RunRow]) -> list[RunRow]:
+    """The runs; those of one title have their times in it, with seconds if they need them."""
+    own = [row.title for row in rows]
+    for seconds in (False, True):
+        titles = [row.title for row in rows]
+        rows = [
+            replace(row, title=f"{title}, {numbers.moment(row.created, seconds=seconds)}")
+            if titles.count(row.title) > 1
+            else row
+            for row, title in zip(rows, own)
+        ]
+    return rows
 
 
 def under_titles(
@@ -189,9 +196,9 @@ def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> 
     """The chain's differences word by word, then every other setting."""
     head = html.heading("What is different")
     if not compared.changes:
-        return head + html.note(
-            "The settings are the same: the runs differ by chance, or by a model that is not deterministic."
-        )
+        why = ": the runs differ by chance, or by a model that is not deterministic"
+        changed = compared.pair.wins or compared.pair.losses
+        return head + html.note(f"The settings are the same{why if changed else ''}.")
     chain_changes, others = Markup(), list(compared.changes)
     if first.chain and second.chain and first.chain.actions != second.chain.actions:
         chain_changes = difference(first.chain, second.chain)
