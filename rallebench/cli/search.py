@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.cli.flags import flag
-from rallebench.cli.printing import drain
+from rallebench.cli.printing import drain, say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.core.sources import Source
-from rallebench.services.answers import hits_json
+from rallebench.services.answers import hits_json, searched
 
 
 @VERBS.register(
@@ -41,7 +41,9 @@ def search(args: argparse.Namespace) -> Result:
         raise UsageError("No query was given; write one after the flags, or use --queries FILE.")
     workbench = workbench_of(args)
     drain(workbench.models.load(args.index, "retriever"))
-    hits = workbench.models.backends.retrievers[args.index].search(queries, args.k)
+    hits, warnings = searched(workbench.models.backends, args.index, queries, args.k)
+    for sentence in warnings:
+        say(f"Warning: {sentence}")
     value = [{"query": query, "hits": hits_json(row)} for query, row in zip(queries, hits)]
     return Result(value, ("\n\n".join(map(_text, value)),))
 

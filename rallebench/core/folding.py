@@ -73,7 +73,7 @@ def fold(text: str) -> str:
 
 def _swap_marks(match: re.Match[str]) -> str:
     ring, tone = filter(None, match.groups())
-    return tone + ring
+    return f"{tone}{ring}"
 
 
 def is_plain(text: str) -> bool:

@@ -71,6 +71,10 @@ class ReplyCounts:
             if not isinstance(request, Generate):
                 continue
             self._count(request.llm, "model", "answered with the model" in reply.note)
+            held_back = WITHHELD.search(_word(reply.finish_reason)) is not None
+            self._count(request.llm, "withheld", held_back)
+            blank = not reply.text.strip() and not reply.tool_calls
+            self._count(request.llm, "blank", blank and not held_back)
             self._count(request.llm, "prompt", "has cut the prompt" in reply.note)
             refused = REFUSED.search(reply.note)
             self._count(request.llm, "refused", bool(refused))
@@ -105,6 +109,10 @@ class ReplyCounts:
         )
 
 
+def _word(reason: str) -> str:
+    return reason.lower().replace("-", "_")
+
+
 WITHOUT_TOOLS: Mapping[str, str] = {
     "auto": "so the functions are called in text; a model whose template has tools calls them itself.",
     "always": "so it is not told of any function; set protocol (of BARAG: calls) to auto or text to call them in text.",
@@ -126,6 +134,10 @@ LACKING: Mapping[str, str] = {
     "model": (
         "came from another model than those before, as the server says; answer the questions again with one model."
     ),
+    "withheld": (
+        "were refused by the model, or withheld by the server's filter in part or as a whole; what is left counts as the answer."
+    ),
+    "blank": "hold no text, which counts as the answer where it was the last one asked for.",
     "prompt": (
         "are to a prompt that the server cut, as its count of tokens shows; give the server a longer context (num_ctx of Ollama, "
         "max_model_len of vLLM), or send fewer or shorter passages."
@@ -144,6 +156,9 @@ LACKING: Mapping[str, str] = {
         "went on after a stop string, which the server ignores; they were cut there, but all their tokens took time and count."
     ),
 }
+WITHHELD = re.compile("^refusal$|content_?filter|safety|sensitive|recitation|blocklist|prohibited")
+"""Finish reasons of answers that were held back."""
+
 REFUSED = re.compile(r"The server refuses (.+?); it was asked without\.")
 """The note of a reply that the server gave only without some fields of the request."""
 

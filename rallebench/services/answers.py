@@ -11,10 +11,12 @@ from rallebench.chains.template import render
 from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.core.files import read_json
+from rallebench.core.runs import Backends
 from rallebench.core.settings import parse_settings
 from rallebench.core.types import Chain, Episode, Generate, Hit, Question, Retrieve, Step, UseTool
 from rallebench.engine.cost import Prices, prices_of, step_to_json, total
 from rallebench.engine.record import hit_to_json, request_to_json
+from rallebench.engine.run_warnings import judgements, unread
 from rallebench.environments import ENVIRONMENTS
 from rallebench.services.transcript import pieces
 from rallebench.services.workbench import Workbench
@@ -141,3 +143,12 @@ def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:
 def hits_json(hits: Sequence[Hit]) -> list[dict[str, Any]]:
     """Hits with their rank, from 1."""
     return [{"rank": rank, **hit_to_json(hit)} for rank, hit in enumerate(hits, 1)]
+
+
+def searched(
+    backends: Backends, name: str, queries: Sequence[str], k: int
+) -> tuple[list[list[Hit]], tuple[str, ...]]:
+    """The hits of each query from a loaded retriever, and warnings about judgements that could not be read."""
+    before = judgements([name], backends)
+    hits = backends.retrievers[name].search(queries, k)
+    return hits, unread(before, judgements([name], backends))

@@ -293,6 +293,23 @@ def test_a_run_says_once_for_each_model_what_its_server_refuses(serve: Serve) ->
 
 
 @pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (answer("Ad", finish_reason="content_filter"), "withheld by the server's filter in part"),
+        (answer("Ad", finish_reason="SAFETY"), "withheld by the server's filter in part"),
+        (answer(None, refusal="I cannot."), "were refused by the model"),
+        (answer(" "), "hold no text, which counts as the answer"),
+    ],
+)
+def test_a_run_says_how_many_answers_were_held_back_or_hold_no_text(
+    serve: Serve, reply: Behaviour, words: str
+) -> None:
+    _, llm = serve(reply, answer("Ada"))
+    (sentence,) = sentences(llm, ask(), ask())
+    assert sentence.startswith("1 of 2 replies of 'gpt'") and words in sentence
+
+
+@pytest.mark.parametrize(
     ("text", "counted", "cut"),
     [
         ("which moon is it " * 3000, 2050, True),

@@ -293,6 +293,8 @@ def test_answers_of_a_judge_that_could_not_be_read_are_told_after_the_run(
     assert ran.code == 0, ran.err
     told = f"Warning: 3 of 3 judgements of '{retriever}' could not be read; the order stayed as it"
     assert told in ran.err
+    searched = cli("search --index", retriever, "moon")
+    assert searched.code == 0 and f"1 of 1 judgements of '{retriever}'" in searched.err
 
 
 def test_search_and_pick_take_combinations(cli: CommandLine) -> None:
