@@ -24,7 +24,7 @@ from rallebench.gui.jobs import chip
 from rallebench.gui.places import _runs_list
 from rallebench.gui.places._runs_compare import tell_apart
 from rallebench.render import numbers
-from rallebench.services import run_list
+from rallebench.services import run_list, run_views
 from rallebench.services.jobs import Job
 from rallebench.services.runs import BenchmarkOptions, of_chain
 from rallebench.services.workbench import Workbench
@@ -307,6 +307,13 @@ def test_a_closed_book_loses_questions_in_the_answer_and_has_no_r_precision(ran:
     assert "not in the answer" in words and "not retrieved" not in words
     assert "R-precision" not in words.partition("Time a question")[0]
     assert "8 questions are few, so the intervals are wide." in words
+
+
+def test_the_time_of_a_judge_is_no_time_of_the_chain(ran: Page) -> None:
+    judge = run_views.judge_lines()[0][0]
+    fields = {"chain": "read", "dataset": "tiny-qa", "judge": judge, "judge_model": "echo"}
+    plan = texts(ran.call("runs.check", fields)["#new-plan"])
+    assert "a judge is asked about every answer" in plan and "a few seconds" not in plan
 
 
 def test_a_new_run_says_what_it_will_take_before_it_starts(ran: Page) -> None:

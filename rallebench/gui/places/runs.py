@@ -151,10 +151,10 @@ def estimate(page: Page, value: PreparedRun) -> str:
     known = forecasts.in_cache(page.workbench, chains, examples, PATIENCE)
     cached = known[1] if known else 0
     held = f"{cached:,} of {len(examples):,} answers are in the cache" if cached else ""
-    if cached == len(examples):
-        return f"{held}, so it takes a few seconds"
     if value.request.judges:
         return html.dotted(held, "time unknown: a judge is asked about every answer, too")
+    if cached == len(examples):
+        return f"{held}, so it takes a few seconds"
     same = forecasts.of_flow(page.workbench, flow)
     if same is None:
         return html.dotted(held, "time unknown: no run of this chain and model yet")
