@@ -34,7 +34,7 @@ def check(page: Page, event: Event) -> Patch:
             "drawer": "",
             "say": "Every row is checked. Continue builds on from here.",
         }
-    place = {"id": name, "stage": stage, "row": str(row["id"])}
+    place: dict[str, Any] = {"id": name, "stage": stage, "row": str(row["id"])}
     editable, sources = service.fields_to_check(row)
     fields = Markup().join(
         form.area(

@@ -382,8 +382,8 @@ def facts(value: Forecast) -> list[str]:
         each = "an index" if value.builds == 1 else f"{value.builds:,} indexes"
         lines.append(f"Building {each} takes {time_range(*took[1:])}.")
     if value.smallest and value.smallest < 1:
-        each = max(run.questions for run in value.plan.runs)
-        sentence = f"{each:,} questions show a difference of about {100 * value.smallest:.1f} points or more"
+        questions = max(run.questions for run in value.plan.runs)
+        sentence = f"{questions:,} questions show a difference of about {100 * value.smallest:.1f} points or more"
         share = f"{100 * CHANGING:.0f} % of the answers change"
         few = value.smallest > CHANGING  # so many more change, all in one direction
         lines.append(f"{sentence}, if {'every change is for the better' if few else share}.")
