@@ -7,6 +7,7 @@ from datetime import datetime
 
 from rallebench.analysis.deployment import is_replayed
 from rallebench.core.errors import RalleError
+from rallebench.core.own_folders import listed
 from rallebench.engine.store import REPORT, RUN, RunFolder
 
 REPLAYED = "The reply cache gave answers of these runs; their times are those of the first time and are not compared."
@@ -31,7 +32,7 @@ def _has_company(run: RunFolder) -> bool:
     own = window_of(run)
     if own is None:
         return False
-    for file in run.path.parent.glob(f"*/{RUN}"):
+    for file in listed(run.path.parent, f"*/{RUN}"):
         other = RunFolder(file.parent)
         # Its files were last written before this run began: it cannot have gone on meanwhile.
         last = max(path.stat().st_mtime for path in (file, other.path / REPORT) if path.exists())

@@ -19,6 +19,7 @@ from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.events import Progress, mapped
 from rallebench.core.files import disk_error, read_json, write_json
 from rallebench.core.own_files import Count
+from rallebench.core.own_folders import listed
 from rallebench.core.parts import beside, check_name, delete, move_in
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Passage, digest
@@ -231,7 +232,7 @@ def corpus_cards(corpora: Path) -> tuple[dict[str, Corpus], dict[str, str]]:
     """(name → card, name → sentence of a card that cannot be read) of the corpora of a workspace, sorted."""
     good: dict[str, Corpus] = {}
     wrong: dict[str, str] = {}
-    for path in sorted(Path(corpora).glob(f"[!.]*/{CARD}")):
+    for path in listed(Path(corpora), f"*/{CARD}"):
         try:
             good[path.parent.name] = read_card(path.parent)
         except BadFileError as error:

@@ -20,6 +20,7 @@ from rallebench.core.experiments import FOLDER
 from rallebench.core.files import sha256_file, write_json, write_text
 from rallebench.core.locks import alone
 from rallebench.core.own_files import Stored, read_stored, reading, write_sealed
+from rallebench.core.own_folders import listed
 from rallebench.engine.run_shapes import Number, StoredMean
 from rallebench.engine.store import checked_run_name
 
@@ -105,7 +106,7 @@ class ExperimentStore:
         """The names of all experiments, or of those of ``kinds``, the newest first; damaged ones are left out."""
         times: dict[str, float] = {}
         for file in (REQUEST, REPORT):
-            for path in (self.root / FOLDER).glob(f"*/{file}"):
+            for path in listed(self.root / FOLDER, f"*/{file}"):
                 name = path.parent.name
                 times[name] = max(times.get(name, 0.0), path.stat().st_mtime)
         ordered = sorted(times, key=lambda name: (-times[name], name))

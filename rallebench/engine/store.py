@@ -34,6 +34,7 @@ from rallebench.core.files import (
 from rallebench.core.locks import alone, held
 from rallebench.core.memory import uncollected
 from rallebench.core.own_files import DAMAGE, damaged, read_stored, write_sealed
+from rallebench.core.own_folders import listed
 from rallebench.core.parts import beside
 from rallebench.core.types import Episode
 from rallebench.engine.record import episode_from_json, episode_to_json
@@ -349,11 +350,7 @@ def _score_line(raw: bytes) -> dict[str, Any]:
 
 def list_runs(runs: Path) -> list[RunFolder]:
     """All runs of a workspace, the newest first."""
-    folders = [
-        RunFolder(p.parent)
-        for p in Path(runs).glob(f"*/{RUN}")
-        if not p.parent.name.startswith(".")
-    ]
+    folders = [RunFolder(p.parent) for p in listed(runs, f"*/{RUN}")]
     return sorted(folders, key=lambda run: (-(run.path / RUN).stat().st_mtime, run.name))
 
 

@@ -17,9 +17,10 @@ from rallebench.core.errors import BadFileError, RalleError, UsageError
 from rallebench.core.files import write_json
 from rallebench.core.folding import fold
 from rallebench.core.own_files import Stored, read_stored
+from rallebench.core.own_folders import listed
 from rallebench.core.types import Chain
 from rallebench.engine.headline import deciding_metric
-from rallebench.engine.store import RunFolder
+from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.engine.stored_runs import chain_of
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.services.experiment_groups import plain_label
@@ -100,8 +101,8 @@ def _described(workbench: Workbench) -> tuple[list[RunRow], list[RunRow], dict[s
 
 
 def _bin(workbench: Workbench) -> list[RunFolder]:
-    files = (workbench.workspace.path / BIN / "runs").glob("*/run.json")
-    return [RunFolder(file.parent) for file in sorted(files)]
+    files = listed(workbench.workspace.path / BIN / "runs", "*/run.json")
+    return [RunFolder(file.parent) for file in files]
 
 
 def row_of(workbench: Workbench, name: str) -> RunRow:
@@ -125,6 +126,7 @@ def _version(run: RunFolder) -> tuple[int, ...]:
 def _row(path: str, version: tuple[int, ...]) -> RunRow:
     run = RunFolder(Path(path))
     try:
+        checked_run_name(run.name)
         stored = run.spec()
         chain, report = chain_of(run, stored), run.report() or {}
     except RalleError as error:

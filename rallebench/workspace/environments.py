@@ -9,6 +9,7 @@ from typing import Any
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.files import disk_error, sha256_file
+from rallebench.core.own_folders import listed
 from rallebench.core.parts import beside, check_name, move_in
 from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting, checked
@@ -111,7 +112,7 @@ def _store_of(workspace: Workspace, retriever: str, corpus: str) -> tuple[Path |
     if corpus:
         folder = workspace.corpora / corpus
         if not (folder / PASSAGES).exists():
-            known = sorted(path.parent.name for path in workspace.corpora.glob(f"*/{PASSAGES}"))
+            known = [path.parent.name for path in listed(workspace.corpora, f"*/{PASSAGES}")]
             raise NotFoundError(unknown("imported corpus", corpus, known))
         return folder, read_card(folder).sha256
     index = workspace.indexes_of(retriever)[0]
@@ -130,7 +131,7 @@ def _store_of(workspace: Workspace, retriever: str, corpus: str) -> tuple[Path |
 
 def scholar_tables(workspace: Workspace) -> dict[str, Path]:
     """Name → file of every scholar table of the workspace; the starter's comes first and is made when first asked for."""
-    own = sorted((workspace.path / "scholars").glob("[!.]*.sqlite"))
+    own = listed(workspace.path / "scholars", "*.sqlite")
     return {STARTER_TABLE: _starter_file(workspace), **{path.stem: path for path in own}}
 
 

@@ -12,6 +12,7 @@ from rallebench.chains.ralle import Experiment, experiment_from_json, load_chain
 from rallebench.core.entries import Combination, LLMEntry, Manifest
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.files import read_json, sha256_file
+from rallebench.core.own_folders import listed
 from rallebench.core.prompts import prompts_folder
 from rallebench.core.registry import unknown
 from rallebench.core.runs import DatasetRef
@@ -226,8 +227,7 @@ class Workspace:
         if self.base:
             indexes |= dict.fromkeys(self.base.retrievers, "")
         # A damaged index is one too: opening it says what is wrong.
-        folders = (path.parent.name for path in self.indexes.glob("*/manifest.json"))
-        indexes |= {name: "" for name in folders if not name.startswith(".")}
+        indexes |= {path.parent.name: "" for path in listed(self.indexes, "*/manifest.json")}
         indexes |= {name: manifest.kind for name, manifest in self.manifests().items()}
         return Names(indexes, combinations, self.llm, self.dataset)
 
@@ -253,7 +253,7 @@ class Workspace:
     def all_manifests(self) -> tuple[dict[str, Manifest], dict[str, str]]:
         """(name → manifest, name → sentence of what is wrong) of the index folders."""
         good, damaged = {}, {}
-        for path in sorted(self.indexes.glob("[!.]*/manifest.json")):
+        for path in listed(self.indexes, "*/manifest.json"):
             try:
                 good[path.parent.name] = read_manifest(path.parent)
             except RalleError as error:
@@ -330,7 +330,7 @@ def nothing_left(workspace: Path) -> Iterator[None]:
 
 def _files(folder: Path, *patterns: str) -> dict[str, Path]:
     """Name → file that is not hidden; a later pattern's come over an earlier one's."""
-    paths = (path for pattern in patterns for path in sorted(folder.glob(f"[!.]{pattern}")))
+    paths = (path for pattern in patterns for path in listed(folder, pattern))
     return {Path(path.name.removesuffix(".gz")).stem: path for path in paths}
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import html as html_names
 import json
 import logging
+import os
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -236,3 +238,108 @@ def test_no_damage_leaves_a_line_in_the_log(page: Page, caplog: pytest.LogCaptur
     with caplog.at_level(logging.ERROR):
         check_everything(page, VERBS)
     assert caplog.records == []
+
+
+# ── names and files that cannot be ───────────────────────────────────────────
+
+ODD_NAMES = {
+    "control characters": b"a\x1b[31m\x07b",
+    "a new line": b"a\nb",
+    "bytes that are no UTF-8": b"a\xff\xfeb",
+    "as long as possible": b"n" * 250,
+    "a blank": b" ",
+    "an element": b"<img src=x onerror=1>",
+}
+FOLDERS = {
+    "runs/first": "run.json",
+    "experiments/ks": "experiment.json",
+    "indexes/flat": "manifest.json",
+    "corpora/docs": "corpus.json",
+}
+CONTENTS = {"datasets": "x.jsonl", "chains": "read.json", "conversations": "x.json"}
+
+
+def check_lists(page: Page) -> None:
+    """The lists are whole, can be sent, and the verbs that list end well."""
+    for view in VIEWS:
+        text = shown(page, view)
+        assert '"problem"' not in text, f"{view}: {text[:300]}"
+        json.dumps(patch_of(page, view), ensure_ascii=False, default=str).encode()
+        missing = [name for name in LISTS.get(view, ()) if name not in text]
+        assert not missing, f"{view} without {missing}"
+    workspace = str(page.workbench.workspace.path)
+    assert main(["list", "--workspace", workspace]) == 0
+    report = ["report", "first", "second", "--out", f"{workspace}/r.html", "--workspace", workspace]
+    assert main(report) == 0
+
+
+@pytest.mark.parametrize("name", ODD_NAMES.values(), ids=ODD_NAMES.keys())
+def test_a_folder_or_file_of_an_impossible_name_hides_nothing_else(page: Page, name: bytes) -> None:
+    root = page.workbench.workspace.path
+    made: list[bytes] = []
+    for source in FOLDERS:
+        made.append(os.fsencode((root / source).parent) + b"/" + name)
+        shutil.copytree(os.fsencode(root / source), made[-1])
+    for folder, example in CONTENTS.items():
+        (root / folder).mkdir(exist_ok=True)
+        file = os.fsencode(root / folder) + b"/" + name[:240] + Path(example).suffix.encode()
+        source = root / folder / example
+        content = source.read_bytes() if source.exists() else b"{}\n"
+        Path(os.fsdecode(file)).write_bytes(content)
+        made.append(file)
+    try:
+        check_lists(page)
+    finally:
+        for path in made:
+            shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+
+
+@pytest.mark.parametrize("kind", ["link", "loop", "folder", "pipe", "file for a folder"])
+def test_something_else_in_place_of_a_file_hides_nothing_else(page: Page, kind: str) -> None:
+    root = page.workbench.workspace.path
+    files = [(root / source).parent / "odd" / file for source, file in FOLDERS.items()]
+    (root / "conversations").mkdir(exist_ok=True)
+    files += [root / folder / f"odd{Path(name).suffix}" for folder, name in CONTENTS.items()]
+    for file in files:
+        file.parent.mkdir(exist_ok=True) if kind != "file for a folder" else None
+        if kind == "link":
+            file.symlink_to("/nowhere/at/all")
+        elif kind == "loop":
+            file.symlink_to(file.name)
+        elif kind == "folder":
+            file.mkdir()
+        elif kind == "pipe":
+            os.mkfifo(file)
+        elif file.parent.name == "odd":
+            file.parent.write_text("x")
+    try:
+        check_lists(page)
+    finally:
+        for file in files:
+            odd = file.parent if file.parent.name == "odd" else file
+            if odd.is_dir() and not odd.is_symlink():
+                shutil.rmtree(odd)
+            else:
+                odd.unlink(missing_ok=True)
+
+
+def test_a_run_of_an_impossible_name_is_a_marked_row(page: Page) -> None:
+    runs = page.workbench.workspace.runs
+    odd = shutil.copytree(runs / "first", runs / "a\nb")
+    try:
+        assert "cannot be a folder name" in html_names.unescape(shown(page, "runs/list"))
+    finally:
+        shutil.rmtree(odd)
+
+
+def test_what_is_left_out_is_in_the_log_once(page: Page, caplog: pytest.LogCaptureFixture) -> None:
+    odd = page.workbench.workspace.runs / "gone"
+    odd.mkdir()
+    (odd / "run.json").symlink_to("/nowhere")
+    try:
+        with caplog.at_level(logging.WARNING, "rallebench.core.own_folders"):
+            shown(page, "runs/list")
+            shown(page, "runs/list")
+        assert [r.getMessage().count("is left out of the lists") for r in caplog.records] == [1]
+    finally:
+        shutil.rmtree(odd)

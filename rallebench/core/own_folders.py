@@ -1,0 +1,54 @@
+"""The entries of a workspace's folders that can be named and opened; others are left out with one line in the log."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import lru_cache
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+
+def listed(folder: Path, pattern: str) -> list[Path]:
+    """The files of a folder that fit a pattern, or of a name in each folder of it (``*/NAME``), sorted, without hidden ones.
+
+    Left out: names that are not UTF-8, links that lead nowhere, pipes and other special files, and what may not be read.
+    A folder in place of a file stays: reading it tells what is wrong.
+    """
+    inside = pattern.removeprefix("*/") if pattern.startswith("*/") else ""
+    matches = sorted(Path(folder).glob("*" if inside else pattern))
+    entries = [path for path in matches if not path.name.startswith(".")]
+    files = [path / inside for path in entries if _is_there(path / inside)] if inside else entries
+    return [file for file in files if _usable(file)]
+
+
+def _is_there(file: Path) -> bool:
+    """Whether a folder has an entry of that name, also one that leads nowhere or may not be read."""
+    try:
+        os.lstat(file)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _usable(file: Path) -> bool:
+    try:
+        str(file).encode()
+        if file.is_file() or file.is_dir():
+            return True
+        reason = "it is neither a file nor a folder"
+    except UnicodeEncodeError:
+        reason = "its name is not UTF-8"
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    _tell(ascii(str(file)), reason)
+    return False
+
+
+@lru_cache(maxsize=1000)
+def _tell(file: str, reason: str) -> None:
+    """Log it once: lists are drawn again and again."""
+    log.warning("%s is left out of the lists: %s; rename or remove it.", file, reason)
