@@ -106,8 +106,15 @@ def test_a_format_gives_every_text_once_in_order_under_an_id(form: str, tmp_path
 @own_forms
 def test_a_format_is_recognised_or_must_be_named(form: str, tmp_path: Path) -> None:
     path = WRITERS[form](tmp_path)
-    recognised = "recognises" in CORPORA.entry(form).traits
-    assert (form_of(path) == form) is recognised  # a text file is a document: its lines are named
+    if "recognises" in CORPORA.entry(form).traits:
+        assert form_of(path) == form
+    elif path.is_dir():
+        with pytest.raises(BadFileError, match="name a file, another folder, or its format"):
+            form_of(path)
+    else:
+        assert (
+            form_of(path) != form
+        )  # a text file is a document; one whose lines are articles is named
 
 
 @forms
