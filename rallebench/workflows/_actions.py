@@ -14,11 +14,10 @@ from rallebench.workflows._conversation import without_imitation
 _NUMBER = r"\s*(?:#?\d+|\(\d+\))?\s*[*_]*\s*"
 _WORDS = r"(?:(?:Next|Final)\s+)?(?:Thought|Action|Act|Step|Tool|Next|思考|想法|行动|行動|动作|動作|操作)"
 _LABEL = re.compile(rf"^(?:{_WORDS}{_NUMBER}(?:[:：.]|[-–—]+(?=\s))\s*)+", re.IGNORECASE)
-ACTION_LABEL = re.compile(
-    rf"(?<!\w)(?:Action(?!\s*Input)|行动|行動|动作|動作){_NUMBER}[:：](?:[*_]{{1,3}}(?=\s))?", re.I
-)
-"""The label between a thought and its action."""
-_LATER_LABEL = re.compile(rf"(?:\n\W*|[.!?。！？]\s+\W*){ACTION_LABEL.pattern}", re.I)
+_ACTION_LABEL = rf"(?:{{}}(?!\s*Input)|行动|行動|动作|動作){_NUMBER}[:：](?:[*_]{{{{1,3}}}}(?=\s))?"
+_LINE_LABEL = re.compile(rf"^[^\w\n]*{_ACTION_LABEL.format('(?i:Action)')}", re.MULTILINE)
+_INNER_LABEL = re.compile(rf"(?<!\w){_ACTION_LABEL.format('Action')}")
+_LATER_LABEL = re.compile(rf"(?:\n\W*|[.!?。！？]\s+\W*){_ACTION_LABEL.format('Action')}")
 _INPUT_LABEL = r"(?:(?:Action|Tool)\s*)?(?:Inputs?|Arguments?|Args|Parameters?|输入|輸入|参数)\s*\d*\s*[:：]\s*"
 _INPUT = re.compile(
     rf"^(?P<verb>(?!action\b)\w+)\s*(?:\[\s*\]|\(\s*\))?\s*[,;.]?\s*{_INPUT_LABEL}(?P<input>.+)",
@@ -99,6 +98,16 @@ def parse_action(
     pattern = rf"^(\w+){re.escape(left)}(.+){re.escape(right)}"
     match = re.match(pattern + "$", text) or re.match(pattern, text.strip(" ."))
     return (match[1], match[2]) if match else (text, "")
+
+
+def split_action(text: str) -> tuple[str, str]:
+    """The thought before the label of an action, and the text behind it; '' without a label.
+
+    >>> split_action("The next action: to look.\\n**Action 1:** Search[Ada]")
+    ('The next action: to look.\\n', ' Search[Ada]')
+    """
+    label = _LINE_LABEL.search(text) or _INNER_LABEL.search(text)
+    return (text[: label.start()], text[label.end() :]) if label else (text, "")
 
 
 def parse_input(text: str, brackets: str) -> str:

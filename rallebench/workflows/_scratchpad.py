@@ -8,11 +8,11 @@ from typing import Any
 from rallebench.core.types import Flow, Note, Outcome, SubFlow
 from rallebench.workflows import _forms
 from rallebench.workflows._actions import (
-    ACTION_LABEL,
     bare_verb,
     is_decoration,
     parse_action,
     parse_input,
+    split_action,
     written,
 )
 from rallebench.workflows._conversation import (
@@ -138,9 +138,7 @@ def _both(conversation: Conversation, pad: str, n: int) -> SubFlow[tuple[str, st
     )
     stop = (f"\nObservation {n}:",)
     reply = yield from conversation.ask(f"{pad}\nThought {n}:", stop, forced=form)
-    thought, _, action = ACTION_LABEL.sub("\0", without_imitation(reply.text), count=1).partition(
-        "\0"
-    )
+    thought, action = split_action(without_imitation(reply.text))
     line = first_line(action)
     if not conversation.original:
         if not action.strip():

@@ -153,6 +153,7 @@ def test_compat_original_asks_for_no_further_line() -> None:
         "I look.\n**Action #1:** Search(Titan)",
         "I look.\n行动：Search[Titan]",
         "I look.\nSearch[Titan]",
+        "I look.\n- action: Search[Titan]",
         "I look.\nAction: Search\nInput: Titan",
     ],
 )
@@ -160,3 +161,9 @@ def test_one_call_finds_the_action_in_any_form_below_the_thought(reply: str) -> 
     episode, llm = play("react", [reply, "I know.\nAction 2: Finish[Saturn]"], one_call=True)
     assert (episode.answer, observations(episode)[0]) == ("Saturn", TITAN.text)
     assert "Thought 1: I look.\nAction 1: Search" in prompts(llm)[1]
+
+
+def test_an_action_that_a_thought_only_speaks_of_is_not_the_action() -> None:
+    reply = "The best action: open a page, not Finish.\nAction 1: Search[Titan]"
+    episode, _ = play("react", [reply, "I know.\nAction 2: Finish[Saturn]"], one_call=True)
+    assert observations(episode) == [TITAN.text, "Episode finished."]
