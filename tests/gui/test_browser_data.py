@@ -56,6 +56,22 @@ def test_from_a_dropped_folder_to_a_search_that_marks_the_gold(data: Any, tmp_pa
     says(data, "#index-head", "loaded")
 
 
+def test_long_names_and_paths_do_not_widen_the_import_or_the_list_of_indexes(
+    data: Any, served: tuple[str, Path], tmp_path: Path
+) -> None:
+    folder = moons(tmp_path / "moons")
+    (folder / ("a-very-long-name-without-a-blank" * 3 + ".md")).write_text("")
+    data.set_input_files("#data-import input[webkitdirectory]", str(folder))
+    says(data, "#data-import", "1 bad row")
+    wider = "node => node.scrollWidth > node.clientWidth"
+    assert not data.locator("#data-import").evaluate(wider)
+    long = "an-index-with-a-name-that-is-long-64w-flat-b151b924"
+    data.locator("#data-indexes td .nm").first.evaluate(
+        "(node, name) => (node.textContent = name)", long
+    )
+    assert not data.locator("#data-indexes").evaluate(wider)
+
+
 def test_the_steps_of_an_import_survive_a_reload_and_are_not_shared(
     data: Any, browser: Any, served: tuple[str, Path], tmp_path: Path
 ) -> None:
