@@ -10,6 +10,7 @@ from typing import Any
 from rallebench.core.numbers import mean_of, spread
 from rallebench.core.spreadsheets import quoted
 from rallebench.core.tables import Cell, Column, Table
+from rallebench.core.terminal import visible, visible_line
 
 PARTS = ("value", "low", "high", "n")
 
@@ -34,7 +35,9 @@ def csv_table(value: Table) -> str:
             parts = [mean[part] for part in PARTS] if mean is not None else [cell, *[None] * 3]
             line += parts if wide else parts[:1]
         rows.append(line)
-    return csv_lines(rows)
+    return csv_lines(
+        [visible(cell) if isinstance(cell, str) else cell for cell in row] for row in rows
+    )
 
 
 def csv_lines(rows: Iterable[Sequence[Any]]) -> str:
@@ -123,9 +126,9 @@ def _latex_mean(mean: Mapping[str, Any], column: Column, best: float | None) -> 
 
 
 def escaped(text: str) -> str:
-    """Text with LaTeX's special characters escaped.
+    """Text with LaTeX's special characters escaped, in one line, its control characters shown.
 
     >>> escaped("low_freq_ent")
     'low\\\\_freq\\\\_ent'
     """
-    return "".join(_SPECIAL.get(character, character) for character in text)
+    return "".join(_SPECIAL.get(character, character) for character in visible_line(text))

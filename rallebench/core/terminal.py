@@ -11,13 +11,26 @@ _CONTROLS = re.compile(
 """Control characters but tab and line feed, marks that turn the direction of writing, halves of surrogate pairs."""
 
 
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+CONTROLS = {
+    code: _escape(chr(code))
+    for code in (*range(0xA0), *range(0x600, 0x700), *range(0x2000, 0x2100), *range(0xD800, 0xE000))
+    if _CONTROLS.match(chr(code))
+}
+"""Each control character → its escape, for ``str.translate``, which leaves HTML of a type what it is."""
+
+
 def visible(text: str) -> str:
     r"""The text with every control character as its escape; tabs and line feeds stay.
 
     >>> print(visible("a\x1b[2Jb\u202ec"))
     a\x1b[2Jb\u202ec
     """
-    return _CONTROLS.sub(_escape, text)
+    return _CONTROLS.sub(lambda match: CONTROLS[ord(match[0])], text)
 
 
 def visible_line(text: str) -> str:
@@ -44,8 +57,3 @@ class VisibleFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The record's lines, with their control characters shown."""
         return visible(super().format(record))
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from rallebench import __version__
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Code, Cost, Figure, Fold, Section, Table
+from rallebench.core.terminal import CONTROLS
 from rallebench.render import costs, html, svg
 
 LONGEST = 1500
@@ -31,7 +32,11 @@ th.num, td.num { text-align: right; font-variant-numeric: tabular-nums; }
 
 
 def page(title: str, sections: Iterable[Section], written_at: str = "") -> Iterator[Markup]:
-    """The file in pieces. ``written_at``: the time, for its last line."""
+    """The file in pieces, with control characters as escapes. ``written_at``: the time, for its last line."""
+    return (piece.translate(CONTROLS) for piece in _pieces(title, sections, written_at))
+
+
+def _pieces(title: str, sections: Iterable[Section], written_at: str) -> Iterator[Markup]:
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {svg.ALLOWED}"
     )

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from rallebench.core.numbers import mean_of
 from rallebench.core.tables import Figure
+from rallebench.core.terminal import CONTROLS
 from rallebench.render import colours
 from rallebench.render.numbers import measured
 
@@ -57,11 +58,11 @@ def save_links(svg: str, name: str) -> Markup:
     ).format(style, name, data, style, AS_PNG)
 
 
-def _svg(width: int, height: int, body: str) -> Markup:
+def _svg(width: int, height: int, body: Markup) -> Markup:
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" width="{}" height="{}" viewBox="0 0 {} {}" font-family="{}" font-size="13" fill="{}">'
         '<rect width="{}" height="{}" fill="#fff"/>{}</svg>'
-    ).format(width, height, width, height, FONT, INK, width, height, body)
+    ).format(width, height, width, height, FONT, INK, width, height, body.translate(CONTROLS))
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", extra: Markup = NOTHING) -> Markup:

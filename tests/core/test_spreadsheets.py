@@ -14,6 +14,7 @@ from rallebench.core.sources import Source
 from rallebench.core.spreadsheets import quoted, unquoted
 from rallebench.core.table_files import csv_lines, csv_table
 from rallebench.core.tables import Table
+from rallebench.core.terminal import visible
 
 FORMULAS = ("=1+1", "+cmd", "-cmd", "@SUM(A1)", "\t=1", "\r=1", "＝1+1", "-2+3+cmd|' /C calc'!A0")
 
@@ -24,7 +25,8 @@ def test_a_text_that_begins_like_a_formula_is_quoted(text: str) -> None:
     assert cell == f"'{text}" and number == "-0.5"
     table = Table(f"t {text}", (text, "EM"), ((text, 0.5),))
     cells = [cell for row in csv.reader(io.StringIO(csv_table(table), newline="")) for cell in row]
-    assert cells == [f"'{text}", "EM", f"'{text}", "0.5"]
+    shown = quoted(visible(text))
+    assert cells == [shown, "EM", shown, "0.5"]
     ((joined,),) = csv.reader(io.StringIO(csv_lines([[[text, "b"]]]), newline=""))
     assert joined == f"'{text} | b"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -215,3 +216,17 @@ def test_a_report_shows_every_block_and_cuts_long_prompts() -> None:
     assert f"{'x' * report.LONGEST} … (2,000 characters)" in page
     assert 'Who? <span class="rb-badge good">right</span></summary><p>gold: Ada</p>' in page
     assert page.rstrip().endswith("on 2026-01-02.</p></body></html>")
+
+
+@pytest.mark.parametrize("odd", ["\x1b[2J", "\u202e", "\x9b", "\x00", "\r", "\ud83d"])
+def test_no_file_of_a_report_has_control_characters_or_half_ones(odd: str) -> None:
+    name = f"=a{odd}b\n\nc"
+    table = Table("T", (name, "x"), ((name, name), (f"@{odd}", "y")))
+    plot = Figure(name, name, name, {name: ((1.0, 2.0), (2.0, 3.0))})
+    written = "".join(report.page(name, [Section(name, (name, table, plot))], name))
+    drawing = str(svg.figure(plot))
+    for content in (written, drawing, csv_table(table), latex(table)):
+        assert odd not in content and content.encode()
+    assert "\n\n" not in latex(table)
+    assert all(not line.startswith(("=", "@")) for line in csv_table(table).splitlines())
+    ElementTree.fromstring(drawing)
