@@ -69,7 +69,7 @@ _BLOCKS = 20
 """Blocks of thoughts behind an answer that are parted from it."""
 _HEADER_LENGTH = 160
 """The most characters of a mark that ends thoughts."""
-_SIGNS = ("</", "[/", "<|", "▷", "assistantfinal")
+_SIGNS = re.compile(r"</|\[/|<\||▷|assistantfinal")
 
 _Failed = TypeVar("_Failed", bound=RalleError)
 
@@ -137,7 +137,7 @@ def _answer_at(text: str) -> tuple[int, int]:
 
 def _last(pattern: re.Pattern[str], text: str, end: int) -> re.Match[str] | None:
     """The last match before ``end``."""
-    if pattern is _END and not any(sign in text for sign in _SIGNS):
+    if pattern is _END and not _SIGNS.search(text):
         return None
     matches = deque(pattern.finditer(text, 0, end), maxlen=1)
     return matches[0] if matches else None
