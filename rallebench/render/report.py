@@ -31,7 +31,7 @@ th.num, td.num { text-align: right; font-variant-numeric: tabular-nums; }
 """)
 
 
-def page(title: str, sections: Iterable[Section], written_at: str = "") -> Iterator[Markup]:
+def page(title: str, sections: Iterable[Section], written_at: str = "") -> Iterator[str]:
     """The file in pieces, with control characters as escapes. ``written_at``: the time, for its last line."""
     return (piece.translate(CONTROLS) for piece in _pieces(title, sections, written_at))
 

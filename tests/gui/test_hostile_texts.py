@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from hostile_workspace import (
 )
 
 from rallebench.core.errors import RalleError
+from rallebench.gui import html
 from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import as_sent, is_html
@@ -99,3 +101,38 @@ def test_what_is_planted_is_an_element_where_nothing_escapes_it() -> None:
     assert len(Shown(f"<p>{TEXT}</p>").injected) >= 3
     assert Shown(f'<p title="{NAME}">').injected
     assert not Shown(f"<p>{escape(TEXT)}</p>").injected and json.dumps(NAME)
+
+
+PIECES: dict[str, Callable[[], Any]] = {
+    "button": lambda: html.button(TEXT, TEXT, title=TEXT, id=TEXT),
+    "link": lambda: html.link(TEXT, NAME),
+    "named": lambda: html.named(TEXT, "runs/run", id=NAME),
+    "note": lambda: html.note(TEXT),
+    "heading": lambda: html.heading(TEXT, TEXT),
+    "bullets": lambda: html.bullets([TEXT]),
+    "pre": lambda: html.pre(TEXT),
+    "problem": lambda: html.problem(TEXT),
+    "warning": lambda: html.warning(TEXT),
+    "dialog": lambda: html.dialog(TEXT, TEXT, html.button(TEXT)),
+    "state": lambda: html.state(TEXT, TEXT),
+    "empty": lambda: html.empty(TEXT),
+}
+
+
+@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES.keys())
+def test_every_label_of_a_piece_is_text(piece: Callable[[], Any]) -> None:
+    shown = Shown(piece())
+    assert shown.injected == [] and PLANTED in shown.text
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".jsonl", ".md", ".json", ""])
+def test_the_name_of_an_uploaded_file_is_text(hostile: Page, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x{suffix}"
+    path.write_text('{"id": 1, "text": "a"}\n')
+    files = {"files": [{"path": str(path), "name": f"{NAME}{suffix}"}]}
+    for action in ("import.preview", "code.upload"):
+        try:
+            shown = sent(hostile.call(action, files))
+        except RalleError as error:
+            shown = Shown(escape(error))
+        assert shown.injected == [], action
