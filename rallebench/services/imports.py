@@ -193,7 +193,7 @@ def preview_questions(source: Path, form: str = "", corpora: Path | None = None)
     form = form or form_of_questions(source)
     read = Source(source, Problems(skip=True))
     surveyed = survey(read, form, MAX_ROWS) or Survey()
-    find = corpora and _page_finder(corpora)
+    find = _page_finder(corpora) if corpora else None
     chosen = named_pages(surveyed, find) if find else None
     rows = examples(read, with_pages(DATASETS[form](read), chosen or ()))
     preview = _preview(form, rows, read)
