@@ -9,10 +9,12 @@ from itertools import product
 from rallebench.analysis.paired import PairedComparison, compare
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.numbers import FEW
+from rallebench.core.tables import Mean
 from rallebench.core.types import Action, Chain, Episode, Example, digest
-from rallebench.engine.clusters import clusters_of
+from rallebench.engine.clusters import Clusters, clusters_of
 from rallebench.engine.headline import is_graded
 from rallebench.engine.score import score_episode
+from rallebench.engine.statistics import means
 from rallebench.services.verdicts import verdict_kind
 from rallebench.services.workbench import Workbench
 
@@ -91,6 +93,17 @@ def scores(
     answers = {x.question.qid: cells.get(cell_of(chain, x)) for x in examples}
     values = {qid: cell.score(metric) for qid, cell in answers.items() if cell}
     return {qid: value for qid, value in values.items() if value is not None}
+
+
+def mean_of(
+    chain: Chain, examples: Sequence[Example], cells: Cells, metric: str = "em"
+) -> tuple[Mean, Clusters]:
+    """The mean of a chain over the questions that it answered, with its interval over articles; and these articles."""
+    scored = scores(chain, examples, cells, metric)
+    clusters = clusters_of([x for x in examples if x.question.qid in scored])
+    qids = list(scored)
+    column = {metric: [scored[qid] for qid in qids]}
+    return means(column, clusters.labels(qids), {metric: (0.0, 1.0)})[metric], clusters
 
 
 def counted(metric: str, scored: Sequence[float]) -> str:

@@ -409,6 +409,9 @@ def test_a_variant_is_compared_cell_by_cell_and_only_what_is_new_is_asked(opened
     html = patch["#v-build-few"]
     assert "All answered" in html and html.count('class="down"') == 1
     assert "8 questions are too few to show a difference" in html and "−12.5 points" in html
+    head = re.search(r'id="few-head-0">.*?</th>', html, re.DOTALL)
+    assert head and re.search(r"%</u><small>\(\d+\.\d–\d+\.\d\)</small>", head[0]), "its interval"
+    assert "Few questions" in head[0] or "8 questions" in head[0]
     refused(opened, "few.add", {**FIELDS, "a1_target": "echo"}, "Nothing is different")
     used = texts(opened.call("few.use", {"index": "0"})["#v-build-few"])
     assert "echo, as edited in Build" in used and bench(opened).chain.actions[1].target == "echo"

@@ -179,7 +179,7 @@ def table(sheet: Sheet) -> Markup:
 def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
     """The name of a variant, its mean, and its difference from the base."""
     scored = variants.scores(chain, sheet.examples, sheet.grid.cells, sheet.metric).values()
-    mean = 100 * sum(scored) / len(scored) if scored else None
+    mean, articles = variants.mean_of(chain, sheet.examples, sheet.grid.cells, sheet.metric)
     counted = variants.counted(sheet.metric, list(scored))
     name, more, beside = sheet.label(chain), Markup(), "compared with this"
     if index:
@@ -194,7 +194,10 @@ def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
         )
     elif index:
         name = f"{name}, as edited in Build"
-    figure = Markup("{} <small>{}</small>").format(figures.number(mean, unit="%"), counted)
+    why = figures.doubt(mean, articles.as_json())
+    figure = Markup('<span title="{}">{}</span> <small>{}</small>').format(
+        why, figures.percent(mean), counted
+    )
     return Markup(
         '<span class="vn">{}<span class="gap"></span>{}</span><div class="vs">{}</div><small>{}</small>'
     ).format(name, more, figure, beside)
