@@ -71,7 +71,7 @@ def result(workspace: Path) -> Tradeoff:
 def stored(workspace: Path, name: str) -> dict[str, Any]:
     """The report of a trade-off without the lines that every stored experiment has."""
     report = json.loads((workspace / "experiments" / name / "report.json").read_text())
-    return {key: value for key, value in report.items() if key not in ("request", "made")}
+    return {key: value for key, value in report.items() if key not in ("request", "made", "seal")}
 
 
 def points(result: Tradeoff, index: str) -> list[Point]:
