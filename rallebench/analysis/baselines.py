@@ -107,7 +107,7 @@ def _ceiling_scores(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str,
 
 
 def _judges_answers(name: str) -> bool:
-    """Whether a metric scores an answer against gold answers, one question at a time."""
+    """Return whether a metric scores an answer against gold answers, one question at a time."""
     traits = metric(name).traits
     by_answers = "answers" in traits.get("needs", "").split("+")
     return by_answers and "batch" not in traits and not name.startswith(_OF_THE_PROMPT)

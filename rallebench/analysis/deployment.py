@@ -62,7 +62,7 @@ def notes(reports: Reports, metric: str, across: str) -> list[str]:
 
 
 def is_replayed(report: Mapping[str, Any]) -> bool:
-    """Whether the cache gave answers of a run: their times were measured by another run, under another load."""
+    """Return whether the cache gave answers of a run: their times were measured by another run, under another load."""
     cost = report.get("cost") or {}
     total, own = cost.get("total") or {}, cost.get("asked") or {}
     key = "model_calls" if total.get("model_calls") else "retrievals"

@@ -123,7 +123,7 @@ def shared_measures(runs: Sequence[RunFolder]) -> dict[str, Measure]:
 
 
 def headline(measures: Mapping[str, Measure], runs: Sequence[RunFolder] = ()) -> Measure:
-    """The measure that deciding_metric between ``runs``, which have all of ``measures``. Raises UsageError if they share none."""
+    """The measure that decides between ``runs``, which have all of ``measures``. Raises UsageError if they share none."""
     reports = [run.report() or {} for run in runs]
     suite_metrics = [name for name, shared in measures.items() if shared.own]
     preferred = decided_by(reports, measures)
@@ -137,7 +137,7 @@ def headline(measures: Mapping[str, Measure], runs: Sequence[RunFolder] = ()) ->
 
 
 def decided_by(reports: Sequence[Mapping[str, Any]], names: Iterable[str] | None = None) -> str:
-    """The registered metric that deciding_metric between runs with these reports, '' if there is none: the headline that all
+    """The registered metric that decides between runs with these reports, '' if there is none: the headline that all
     have, else the first by which every run has scored a question.
 
     ``names``: the metrics that count, default all.
@@ -159,7 +159,7 @@ def decided_by(reports: Sequence[Mapping[str, Any]], names: Iterable[str] | None
 
 
 def by_agent(run: RunFolder) -> bool:
-    """Whether an agent answered, not a chain."""
+    """Return whether an agent answered, not a chain."""
     return "agent" in run.spec()["spec"]["settings"]
 
 

@@ -54,7 +54,7 @@ class PairedComparison:
 
     @property
     def significant(self) -> bool:
-        """Whether the difference is more than chance, corrected for all comparisons."""
+        """True if the difference is more than chance, corrected for all comparisons."""
         return self.corrected is not None and self.corrected < LEVEL
 
     @property
@@ -195,7 +195,7 @@ def questions_needed(pair: Difference, n: int) -> int | None:
 
 
 def has_power(ratio: float, articles: int) -> bool:
-    """Whether so many articles show a difference with 80 % power. ``ratio``: the standard deviation of the articles'
+    """Return whether so many articles show a difference with 80 % power. ``ratio``: the standard deviation of the articles'
     differences, over the difference.
 
     The sign-flip test over G articles with the standard deviation s rejects where the mean is beyond

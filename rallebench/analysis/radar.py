@@ -98,7 +98,7 @@ def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str
 
 
 def share_nothing(runs: Sequence[RunFolder]) -> bool:
-    """Whether runs of several datasets have no question in common, so only their means can be compared."""
+    """Return whether runs of several datasets have no question in common, so only their means can be compared."""
     if len({str(run.spec()["spec"]["dataset"]) for run in runs}) < 2:
         return False
     questions = [{(e.question.qid, e.question.text) for e in examples_of(run)} for run in runs]

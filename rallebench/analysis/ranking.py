@@ -77,7 +77,7 @@ class MultiRunComparison:
         return self.pairs[self.metric]
 
     def is_printed(self, name: str) -> bool:
-        """Whether a metric has a place in a table: some question is scored by it in every run, within the retrieved depth."""
+        """Return whether a metric has a place in a table: some question is scored by it in every run, within the retrieved depth."""
         is_scored = any(mean.n for mean in self.cells[name])
         comparable = name not in self.beyond_depth and not (self.timing and is_timed(name))
         return name == self.metric or (is_scored and comparable)

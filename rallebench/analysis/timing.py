@@ -28,7 +28,7 @@ def timing_notes(runs: Sequence[RunFolder]) -> list[str]:
 
 
 def _has_company(run: RunFolder) -> bool:
-    """Whether another run of the workspace went on at the same time."""
+    """Return whether another run of the workspace went on at the same time."""
     own = window_of(run)
     if own is None:
         return False

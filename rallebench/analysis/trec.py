@@ -126,7 +126,7 @@ def _names_pages(examples: Sequence[Example]) -> bool:
 
 
 def is_run_line(text: str) -> bool:
-    """Whether a line has the columns of a run, with ``Q0`` or ``0`` for the second.
+    """Return whether a line has the columns of a run, with ``Q0`` or ``0`` for the second.
 
     >>> is_run_line("q1 Q0 p1 1 2.5 tag"), is_run_line("q1 0 p1 1 2.5 tag"), is_run_line("who wrote a book in 1999")
     (True, True, False)

@@ -111,12 +111,12 @@ class Waterfall:
 
     @property
     def tells(self) -> bool:
-        """Whether questions can be traced: by a retrieval, given passages or gold pages."""
+        """True if questions can be traced: by a retrieval, given passages or gold pages."""
         return self.retrieves or self.imported or self.without_pages < len(self.placed)
 
     @property
     def misses_corpus(self) -> bool:
-        """Whether a corpus was searched but could not be read."""
+        """True if a corpus was searched but could not be read."""
         return self.retrieves and not (
             self.corpus_known or self.imported or self.given_passages == len(self.placed)
         )
@@ -286,7 +286,7 @@ def _without_passages(episode: Episode, gold: Gold, long: bool) -> str:
 
 
 def _is_support(passages: Sequence[Passage], gold: Gold) -> bool:
-    """Whether passages hold a whole evidence set, or without gold pages a gold answer: as whole words, or in Chinese, which
+    """Return whether passages hold a whole evidence set, or without gold pages a gold answer: as whole words, or in Chinese, which
     separates no words, as characters."""
     if any(gold.provenance):
         pages = {passage.page_id for passage in passages}
@@ -299,7 +299,7 @@ def _is_support(passages: Sequence[Passage], gold: Gold) -> bool:
 
 
 def _in_prompt(episode: Episode, gold: Gold, provided: Sequence[Passage]) -> bool:
-    """Whether one prompt holds its support, in passages that were given or retrieved before."""
+    """Return whether one prompt holds its support, in passages that were given or retrieved before."""
     asks = any(isinstance(step.request, Generate) for step in episode.steps)
     if provided and not asks and not any(gold.provenance):
         return _is_support(
@@ -315,7 +315,7 @@ def _in_prompt(episode: Episode, gold: Gold, provided: Sequence[Passage]) -> boo
 
 
 def _is_in(passage: Passage, prompt: str) -> bool:
-    """Whether a prompt holds a passage's text, or is its title, in a chain of titles only."""
+    """Return whether a prompt holds a passage's text, or is its title, in a chain of titles only."""
     return (bool(passage.text) and passage.text in prompt) or (
         bool(passage.title) and prompt.strip() == passage.title
     )

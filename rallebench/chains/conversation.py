@@ -94,7 +94,7 @@ def rewriting(chain: Chain, question: Question, rewriter: Rewriter) -> Generate 
 
 
 def reads_history(chain: Chain) -> bool:
-    """Whether a template of the chain holds the earlier turns; a malformed one does not."""
+    """Return whether a template of the chain holds the earlier turns; a malformed one does not."""
     for action in chain.actions:
         try:
             if "history" in names_used(action.template, action.dialect):
@@ -123,7 +123,7 @@ def standalone(question: Question, reply: str) -> str:
 
 
 def _keeps(text: str, question: Question) -> bool:
-    """Whether a rewritten question holds enough of the telling words of the question."""
+    """Return whether a rewritten question holds enough of the telling words of the question."""
     telling, held = (
         {word[:PREFIX] for word in tokenize(words) if word not in _OPENING}
         for words in (_REFERRING.sub(" ", question.text), text)
@@ -169,7 +169,7 @@ def with_names(question: Question) -> str:
 
 
 def leans(text: str) -> bool:
-    """Whether a question needs the turns before it: it names nothing, refers to something, or is only a few words.
+    """Return whether a question needs the turns before it: it names nothing, refers to something, or is only a few words.
 
     >>> [leans(text) for text in ("When did she die?", "And Pierre Curie?", "Where was Pierre Curie born?")]
     [True, True, False]

@@ -201,7 +201,7 @@ def _repeated(sequence: Value, times: int, budget: Budget) -> Value:
 
 
 def holds(operator: ast.cmpop, left: Value, right: Value, budget: Budget) -> bool:
-    """Whether the comparison of ``left`` with ``right`` is true."""
+    """Return whether the comparison of ``left`` with ``right`` is true."""
     negated = isinstance(operator, (ast.NotEq, ast.NotIn, ast.IsNot))
     if isinstance(operator, (ast.Eq, ast.NotEq)):
         return equal(left, right, budget) is not negated

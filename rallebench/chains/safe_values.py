@@ -236,7 +236,7 @@ def equal(left: Value, right: Value, budget: Budget) -> bool:
 
 
 def same(left: Value, right: Value, budget: Budget) -> bool:
-    """Whether Python treats two elements as equal: they are one object (such as a nan), or equal."""
+    """Return whether Python treats two elements as equal: they are one object (such as a nan), or equal."""
     return left is right or equal(left, right, budget)
 
 

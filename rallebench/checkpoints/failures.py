@@ -34,7 +34,7 @@ _NO_NETWORK = {
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether torch, CUDA or Python ran out of memory."""
+    """Return whether torch, CUDA or Python ran out of memory."""
     if isinstance(error, MemoryError):
         return True
     text = str(error).lower()

@@ -147,7 +147,7 @@ def _samples(handle: BinaryIO, length: int) -> Iterator[bytes]:
 
 
 def is_quantised(tensor: str, stored: str, dimensions: int) -> bool:
-    """Whether bitsandbytes quantises a tensor: a matrix, but no embedding, output head or norm."""
+    """Return whether bitsandbytes quantises a tensor: a matrix, but no embedding, output head or norm."""
     return (
         stored in _PLAIN and dimensions == 2 and not any(part in tensor for part in _NOT_QUANTISED)
     )
@@ -249,7 +249,7 @@ def cached_folder(
 
 
 def has_weights(folder: Path) -> bool:
-    """Whether a folder holds all files of a model's weights; one in the cache may hold the configuration alone."""
+    """Return whether a folder holds all files of a model's weights; one in the cache may hold the configuration alone."""
     try:
         return bool(weight_files(folder))
     except BadFileError:

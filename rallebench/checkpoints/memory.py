@@ -231,7 +231,7 @@ def device_of(device_map: Any) -> str:
 
 
 def has_cuda() -> bool:
-    """Whether torch would find a CUDA device; this imports no torch."""
+    """Return whether torch would find a CUDA device; this imports no torch."""
     torch = imported("torch")
     if torch is not None:
         return bool(torch.cuda.is_available())

@@ -14,7 +14,7 @@ from rallebench.services.workbench import Workbench
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a verb prints: ``json`` with ``--json``, else ``blocks``, sentences and tables.
+    """The output of a verb: ``json`` with ``--json``, else ``blocks``, sentences and tables.
 
     ``failure``: one sentence on what failed in part, printed after the result; the exit code is then 1.
     """

@@ -152,7 +152,7 @@ def _occurrences(text: str, stream: _Stream, normal: str) -> list[tuple[int, int
 
 
 def _is_edge(text: str, offset: int) -> bool:
-    """Whether a word may start or end at ``offset``; characters that show nothing do not part a word."""
+    """Return whether a word may start or end at ``offset``; characters that show nothing do not part a word."""
     before, behind = offset - 1, offset
     while before >= 0 and is_ignorable(text[before]):
         before -= 1
@@ -172,7 +172,7 @@ def _is_word(character: str) -> bool:
 
 
 def _inside_number(text: str, offset: int) -> bool:
-    """Whether the place is beside a ``.`` or ``,`` that has a digit on each side, as in 10,000."""
+    """Return whether the place is beside a ``.`` or ``,`` that has a digit on each side, as in 10,000."""
     for mark in (offset - 1, offset):
         if 0 < mark < len(text) - 1 and text[mark] in ".,":
             return text[mark - 1].isdigit() and text[mark + 1].isdigit()
@@ -216,7 +216,7 @@ def dpr_tokens(text: str) -> list[str]:
 
 
 def passage_has_answer(passage: str, aliases: Sequence[str]) -> bool:
-    """Whether the tokens of any alias stand side by side in the passage's (DPR's has_answer).
+    """Return whether the tokens of any alias stand side by side in the passage's (DPR's has_answer).
 
     >>> passage_has_answer("a party in Paris", ["art"]), passage_has_answer("modern Art.", ["art"])
     (False, True)

@@ -201,7 +201,7 @@ def _existing(path: Path) -> Path:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether an error of any library means a full disk."""
+    """Return whether an error of any library means a full disk."""
     return bool(_FULL.search(f"{getattr(error, 'strerror', '') or ''} {error}"))
 
 
@@ -257,7 +257,7 @@ def _largest_file() -> int | None:
 
 
 def _free_names(place: Path) -> bool:
-    """Whether the disk of ``place`` can hold one file more. Some file systems count none."""
+    """Return whether the disk of ``place`` can hold one file more. Some file systems count none."""
     try:
         disk = os.statvfs(_existing(place))
     except (AttributeError, OSError):

@@ -77,12 +77,12 @@ def _swap_marks(match: re.Match[str]) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Whether only the case of a text is folded: it has no marks, and no form of a character other than the usual."""
+    """Return whether only the case of a text is folded: it has no marks, and no form of a character other than the usual."""
     return text.isascii() or not _ELABORATE.search(text)
 
 
 def is_ignorable(character: str) -> bool:
-    """Whether a character shows nothing by itself: a soft hyphen, a zero-width space, a variation selector …"""
+    """Return whether a character shows nothing by itself: a soft hyphen, a zero-width space, a variation selector …"""
     return character > "\x7f" and bool(_SHOWS_NOTHING.match(character))
 
 

@@ -51,7 +51,7 @@ class Access:
     allowed: frozenset[Authority] = frozenset()
 
     def answers_to(self, name: str) -> bool:
-        """Whether ``name``, in its normal form, is a host of this server."""
+        """Return whether ``name``, in its normal form, is a host of this server."""
         listed = name in self.names or any(name == host.name for host in self.allowed)
         return listed or (self.loopback and is_loopback(name))
 
@@ -86,7 +86,7 @@ class Access:
         return None
 
     def _is_own(self, origin: str, host: Authority) -> bool:
-        """Whether ``origin`` is this server, or a page of an allowed host."""
+        """Return whether ``origin`` is this server, or a page of an allowed host."""
         parts = _ORIGIN.fullmatch(origin)
         page = authority(parts[2]) if parts else None
         if parts is None or page is None:
@@ -121,7 +121,7 @@ def authority(text: str) -> Authority | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach ``host``.
+    """Return whether only this machine can reach ``host``.
 
     >>> [is_loopback(host) for host in ("127.0.0.2", "::1", "[::1]", "localhost", "0.0.0.0", "127.0.0.1.example")]
     [True, True, True, True, False, False]

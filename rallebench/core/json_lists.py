@@ -33,7 +33,7 @@ CUT = Broken(" is cut off; the file is only a part of the set, so download or co
 
 
 def begins_list(handle: Any) -> bool:
-    """Whether a file that can be peeked into is one JSON list."""
+    """Return whether a file that can be peeked into is one JSON list."""
     return bool(handle.peek(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[")
 
 
@@ -95,7 +95,7 @@ class _Text:
                 return ""
 
     def spoils(self, inside: str) -> bool:
-        """Whether the file goes on with more than blanks; ``inside`` an object, whether it goes on with bytes that are no
+        """Return whether the file goes on with more than blanks; ``inside`` an object, whether it goes on with bytes that are no
         UTF-8."""
         if not inside:
             return bool(self.mark())

@@ -18,7 +18,7 @@ WAIT_SECONDS = 0.5
 
 
 def held(path: Path) -> bool:
-    """Whether a process holds the lock ``path`` now. A process id would prove less: the system reuses ids."""
+    """Return whether a process holds the lock ``path`` now. A process id would prove less: the system reuses ids."""
     from filelock import FileLock, Timeout
 
     if not path.exists():

@@ -85,7 +85,7 @@ def checked(value: Any, shape: type[Stored], path: Path, mend: str) -> dict[str,
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether lists and objects lie deeper within each other than any file of ours has them."""
+    """Return whether lists and objects lie deeper within each other than any file of ours has them."""
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
         inner: list[Any] = []

@@ -24,7 +24,7 @@ def listed(folder: Path, pattern: str) -> list[Path]:
 
 
 def _is_there(file: Path) -> bool:
-    """Whether a folder has an entry of that name, also one that leads nowhere or may not be read."""
+    """Return whether a folder has an entry of that name, also one that leads nowhere or may not be read."""
     try:
         os.lstat(file)
     except PermissionError:

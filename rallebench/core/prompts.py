@@ -40,7 +40,7 @@ class Wording:
 
     @property
     def original(self) -> bool:
-        """Whether every text that the paper's repository has is sent as it stands there."""
+        """True if every text that the paper's repository has is sent as it stands there."""
         return self.whose == ORIGINAL
 
     def note(self) -> str:
@@ -120,7 +120,7 @@ def wording_of(own: str, prompts: Iterable[tuple[str, str]], *, demanded: bool =
 
 
 def _has(folder: Path, name: str) -> bool:
-    """Whether a folder has an entry of this name; one that is no readable file is an error later."""
+    """Return whether a folder has an entry of this name; one that is no readable file is an error later."""
     return os.path.lexists(folder / name)
 
 

@@ -61,7 +61,7 @@ class Setting:
 
     @property
     def is_path(self) -> bool:
-        """Whether it may be the path of a file or folder, so that no list holds all its values.
+        """True if it may be the path of a file or folder, so that no list holds all its values.
 
         >>> Setting(str, "", names="dataset file").is_path, Setting(str, "", names="dataset").is_path
         (True, False)

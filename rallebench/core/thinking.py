@@ -105,7 +105,7 @@ def answer_begins(text: str) -> int:
 
 
 def answer_of(text: str) -> str:
-    """What a model wrote, without its thoughts and the marks behind its answer.
+    """The text of a model, without its thoughts and the marks behind its answer.
 
     >>> answer_of("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Rome<|return|>")
     'Rome'
@@ -207,7 +207,7 @@ def parted(reply: Reply | _Failed, llm: str) -> Reply | _Failed | BackendError:
 
 
 class _AnswerFilter:
-    """What of a stream is the answer, piece by piece."""
+    """The answer in a stream, piece by piece."""
 
     def __init__(self) -> None:
         self._held, self._thinks, self._answers, self._parted = "", False, False, False

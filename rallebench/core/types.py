@@ -149,7 +149,7 @@ class Chain:
 
     @property
     def produces_answer(self) -> bool:
-        """Whether an action generates, or passes on more than retrieved passages."""
+        """True if an action generates, or passes on more than retrieved passages."""
         actions = self.effective_actions
         passages = {f"{{response[{i}]}}" for i, a in enumerate(actions) if a.kind == "retrieve"}
         return any(

@@ -108,7 +108,7 @@ _DECORATION = re.compile(
 
 @dataclass(frozen=True)
 class Claim:
-    """What a yes states. ``holds``: the pattern of the words that state it; ``fails``: of those that deny it alone; ``about``:
+    """The statement behind a yes. ``holds``: the pattern of the words that state it; ``fails``: of those that deny it alone; ``about``:
     of what it is stated, so that a statement about something else does not contradict a verdict. ``chinese`` and
     ``chinese_fails``: Chinese words, which no space parts."""
 
@@ -167,7 +167,7 @@ def read_verdict(text: str, claim: Claim | None = None) -> bool | None:
 
 
 def _settled(statements: Sequence[tuple[_Clause, bool]]) -> bool | None:
-    """What statements say together: without those that are conceded; of a contrast, the last."""
+    """The verdict of several statements: concessions are left out, and of a contrast the last counts."""
     main = [pair for pair in statements if pair[0].joined not in _CONCESSIONS] or list(statements)
     if len({value for _, value in main}) > 1:
         main = [pair for pair in main if pair[0].joined in _CONTRASTS][-1:]

@@ -27,7 +27,7 @@ LARGEST_OBJECT = 2**24
 
 
 def is_collection(path: Path) -> bool:
-    """Whether a folder holds files of JSON rows that have an id and a text, and no documents but those that describe it."""
+    """Return whether a folder holds files of JSON rows that have an id and a text, and no documents but those that describe it."""
     if not path.is_dir() or any((path / name).exists() for name in OF_OTHER_FORMATS):
         return False
     files = files_in(path)

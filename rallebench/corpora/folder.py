@@ -52,7 +52,7 @@ def _recognises(path: Path) -> bool:
 
 
 def _holds_rows(path: Path) -> bool:
-    """Whether the first line of a text file that is not blank is a row of a table or of JSON."""
+    """Return whether the first line of a text file that is not blank is a row of a table or of JSON."""
     try:
         with open(path, encoding="utf-8", errors="replace") as handle:
             return bool(ROW.match(handle.read(FIRST).lstrip("\ufeff\r\n ").partition("\n")[0]))

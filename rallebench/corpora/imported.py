@@ -204,7 +204,7 @@ def _move_in(part: Path, target: Path, card: Corpus) -> Corpus:
 
 
 def is_imported(path: Path) -> bool:
-    """Whether ``path`` is the folder of an imported corpus."""
+    """Return whether ``path`` is the folder of an imported corpus."""
     return (Path(path) / CARD).is_file() and (Path(path) / PASSAGES).is_file()
 
 
@@ -218,7 +218,7 @@ def read_card(folder: Path) -> Corpus:
 
 
 def holds_documents(path: Path, form: str = "") -> bool:
-    """Whether a corpus is made of documents, which are cut into passages by default; rows are passages already."""
+    """Return whether a corpus is made of documents, which are cut into passages by default; rows are passages already."""
     form = form or (read_card(path).form if is_imported(path) else form_of(path))
     return bool(CORPORA.entry(form).traits.get("documents"))
 

@@ -35,7 +35,7 @@ class PublishedSet:
     copy: tuple[str, ...] = ()
 
     def recognises(self, path: Path) -> bool:
-        """Whether the first rows of a file have the fields of this set."""
+        """Return whether the first rows of a file have the fields of this set."""
         rows = first_rows(path, self.inside) if path.is_file() else []
         return bool(rows) and all(
             not self._missing(row) and row.keys().isdisjoint(self.others) for row in rows

@@ -89,7 +89,7 @@ def id_of(value: Any, number: int) -> Any:
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a field holds nothing: null, NaN, '' or an empty list or object.
+    """Return whether a field holds nothing: null, NaN, '' or an empty list or object.
 
     >>> is_empty(float("nan")), is_empty(" "), is_empty(0), is_empty([None])
     (True, True, False, True)

@@ -30,7 +30,7 @@ SAMPLE = {
 
 
 def recognises(path: Path) -> bool:
-    """Whether a folder, or the one within it, holds BEIR's questions."""
+    """Return whether a folder, or the one within it, holds BEIR's questions."""
     return path.is_dir() and _queries(path) is not None
 
 

@@ -54,13 +54,13 @@ def _first_row(path: Path) -> list[str]:
 
 
 def _lacks_header(path: Path) -> bool:
-    """Whether the first row is a question and a list of answers."""
+    """Return whether the first row is a question and a list of answers."""
     row = _first_row(path)
     return len(row) == 2 and normal(row[0]) not in QUESTION and isinstance(parse(row[1]), list)
 
 
 def _recognises(path: Path) -> bool:
-    """Whether a file is a CSV, or a table with tabs whose first row names a question or is one with its answers."""
+    """Return whether a file is a CSV, or a table with tabs whose first row names a question or is one with its answers."""
     if not named(".tsv", ".tab")(path) or not path.is_file():
         return named(".csv")(path)
     return any(normal(name) in QUESTION for name in _first_row(path)) or _lacks_header(path)

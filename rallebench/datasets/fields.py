@@ -75,7 +75,7 @@ _KNOWN = {_squeezed(name): name for name in (*ID, *QUESTION, *GOLD, *WEAK, *MORE
 
 
 def may_name_pages(name: str) -> bool:
-    """Whether a field has a name as those have that name the page of an answer.
+    """Return whether a field has a name as those have that name the page of an answer.
 
     >>> [name for name in ("source", "wiki_url", "doc_id", "file_name", "entity_pages", "level") if may_name_pages(name)]
     ['source', 'wiki_url', 'doc_id', 'file_name', 'entity_pages']
@@ -84,7 +84,7 @@ def may_name_pages(name: str) -> bool:
 
 
 def looks_like_gold(name: str, value: Any) -> bool:
-    """Whether a field that is left over may hold answers or pages: by its name, or as a list of short texts.
+    """Return whether a field that is left over may hold answers or pages: by its name, or as a list of short texts.
 
     >>> looks_like_gold("gold_label", "x"), looks_like_gold("names", ["Titan"]), looks_like_gold("wrong_answers", ["Ulm"])
     (True, True, False)
@@ -179,7 +179,7 @@ def _answers(
 
 
 def _is_link(value: Any) -> bool:
-    """Whether a value is the address of a page, or a list of them."""
+    """Return whether a value is the address of a page, or a list of them."""
     names = _pages_named(value)
     return bool(names) and all(re.match(r"https?://\S+$", name) for name in names)
 

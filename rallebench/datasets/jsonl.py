@@ -21,7 +21,7 @@ SAMPLE = """{"id": "q1", "question": "Which moon?", "answers": ["Titan", "Saturn
 
 
 def recognises(path: Path) -> bool:
-    """Whether one of the first rows names a question as most files do, none holds a text as a corpus does, and no other format
+    """Return whether one of the first rows names a question as most files do, none holds a text as a corpus does, and no other format
     knows the file better."""
     first = first_rows(path) if path.is_file() else []
     names = [set(map(normal, row)) for row in first]

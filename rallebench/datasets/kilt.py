@@ -61,7 +61,7 @@ def _recognises(path: Path) -> bool:
 
 
 def has_other_gold(rows: Sequence[Record]) -> bool:
-    """Whether rows hold gold, and none of them in KILT's form, a list of objects."""
+    """Return whether rows hold gold, and none of them in KILT's form, a list of objects."""
     outputs = [row["output"] for row in rows if row.get("output")]
     if any(isinstance(output, (dict, list)) for output in outputs):
         return False

@@ -28,7 +28,7 @@ SALT = "Tsinghua KoLA2 "
 
 
 def recognises(path: Path) -> bool:
-    """Whether the first rows of a JSON-lines file are R-Eval's: ``outputs`` where KILT has ``output``."""
+    """Return whether the first rows of a JSON-lines file are R-Eval's: ``outputs`` where KILT has ``output``."""
     rows = first_rows(path) if path.is_file() else []
     return (
         bool(rows)
@@ -90,7 +90,7 @@ def _hashed(record: Mapping[str, Any], ascii_only: bool) -> str:
 
 
 def id_holds(record: Mapping[str, Any]) -> bool:
-    """Whether the record's ``_id`` is the hash of the record: it was not changed since R-Eval's program wrote it."""
+    """Return whether the record's ``_id`` is the hash of the record: it was not changed since R-Eval's program wrote it."""
     return record.get("_id") in {_hashed(record, True), _hashed(record, False)}
 
 

@@ -12,7 +12,7 @@ from rallebench.core.versions import imported
 
 
 def has_bfloat16(device: Any) -> bool:
-    """Whether the machine computes products of bfloat16 natively."""
+    """Return whether the machine computes products of bfloat16 natively."""
     import torch
 
     if device.type == "cuda":

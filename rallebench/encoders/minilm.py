@@ -83,7 +83,7 @@ def need(dtype: str = "auto") -> Any:
 
 
 def window(dtype: str = "auto") -> WindowSource:
-    """What it reads of a passage."""
+    """Its window for passages."""
     return WindowSource(installed_folder(), MAX_TOKENS)
 
 

@@ -261,7 +261,7 @@ def to_fetch(**settings: Any) -> str:
 
 
 def window(**settings: Any) -> WindowSource | None:
-    """What the encoder of these settings reads of a passage; None for a model that is not here yet."""
+    """The window of the encoder of these settings; None for a model that is not downloaded yet."""
     chosen = checked("encoder 'sentence_transformers'", SETTINGS, settings)
     name = f"sentence_transformers:{chosen['model']}"
     root = _folder(name, chosen["model"])

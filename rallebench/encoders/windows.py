@@ -53,7 +53,7 @@ class EncoderWindow:
         return starts
 
     def exceeded_by(self, text: str) -> bool:
-        """Whether a text is longer than the encoder reads."""
+        """Return whether a text is longer than the encoder reads."""
         if len(text) <= self.tokens:
             return False
         beginning = text[: PREFIX * self.tokens]
@@ -62,7 +62,7 @@ class EncoderWindow:
         return len(beginning) < len(text) and len(self.starts(text)) > self.tokens
 
     def count_longer(self, texts: Sequence[str]) -> int:
-        """How many texts are longer than the encoder reads."""
+        """Number of texts that are longer than the encoder reads."""
         return sum(map(self.exceeded_by, texts))
 
 

@@ -117,7 +117,7 @@ class _Counter:
         return time.perf_counter() - self._started
 
     def stop(self, now: bool = False) -> bool:
-        """Whether the run was asked to stop. The loop asks several times a second, so a state that is due is written here:
+        """Return whether the run was asked to stop. The loop asks several times a second, so a state that is due is written here:
         the questions of a batch end all at once, and the next batch may take minutes."""
         elapsed = self.elapsed
         if self._unwritten and elapsed - self._written > STATE_EVERY:

@@ -110,7 +110,7 @@ class Rehearser:
 
     @property
     def begun(self) -> bool:
-        """Whether the experiment has requested a run, an index or rows so far."""
+        """True if the experiment has requested a run, an index or rows so far."""
         return bool(self.runs or self._needs.built or self._needs.missing or self._needs.rows)
 
     def _rows(self, step: RowsRequest) -> RowFile:

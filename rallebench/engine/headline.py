@@ -1,4 +1,4 @@
-"""The metric that deciding_metric between runs: one of the answer, or, for a chain that only retrieves, one of the retrieval."""
+"""The metric that decides between runs: one of the answer, or, for a chain that only retrieves, one of the retrieval."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RETRIEVAL_RUN = ("ndcg@10", "mrr", "map")
 
 
 def deciding_metric(names: Iterable[str], *, graded: bool = False) -> str:
-    """The metric that deciding_metric, '' if none of ``names`` does: one of answers, then nDCG at the deepest cut-off where gold pages
+    """The metric that decides, '' if none of ``names`` can: one of answers, then nDCG at the deepest cut-off where gold pages
     are ``graded``, then R-precision, then recall or nDCG at the deepest cut-off.
 
     >>> deciding_metric(["em", "Rprec"]), deciding_metric(["Rprec", "ndcg@5", "ndcg@10"], graded=True), deciding_metric(["recall@5"])
@@ -46,7 +46,7 @@ def cut_off(name: str) -> int:
 
 
 def is_graded(examples: Iterable[Example]) -> bool:
-    """Whether the gold says of pages how relevant they are."""
+    """Return whether the gold says of pages how relevant they are."""
     return any(example.gold.grades for example in examples)
 
 

@@ -121,7 +121,7 @@ class RowFile:
     # ── reading ────────────────────────────────────────────────────────
 
     def has(self, source: str, stamp: str) -> bool:
-        """Whether ``source`` needs no new rows: some are current or edited by a person, and no unedited one failed."""
+        """Return whether ``source`` needs no new rows: some are current or edited by a person, and no unedited one failed."""
         places = self._current(source, stamp).values()
         return bool(places) and not any(place.failed and not place.edited for place in places)
 
@@ -210,7 +210,7 @@ def _type_of(value: Any) -> str:
 
 
 def _has_list(kind: str, known: Iterable[str]) -> bool:
-    """Whether a list is expected: an empty one does not say of what."""
+    """Return whether a list is expected: an empty one does not say of what."""
     return kind.startswith(LIST) and any(other.startswith(LIST) for other in known)
 
 

@@ -209,7 +209,7 @@ def _intervals(
 
 
 def is_timed(name: str) -> bool:
-    """Whether a registered metric is measured batch by batch."""
+    """Return whether a registered metric is measured batch by batch."""
     base = name.partition(":")[0].partition("@")[0]
     return base in METRICS and METRICS.entry(base).traits.get("unit") in TIMED_UNITS
 

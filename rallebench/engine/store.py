@@ -319,7 +319,7 @@ class RunFolder:
             (self.path / STOP).touch()
 
     def stop_asked(self) -> bool:
-        """Whether the run, or for a judge's pass the run that it lies in, was asked to stop."""
+        """Return whether the run, or for a judge's pass the run that it lies in, was asked to stop."""
         inside = self.path.parent.name == JUDGES and (self.path.parent.parent / STOP).exists()
         return inside or (self.path / STOP).exists()
 

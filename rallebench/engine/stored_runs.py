@@ -91,7 +91,7 @@ def with_stored_judges(
 
 
 def is_complete(run: RunFolder, request: RunRequest) -> bool:
-    """Whether a run has ended with an answer to each question of ``request``."""
+    """Return whether a run has ended with an answer to each question of ``request``."""
     if run.state()["state"] != "done":
         return False
     answered = {qid for qid, head in run.heads().items() if not head.get("error")}
@@ -178,13 +178,13 @@ def ended_result(runs: Path, request: RunRequest) -> RunResult | None:
 
 
 def is_ended(run: RunFolder) -> bool:
-    """Whether all questions of a run are answered and scored, failed ones included."""
+    """Return whether all questions of a run are answered and scored, failed ones included."""
     report = run.report()
     return run.state()["state"] == "done" and bool(report and report["complete"])
 
 
 def is_of(run: RunFolder, request: RunRequest) -> bool:
-    """Whether a stored run was made with the settings of ``request``; its models and indexes are not compared."""
+    """Return whether a stored run was made with the settings of ``request``; its models and indexes are not compared."""
     return request_spec(run) == spec_of(request)
 
 

@@ -150,7 +150,7 @@ class Wikipedia:
 
 
 def _lists_others(page: CorpusPage) -> bool:
-    """Whether this is a disambiguation page."""
+    """Return whether this is a disambiguation page."""
     first = page.paragraphs[0] if page.paragraphs else ""
     ends = ("may refer to:", "may also refer to:")
     return page.title.lower().endswith("(disambiguation)") or first[:300].rstrip().endswith(ends)

@@ -81,7 +81,7 @@ def baseline_chains(
 
 
 def is_baseline(chain: Chain) -> bool:
-    """Whether a chain's retrievers are those of a baseline."""
+    """Return whether a chain's retrievers are those of a baseline."""
     targets = [action.target for action in chain.effective_actions if action.kind == "retrieve"]
     return bool(targets) and all(
         target.partition(":")[0] in RETRIEVER_OF_BASELINE.values() for target in targets
@@ -191,7 +191,7 @@ def stored_baselines(workspace: Workspace, run: RunFolder) -> dict[str, RunFolde
 
 
 def _is_baseline_of(run: RunFolder, other: RunFolder) -> bool:
-    """Whether ``other`` was asked the same questions as ``run``, by the chain of some baseline."""
+    """Return whether ``other`` was asked the same questions as ``run``, by the chain of some baseline."""
     ours, theirs = run.spec()["spec"], other.spec()["spec"]
     chain = theirs["settings"].get("chain")
     if chain is None or any(ours[key] != theirs[key] for key in ("dataset", "limit", "seed")):

@@ -83,7 +83,7 @@ def with_nonces(body: bytes, nonce: str) -> bytes:
 
 
 def is_html(start: Mapping[str, Any]) -> bool:
-    """Whether an answer is HTML, by its first message."""
+    """Return whether an answer is HTML, by its first message."""
     return bool(dict(start["headers"]).get(b"content-type", b"").startswith(b"text/html"))
 
 

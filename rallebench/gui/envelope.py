@@ -115,7 +115,7 @@ class EnvelopeGuard:
 
 
 def is_readable(path: str) -> bool:
-    """Whether an address can name something of the page."""
+    """Return whether an address can name something of the page."""
     names = path.encode("utf-8", "replace").split(b"/")
     return not path.startswith(UNUSED) and all(len(name) <= LONGEST_NAME for name in names)
 

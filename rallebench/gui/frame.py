@@ -64,7 +64,7 @@ class Event:
         return [str(item) for item in values if str(item).strip()]
 
     def flag(self, name: str) -> bool:
-        """Whether a box is ticked."""
+        """Return whether a box is ticked."""
         return self.data.get(name) in ("on", "true", "1", True)
 
     def number(self, name: str, label: str = "") -> float | None:

@@ -93,7 +93,7 @@ def share_of(job: Job) -> float | None:
 
 
 def counted(job: Job) -> str:
-    """How far a job is: "40 of 222 · about 2 min left", "" where it does not know its total."""
+    """The progress of a job: "40 of 222 · about 2 min left", "" where it does not know its total."""
     now = job.standing
     return "" if now is None else dotted(f"{now.done:,} of {now.total:,}", left(now))
 

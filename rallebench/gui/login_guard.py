@@ -35,7 +35,7 @@ class Credentials:
         self._user, self._password = self._digest(user), self._digest(password)
 
     def __call__(self, user: str, password: str) -> bool:
-        """Whether both are right."""
+        """Return whether both are right."""
         is_user = hmac.compare_digest(self._digest(user), self._user)
         is_password = hmac.compare_digest(self._digest(password), self._password)
         return is_user and is_password
@@ -87,7 +87,7 @@ class Throttle:
 
 
 def network(address: str) -> str:
-    """Who an address stands for: an IPv6 visitor has a whole /64 of them.
+    """The visitor behind an address: an IPv6 visitor has a whole /64 of them.
 
     >>> network("192.0.2.7"), network("2001:db8::1:2"), network("::ffff:192.0.2.7")
     ('192.0.2.7', '2001:db8::/64', '192.0.2.7')
@@ -157,14 +157,14 @@ class LoginGuard:
 
 
 def is_open(scope: Any) -> bool:
-    """Whether a request is answered without a login."""
+    """Return whether a request is answered without a login."""
     reads = scope["method"] in ("GET", "HEAD")
     path = scope["path"]
     return reads and (path in OPEN_PATHS or path.startswith(OPEN_FOLDERS))
 
 
 def is_known(scope: Any) -> bool:
-    """Whether a request carries the cookie of a login; Gradio keeps them."""
+    """Return whether a request carries the cookie of a login; Gradio keeps them."""
     app = scope.get("app")
     tokens, name = getattr(app, "tokens", {}), getattr(app, "cookie_id", "")
     for header, value in scope["headers"]:

@@ -30,7 +30,7 @@ BUG = "rallebench met an unexpected error"
 """The beginning of the sentence about an error that is none of ours."""
 
 Meanwhile = Callable[[bool], "Patch"]
-"""What a stream shows while it waits (False), and what once the user has stopped it (True). A stream may yield it as
+"""The patch of a stream that waits (False), or that the user has stopped (True). A stream may yield it as
 ``{"meanwhile": …}``; the page's script never sees it."""
 
 
@@ -43,7 +43,7 @@ def as_sent(patch: Patch) -> Patch:
 
 
 def is_html(key: str) -> bool:
-    """Whether the script makes HTML of a patch's value."""
+    """Return whether the script makes HTML of a patch's value."""
     return key.startswith("#") or key in ("dialog", "drawer", "chain", "undo", "chip", "list")
 
 
@@ -61,7 +61,7 @@ def problem(error: Exception) -> Patch:
 
 
 def is_bug(patch: Patch) -> bool:
-    """Whether the problem of a patch is an unexpected error."""
+    """Return whether the problem of a patch is an unexpected error."""
     return str(patch.get("problem", "")).startswith(BUG)
 
 
@@ -83,7 +83,7 @@ class PatchStream:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended and the page has taken all."""
+        """True if it has ended and the page has taken all."""
         with self._change:
             return self._ended and not self._waiting
 

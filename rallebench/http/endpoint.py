@@ -50,7 +50,7 @@ def key_in(variable: str) -> str:
 
 
 def is_typed(variable: str) -> bool:
-    """Whether a key was typed for a variable."""
+    """Return whether a key was typed for a variable."""
     return variable in _TYPED
 
 
@@ -110,7 +110,7 @@ def no_address(name: str) -> UsageError:
 
 
 def is_openai(base_url: str) -> bool:
-    """Whether this is OpenAI's own server, over an encrypted connection.
+    """Return whether this is OpenAI's own server, over an encrypted connection.
 
     >>> [is_openai(url) for url in (OPENAI, "http://api.openai.com/v1", "https://api.openai.com.example/v1")]
     [True, False, False]
@@ -120,7 +120,7 @@ def is_openai(base_url: str) -> bool:
 
 
 def is_loopback(base_url: str) -> bool:
-    """Whether the server runs on this machine.
+    """Return whether the server runs on this machine.
 
     >>> [is_loopback(f"http://{host}/v1") for host in ("localhost:8000", "127.0.0.2", "[::1]", "10.0.0.1")]
     [True, True, True, False]

@@ -60,6 +60,6 @@ def _names(document: Any, key: str) -> tuple[str, ...]:
 
 
 def _is_name(name: str, key: str) -> bool:
-    """Whether this name is safe to show and to save: a server may send anything, the key too."""
+    """Return whether this name is safe to show and to save: a server may send anything, the key too."""
     has_key = "***" in without_keys(name, key)
     return not has_key and bool(name.strip()) and len(name) <= LONGEST and name.isprintable()

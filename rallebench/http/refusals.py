@@ -158,7 +158,7 @@ _TOOLS = re.compile(
 
 
 def tools_refused(failure: Failure) -> bool:
-    """Whether a server says that the model, or the server as it was started, takes no tools.
+    """Return whether a server says that the model, or the server as it was started, takes no tools.
 
     >>> failure = Failure("refused the request")
     >>> failure.status, failure.message = 400, "registry.ollama.ai/library/gemma:2b does not support tools"

@@ -154,7 +154,7 @@ def quoted(error: Any, key: str) -> str:
 
 
 def is_overflow(message: str) -> bool:
-    """Whether a server says that the prompt, or the prompt with its answer, is longer than the model's context.
+    """Return whether a server says that the prompt, or the prompt with its answer, is longer than the model's context.
 
     >>> is_overflow("This model's maximum context length is 4096 tokens."), is_overflow("'stop' is too long")
     (True, False)

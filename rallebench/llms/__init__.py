@@ -90,7 +90,7 @@ LLMS: Registry[Callable[..., LLM]] = Registry(
 
 
 def copies(backend: str) -> bool:
-    """Whether a backend copies its answers from the prompt and writes nothing of its own."""
+    """Return whether a backend copies its answers from the prompt and writes nothing of its own."""
     return backend in LLMS and bool(LLMS.entry(backend).traits.get("copies"))
 
 

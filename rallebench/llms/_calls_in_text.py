@@ -116,7 +116,7 @@ def _harmony_calls(text: str) -> tuple[str, tuple[ToolCall, ...]]:
 
 
 def _open_header(text: str) -> int:
-    """Where the header of a harmony message begins that addresses a function, or is not complete; else the end of the text."""
+    """Start of the header of a harmony message that addresses a function or is incomplete; else the end of the text."""
     if _MARKLESS.match(text):
         ends = (size for size in range(1, 9) if text.endswith("assistant"[:size]))
         return len(text.partition("assistant")[0].removesuffix("assistant"[: max(ends, default=0)]))

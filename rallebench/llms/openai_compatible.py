@@ -136,7 +136,7 @@ class OpenAICompatible:
 
     @property
     def calls_tools(self) -> bool:
-        """Whether the model reads the tools that it is sent. The server is asked at the first use, once per process."""
+        """True if the model reads the tools that it is sent. The server is asked at the first use, once per process."""
         return self._abilities.ask_for_tools()
 
     def trouble(self, work: Stop) -> str:

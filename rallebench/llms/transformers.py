@@ -95,7 +95,7 @@ class TransformersLLM:
 
     @property
     def forces_formats(self) -> bool:
-        """Whether the form of an answer is enforced; the first use reads the tokenizer, which takes a second or two."""
+        """True if the form of an answer is enforced; the first use reads the tokenizer, which takes a second or two."""
         return self._prompter is not None and self._prompter.forcing is not None
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:

@@ -134,7 +134,7 @@ class Metrics(Registry[Callable[..., Any]]):
         return self.register(name, judge=judge, **{**own, **traits})
 
     def is_judge(self, name: str) -> bool:
-        """Whether a name, with or without a model, is that of a judge."""
+        """Return whether a name, with or without a model, is that of a judge."""
         base = name.partition(":")[0].strip()
         return base in self and "judge" in self.entry(base).traits
 

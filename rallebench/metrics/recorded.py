@@ -38,7 +38,7 @@ class RunEvidence:
 
 
 def has_answer(episode: Episode) -> bool:
-    """Whether a question has an answer, though it may be empty: one that a model wrote or an action passed on. Passages that are
+    """Return whether a question has an answer, though it may be empty: one that a model wrote or an action passed on. Passages that are
     passed on as they were retrieved are none."""
     if episode.workflow == IMPORTED:
         return any(isinstance(step.request, Note) for step in episode.steps)
@@ -56,7 +56,7 @@ def _texts_of_retrievals(episode: Episode) -> set[str]:
 
 
 def has_retrieval(episode: Episode) -> bool:
-    """Whether a question searched, or opened pages; the retriever of the closed book, ``nothing:…``, retrieves nothing."""
+    """Return whether a question searched, or opened pages; the retriever of the closed book, ``nothing:…``, retrieves nothing."""
     if not episode.steps:
         return episode.outcome is None or episode.outcome.stop_reason != "empty_template"
     return any(

@@ -30,7 +30,7 @@ _CHAR = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
 
 
 def has_cjk(text: str) -> bool:
-    """Whether a text holds a Chinese character or Japanese kana. Hangul is written with spaces and is none.
+    """Return whether a text holds a Chinese character or Japanese kana. Hangul is written with spaces and is none.
 
     >>> has_cjk("in 北京"), has_cjk("서울 Seoul")
     (True, False)
@@ -150,7 +150,7 @@ def count_words(text: str) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def _other_letter(character: str) -> bool:
-    """Whether it is a letter of another script than Latin."""
+    """Return whether it is a letter of another script than Latin."""
     return (
         character.isalpha()
         and "LATIN" not in unicodedata.name(character, "")

@@ -178,7 +178,7 @@ def _role_of(text: str, section: Role | None, blank: bool) -> Role:
 
 
 def is_instruction(text: str) -> bool:
-    """Whether a line speaks to the model rather than about the world."""
+    """Return whether a line speaks to the model rather than about the world."""
     head = text[:600]
     if len(text) >= 1500:
         return False
@@ -188,7 +188,7 @@ def is_instruction(text: str) -> bool:
 
 
 def _has_statement(text: str) -> bool:
-    """Whether a sentence of at least eight words that is no question stands before the question."""
+    """Return whether a sentence of at least eight words that is no question stands before the question."""
     before = re.split(r"(?<=[.!?])\s+", text)[:-1]
     return any(len(s.split()) >= 8 and not s.endswith("?") for s in before)
 

@@ -112,7 +112,7 @@ def read_prompt(request: Generate) -> Task:
 
 
 def _may_decline(messages: Sequence[Message], frame: Sequence[Part], task: Task) -> bool:
-    """Whether the prompt speaks of having no answer, outside of its question and passages."""
+    """Return whether the prompt speaks of having no answer, outside of its question and passages."""
     spoken = [p.text for p in frame if p.role in ("instruction", "cue", "description")]
     spoken += [m.content for m in messages if m.role == "system"]
     speech = "\n".join(spoken)
@@ -379,6 +379,6 @@ def _mention(question: str) -> str:
 
 
 def _is_foreign(text: str) -> bool:
-    """Whether most letters are not Latin ones; MiniLM's vocabulary serves English only."""
+    """Return whether most letters are not Latin ones; MiniLM's vocabulary serves English only."""
     letters = _LETTER.findall(text[:2000])
     return len(letters) >= 2 and sum(bool(_LATIN.match(c)) for c in letters) < len(letters) / 2

@@ -152,7 +152,7 @@ def lead_name(passage: Passage) -> str:
 
 
 def is_name(word: Word, *, initial: bool = False) -> bool:
-    """Whether a word is part of a name. The capital that opens a sentence says nothing about an adverb."""
+    """Return whether a word is part of a name. The capital that opens a sentence says nothing about an adverb."""
     plain = word.low in FUNCTION_WORDS or (initial and word.low in ADVERBS)
     return word.is_word and word.is_capital and not word.is_number and not plain
 

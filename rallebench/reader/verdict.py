@@ -53,7 +53,7 @@ _OPENERS = AUXILIARIES - {"been", "being", "be", "having", "done", "doing"}
 
 
 def is_yes_or_no(question: str) -> bool:
-    """Whether a question is answered with yes or no: it opens with an auxiliary.
+    """Return whether a question is answered with yes or no: it opens with an auxiliary.
 
     >>> is_yes_or_no("Did she ever meet him?"), is_yes_or_no("In what year did they meet?")
     (True, False)

@@ -88,7 +88,7 @@ def blocks(cost: Mapping[str, Any]) -> tuple[Table | str, ...]:
 
 
 def is_recorded(cost: Mapping[str, Any]) -> bool:
-    """Whether anything is known of what a run cost; imported predictions do not say it."""
+    """Return whether anything is known of what a run cost; imported predictions do not say it."""
     return bool(cost.get("recorded", True))
 
 

@@ -77,7 +77,7 @@ INDEX_KINDS: Registry[IndexKind] = Registry(
 
 
 def needs_encoder(kind: str) -> bool:
-    """Whether an index of that kind is built of vectors. Raises NotFoundError for an unknown kind."""
+    """Return whether an index of that kind is built of vectors. Raises NotFoundError for an unknown kind."""
     return bool(INDEX_KINDS.entry(kind).traits.get("needs_encoder"))
 
 

@@ -55,7 +55,7 @@ def order_of(answer: str, count: int) -> list[int] | None:
 
 
 def verdict_of(answer: str) -> bool | None:
-    """Whether an answer says yes or no; None if it says neither.
+    """Return whether an answer says yes or no; None if it says neither.
 
     >>> verdict_of("Yes, it does."), verdict_of("No."), verdict_of("Perhaps")
     (True, False, None)
@@ -107,7 +107,7 @@ class LLMReranked(Combined):
 
     @property
     def refuses(self) -> tuple[str, ...]:
-        """Those of its own model, and of its part's."""
+        """Fields that its own model and its part's model refused."""
         return tuple(sorted({*super().refuses, *getattr(self._llm, "refuses", ())}))
 
     def _listwise(self, queries: Sequence[str], lists: list[list[Hit]]) -> list[list[Hit]]:

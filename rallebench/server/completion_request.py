@@ -193,7 +193,7 @@ def _short(text: str) -> str:
 
 
 def _is_refused(field: str, value: Any) -> bool:
-    """Whether the field asks for nothing, so that it can be left out. Raises RequestError where it asks for something."""
+    """Return whether the field asks for nothing, so that it can be left out. Raises RequestError where it asks for something."""
     if field not in REFUSED:
         return False
     harmless, why = REFUSED[field]

@@ -28,7 +28,7 @@ def needs_environment(workflow: str) -> bool:
 
 
 def needs_python(workflow: str) -> bool:
-    """Whether a workflow runs programs that the model writes."""
+    """Return whether a workflow runs programs that the model writes."""
     return bool(WORKFLOWS.entry(workflow).traits.get("needs_python"))
 
 
@@ -45,7 +45,7 @@ def meaning(stop_reason: str) -> str:
 
 
 def is_right(state: EpisodeState) -> bool | None:
-    """Whether the answer of an episode equals an accepted one; None where that is unknown."""
+    """Return whether the answer of an episode equals an accepted one; None where that is unknown."""
     example = state.episode_request.example
     if state.episode is None or state.error or not example.gold.answers:
         return None

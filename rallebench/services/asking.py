@@ -167,7 +167,7 @@ class Asking:
         return Rewriter(writers[-1] if writers else "", prompt)
 
     def copies(self, llm: str) -> bool:
-        """Whether a language model only copies its answers from the prompt; False for a name that is not known."""
+        """Return whether a language model only copies its answers from the prompt; False for a name that is not known."""
         try:
             return copies(self._workspace.llm(llm).backend)
         except RalleError:

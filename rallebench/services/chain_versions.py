@@ -78,7 +78,7 @@ def replaced_by(workbench: Workbench, name: str, known: Chain | None) -> Version
 
 
 def is_saved(workbench: Workbench, chain: Chain) -> bool:
-    """Whether the workspace has a chain of this name with these very actions."""
+    """Return whether the workspace has a chain of this name with these very actions."""
     if chain.name not in workbench.workspace.chain_paths():
         return False
     try:

@@ -78,7 +78,7 @@ class Turn:
 
     @property
     def is_rewriting_refused(self) -> bool:
-        """Whether the model's rewriting was refused as no question of this conversation; names are then joined to the
+        """True if the model's rewriting was refused as no question of this conversation; names are then joined to the
         question."""
         step = self.rewriting
         return (
@@ -185,7 +185,7 @@ class Talk:
                 turn.hang_up.set()
 
     def repeats(self, turn: Turn) -> bool:
-        """Whether an earlier branch has the same answer to the same question."""
+        """Return whether an earlier branch has the same answer to the same question."""
         return bool(turn.answer) and any(
             (other.question, other.answer) == (turn.question, turn.answer)
             for other in self.branches(turn)

@@ -229,7 +229,7 @@ class Data:
     def default_chunking(
         self, corpus: str | Path, encoder: str = "", form: str = ""
     ) -> Chunking | None:
-        """How a corpus is cut where nothing is chosen: see ``workspace.indexes.recipes.default_chunking_of``."""
+        """The default cut of a corpus: see ``workspace.indexes.recipes.default_chunking_of``."""
         return default_chunking_of(self._workspace.corpus(str(corpus)), encoder, form)
 
     def build_index(

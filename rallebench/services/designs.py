@@ -59,7 +59,7 @@ class Variable:
 
     @property
     def own(self) -> bool:
-        """Whether values may be typed."""
+        """True if values may be typed."""
         return self.kind != "choice"
 
 

@@ -231,7 +231,7 @@ def _run_request(workbench: Workbench, state: EpisodeState, edited: bool) -> Run
 
 
 def is_agents(folder: RunFolder) -> bool:
-    """Whether an agent made the run. Raises BadFileError."""
+    """Return whether an agent made the run. Raises BadFileError."""
     return bool(folder.spec()["spec"]["settings"].get("agent"))
 
 

@@ -100,7 +100,7 @@ def _line_of(stored: StoredExperiment, folder: Path) -> ExperimentRow:
 
 
 def _is_automatic(stored: StoredExperiment) -> bool:
-    """Whether a name was made of a time or of settings, and says less than the title."""
+    """Return whether a name was made of a time or of settings, and says less than the title."""
     if re.search(r"^[a-z]+-\d{8}-\d{6}$", stored.name):
         return True
     request = stored.request
@@ -162,7 +162,7 @@ def _traits(name: str) -> Mapping[str, Any]:
 
 
 def decides(name: str) -> bool:
-    """Whether a ranking may be by this metric: more or less of it is better."""
+    """Return whether a ranking may be by this metric: more or less of it is better."""
     traits = _traits(name)
     return bool(traits) and traits.get("higher_is_better", True) is not None
 
@@ -173,7 +173,7 @@ def label_of(name: str) -> str:
 
 
 def is_share(name: str) -> bool:
-    """Whether a metric is a share from 0 to 1; a benchmark's own metrics are."""
+    """Return whether a metric is a share from 0 to 1; a benchmark's own metrics are."""
     traits = _traits(name)
     return not traits or traits.get("range") == (0, 1)
 
@@ -199,7 +199,7 @@ class Standing:
 
 
 def standing(rows: Sequence[Mapping[str, Any]], name: str) -> Standing:
-    """Whether the first of the variants, best first, has won by a metric."""
+    """Return whether the first of the variants, best first, has won by a metric."""
     first = rows[0]["metrics"][name]
     equal, alike, few = [], [], first["n"] < FEW
     for row in rows:
@@ -329,12 +329,12 @@ def _of_suite(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
 
 
 def competing(kind: str) -> bool:
-    """Whether the runs of an experiment are alternatives of which one can win."""
+    """Return whether the runs of an experiment are alternatives of which one can win."""
     return bool(EXPERIMENTS.entry(kind).traits.get("competes", False))
 
 
 def _shares(parts: Sequence[Mapping[str, Any]], name: str) -> bool:
-    """Whether a metric of which more is better is a share in all parts."""
+    """Return whether a metric of which more is better is a share in all parts."""
     if name.partition(":")[0] not in DECIDING:
         return False
     values = [(part["metrics"].get(name) or {}).get("value") for part in parts]
@@ -354,7 +354,7 @@ def _beside_paper(table: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], flo
 
 
 def is_printed(name: str) -> bool:
-    """Whether a row of a report's table is the paper's own.
+    """Return whether a row of a report's table is the paper's own.
 
     >>> is_printed("RGB's paper: ChatGPT"), is_printed("reader: right")
     (True, False)

@@ -103,7 +103,7 @@ def _part(label: str, event: Any) -> PartState:
 
 
 def headline(part: PartState) -> tuple[str, float, int] | None:
-    """(metric, mean so far, count) of a run: the first that deciding_metric a sweep, else the first of its own; no time or count of
+    """(metric, mean so far, count) of a run: the first that decides a sweep, else the first of its own; no time or count of
     tokens stands for it."""
     known = {n: mean for n, mean in part.means.items() if mean[0] is not None and not is_cost(n)}
     name = deciding_metric(known) or next(iter(known), "")
@@ -111,7 +111,7 @@ def headline(part: PartState) -> tuple[str, float, int] | None:
 
 
 def is_cost(name: str) -> bool:
-    """Whether a metric tells what an answer cost, not how good it is."""
+    """Return whether a metric tells what an answer cost, not how good it is."""
     with suppress(RalleError):  # a benchmark's own
         return bool(metric(name).traits.get("reads") == "cost")
     return False

@@ -252,7 +252,7 @@ def _spent(folder: Any) -> dict[str, Any] | None:
 
 
 def _is_free(workbench: Workbench, llms: set[str]) -> bool:
-    """Whether none of these models has a price."""
+    """Return whether none of these models has a price."""
     known = workbench.models.prices_of_use()
     return all(known.get(name) == FREE for name in llms)
 

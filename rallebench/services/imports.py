@@ -226,7 +226,7 @@ def _names_questions(source: Path) -> bool:
 
 
 def long_sentence(preview: Preview, chunking: Chunking | None, encoder: str) -> str:
-    """How many of the first passages are longer than the encoder reads, and the mend; '' if none is."""
+    """A sentence on the first passages that are longer than the encoder reads, with the mend; '' if none is."""
     pieces = chunk(preview.seen, chunking)
     rows = [passage for passage, _ in islice(pieces, MOST_MEASURED)]
     whole = preview.ended and next(pieces, None) is None
@@ -239,7 +239,7 @@ def long_sentence(preview: Preview, chunking: Chunking | None, encoder: str) -> 
 
 
 def chunking_of_preview(preview: Preview, encoder: str) -> Chunking | None:
-    """How the previewed corpus is cut by default."""
+    """The default cut of the previewed corpus."""
     return default_chunking(encoder) if holds_documents(Path(), preview.form) else None
 
 

@@ -102,7 +102,7 @@ class Job:
 
     @property
     def stopping(self) -> bool:
-        """Whether a stop was asked for; it stays true when the job has ended."""
+        """True if a stop was asked for; it stays true when the job has ended."""
         return self._stop.is_set()
 
     @property
@@ -143,7 +143,7 @@ class Job:
 
     @property
     def standing(self) -> JobStanding | None:
-        """How far its outermost task is, None where the total of that is not known."""
+        """The progress of its outermost task; None while the total is unknown."""
         with self._change:
             counts = [event for event in self._tasks.values() if isinstance(event, Progress)]
             outer = min(map(_depth, counts), default=0)

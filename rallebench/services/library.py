@@ -300,7 +300,7 @@ def cut_words(chunking: Mapping[str, Any] | None) -> str:
 
 
 def about_lengths(workspace: Workspace, corpus: str, encoder: str = DEFAULT_ENCODER) -> str:
-    """How many passages of an imported corpus are longer than an encoder reads, and what its indexes do then; '' if none is."""
+    """A sentence on the passages of an imported corpus that an encoder does not read whole; '' if it reads all."""
     folder = workspace.corpora / corpus
     with closing(PassageStore(folder)) as store:
         long = long_passages(encoder, len(store), store.__getitem__)
@@ -314,7 +314,7 @@ def about_lengths(workspace: Workspace, corpus: str, encoder: str = DEFAULT_ENCO
 
 
 def long_passages_sentence(manifest: Manifest) -> str:
-    """How many passages of an index are longer than its encoder reads; '' if none is, or none was counted."""
+    """A sentence on the passages of an index that its encoder does not read whole; '' if none is known."""
     long = long_passages_of(manifest)
     return long.sentence if long else ""
 
@@ -393,5 +393,5 @@ def listed(names: Iterable[str]) -> str:
 
 
 def is_shipped(path: Path) -> bool:
-    """Whether a file comes with rallebench."""
+    """Return whether a file comes with rallebench."""
     return STARTER in path.parents

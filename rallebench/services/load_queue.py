@@ -39,7 +39,7 @@ class LoadJob:
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was asked to end."""
+        """True if it was asked to end."""
         return self.job.stopping
 
     def cancel(self, message: str) -> None:

@@ -111,7 +111,7 @@ class LoadedTable:
         return {"ram": ram, "vram": vram} if ram + vram or combined else None
 
     def has(self, name: str, kind: str) -> bool:
-        """Whether ``name`` is loaded; UsageError if it is loaded as something else than a ``kind``."""
+        """Return whether ``name`` is loaded; UsageError if it is loaded as something else than a ``kind``."""
         row = self.rows.get(name)
         if row is not None and row.kind != kind:
             raise UsageError(

@@ -28,12 +28,12 @@ class MemoryFit:
 
     @property
     def fits(self) -> bool:
-        """Whether the model can be loaded now; true where the free memory is not known."""
+        """True if the model can be loaded now; true where the free memory is not known."""
         return self.free is None or self.need.to_load <= self.free
 
     @property
     def tight(self) -> bool:
-        """Whether it can be loaded, but with little left for answers."""
+        """True if it can be loaded, but with little left for answers."""
         return self.free is not None and self.fits and self.need.total > TIGHT * self.free
 
     @property

@@ -294,7 +294,7 @@ FREE: Mapping[str, float] = {"prompt": 0.0, "completion": 0.0}
 
 
 def price_of_use(entry: LLMEntry) -> Mapping[str, float] | None:
-    """What a use of a model costs by its entry, the only rule of it: a model behind a server has the prices of its entry, also
+    """The price of a use of a model, by its entry alone: a model behind a server has the prices of its entry, also
     where the server runs on this machine, since a proxy does, too; without them they are unknown. Any other model is free."""
     is_server = entry.backend not in LLMS or "base_url" in LLMS.entry(entry.backend).form
     return prices(entry) or (None if is_server else FREE)
@@ -368,6 +368,6 @@ def set_key(workbench: Workbench, name: str, key: str) -> str:
 
 
 def is_key_typed(settings: Mapping[str, Any]) -> bool:
-    """Whether the key of a server was typed in this process."""
+    """Return whether the key of a server was typed in this process."""
     variable = key_of(settings).variable
     return bool(variable) and is_typed(variable)

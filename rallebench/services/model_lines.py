@@ -226,7 +226,7 @@ def reader_borders() -> tuple[dict[str, float], int, list[dict[str, float]]]:
 
 @lru_cache(maxsize=1)
 def has_gpu() -> bool:
-    """Whether this machine has a GPU; looked up once, since that may start a program."""
+    """Return whether this machine has a GPU; looked up once, since that may start a program."""
     return bool(memory.free_vram_bytes())
 
 

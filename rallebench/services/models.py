@@ -70,7 +70,7 @@ class ModelManager:
         return name in self._table.rows
 
     def is_loaded_as(self, name: str, kind: str) -> bool:
-        """Whether it is loaded; ``kind`` is ``retriever`` or ``language model``."""
+        """Return whether it is loaded; ``kind`` is ``retriever`` or ``language model``."""
         return self._table.has(name, kind)
 
     def lease(self, holder: str) -> Lease:

@@ -73,7 +73,7 @@ class Pace:
 
 
 def standing(newest: Progress, pace: Pace, now: float) -> JobStanding | None:
-    """How far the work is by its newest progress; None where the total is not known."""
+    """The standing of the work by its newest progress; None while the total is unknown."""
     if not newest.total:
         return None
     whole = newest.total * (1 + newest.indexes / max(newest.runs, 1))

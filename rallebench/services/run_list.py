@@ -32,7 +32,7 @@ from rallebench.services.workbench import Workbench
 BIN = "bin"
 TITLE, LONGEST_TITLE = "title.json", 200
 HEADLINES = ("em", "all_rate", "f1", "accuracy")
-"""The headline metric of a run: the first of these that it is scored by, else the one that deciding_metric between such runs."""
+"""The headline metric of a run: the first of these that it is scored by, else the one that decides between such runs."""
 
 _AUTOMATIC = re.compile(r"^(?P<base>.+)-\d{8}-\d{6}(-\d+)?$")
 """A name that the program made: its time is at the end."""
@@ -243,7 +243,7 @@ def empty_bin(workbench: Workbench) -> int:
 
 
 def is_imported(row: RunRow) -> bool:
-    """Whether the answers are another program's predictions."""
+    """Return whether the answers are another program's predictions."""
     return row.workflow == IMPORTED
 
 

@@ -110,7 +110,7 @@ def _questions(
 
 
 def stages_known(workbench: Workbench, run: RunFolder) -> bool:
-    """Whether it is known where the questions were lost."""
+    """Return whether it is known where the questions were lost."""
     return _stages_file(workbench, run).exists()
 
 

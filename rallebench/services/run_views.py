@@ -232,7 +232,7 @@ def kinds_of(
 
 
 def share_nothing(workbench: Workbench, names: Sequence[str]) -> bool:
-    """Whether runs have no question in common, as those of different datasets."""
+    """Return whether runs have no question in common, as those of different datasets."""
     return radar.share_nothing([workbench.runs.open(name) for name in names])
 
 

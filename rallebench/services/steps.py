@@ -49,7 +49,7 @@ def spans(text: str, answers: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def is_span(answer: str) -> bool:
-    """Whether an answer is short enough to be looked for in a passage."""
+    """Return whether an answer is short enough to be looked for in a passage."""
     return 1 < len(answer.strip()) <= LONGEST_SPAN
 
 

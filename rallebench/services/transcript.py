@@ -203,5 +203,5 @@ def before(steps: Sequence[Step], at: int, text: str, workflow: str = "") -> tup
 
 
 def was_edited(steps: Iterable[Step]) -> bool:
-    """Whether any action is not the model's own."""
+    """Return whether any action is not the model's own."""
     return any(step.reply.note == EDITED for step in steps)

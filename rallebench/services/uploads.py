@@ -30,7 +30,7 @@ MOST_MEMBERS = 500_000
 
 
 def is_archive(path: Path) -> bool:
-    """Whether the name is that of an archive; a single gzipped file is none.
+    """Return whether the name is that of an archive; a single gzipped file is none.
 
     >>> [is_archive(Path(name)) for name in ("a.zip", "b.TAR.GZ", "c.jsonl.gz")]
     [True, True, False]
@@ -177,7 +177,7 @@ def _members(source: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _readable(name: str) -> bool:
-    """Whether a member is no hidden file and leads nowhere else."""
+    """Return whether a member is no hidden file and leads nowhere else."""
     parts = PurePosixPath(name.replace("\\", "/")).parts
     return (
         bool(parts)

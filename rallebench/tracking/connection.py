@@ -93,7 +93,7 @@ def without_credentials(uri: str) -> str:
 
 
 def is_server(uri: str) -> bool:
-    """Whether the URI names an MLflow server, which then keeps the artifacts too."""
+    """Return whether the URI names an MLflow server, which then keeps the artifacts too."""
     return uri.startswith(("http://", "https://", "databricks"))
 
 

@@ -100,7 +100,7 @@ def _is_current(database: Path) -> bool:
 
 
 def _holds_work(database: Path) -> bool:
-    """Whether anything was logged: a row that no set-up writes."""
+    """Return whether anything was logged: a row that no set-up writes."""
     with open_database(database) as db:
         tables = tables_of(db)
         queries = [f'SELECT 1 FROM "{name}" LIMIT 1' for name in tables - INITIAL_TABLES]

@@ -65,7 +65,7 @@ class UIServer:
         self._stopped = False
 
     def ready(self) -> bool:
-        """Whether the page can be opened; returns at once. Raises BackendError if it has ended."""
+        """Return whether the page can be opened; returns at once. Raises BackendError if it has ended."""
         if self.process is not None and self.process.poll() is not None:
             end = "was stopped" if self._stopped else f"ended: {self._last_error()}"
             raise BackendError(
@@ -137,7 +137,7 @@ def address_of_all(workspace: Path, tracking_uri: str | None = None) -> str:
 
 
 def answers(url: str) -> bool:
-    """Whether an MLflow server answers at ``url`` now."""
+    """Return whether an MLflow server answers at ``url`` now."""
     import httpx
 
     try:

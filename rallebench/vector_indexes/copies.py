@@ -148,7 +148,7 @@ def _alike(keys: NDArray[np.uint64]) -> Iterator[Rows]:
 
 
 def _equal(vectors: Any, rows: Rows) -> NDArray[np.bool_]:
-    """Whether each of the rows has the vector of the first."""
+    """Return whether each of the rows has the vector of the first."""
     first = np.asarray(vectors[rows[:1]], dtype=np.float64)
     bound = SAME * max(float(np.linalg.norm(first)), 1e-30)
     parts = (rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE))

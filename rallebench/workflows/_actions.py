@@ -134,7 +134,7 @@ def bare_verb(text: str, verbs: Sequence[str]) -> str | None:
 
 
 def is_decoration(text: str) -> bool:
-    """Whether a line holds nothing but marks, such as the first line of a fenced text, or a label.
+    """Return whether a line holds nothing but marks, such as the first line of a fenced text, or a label.
 
     >>> is_decoration("```json"), is_decoration("**Action:**"), is_decoration(""), is_decoration("Search")
     (True, True, False, False)

@@ -76,7 +76,7 @@ def scratchpad(
 
 
 def finishes(verb: str, original: bool = False) -> bool:
-    """Whether a verb ends the episode."""
+    """Return whether a verb ends the episode."""
     return verb == FINISH if original else verb.lower() == FINISH.lower()
 
 

@@ -215,7 +215,7 @@ def draft(question: Question, agent: BaragAgent, *, seed: int | None = None) -> 
 
 
 def more_information(question: Question, drafted: Reply, agent: BaragAgent) -> SubFlow[bool | None]:
-    """Whether the model could have answered better with more information; the function is forced."""
+    """Return whether the model could have answered better with more information; the function is forced."""
     turn = Message("user", question.text), Message("assistant", drafted.text)
     sent = (*_history(question, agent), *turn)
     words = agent.prompts.advanced_decide

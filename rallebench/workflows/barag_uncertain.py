@@ -69,7 +69,7 @@ RULE_SETTINGS = form_of(Rule)
 
 
 def declines(text: str) -> bool:
-    """Whether an answer refuses to answer.
+    """Return whether an answer refuses to answer.
 
     >>> declines("I can not answer the question because of the insufficient information in documents."), declines("Rome.")
     (True, False)
@@ -103,7 +103,7 @@ def best_score(hits: Sequence[Hit]) -> float | None:
 
 
 def reads(signal: str, value: float | None, threshold: float) -> bool:
-    """Whether passages are read; they are if the certainty is unknown."""
+    """Return whether passages are read; they are if the certainty is unknown."""
     if signal == "retrieval":
         return value is not None and value >= threshold
     return value is None or value < threshold

@@ -71,7 +71,7 @@ class Agent:
         return {"auto": "auto", "native": "always", "text": ""}[protocol]
 
     def calls_natively(self, llm: Any) -> bool:
-        """Whether functions are offered to the model as such: as ``protocol`` says, or as the backend can."""
+        """Return whether functions are offered to the model as such: as ``protocol`` says, or as the backend can."""
         protocol = self.settings.get("protocol", "auto")
         able = protocol == "auto" and bool(getattr(llm, "calls_tools", False))
         return protocol == "native" or able

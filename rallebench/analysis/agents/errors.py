@@ -85,7 +85,7 @@ def in_scratchpad(row: EpisodeSummary) -> bool:
 
 
 def has_evidence(row: EpisodeSummary) -> bool:
-    """Whether an observation holds a gold answer in whole words; a verdict such as yes does not count."""
+    """Return whether an observation holds a gold answer in whole words; a verdict such as yes does not count."""
     golds = [gold for gold in row.golds if _can_be_evidence(gold)]
     return bool(golds) and bool(find_answers(row.observed, golds))
 

@@ -116,7 +116,7 @@ def _checked(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def recognises(file: Path) -> bool:
-    """Whether the first row of a JSON-lines file is one of R-Eval's logs."""
+    """Return whether the first row of a JSON-lines file is one of R-Eval's logs."""
     try:
         _, row = next(iter(Source(file).objects()), (0, {}))
     except (BadFileError, OSError):

@@ -50,7 +50,7 @@ def cuts(word: str) -> set[str]:
 
 
 def near(word: str, other: str) -> bool:
-    """Whether at most a letter is wrong, missing or added, or two neighbours are exchanged.
+    """Return whether at most a letter is wrong, missing or added, or two neighbours are exchanged.
 
     >>> near("lovelace", "lovelase"), near("lovelace", "lovelcae"), near("abcd", "bcda")
     (True, True, False)

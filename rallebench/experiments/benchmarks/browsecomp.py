@@ -205,7 +205,7 @@ def _agent(
 
 
 def _is_there(request: ExperimentRequest, index: str) -> bool:
-    """Whether an index can be searched; in a plan one may still have to be built."""
+    """Return whether an index can be searched; in a plan one may still have to be built."""
     try:
         request.workspace.indexes_of(index)
     except RalleError:

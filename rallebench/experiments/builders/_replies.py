@@ -49,7 +49,7 @@ _HEADING = re.compile(r"^[^?:]{0,80}\bquestions?\b[^?:]{0,30}:\s*(?=\S)", re.IGN
 
 
 def declined(text: str) -> bool:
-    """Whether an answer says that it has none.
+    """Return whether an answer says that it has none.
 
     >>> declined("I don't know."), declined("That is not known to me."), declined("Nobody knows his name better than Ada."), declined("")
     (True, True, False, True)

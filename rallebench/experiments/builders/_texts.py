@@ -50,7 +50,7 @@ def _ends(text: str) -> list[int]:
 
 
 def is_changed(text: str, true: str) -> bool:
-    """Whether a text is the other with a few words changed: not the same, and at least half of the words shared.
+    """Return whether a text is the other with a few words changed: not the same, and at least half of the words shared.
 
     >>> is_changed("投资4.2亿元", "投资2.4亿元"), is_changed("投资2.4亿元", "投资2.4亿元"), is_changed("对不起", "投资2.4亿元")
     (True, False, False)

@@ -32,7 +32,7 @@ def several(about: str, *values: str, default: str = "", names: str = "") -> Set
 
 
 def compat(about: str = "") -> Setting:
-    """Whether an experiment follows the paper's own code where that differs from the paper or from good sense."""
+    """Return whether an experiment follows the paper's own code where that differs from the paper or from good sense."""
     return string(about, "corrected", "original")
 
 
@@ -137,12 +137,12 @@ def counted(counts: Mapping[str, int], endings: Mapping[str, str], of: str) -> t
 
 
 def is_original(request: ExperimentRequest) -> bool:
-    """Whether the request follows the paper's own code."""
+    """Return whether the request follows the paper's own code."""
     return bool(request.settings["compat"] == "original")
 
 
 def behind_api(request: ExperimentRequest, llm: str = "") -> bool:
-    """Whether the model, that of the request by default, answers behind an API and so has sampling settings of its own."""
+    """Return whether the model, that of the request by default, answers behind an API and so has sampling settings of its own."""
     return bool(request.workspace.llm(llm or request.llm).backend == "openai_compatible")
 
 

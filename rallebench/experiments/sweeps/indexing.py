@@ -44,7 +44,7 @@ class VariedRetriever:
     recipes: Mapping[str, IndexRecipe]
 
     def reference(self, names: Mapping[str, str]) -> str:
-        """How a chain names it; ``names``: its own index → the name of the one in its place."""
+        """Its name in a chain; ``names``: its own index → the name of the one in its place."""
         return _reference(self.workspace, self.name, names)
 
 
@@ -91,7 +91,7 @@ def _retriever(workspace: Workspace, variant: Variant) -> VariedRetriever:
 
 
 def _fits(field: str, base: IndexRecipe) -> bool:
-    """Whether an index of this kind has the field."""
+    """Return whether an index of this kind has the field."""
     if field == "encoder":
         return needs_encoder(base.kind)
     return field in (*CHUNKING, "corpus") or field in INDEX_KINDS.entry(base.kind).form

@@ -47,7 +47,7 @@ def ranked(
     """The runs of a sweep (run → variant) as one JSON document: best first with every metric, and the verdict.
 
     ``by``: the metric that ranks them; default: the one that fits the chains and their gold. Of equal ones the cheapest is first.
-    ``failed``: variant → sentence. Raises UsageError for a metric that deciding_metric nothing.
+    ``failed``: variant → sentence. Raises UsageError for a metric that cannot decide.
     """
     by = deciding(by) if by else ""
     folders = {run: RunFolder.open(workspace.runs, run) for run in labels}

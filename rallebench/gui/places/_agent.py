@@ -81,7 +81,7 @@ def open_agent(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def able(page: Page, event: Event) -> bool:
-    """Whether the chosen model can act."""
+    """Return whether the chosen model can act."""
     return not page.workbench.asking.copies(choices_of(page, event)["llm"])
 
 

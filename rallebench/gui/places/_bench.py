@@ -40,7 +40,7 @@ class Execution:
     work: Stop = field(default_factory=stop_of_thread)
 
     def unloaded(self, page: Page, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of ``names`` that are not loaded."""
+        """The ``names`` that are not loaded."""
         models = page.workbench.models
         return tuple(name for name in dict.fromkeys(names) if not models.is_loaded(name))
 
@@ -143,7 +143,7 @@ class Bench(Busy):
         return self.verdict.kind if self.verdict else ""
 
     def is_answered_by(self, chain: Chain) -> bool:
-        """Whether the result was answered by this very chain."""
+        """Return whether the result was answered by this very chain."""
         return self.answered is not None and self.answered.actions == chain.actions
 
     @property

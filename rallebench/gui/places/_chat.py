@@ -118,7 +118,7 @@ def parts(page: Page, event: Event) -> Patch:
 
 
 def how(page: Page, chain: Chain) -> str:
-    """Whether the chain quotes or writes, and what becomes of a question that leans on the earlier ones."""
+    """Return whether the chain quotes or writes, and what becomes of a question that leans on the earlier ones."""
     asking, writes = page.workbench.asking, ""
     if chain.llms and asking.copies(chain.llms[-1]):
         writes = f"{chain.llms[-1]} quotes: it copies a few words from the passages or declines, and writes nothing of its own. "

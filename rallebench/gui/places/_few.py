@@ -230,7 +230,7 @@ def cell(sheet: Sheet, chain: Chain, x: Example, index: int) -> Markup:
 
 
 def sentence(sheet: Sheet) -> Markup:
-    """Whether the questions suffice, and where the whole dataset is run."""
+    """Return whether the questions suffice, and where the whole dataset is run."""
     count, base = len(sheet.examples), sheet.chains[0]
     if not count:
         nothing = NOTHING.get(sheet.grid.sample, NOTHING["picked"])

@@ -133,7 +133,7 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
 
 
 def _tells(column: int, rows: Sequence[Sequence[object]]) -> bool:
-    """Whether a column of words differs between rows; figures are always shown, empty columns never."""
+    """Return whether a column of words differs between rows; figures are always shown, empty columns never."""
     cells = [str(row[column]) for row in rows]
     if not any(cells):
         return False

@@ -146,7 +146,7 @@ def top(page: Page, run: RunFolder) -> Markup:
 
 
 def is_going(run: RunFolder) -> bool:
-    """Whether answers or scores of the run still come."""
+    """Return whether answers or scores of the run still come."""
     return run.state()["state"] in ("running", "scoring")
 
 

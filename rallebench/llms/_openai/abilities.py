@@ -1,4 +1,4 @@
-"""What one server makes of tools and forms: learnt from its refusals and omissions, and, for tools, from its reports and counts."""
+"""One server's support of tools and forms: learned from its refusals and omissions, and, for tools, from its reports and counts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Abilities:
             self._formats_refused[digest(form.value)] = reason
 
     def ask_for_tools(self) -> bool:
-        """Whether the model reads the tools that it is sent; the server is asked once. True if it cannot be determined.
+        """Return whether the model reads the tools that it is sent; the server is asked once. True if it cannot be determined.
 
         llama.cpp reports it in ``/props?model=…``. For any other server the prompt tokens of one small request are
         compared, with a tool and without: they are equal if a chat template without tools drops the tool.
@@ -96,7 +96,7 @@ class Abilities:
         return counts[0] != counts[1]
 
     def refuses_tools(self, failure: Failure, sent: Mapping[str, Any]) -> bool:
-        """Whether a failure says that the server takes no tools; that is remembered."""
+        """Return whether a failure says that the server takes no tools; that is remembered."""
         refuses = "tools" in sent and tools_refused(failure)
         if refuses:
             self.takes_tools = False

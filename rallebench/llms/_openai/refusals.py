@@ -51,7 +51,7 @@ class Refusals:
         return tuple(sorted(names))
 
     def read(self, failure: Failure, sent: Mapping[str, Any], keys: Collection[Key]) -> Key | None:
-        """What a failure says that the server refuses of ``sent``; None if nothing, or nothing new or if these are too many."""
+        """The field of ``sent`` that a failure refuses; None if nothing, or nothing new or if these are too many."""
         fields = {name: value for name, value in sent.items() if name != "stream" or value}
         refusal = refusal_of(failure, fields, self._needed) if len(keys) < MOST else None
         if refusal is None:

@@ -34,7 +34,7 @@ THOUGHT_PART = re.compile("reason|think|thought|summary")
 """Types of the parts of a message that are no part of its answer."""
 
 TEXT_FIELDS = ("thinking", "reasoning", "text", "value", "content", "summary")
-"""Where a part holds its text."""
+"""Keys of a part that hold its text."""
 
 DEEPEST = 6
 """Lists and objects inside each other in which a part's text is looked for."""
@@ -334,7 +334,7 @@ def _content_of(value: Any, noun: str) -> tuple[str, str, str]:
 
 
 def _is_text(content: Any) -> bool:
-    """Whether a message's content is a text, be it empty: null is none, nor are parts of other types."""
+    """Return whether a message's content is a text, be it empty: null is none, nor are parts of other types."""
     if not isinstance(content, list):
         return isinstance(content, str)
     parts = (part for part in content if isinstance(part, Mapping) and not _is_thought(part))
@@ -342,7 +342,7 @@ def _is_text(content: Any) -> bool:
 
 
 def _is_thought(part: Mapping[str, Any]) -> bool:
-    """Whether a part of a message holds thoughts: its type says so, or a mark of its own."""
+    """Return whether a part of a message holds thoughts: its type says so, or a mark of its own."""
     return part.get("thought") is True or bool(THOUGHT_PART.search(str(part.get("type") or "")))
 
 

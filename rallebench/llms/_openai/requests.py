@@ -64,7 +64,7 @@ class Settings(Endpoint):
 
     @property
     def plain(self) -> bool:
-        """Whether the model is asked by the plain completion endpoint."""
+        """True if the model is asked by the plain completion endpoint."""
         return self.api == "completions"
 
     @property

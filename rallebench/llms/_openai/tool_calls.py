@@ -109,7 +109,7 @@ class GatheredCalls:
 
 
 def _placeholder(before: str, arguments: str) -> bool:
-    """Whether the arguments before are the ``{}`` that some servers send until they have real ones."""
+    """Return whether the arguments before are the ``{}`` that some servers send until they have real ones."""
     return before.strip() == "{}" and arguments.lstrip().startswith("{")
 
 

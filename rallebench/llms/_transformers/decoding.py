@@ -147,7 +147,7 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
         return stopped | broken.to(input_ids.device)
 
     def _stopped(self, row: int, tokens: Sequence[int]) -> bool:
-        """Whether the answer of a row has a stop string; only where one is near is the whole row decoded."""
+        """Return whether the answer of a row has a stop string; only where one is near is the whole row decoded."""
         begun, stops = self.stops[row]
         if not stops or not cut_at(self.decode(tokens[-self.tail :]), stops)[1]:
             return False

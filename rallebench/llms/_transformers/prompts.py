@@ -269,12 +269,12 @@ class Prompter:
 
     @cached_property
     def _has_system_role(self) -> bool:
-        """Whether the chat template writes a system message: some refuse one, some leave it out."""
+        """True if the chat template writes a system message: some refuse one, some leave it out."""
         return PROBE in self._probed([Message("system", PROBE), Message("user", "a")])
 
     @cached_property
     def calls_tools(self) -> bool:
-        """Whether the chat template writes the tools: a prompt with one differs from a prompt without."""
+        """True if the chat template writes the tools: a prompt with one differs from a prompt without."""
         tool, messages = ToolSpec("probe", PROBE, {}), [Message("user", "a")]
         with self._lock:
             return self.chat and self._probed(messages, tool) not in ("", self._probed(messages))

@@ -123,7 +123,7 @@ class _Build:
         self._move_in(half, manifest)
 
     def _long_passages(self, store: PassageStore) -> LongPassages | None:
-        """Those of an index whose vectors are made here."""
+        """The long passages of an index whose vectors are made here."""
         encoder = "" if self.foreign else self.recipe.encoder
         return long_passages(encoder, len(store), store.__getitem__)
 
@@ -226,7 +226,7 @@ class _Build:
         )
 
     def _is_there(self, corpus_sha: str) -> bool:
-        """Whether the index exists already, as it would be built. Raises UsageError if another one has its name."""
+        """Return whether the index exists already, as it would be built. Raises UsageError if another one has its name."""
         target = self.target
         if not (target / "manifest.json").exists():
             return False

@@ -150,7 +150,7 @@ class CachingEncoder:
         return self._encoder.encode(texts, role="query" if role == "query" else "passage")
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
-        """What is known first, in one batch; then what the encoder makes of the rest."""
+        """Known texts first, in one batch; then the texts that must be encoded."""
         anew = bulk(self._encoder, dtype)
         opened: list[_Source] = []
 

@@ -127,7 +127,7 @@ def using(cache: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _unused(cache: Path) -> Iterator[bool]:
-    """Whether no process uses them; then none begins to before the end of this."""
+    """Return whether no process uses them; then none begins to before the end of this."""
     from filelock import FileLock
 
     with FileLock(cache / _GATE, thread_local=False):

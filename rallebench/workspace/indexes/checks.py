@@ -113,7 +113,7 @@ def check_index(folder: Path, manifest: Manifest) -> None:
 def is_made_by(
     manifest: Manifest, recipe: IndexRecipe, corpus_sha256: str, fingerprint: str = ""
 ) -> bool:
-    """Whether an index is exactly that of a recipe over the passages of this sha256.
+    """Return whether an index is exactly that of a recipe over the passages of this sha256.
 
     ``fingerprint``: the encoder's, where it is loaded; without it the manifest's name of the encoder is believed.
     """

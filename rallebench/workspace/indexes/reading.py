@@ -26,7 +26,7 @@ class LongPassages:
 
     @property
     def count(self) -> str:
-        """How many passages are too long, as the beginning of a sentence.
+        """The number of passages that are too long, as the beginning of a sentence.
 
         >>> LongPassages("minilm", 254, 46, 70, 70).count
         '46 of 70 passages (66 %) are longer than the 254 tokens that minilm reads'
@@ -40,7 +40,7 @@ class LongPassages:
 
     @property
     def sentence(self) -> str:
-        """What an index over them does not search; '' if none is too long."""
+        """A sentence on the text that an index does not search; '' if no passage is too long."""
         return f"{self.count}; the rest of each is not searched." if self.longer else ""
 
 
@@ -69,7 +69,7 @@ def long_rows(encoder: str, rows: Sequence[Passage], passages: int = 0) -> LongP
 
 
 def long_passages_of(manifest: Manifest) -> LongPassages | None:
-    """Those of a built index; None where they were not counted."""
+    """The long passages of a built index; None if they were not counted."""
     if not manifest.window:
         return None
     return LongPassages(

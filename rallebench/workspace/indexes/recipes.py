@@ -59,7 +59,7 @@ def index_recipe(
 
 
 def default_chunking_of(corpus: Path, encoder: str = "", form: str = "") -> Chunking | None:
-    """How a corpus is cut where nobody says it: documents by what the encoder reads, rows not at all.
+    """The default cut of a corpus: documents by the encoder's window, rows not at all.
 
     ``encoder``: '' for an index without one. Raises BadFileError for a folder that is no corpus.
     """
@@ -92,5 +92,5 @@ def check_settings(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_index(path: Path) -> bool:
-    """Whether ``path`` is the folder of an index."""
+    """Return whether ``path`` is the folder of an index."""
     return (path / "manifest.json").is_file()

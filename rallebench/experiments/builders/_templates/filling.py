@@ -111,7 +111,7 @@ def _joined(template: Template, tables: Mapping[str, SourceTable]) -> Iterator[t
 
 
 def _fits(template: Template, row: Row, partly: bool = False) -> bool:
-    """Whether the row meets the conditions of ``where``; ``partly``: those on columns that it has already."""
+    """Return whether the row meets the conditions of ``where``; ``partly``: those on columns that it has already."""
     return all(
         value in _values(_value(row, column))
         for column, value in template.where.items()
@@ -190,7 +190,7 @@ def _number(value: Any) -> float | None:
 
 
 def _holds(text: str, answer: str) -> bool:
-    """Whether the filled question holds its answer; a short number may be there by chance."""
+    """Return whether the filled question holds its answer; a short number may be there by chance."""
     plain = " ".join(_plain(answer))
     return len(plain) > 2 and f" {plain} " in f" {' '.join(_plain(text))} "
 

@@ -244,7 +244,7 @@ def _triples(source: Source, labels: Mapping[str, tuple[str, ...]]) -> Iterator[
 
 
 def _is_header(source: Source, line: int, parts: list[str]) -> bool:
-    """Whether the first row of triples names their columns. Raises BadFileError for the header of another table, as of a corpus."""
+    """Return whether the first row of triples names their columns. Raises BadFileError for the header of another table, as of a corpus."""
     names = tuple(part.casefold() for part in parts)
     if len(NAMES_OF_COLUMNS.intersection(names)) > 1:
         raise BadFileError(

@@ -159,7 +159,7 @@ def _table(name: str, tables: list[str], where: str) -> str:
 
 
 def check(template: Template, tables: Mapping[str, SourceTable]) -> None:
-    """Whether every column is there. Raises UsageError, one sentence that names it and those that are."""
+    """Return whether every column is there. Raises UsageError, one sentence that names it and those that are."""
     columns = list(tables[template.table].columns)
     for join in template.join:
         _check_column(template, join.left, columns)

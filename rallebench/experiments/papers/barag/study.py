@@ -292,7 +292,7 @@ def grounded(answer: str, article: str) -> float:
 
 
 def has_read(episode: Episode) -> bool:
-    """Whether the answer was given with passages."""
+    """Return whether the answer was given with passages."""
     return episode.outcome is not None and episode.outcome.stop_reason == READ
 
 

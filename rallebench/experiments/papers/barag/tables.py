@@ -152,7 +152,7 @@ def disagreements(printed: Printed, runs: Runs) -> Iterator[str]:
 
 
 def agrees(cell: str, value: Any) -> bool:
-    """Whether a printed cell is the value, rounded either way at a half.
+    """Return whether a printed cell is the value, rounded either way at a half.
 
     >>> agrees("3.9", 3.9033), agrees("14k", 13883), agrees("2.48", 2.4863), agrees("4.67", 4.685)
     (True, True, False, False)

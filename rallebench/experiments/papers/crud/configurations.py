@@ -53,7 +53,7 @@ class GridFactor:
 
     @property
     def ordered(self) -> bool:
-        """Whether its values are numbers."""
+        """True if its values are numbers."""
         return self.high is not None
 
 

@@ -50,7 +50,7 @@ def separator(join: str, words: bool) -> str:
 
 
 def searches_words(workspace: Workspace, index: str) -> bool:
-    """Whether a retriever is BM25 alone. Raises UsageError."""
+    """Return whether a retriever is BM25 alone. Raises UsageError."""
     composite = workspace.retriever(index)
     if composite is not None and composite.kind != INDEX:
         return False

@@ -146,7 +146,7 @@ def _read_truths(
 
 
 def _has_hollow_set(record: Mapping[str, Any], rank_keys: tuple[str, ...], where: str) -> bool:
-    """Whether an output element has a provenance list without any id."""
+    """Return whether an output element has a provenance list without any id."""
     return any(
         element.get("provenance") is not None
         and not any(
@@ -217,7 +217,7 @@ def _align(
 
 
 def _answers_are_scored(pairs: Sequence[_Pair], guess: Path, notes: list[str]) -> bool:
-    """Whether there is anything to compare answers with; a mixture of with and without is an error."""
+    """Return whether there is anything to compare answers with; a mixture of with and without is an error."""
     silent = [pair.qid for pair in pairs if pair.answer is None]
     if not any(pair.gold.answers for pair in pairs):
         notes.append("No gold record has an answer, so answers are not scored.")

@@ -63,7 +63,7 @@ class KiltSet:
 
     @property
     def short(self) -> bool:
-        """Whether its answers are short: only then does ``has_answer`` mean something."""
+        """True if its answers are short: only then does ``has_answer`` mean something."""
         return self.task not in ("long", "dialogue")
 
     def file_name(self, split: str) -> str:

@@ -91,7 +91,7 @@ def read_rows(path: Path) -> dict[str, PredictionRow]:
 def fits(
     row: PredictionRow | None, record: RgbRecord, documents: Documents, original: bool
 ) -> bool:
-    """Whether an earlier row answers this record: the same id, query and answer and, but in the original, the same documents."""
+    """Return whether an earlier row answers this record: the same id, query and answer and, but in the original, the same documents."""
     if row is None or row["query"] != record.query or row["ans"] != record.answer:
         return False
     return original or list(row.get("docs") or ()) == list(documents.texts)

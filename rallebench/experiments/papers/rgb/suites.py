@@ -100,7 +100,7 @@ def _notes_of_test(test: Test, result: RunResult) -> Iterator[str]:
 
 
 def holds_the_true_one(record: RgbRecord) -> bool:
-    """Whether the false answer would be scored as right, as 170 where 70 is required."""
+    """Return whether the false answer would be scored as right, as 170 where 70 is required."""
     return is_right(labels_of(record.fake, record.required))
 
 

@@ -131,7 +131,7 @@ def counterfactual(test: Test, alone: RunResult, result: RunResult) -> tuple[Tab
 
 
 def reported(accuracy: float | None) -> bool:
-    """Whether RGB reports error detection for a model that knows so much."""
+    """Return whether RGB reports error detection for a model that knows so much."""
     return accuracy is not None and accuracy > KNOWS
 
 

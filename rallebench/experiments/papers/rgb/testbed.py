@@ -147,7 +147,7 @@ class Testbed:
 
     @property
     def original(self) -> bool:
-        """Whether it counts as RGB's code does."""
+        """True if it counts as RGB's code does."""
         return is_original(self.request)
 
     @property
