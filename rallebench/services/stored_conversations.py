@@ -76,6 +76,14 @@ def load(workspace: Workspace, window: str) -> list[Talk]:
     return talks
 
 
+def damage_of(workspace: Workspace, window: str) -> str:
+    """The sentence on a file of this window that was damaged and set aside; '' without one."""
+    aside = _file(workspace, window).with_suffix(".damaged")
+    if not WINDOW.fullmatch(window) or not aside.exists():
+        return ""
+    return f"A conversation was damaged by another program and is kept in {aside}; remove that file, or mend it and name it .json."
+
+
 def _set_aside(path: Path, talks: Sequence[Talk]) -> None:
     aside = path.with_suffix(".damaged")
     rest = f" {len(talks)} of its conversations are whole and stay." if talks else ""

@@ -144,6 +144,19 @@ def test_conversations_outlive_the_program_until_they_are_deleted(opened: Page) 
         assert MOON not in Page(bench).open("build/chat", window=window)["#v-build-chat"]
 
 
+def test_a_damaged_conversation_is_marked_with_its_mend(opened: Page) -> None:
+    window = "cd" * 16
+    opened.call("build.edit", FIELDS, window=window)
+    opened.call("chat.send", {"text": MOON}, window=window)
+    stored = opened.workbench.workspace.path / "conversations" / f"{window}.json"
+    stored.write_text("{")
+    again = Page(opened.workbench)
+    shown = texts(again.open("build/chat", window=window)["#v-build-chat"])
+    assert "A conversation was damaged by another program" in shown and window in shown
+    stored.with_suffix(".damaged").unlink()
+    assert "was damaged" not in texts(again.open("build/chat", window=window)["#v-build-chat"])
+
+
 def test_a_regenerated_answer_is_a_branch_and_says_when_it_is_the_same(opened: Page) -> None:
     sent(opened, MOON, SECOND)
     html = opened.call("chat.regenerate", {"index": "0"})["#turns"]

@@ -158,7 +158,8 @@ def conversations(page: Page, event: Event) -> Markup:
             began,
             plural(len(path), "turn"),
         )
-    return rows
+    workspace, window = page.workbench.workspace, event.session["window"]
+    return rows + html.note(stored_conversations.damage_of(workspace, window))
 
 
 # asking
