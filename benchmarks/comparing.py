@@ -35,9 +35,9 @@ from rallebench.core.types import (
 from rallebench.engine.score import score_run
 from rallebench.engine.store import RunFolder
 from rallebench.render import report
-from rallebench.services import run_questions
-from rallebench.services.reports import report_of
 from rallebench.services.workbench import Workbench
+from rallebench.views import run_questions
+from rallebench.views.reports import report_of
 from rallebench.workspace.paths import Workspace
 
 SVG = "http://www.w3.org/2000/svg"

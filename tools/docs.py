@@ -158,7 +158,7 @@ FRONT_ENDS = {"rallebench.cli", "rallebench.gui", "rallebench.server"}
 
 def registries() -> str:
     """Every registry: its names, a line about each, and its settings."""
-    from rallebench.services.catalog import line
+    from rallebench.views.catalog import line
 
     parts = []
     for variable, registry in sorted(_registries().items()):

@@ -17,6 +17,7 @@ from rallebench.core.types import (
     Evidence,
     Flow,
     Generate,
+    Hit,
     Message,
     Note,
     Outcome,
@@ -125,6 +126,19 @@ def evidence(prompt: str, question: Question, steps: Sequence[Step]) -> Evidence
             seen.setdefault(passage.doc_id, passage)
     text = question.text
     return Evidence(text if text and text in prompt else "", tuple(seen.values()))
+
+
+def sources(question: str, steps: Sequence[Step]) -> list[Hit]:
+    """The retrieved passages that the last prompt holds word for word, best first, each once."""
+    if len(steps) < 2:
+        return list(steps[-1].reply.hits) if steps else []
+    seen = evidence(prompt_of(steps[-1].request), Question("", question), steps[:-1]).passages
+    hits = {
+        hit.passage.doc_id: hit
+        for step in reversed(steps[:-1])
+        for hit in reversed(step.reply.hits)
+    }
+    return [hits[passage.doc_id] for passage in seen]
 
 
 def as_flow(chain: Chain, question: Question) -> Flow:

@@ -13,8 +13,8 @@ from rallebench.core.errors import UsageError
 from rallebench.core.files import disk_error, write_text
 from rallebench.render import report
 from rallebench.render.numbers import plural
-from rallebench.services import catalog, comparing
 from rallebench.services.workbench import Workbench
+from rallebench.views import catalog, comparing
 
 WATERFALL, ASPECTS = "waterfall", catalog.names("aspects")
 

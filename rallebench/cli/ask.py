@@ -12,8 +12,8 @@ from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.render import costs
-from rallebench.services import agents, answers
 from rallebench.services.runs import changed_chain
+from rallebench.views import agents, answers
 
 
 @VERBS.register(

@@ -12,7 +12,7 @@ from rallebench.cli.printing import follow_experiment, say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
-from rallebench.services.experiment_results import COLUMNS, LABELS
+from rallebench.views.experiment_results import COLUMNS, LABELS
 
 
 @VERBS.register(

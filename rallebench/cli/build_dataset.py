@@ -13,7 +13,8 @@ from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.core.runs import RunOptions
 from rallebench.render import experiments
-from rallebench.services import builders, catalog
+from rallebench.services import builders
+from rallebench.views import catalog
 
 KEYS = ("name", "maker", "folder", "files", "counts", "notes")
 

@@ -13,7 +13,7 @@ from rallebench.core.numbers import independence
 from rallebench.core.tables import Table
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
-from rallebench.services import comparing
+from rallebench.views import comparing
 
 
 @VERBS.register(

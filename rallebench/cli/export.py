@@ -10,8 +10,8 @@ from rallebench.cli.flags import check_out, flag
 from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.files import writing
-from rallebench.services import catalog
 from rallebench.services.exchange import exported
+from rallebench.views import catalog
 
 
 @VERBS.register(

@@ -15,9 +15,9 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.text import split_names
 from rallebench.render import experiments
-from rallebench.services import answers, experiment_requests
-from rallebench.services.experiment_requests import QUESTIONS
 from rallebench.services.workbench import Workbench
+from rallebench.views import answers, experiment_requests
+from rallebench.views.experiment_requests import QUESTIONS
 
 
 @dataclass(frozen=True, slots=True)

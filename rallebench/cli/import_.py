@@ -10,8 +10,9 @@ from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import Paced, drain, say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.services import catalog, exchange, library
+from rallebench.services import exchange
 from rallebench.services.workbench import Workbench
+from rallebench.views import catalog, library
 
 LOG, SEED = catalog.names("prediction formats")[-1], 42
 FORMATS = (

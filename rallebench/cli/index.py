@@ -12,8 +12,8 @@ from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import UsageError
 from rallebench.render.numbers import text
-from rallebench.services import catalog, library
-from rallebench.services.answers import parse_settings
+from rallebench.views import catalog, library
+from rallebench.views.answers import parse_settings
 
 ENCODER = "minilm"
 

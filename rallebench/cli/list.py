@@ -7,7 +7,7 @@ import argparse
 from rallebench.cli.flags import flag
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.services import catalog
+from rallebench.views import catalog
 
 
 @VERBS.register(

@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parser().parse_args(argv)
         from rallebench.cli.verbs import VERBS
-        from rallebench.services.catalog import nothing_left
+        from rallebench.views.catalog import nothing_left
 
         verb = VERBS.entry(args.verb)
         with (

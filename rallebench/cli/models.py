@@ -8,8 +8,8 @@ from rallebench.cli.flags import flag, settings, switch
 from rallebench.cli.printing import drain, say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.services import library, model_entries
-from rallebench.services.answers import parse_settings, step_json
+from rallebench.services import model_entries
+from rallebench.views.answers import parse_settings, step_json
 
 ACTIONS = ("add", "change", "delete", "ask", "find")
 
@@ -72,7 +72,7 @@ def _delete(args: argparse.Namespace) -> Result:
     if args.converted:
         sentence = workbench.models.delete_converted(args.name)
         return Result({"name": args.name, "said": [sentence]}, (sentence,))
-    users = library.users(workbench.workspace, args.name, "language model")
+    users = workbench.workspace.users(args.name, "language model")
     sentence = workbench.models.delete(args.name)
     return Result({"name": args.name, "users": users, "said": [sentence]}, (sentence,))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rallebench.cli.flags import flag, many
 from rallebench.cli.verbs import VERBS, Result
-from rallebench.services.answers import render_template
+from rallebench.views.answers import render_template
 
 EARLIER = ("prompt", "response", "wiki-id-title")
 

@@ -14,9 +14,9 @@ from rallebench.core.files import write_text, writing
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Section
 from rallebench.render.report import page
-from rallebench.services import published
-from rallebench.services.reports import report_of
 from rallebench.services.workbench import Workbench
+from rallebench.views import published
+from rallebench.views.reports import report_of
 
 
 @VERBS.register(

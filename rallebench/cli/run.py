@@ -19,9 +19,9 @@ from rallebench.core.types import Chain
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
 from rallebench.services import runs
-from rallebench.services.run_views import is_timed, not_printed, printed
 from rallebench.services.runs import BenchmarkOptions, PreparedRun
 from rallebench.services.workbench import Workbench
+from rallebench.views.run_views import is_timed, not_printed, printed
 
 
 @VERBS.register(

@@ -13,7 +13,7 @@ from rallebench.cli.printing import drain, say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.core.sources import Source
-from rallebench.services.answers import hits_json, searched
+from rallebench.views.answers import hits_json, searched
 
 
 @VERBS.register(

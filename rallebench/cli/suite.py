@@ -14,7 +14,7 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Table
 from rallebench.render import experiments
 from rallebench.render.numbers import text
-from rallebench.services import catalog
+from rallebench.views import catalog
 
 APART = ("suite", "name", "folder")
 """Keys of a report that are in its first or last line."""

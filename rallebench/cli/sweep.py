@@ -15,8 +15,8 @@ from rallebench.core.errors import UsageError
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import interval
-from rallebench.services import catalog, experiment_requests
 from rallebench.services.runs import changed_chain
+from rallebench.views import catalog, experiment_requests
 
 FIELDS = (
     "k=2,4,6  retriever=a,b  llm=a,b  retriever=a,(rrf:a,b)  2.template=a.txt,b.txt  temperature=0,0.7  "

@@ -12,7 +12,7 @@ from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
-from rallebench.services import catalog, experiment_requests
+from rallebench.views import catalog, experiment_requests
 
 QUESTIONS = experiment_requests.TRADEOFF_QUESTIONS
 COLUMNS = (

@@ -11,10 +11,10 @@ from markupsafe import Markup
 from rallebench.core.events import Progress
 from rallebench.gui.html import button, doing, dotted, escape, problem, progress, state
 from rallebench.render.numbers import about_time, plural
-from rallebench.services import run_list
 from rallebench.services.jobs import Job
 from rallebench.services.pace import JobStanding
 from rallebench.services.workbench import Workbench
+from rallebench.views import run_list
 
 RECENT = 8
 """How many jobs that have ended the list names."""

@@ -32,8 +32,8 @@ from rallebench.server.completion_request import (
     read_request,
 )
 from rallebench.services.conversations import Turn
-from rallebench.services.steps import hit_to_json
 from rallebench.services.workbench import Workbench
+from rallebench.views.steps import hit_to_json
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
+from rallebench.core.answers import find_answers
 from rallebench.core.text import CJK_CHARACTER, sentences, tokenize
 from rallebench.core.types import Hit
 from rallebench.reader import sentence_read
 from rallebench.reader.text import FUNCTION_WORDS, stem
-from rallebench.services.steps import spans
 
 How = Literal["quoted", "read", "same", "cited", "similar"]
 
@@ -124,7 +124,7 @@ def _places(words: str, hits: Sequence[Hit]) -> list[tuple[int, int, int]]:
     return [
         (number, start, end)
         for number, hit in enumerate(hits, 1)
-        for start, end in spans(hit.passage.text, (words,))
+        for start, end, _ in find_answers(hit.passage.text, (words,))
     ]
 
 
@@ -132,8 +132,8 @@ def _read(places: Sequence[tuple[int, int, int]], hits: Sequence[Hit], note: str
     """The place that the reader copied: in the sentence that its note names, else the first."""
     sentence = sentence_read(note)
     for number, start, end in places:
-        around = spans(hits[number - 1].passage.text, (sentence,)) if sentence else []
-        if any(first <= start and end <= last for first, last in around):
+        around = find_answers(hits[number - 1].passage.text, (sentence,)) if sentence else []
+        if any(first <= start and end <= last for first, last, _ in around):
             return Citation(number, "quoted", (start, end))
     number, start, end = places[0]
     return Citation(number, "quoted", (start, end))

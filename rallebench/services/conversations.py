@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rallebench.chains.chain import sources
 from rallebench.chains.conversation import reads_history as reads_history
 from rallebench.chains.conversation import standalone
 from rallebench.core.errors import UsageError
@@ -15,7 +16,6 @@ from rallebench.core.types import Chain, Episode, Generate, Hit, Message, Questi
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.services.asking import REWRITING, Asking
 from rallebench.services.citations import CitedSentence, cited
-from rallebench.services.steps import sources
 
 HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
 """The most turns and characters of a conversation, and of one message, that a chain gets: about 2,000 tokens, so small

@@ -24,7 +24,7 @@ from rallebench.engine.store import RunFolder
 from rallebench.experiments.prepared_run import fresh_name
 from rallebench.services.jobs import Job
 from rallebench.services.runs import agent_arguments
-from rallebench.services.transcript import was_edited
+from rallebench.workflows.edits import was_edited
 from rallebench.workspace.flows import Agent
 
 if TYPE_CHECKING:

@@ -46,10 +46,9 @@ from rallebench.datasets.survey import (
 from rallebench.services import uploads
 from rallebench.services.data import DefaultChunking
 from rallebench.services.jobs import Job
-from rallebench.services.library import long_passages_sentence
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.build import build_index
-from rallebench.workspace.indexes.reading import long_rows
+from rallebench.workspace.indexes.reading import long_passages_of, long_rows
 from rallebench.workspace.indexes.recipes import default_chunking_of, index_recipe
 
 __all__ = ["PRESETS", "Chunking", "choose", "default_chunking", "spans"]
@@ -302,7 +301,11 @@ def _perform(workbench: Workbench, request: ImportRequest) -> Operation[ImportRe
     built = [manifests[name] for name in indexes if name in manifests]
     passages = built[0].passages if built else 0
     return ImportResult(
-        corpus, dataset, indexes, passages, "".join(map(long_passages_sentence, built))
+        corpus,
+        dataset,
+        indexes,
+        passages,
+        "".join(long.sentence for long in map(long_passages_of, built) if long),
     )
 
 

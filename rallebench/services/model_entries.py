@@ -35,7 +35,6 @@ from rallebench.http.endpoint import (
 from rallebench.http.model_list import served_models
 from rallebench.llms import LLMS, presets
 from rallebench.llms.presets import known_model, weight_bytes
-from rallebench.services.library import users
 from rallebench.workspace.entries import changing, read_llm_entries, usable_llm_entries
 from rallebench.workspace.opening import open_llm
 from rallebench.workspace.paths import READER, Workspace
@@ -139,7 +138,7 @@ def delete(workspace: Workspace, name: str) -> str:
     """Remove a model from the workspace's own file; returns a sentence that names its users."""
     with changing(file_of(workspace), read_llm_entries) as entries:
         entries.pop(name, None)
-    names = ", ".join(users(workspace, name, "language model"))
+    names = ", ".join(workspace.users(name, "language model"))
     broken = f" {names[:1].upper()}{names[1:]} can no longer run with it." if names else ""
     return f"Deleted {name} from {file_of(workspace)}.{broken}"
 

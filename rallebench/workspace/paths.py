@@ -313,6 +313,24 @@ class Workspace:
         with changing(self.path / "llms.json", read_llm_entries) as entries:
             entries[name] = entry
 
+    def users(self, name: str, kind: str) -> list[str]:
+        """The users of a ``retriever`` or a ``language model``: ``the chain x``, ``the retriever y``. Files that cannot be read
+        are passed over."""
+        is_model, names = kind == "language model", []
+        for chain, path in self.chain_paths().items():
+            with contextlib.suppress(RalleError):
+                actions = self.chain(str(path)).actions
+                targets = [
+                    a.target for a in actions if a.kind == ("generate" if is_model else "retrieve")
+                ]
+                if name in targets or (not is_model and any(name in _named(t) for t in targets)):
+                    names.append(f"the chain {chain}")
+        with contextlib.suppress(RalleError):
+            for other, entry in self.combinations().items():
+                if name in ([entry.settings.get("llm")] if is_model else entry.of):
+                    names.append(f"the retriever {other}")
+        return names
+
 
 @contextlib.contextmanager
 def nothing_left(workspace: Path) -> Iterator[None]:
@@ -326,6 +344,11 @@ def nothing_left(workspace: Path) -> Iterator[None]:
             with contextlib.suppress(OSError):
                 folder.rmdir()
         raise
+
+
+def _named(target: str) -> set[str]:
+    """The names in a combination that is written out, such as ``rrf:a,b?depth=50``."""
+    return set(re.split(r"[:,()?]", target)) if set(target) & set(":?") else set()
 
 
 def _files(folder: Path, *patterns: str) -> dict[str, Path]:

@@ -21,8 +21,8 @@ from rallebench.core.errors import UsageError
 from rallebench.core.tables import Figure, Mean
 from rallebench.engine.store import RunFolder
 from rallebench.render import report, svg
-from rallebench.services import run_views
 from rallebench.services.workbench import Workbench
+from rallebench.views import run_views
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import pytest
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.settings import checked
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
-from rallebench.services import designs
-from rallebench.services.catalog import line
 from rallebench.services.experiments import rules_of
+from rallebench.views import designs
+from rallebench.views.catalog import line
 
 OWN = {"baselines", "batch", "sweep", "tradeoff"}
 

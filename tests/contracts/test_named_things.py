@@ -7,7 +7,7 @@ from small_workspace import make_workspace
 
 from rallebench.core.registry import all as registries
 from rallebench.core.settings import NAMED, PATHS, Setting, check_form
-from rallebench.services import catalog
+from rallebench.views import catalog
 from rallebench.workspace.paths import Workspace
 
 FORMS = {

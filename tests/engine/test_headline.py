@@ -21,8 +21,8 @@ from rallebench.chains.saved import chain_from_json
 from rallebench.engine.headline import beyond_depth, deciding_metric, default_metrics
 from rallebench.engine.score import DEFAULT_METRICS
 from rallebench.engine.store import RunFolder
-from rallebench.services import run_list, run_questions, run_views
 from rallebench.services.workbench import Workbench
+from rallebench.views import run_list, run_questions, run_views
 
 ANSWERS = ("em", "f1", "rougel", "accuracy", "has_answer", "has_answer_all", "KILT-em")
 CHAINS = (

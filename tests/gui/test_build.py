@@ -16,7 +16,7 @@ from rallebench.gui.patches import problem
 from rallebench.gui.places import _steps
 from rallebench.gui.places._bench import Bench, Execution
 from rallebench.gui.places._steps import excerpt, places
-from rallebench.services import run_list
+from rallebench.views import run_list
 
 
 @pytest.fixture

@@ -17,9 +17,10 @@ from rallebench.experiments.papers.beside import own_row
 from rallebench.experiments.published import published_names
 from rallebench.gui.frame import Page
 from rallebench.gui.places import _published
-from rallebench.services import experiment_jobs, published
-from rallebench.services.experiment_design import Design
+from rallebench.services import experiment_jobs
 from rallebench.services.jobs import wait
+from rallebench.views import published
+from rallebench.views.experiment_design import Design
 
 assert small_suites
 

@@ -24,10 +24,10 @@ from rallebench.gui.jobs import chip
 from rallebench.gui.places import _runs_list
 from rallebench.gui.places._runs_compare import tell_apart
 from rallebench.render import numbers
-from rallebench.services import run_list, run_views
 from rallebench.services.jobs import Job
 from rallebench.services.runs import BenchmarkOptions, of_chain
 from rallebench.services.workbench import Workbench
+from rallebench.views import run_list, run_views
 
 SECOND = "read-tiny-qa-20260101-120000"
 

@@ -57,10 +57,11 @@ ALLOWED: dict[str, frozenset[str]] = {
     "experiments": (COMPONENTS - {"http", "checkpoints"}) | {"workspace", "engine", "analysis"},
     # 5: joins the rest.
     "services": COMPONENTS | {"workspace", "engine", "analysis", "tracking", "experiments"},
+    "views": COMPONENTS | {"workspace", "engine", "analysis", "experiments", "services"},
     # 6: front ends.
-    "cli": frozenset({"services", "render"}),
-    "server": frozenset({"services", "render"}),
-    "gui": frozenset({"services", "render"}),
+    "cli": frozenset({"services", "views", "render"}),
+    "server": frozenset({"services", "views", "render"}),
+    "gui": frozenset({"services", "views", "render"}),
 }
 EXCEPTIONS = {("__main__", "cli"), ("cli.ui", "gui"), ("cli.serve", "server")}
 HEAVY = {

@@ -32,9 +32,9 @@ from rallebench.core.types import Action, Chain, Example
 from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments import baselines
 from rallebench.experiments.baselines import baseline_name, written
-from rallebench.services import experiment_groups
 from rallebench.services.jobs import pieces_of
 from rallebench.services.workbench import Workbench
+from rallebench.views import experiment_groups
 
 TWO = chain(
     "two",

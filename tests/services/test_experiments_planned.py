@@ -18,20 +18,19 @@ from rallebench.engine import dry_run
 from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.plan import Plan
 from rallebench.gui.places.experiments import facts
-from rallebench.services import (
+from rallebench.services import experiment_jobs, runs
+from rallebench.services.runs import BenchmarkOptions
+from rallebench.services.workbench import Workbench
+from rallebench.views import (
     catalog,
     designs,
     experiment_groups,
-    experiment_jobs,
     experiment_requests,
     experiment_results,
     forecasts,
     published,
-    runs,
 )
-from rallebench.services.experiment_design import Design, command, request_of
-from rallebench.services.runs import BenchmarkOptions
-from rallebench.services.workbench import Workbench
+from rallebench.views.experiment_design import Design, command, request_of
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.cache import chunk_corpus

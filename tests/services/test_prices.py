@@ -8,9 +8,9 @@ import pytest
 
 from rallebench.core.types import Generate, Message, Reply, Step
 from rallebench.gui.places._steps import price
-from rallebench.services import forecasts, run_views
 from rallebench.services.model_entries import FREE, price_of_use
 from rallebench.services.workbench import Workbench
+from rallebench.views import forecasts, run_views
 from rallebench.workspace.entries import LLMEntry
 
 PRICES = {"prompt": 1.0, "completion": 2.0}

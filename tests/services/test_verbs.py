@@ -22,10 +22,11 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain, Episode, Question
 from rallebench.experiments.prepared_run import PreparedRun
 from rallebench.experiments.sweeps.running import sweep_settings
-from rallebench.services import catalog, comparing, model_entries
+from rallebench.services import model_entries
 from rallebench.services.episodes import EpisodeRequest
 from rallebench.services.tracking import group_of
 from rallebench.services.workbench import Workbench
+from rallebench.views import catalog, comparing
 from rallebench.workspace.entries import LLMEntry
 
 TITAN = Question("q1", QUESTIONS[0][1])
@@ -43,7 +44,8 @@ def verbs(bench: Workbench) -> Iterator[tuple[str, str]]:
 def test_every_verb_is_called_by_a_test(bench: Workbench) -> None:
     called = {
         (getattr(node.value, "attr", getattr(node.value, "id", "")), node.attr)
-        for path in Path(__file__).parent.glob("test_*.py")
+        for package in ("services", "views")
+        for path in (Path(__file__).parents[1] / package).glob("test_*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Attribute)
     }

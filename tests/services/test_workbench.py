@@ -41,8 +41,8 @@ from rallebench.experiments.prepared_run import PreparedRun
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import Job
-from rallebench.services.verdicts import verdict
 from rallebench.services.workbench import Workbench
+from rallebench.views.verdicts import verdict
 
 TITAN = Question("q1", "Which moon of Saturn has a thick atmosphere?")
 READ_CHAIN: Chain = chain_from_json(chain_file("read", retrieve(), generate()))

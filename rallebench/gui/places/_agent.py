@@ -25,9 +25,10 @@ from rallebench.gui.places._steps import (
     verdict_box,
 )
 from rallebench.render.numbers import plural
-from rallebench.services import agents, catalog, episodes
+from rallebench.services import episodes
 from rallebench.services.episodes import EpisodeRequest, EpisodeState
-from rallebench.services.transcript import Piece, actions, before, beginning, edit_text, pieces
+from rallebench.views import agents, catalog
+from rallebench.views.transcript import Piece, actions, before, beginning, edit_text, pieces
 
 CANNOT_ACT = (
     "{llm} only copies words from a prompt, so it cannot act as an agent. Choose a model that writes, or add one in Models, such "

@@ -17,8 +17,8 @@ from rallebench.gui.html import escape
 from rallebench.gui.patches import Meanwhile, Patch
 from rallebench.gui.places._chain import read_chain
 from rallebench.render.numbers import text
-from rallebench.services.chain_forms import DEFAULT_CHAIN, DEFAULT_DATASET
-from rallebench.services.verdicts import Verdict
+from rallebench.views.chain_forms import DEFAULT_CHAIN, DEFAULT_DATASET
+from rallebench.views.verdicts import Verdict
 
 UNDO_DEPTH = 60
 """Versions of a chain that undo remembers."""

@@ -14,8 +14,8 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Event
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
-from rallebench.services.chain_forms import MAX_ACTIONS, checked_generation
 from rallebench.services.workbench import Workbench
+from rallebench.views.chain_forms import MAX_ACTIONS, checked_generation
 
 KINDS = {"retrieve": "Retrieve", "generate": "Generate", "identity": "Pass on"}
 DIALECTS = [("fstring", "f-string"), ("eval", "eval")]

@@ -23,7 +23,7 @@ from rallebench.gui.wording import on_page
 from rallebench.render.numbers import moment, plural, text
 from rallebench.services import stored_conversations
 from rallebench.services.conversations import Talk, Turn, reads_history
-from rallebench.services.verdicts import verdict
+from rallebench.views.verdicts import verdict
 
 BOTTOM: Patch = {"event": {"name": "rb-bottom"}}
 """Scrolls to the last turn."""

@@ -10,7 +10,7 @@ from rallebench.gui.frame import Event, Page
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import bench_of, read_bench
 from rallebench.gui.places._one import chain_patch
-from rallebench.services import chain_forms
+from rallebench.views import chain_forms
 
 
 def register(page: Page) -> None:

@@ -15,9 +15,9 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.patches import Patch
 from rallebench.render.numbers import plural, text
-from rallebench.services import catalog, gold_coverage
 from rallebench.services.imports import PRESETS, Chunking, choose, default_chunking, spans
 from rallebench.services.jobs import Job
+from rallebench.views import catalog, gold_coverage
 
 DEFAULT, WHOLE, OWN = "default", "whole", "own"
 WAYS = (("blocks", "blocks"), ("recursive", "at blank lines"), ("sentences", "whole sentences"))

@@ -20,7 +20,7 @@ from rallebench.gui.places._data_build import options, place_of, raise_at_once
 from rallebench.gui.places._data_check import check, check_button, corrected
 from rallebench.render.numbers import plural, text, time_range
 from rallebench.services import builders as service
-from rallebench.services import catalog, gold_coverage
+from rallebench.views import catalog, gold_coverage
 
 WHICH = tuple((name, name.capitalize(), None) for name in ("all", "kept", "left out", "unknown"))
 STAGES = {

@@ -19,9 +19,10 @@ from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import PAGES, chunk_fields, chunking_of
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
-from rallebench.services import catalog, imports, library, uploads
+from rallebench.services import imports, uploads
 from rallebench.services.imports import ImportRequest, ImportResult, Looked, Preview
 from rallebench.services.jobs import Job
+from rallebench.views import catalog, library
 
 STEPS = ("choose", "preview", "build")
 KINDS = {"corpus": "Corpus", "dataset": "Dataset", "both": "Corpus and dataset"}

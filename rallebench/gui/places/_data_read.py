@@ -16,7 +16,8 @@ from rallebench.gui.places._data_build import chunk_fields, chunking_of, marked
 from rallebench.gui.places._data_import import warned
 from rallebench.gui.places._data_search import badge, delete_button
 from rallebench.render.numbers import plural
-from rallebench.services import gold_coverage, library, passages, uploads
+from rallebench.services import uploads
+from rallebench.views import gold_coverage, library, passages
 
 ROW = 50
 NOUNS = {"corpus": "passage", "dataset": "question"}

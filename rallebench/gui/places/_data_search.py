@@ -14,10 +14,10 @@ from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._steps import first_gold, passage
-from rallebench.services import library, passages
 from rallebench.services.data import Search
-from rallebench.services.gold_coverage import Coverage
-from rallebench.services.library import RetrieverLine
+from rallebench.views import library, passages
+from rallebench.views.gold_coverage import Coverage
+from rallebench.views.library import RetrieverLine
 
 OFFERED = 200
 """Questions of a dataset that a field offers."""
@@ -248,7 +248,7 @@ def about(page: Page, line: RetrieverLine) -> Markup:
             ("Fingerprint", manifest.fingerprint),
         ]
         title, whole = "Manifest", manifest.model_dump()
-    users = library.users(page.workbench.workspace, line.name, "retriever")
+    users = page.workbench.workspace.users(line.name, "retriever")
     facts.append(("Used by", ", ".join(users)))
     fold = html.fold(title, html.as_json(whole), id="index-manifest") if whole else Markup()
     return Markup("{}{}{}").format(html.heading("About", first=True), html.defs(facts), fold)

@@ -15,11 +15,11 @@ from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes
 from rallebench.gui.places import _published
 from rallebench.gui.places._bench import bench_of
-from rallebench.services import catalog, designs, experiment_design
-from rallebench.services import experiment_groups as groups
-from rallebench.services.designs import Variable
-from rallebench.services.experiment_design import Design
-from rallebench.services.experiment_requests import TRADEOFF_QUESTIONS
+from rallebench.views import catalog, designs, experiment_design
+from rallebench.views import experiment_groups as groups
+from rallebench.views.designs import Variable
+from rallebench.views.experiment_design import Design
+from rallebench.views.experiment_requests import TRADEOFF_QUESTIONS
 
 KINDS = {
     "sweep": ("Sweep", "Vary k, the index, the model or a prompt, and see which setting wins."),

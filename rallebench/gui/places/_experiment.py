@@ -22,11 +22,12 @@ from rallebench.gui.places._runs_compare import judgement
 from rallebench.gui.wording import on_page
 from rallebench.render import experiments, report
 from rallebench.render.numbers import plural, text
-from rallebench.services import experiment_groups, experiment_jobs, experiment_results
-from rallebench.services.experiment_groups import plain_label
-from rallebench.services.experiment_results import AXES, Ranking
+from rallebench.services import experiment_jobs
 from rallebench.services.experiments import StoredExperiment
 from rallebench.services.jobs import Job
+from rallebench.views import experiment_groups, experiment_results
+from rallebench.views.experiment_groups import plain_label
+from rallebench.views.experiment_results import AXES, Ranking
 
 MOST_FILES = 100
 EXPORTS = (("CSV", "csv"), ("LaTeX", "tex"), ("HTML report", "html"), ("JSON", "json"))

@@ -21,11 +21,11 @@ from rallebench.gui.places._questions import all_rows
 from rallebench.gui.places._steps import answer_of
 from rallebench.gui.places._versions import all_versions, clock
 from rallebench.render.numbers import plural, time_range
-from rallebench.services import forecasts, variants
-from rallebench.services.chain_versions import is_saved
-from rallebench.services.run_questions import filtered
 from rallebench.services.runs import BenchmarkOptions, of_chain
-from rallebench.services.variants import FEW, PairedComparison, VariantAnswer, cell_of, key_of
+from rallebench.views import forecasts, variants
+from rallebench.views.chain_versions import is_saved
+from rallebench.views.run_questions import filtered
+from rallebench.views.variants import FEW, PairedComparison, VariantAnswer, cell_of, key_of
 
 MOST_VARIANTS, MOST_QUESTIONS = 8, 200
 NOTHING = {

@@ -16,8 +16,8 @@ from rallebench.gui.places._bench import Bench, example_of
 from rallebench.gui.places._chain import draw
 from rallebench.gui.places._questions import left
 from rallebench.gui.places._steps import gist, output, question_html, result
-from rallebench.services.chain_forms import chain_from_json, chain_to_json
-from rallebench.services.chain_versions import is_saved
+from rallebench.views.chain_forms import chain_from_json, chain_to_json
+from rallebench.views.chain_versions import is_saved
 
 MODES = (
     ("#/build/one", "One question"),

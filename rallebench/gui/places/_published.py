@@ -13,7 +13,7 @@ from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
 from rallebench.render.numbers import plural
-from rallebench.services import published
+from rallebench.views import published
 
 FIRST_TABLES = {
     "kilt": "ralle:2",

@@ -13,7 +13,7 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
 from rallebench.gui.places._bench import Bench
-from rallebench.services.run_questions import QuestionRow, counts, filtered, last_verdicts
+from rallebench.views.run_questions import QuestionRow, counts, filtered, last_verdicts
 
 FILTERS = (
     ("", "All"),

@@ -19,8 +19,8 @@ from rallebench.gui.places._runs_list import address, lost_of, pair_address, unr
 from rallebench.gui.places._steps import marked
 from rallebench.gui.places._versions import difference, words_changed
 from rallebench.render import numbers
-from rallebench.services import run_list, run_questions, run_views
-from rallebench.services.run_list import RunRow
+from rallebench.views import run_list, run_questions, run_views
+from rallebench.views.run_list import RunRow
 
 MOST_FLIPS = 200
 HEADS = (

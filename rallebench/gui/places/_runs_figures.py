@@ -12,9 +12,9 @@ from rallebench.core.numbers import independence, smallness
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Page
 from rallebench.render import costs, numbers
-from rallebench.services import run_views
-from rallebench.services.comparing import analyse_agents
-from rallebench.services.run_views import RunFolder
+from rallebench.views import run_views
+from rallebench.views.comparing import analyse_agents
+from rallebench.views.run_views import RunFolder
 
 ASPECTS = {
     "performance": "Scores by task",

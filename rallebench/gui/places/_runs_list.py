@@ -15,10 +15,10 @@ from rallebench.gui.html import attributes
 from rallebench.gui.jobs import counted, stop_button
 from rallebench.gui.patches import Patch
 from rallebench.render import numbers
-from rallebench.services import run_list, run_questions, run_views
 from rallebench.services.jobs import Job
-from rallebench.services.run_list import RunRow
-from rallebench.services.run_views import RunFolder
+from rallebench.views import run_list, run_questions, run_views
+from rallebench.views.run_list import RunRow
+from rallebench.views.run_views import RunFolder
 
 STATES = {
     "running": "running",

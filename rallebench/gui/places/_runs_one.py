@@ -19,9 +19,9 @@ from rallebench.gui.places._runs_figures import cost, metrics, tiles
 from rallebench.gui.places._runs_list import address, lost_bar, questions_of, reading, running
 from rallebench.gui.places._steps import answer_line, folds, marked, price
 from rallebench.render import numbers
-from rallebench.services import run_list, run_questions, run_views
-from rallebench.services.run_questions import QuestionRow
-from rallebench.services.run_views import RunFolder
+from rallebench.views import run_list, run_questions, run_views
+from rallebench.views.run_questions import QuestionRow
+from rallebench.views.run_views import RunFolder
 
 PARTS = (("questions", "Questions"), ("metrics", "Metrics"), ("cost", "Cost"), ("config", "Config"))
 

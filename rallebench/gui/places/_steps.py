@@ -11,10 +11,10 @@ from rallebench.gui import figures, html
 from rallebench.gui.html import escape
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text as in_words
-from rallebench.services.steps import Prices, is_span, prompt_of, spans, wiki_id_title
-from rallebench.services.steps import price as price_of
-from rallebench.services.steps import tokens as tokens_of
-from rallebench.services.verdicts import STATIONS, Verdict
+from rallebench.views.steps import Prices, is_span, prompt_of, spans, wiki_id_title
+from rallebench.views.steps import price as price_of
+from rallebench.views.steps import tokens as tokens_of
+from rallebench.views.verdicts import STATIONS, Verdict
 
 TITLES = {
     "right": "Right",

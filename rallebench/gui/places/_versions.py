@@ -19,8 +19,8 @@ from rallebench.gui.places._chain import KINDS
 from rallebench.gui.places._one import chain_patch
 from rallebench.gui.places._steps import answer_line
 from rallebench.render.numbers import moment
-from rallebench.services import chain_versions
-from rallebench.services.chain_versions import Version
+from rallebench.views import chain_versions
+from rallebench.views.chain_versions import Version
 
 
 def register(page: Page) -> None:

@@ -19,9 +19,9 @@ from rallebench.gui.places._bench import Bench, bench_of, example_of, meanwhile,
 from rallebench.gui.places._chain import edited, read_chain, summaries
 from rallebench.gui.places._one import chain_html, chain_patch, header, result_html, stale, view
 from rallebench.gui.places._questions import chips, listed, question_rows
-from rallebench.services.chain_versions import is_saved
-from rallebench.services.steps import Delta, StepDone, StepStarted
-from rallebench.services.verdicts import verdict
+from rallebench.views.chain_versions import is_saved
+from rallebench.views.steps import Delta, StepDone, StepStarted
+from rallebench.views.verdicts import verdict
 
 
 @PLACES.register("build", label="Build", order=1)

@@ -16,9 +16,9 @@ from rallebench.gui.places import _data_search as search
 from rallebench.gui.places._bench import bench_of
 from rallebench.gui.places._data_search import KINDS, badge, delete_button
 from rallebench.render.numbers import plural, text
-from rallebench.services import gold_coverage, library
-from rallebench.services.gold_coverage import Coverage
-from rallebench.services.library import CorpusLine, DatasetLine, RetrieverLine
+from rallebench.views import gold_coverage, library
+from rallebench.views.gold_coverage import Coverage
+from rallebench.views.library import CorpusLine, DatasetLine, RetrieverLine
 
 COLUMNS = 4
 """Corpora that have a column of coverage; the page of a dataset names all."""

@@ -21,13 +21,14 @@ from rallebench.gui.places._experiment import address
 from rallebench.gui.wording import on_page
 from rallebench.render.experiments import span
 from rallebench.render.numbers import moment, plural, text, time_range
-from rallebench.services import designs, experiment_design, experiment_jobs, forecasts
-from rallebench.services import experiment_groups as groups
-from rallebench.services.experiment_design import Design, command
-from rallebench.services.experiment_groups import ExperimentRow
+from rallebench.services import experiment_jobs
 from rallebench.services.experiment_jobs import PILOT
-from rallebench.services.forecasts import CHANGING, Forecast, forecast
 from rallebench.services.jobs import Job
+from rallebench.views import designs, experiment_design, forecasts
+from rallebench.views import experiment_groups as groups
+from rallebench.views.experiment_design import Design, command
+from rallebench.views.experiment_groups import ExperimentRow
+from rallebench.views.forecasts import CHANGING, Forecast, forecast
 
 
 @PLACES.register("experiments", label="Experiments", order=3)

@@ -19,9 +19,10 @@ from rallebench.gui.patches import Patch
 from rallebench.gui.places import _models_add
 from rallebench.gui.places._models_add import QUANTIZATIONS, key_field, price_fields, priced
 from rallebench.render.numbers import text
-from rallebench.services import catalog, library, model_entries, model_lines
+from rallebench.services import model_entries
 from rallebench.services.jobs import Job
-from rallebench.services.model_lines import ModelLine, PartLine
+from rallebench.views import catalog, library, model_lines
+from rallebench.views.model_lines import ModelLine, PartLine
 
 FIRST = (
     "model", "base_url", "api_key_env", "quantization", "dtype", "max_tokens", "temperature", "decline_below",

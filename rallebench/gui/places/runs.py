@@ -18,10 +18,11 @@ from rallebench.gui.places._bench import Bench, bench_of
 from rallebench.gui.places._runs_list import address, view
 from rallebench.render import numbers
 from rallebench.render import report as reports
-from rallebench.services import catalog, exchange, forecasts, gold_coverage, run_views
-from rallebench.services.chain_versions import is_saved
-from rallebench.services.reports import report_of
+from rallebench.services import exchange
 from rallebench.services.runs import BenchmarkOptions, PreparedRun, of_chain, of_flow
+from rallebench.views import catalog, forecasts, gold_coverage, run_views
+from rallebench.views.chain_versions import is_saved
+from rallebench.views.reports import report_of
 
 PATIENCE = 0.7
 """Seconds that the reply cache is looked through before a new run is offered."""

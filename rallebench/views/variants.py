@@ -15,8 +15,8 @@ from rallebench.engine.clusters import Clusters, clusters_of
 from rallebench.engine.headline import is_graded
 from rallebench.engine.score import score_episode
 from rallebench.engine.statistics import means
-from rallebench.services.verdicts import verdict_kind
 from rallebench.services.workbench import Workbench
+from rallebench.views.verdicts import verdict_kind
 
 R_PRECISION, NDCG = "Rprec", "ndcg"
 """Metrics of the retrieval by which variants are compared; nDCG at the depth of the chain."""

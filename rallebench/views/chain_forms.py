@@ -21,9 +21,9 @@ from rallebench.chains.saved import (
 from rallebench.chains.template import names_used
 from rallebench.core.errors import RalleError, TemplateError, UsageError
 from rallebench.core.types import Chain
-from rallebench.services.chain_versions import is_saved
 from rallebench.services.standalone import script
 from rallebench.services.workbench import Workbench
+from rallebench.views.chain_versions import is_saved
 from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET
 
 __all__ = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rallebench.chains.chain import evidence, prompt_of, wiki_id_title
+from rallebench.chains.chain import prompt_of, wiki_id_title
 from rallebench.core.answers import find_answers
-from rallebench.core.types import Generate, Hit, Question, Step
+from rallebench.core.types import Generate, Step
 from rallebench.engine.cost import Prices, dollars
 from rallebench.engine.record import hit_to_json
 from rallebench.engine.single import Delta, StepDone, StepStarted
@@ -51,16 +51,3 @@ def spans(text: str, answers: Sequence[str]) -> list[tuple[int, int]]:
 def is_span(answer: str) -> bool:
     """Return whether an answer is short enough to be looked for in a passage."""
     return 1 < len(answer.strip()) <= LONGEST_SPAN
-
-
-def sources(question: str, steps: Sequence[Step]) -> list[Hit]:
-    """The retrieved passages that the last prompt holds word for word, best first, each once."""
-    if len(steps) < 2:
-        return list(steps[-1].reply.hits) if steps else []
-    seen = evidence(prompt_of(steps[-1].request), Question("", question), steps[:-1]).passages
-    hits = {
-        hit.passage.doc_id: hit
-        for step in reversed(steps[:-1])
-        for hit in reversed(step.reply.hits)
-    }
-    return [hits[passage.doc_id] for passage in seen]

@@ -21,7 +21,8 @@ from rallebench.engine.experiment_store import REPORT, StoredExperiment
 from rallebench.experiments.papers.rgb.tables import CATEGORIES
 from rallebench.experiments.sweeps.results import opened
 from rallebench.experiments.tradeoff import Point
-from rallebench.services.experiment_groups import (
+from rallebench.services.workbench import Workbench
+from rallebench.views.experiment_groups import (
     decides,
     field_label,
     is_share,
@@ -29,7 +30,6 @@ from rallebench.services.experiment_groups import (
     plain_label,
     standing,
 )
-from rallebench.services.workbench import Workbench
 
 __all__ = ["COLUMNS", "LABELS"]
 

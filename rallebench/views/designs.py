@@ -21,9 +21,9 @@ from rallebench.experiments import SUITES
 from rallebench.experiments.sweeps import GENERATION, factor
 from rallebench.experiments.tradeoff.running import settings_of as search_settings
 from rallebench.retrievers import search_form
-from rallebench.services import chain_versions
-from rallebench.services.catalog import line
 from rallebench.services.workbench import Workbench
+from rallebench.views import chain_versions
+from rallebench.views.catalog import line
 from rallebench.workspace.indexes.recipes import kinds
 from rallebench.workspace.paths import STARTER_INDEXES
 

@@ -19,10 +19,10 @@ from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.metrics import metric
-from rallebench.services.designs import base_chain, paper_name
 from rallebench.services.experiments import suite_name
-from rallebench.services.library import listed
 from rallebench.services.workbench import Workbench
+from rallebench.views.designs import base_chain, paper_name
+from rallebench.views.library import listed
 
 MOST_LISTED = 200
 DECIDING = (*OF_ANSWERS, "Rprec", "all_rate", "acc", "right", "truthfulness", "rouge-L", "bleu-avg")

@@ -24,11 +24,11 @@ from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.reader.delta import description
 from rallebench.reader.spans import WEIGHTS
 from rallebench.retrievers import needs_encoder
-from rallebench.services import library
 from rallebench.services.jobs import Job
 from rallebench.services.loaded import LoadedBackend
 from rallebench.services.model_entries import ELSEWHERE, is_key_typed, key_of, prices
 from rallebench.services.workbench import Workbench
+from rallebench.views import library
 from rallebench.workspace.paths import READER
 
 STARTER_ENCODER = "minilm"

@@ -11,9 +11,10 @@ import pytest
 from small_workspace import chain, generate, retrieve, write_lines
 
 from rallebench.core.errors import NotFoundError, UsageError
-from rallebench.services import builders, gold_coverage, library, model_lines, passages
-from rallebench.services.gold_coverage import Coverage
+from rallebench.services import builders
 from rallebench.services.workbench import Workbench
+from rallebench.views import gold_coverage, library, model_lines, passages
+from rallebench.views.gold_coverage import Coverage
 
 
 def imported(bench: Workbench, name: str = "moons") -> Workbench:

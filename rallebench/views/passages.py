@@ -12,9 +12,9 @@ from rallebench.core.folding import fold
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.imported import read_card
 from rallebench.corpora.store import PassageStore
-from rallebench.services.gold_coverage import STARTER_NAME
-from rallebench.services.library import starter_passages
 from rallebench.services.workbench import Workbench
+from rallebench.views.gold_coverage import STARTER_NAME
+from rallebench.views.library import starter_passages
 
 MOST_FILTERED = 300_000
 """The most passages that a filter reads, because a person waits for it."""

@@ -24,8 +24,8 @@ from rallebench.engine.headline import chain_of
 from rallebench.engine.score import example_of, metrics_of
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
-from rallebench.services.verdicts import AT_STAGE, UNKNOWN, verdict_kind
 from rallebench.services.workbench import Workbench
+from rallebench.views.verdicts import AT_STAGE, UNKNOWN, verdict_kind
 from rallebench.workspace.coverage import MOST_PASSAGES
 
 WRONG = frozenset({"wrong", "lost", "format", "failed"})

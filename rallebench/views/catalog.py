@@ -26,7 +26,7 @@ from rallebench.llms import LLMS
 from rallebench.llms.presets import presets
 from rallebench.metrics import METRICS, card, read_card
 from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, needs_encoder
-from rallebench.services import published
+from rallebench.views import published
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.environments import scholar_tables
 from rallebench.workspace.indexes.recipes import kinds

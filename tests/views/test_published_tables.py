@@ -17,8 +17,8 @@ from rallebench.experiments.papers.beside import KEY, OwnRow, own_row
 from rallebench.experiments.published import FOLDER, published_names, published_table
 from rallebench.experiments.published.plots import plots_of
 from rallebench.render import svg
-from rallebench.services import published
 from rallebench.services.workbench import Workbench
+from rallebench.views import published
 
 DOMAINS = {"wiki": "Wikipedia", "aminer": "scholar"}
 HALF = Mean(0.5, 0.4, 0.6, 300)

@@ -18,8 +18,8 @@ from rallebench.engine.cost import Prices, prices_of, step_to_json, total
 from rallebench.engine.record import hit_to_json, request_to_json
 from rallebench.engine.run_warnings import judgements, unread
 from rallebench.environments import ENVIRONMENTS
-from rallebench.services.transcript import pieces
 from rallebench.services.workbench import Workbench
+from rallebench.views.transcript import pieces
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.flows import Agent, chain_flow

@@ -14,10 +14,11 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Chain
 from rallebench.experiments import SUITES
-from rallebench.services import designs, experiment_requests, runs
-from rallebench.services.gold_coverage import corpus_of_index, coverage
-from rallebench.services.library import fitting_dataset
+from rallebench.services import runs
 from rallebench.services.workbench import Workbench
+from rallebench.views import designs, experiment_requests
+from rallebench.views.gold_coverage import corpus_of_index, coverage
+from rallebench.views.library import fitting_dataset
 from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES
 
 

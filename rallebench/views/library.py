@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from rallebench.corpora.reading import read_corpus
 from rallebench.corpora.store import PassageStore
 from rallebench.datasets.reading import form_of, read_examples
 from rallebench.encoders import DEFAULT_ENCODER
-from rallebench.services.gold_coverage import (
+from rallebench.views.gold_coverage import (
     STARTER_NAME,
     corpus_of_index,
     coverage,
@@ -335,30 +334,6 @@ def fitting_dataset(workbench: Workbench, corpus: str, default: str = DEFAULT_DA
 # what else would break
 
 
-def users(workspace: Workspace, name: str, kind: str) -> list[str]:
-    """The users of a ``retriever`` or a ``language model``: ``the chain x``, ``the retriever y``. Files that cannot be read
-    are passed over."""
-    is_model, names = kind == "language model", []
-    for chain, path in workspace.chain_paths().items():
-        with suppress(RalleError):
-            actions = workspace.chain(str(path)).actions
-            targets = [
-                a.target for a in actions if a.kind == ("generate" if is_model else "retrieve")
-            ]
-            if name in targets or (not is_model and any(name in _named(t) for t in targets)):
-                names.append(f"the chain {chain}")
-    with suppress(RalleError):
-        for other, entry in workspace.combinations().items():
-            if name in ([entry.settings.get("llm")] if is_model else entry.of):
-                names.append(f"the retriever {other}")
-    return names
-
-
-def _named(target: str) -> set[str]:
-    """The names in a combination that is written out, such as ``rrf:a,b?depth=50``."""
-    return set(re.split(r"[:,()?]", target)) if set(target) & set(":?") else set()
-
-
 def corpus_users(workbench: Workbench, name: str) -> list[str]:
     """The indexes that were built from an imported corpus."""
     manifests = workbench.workspace.manifests()
@@ -378,7 +353,7 @@ def lost_with(workbench: Workbench, what: str, name: str) -> str:
     if what == "index" and name in STARTER_INDEXES:
         return "It is built again when it is next used."
     kind = "language model" if what == "model" else "retriever"
-    names = users(workbench.workspace, name, kind)
+    names = workbench.workspace.users(name, kind)
     return f"{listed(names).capitalize()} can no longer run with it." if names else ""
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from rallebench import sandbox
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Generate, Reply, Request, Retrieve, Step, ToolCall, UseTool
+from rallebench.workflows.edits import EDITED
 from rallebench.workflows.pal import program_of
 from rallebench.workflows.trees import MARK
 
@@ -27,8 +28,6 @@ LABELS: Mapping[str, str] = {
     "ended": "How it ended",
 }
 """Kind of a piece → its label for a reader."""
-EDITED = "Edited by you."
-"""Stands in the note of a reply that is no longer the model's own."""
 
 _LINE_BEGUN = re.compile(r"(Thought|Action|Plan)[ ]?(\d*):\Z")
 _BOTH = re.compile(r"\s*(?<!\w)Action\s*\d*\s*:\s*")
@@ -200,8 +199,3 @@ def before(steps: Sequence[Step], at: int, text: str, workflow: str = "") -> tup
     reply = steps[at].reply
     same = text.strip() == edit_text(reply, workflow).strip()
     return (*steps[:at], steps[at] if same else replace(steps[at], reply=edited(reply, text)))
-
-
-def was_edited(steps: Iterable[Step]) -> bool:
-    """Return whether any action is not the model's own."""
-    return any(step.reply.note == EDITED for step in steps)

@@ -9,18 +9,17 @@ import pytest
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Generate, Gold, Message, Note, Reply, Retrieve, Step, ToolCall
 from rallebench.gui.places._steps import output
-from rallebench.services.answers import step_json
-from rallebench.services.transcript import (
-    EDITED,
+from rallebench.tracking.traces import content_of
+from rallebench.views.answers import step_json
+from rallebench.views.transcript import (
     actions,
     before,
     beginning,
     edit_text,
     edited,
     pieces,
-    was_edited,
 )
-from rallebench.tracking.traces import content_of
+from rallebench.workflows.edits import EDITED, was_edited
 
 
 def said(prompt: str, text: str, *calls: ToolCall) -> Step:

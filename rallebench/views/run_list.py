@@ -23,11 +23,11 @@ from rallebench.engine.headline import deciding_metric
 from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.engine.stored_runs import chain_of
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.services.experiment_groups import plain_label
 from rallebench.services.jobs import Job
 from rallebench.services.runs import PreparedRun
-from rallebench.services.variants import difference_label
 from rallebench.services.workbench import Workbench
+from rallebench.views.experiment_groups import plain_label
+from rallebench.views.variants import difference_label
 
 BIN = "bin"
 TITLE, LONGEST_TITLE = "title.json", 200

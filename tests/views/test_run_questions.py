@@ -6,8 +6,8 @@ import pytest
 from page_views import run_of
 
 from rallebench.core.errors import UsageError
-from rallebench.services.run_questions import opened, questions, read_stages
 from rallebench.services.workbench import Workbench
+from rallebench.views.run_questions import opened, questions, read_stages
 
 
 def test_a_question_of_a_run_is_listed_with_its_verdict_and_the_first_gold_answer(
