@@ -51,9 +51,9 @@ def made_up(count: int, seed: int = _report.SEED) -> list[dict[str, Any]]:
 def directly(path: Path) -> dict[tuple[float, str], bool]:
     """(share, record) → right: documents, prompt, model and label in plain Python."""
     from rallebench.core.types import Generate, Passage, Question, Reply
-    from rallebench.experiments.papers.rgb import scoring, testbed
-    from rallebench.experiments.papers.rgb.records import base_documents, read_records
     from rallebench.llms.scripted import Scripted, echo
+    from rallebench.papers.rgb import scoring, testbed
+    from rallebench.papers.rgb.records import base_documents, read_records
 
     model, prompt = Scripted(echo, MODEL), testbed.read_prompt("en")
     right: dict[tuple[float, str], bool] = {}

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import rallebench
+from rallebench.core.registry import ROOMS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 COMMAND = "python -m tools.docs"
@@ -168,12 +169,24 @@ def registries() -> str:
         entries = [registry.entry(name) for name in registry.names()]
         parts += [
             f"### {noun[:1].upper()}{noun[1:]}",
-            f"`{variable}`; one file each in `{registry.package.replace('.', '/')}/`.",
+            f"`{variable}`; {_folders(registry)}.",
             table(["name", "what it is"], ([_code(e.name), line(e)] for e in entries)),
         ]
         for names, form in _forms(entries):
             parts += [f"Settings of {', '.join(map(_code, names))}:", _form_table(form)]
     return "\n\n".join(parts)
+
+
+def _folders(registry: Any) -> str:
+    """The folders of a registry's files, in words."""
+    rooms = " or ".join(f"`{name}.py`" for name in registry.rooms if name != "*")
+    inside = rooms or "any file"
+    papers = f"; for a paper, {inside} of its folder in `{_path(ROOMS)}/`" if registry.rooms else ""
+    return f"one file each in `{_path(registry.package)}/`{papers}"
+
+
+def _path(package: str) -> str:
+    return package.replace(".", "/")
 
 
 def _registries() -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Registries of named things: one file per thing in its package's folder, or in another distribution.
 
-A registry imports the modules of its package, and of the packages in it, on first use, so a new file needs no list to edit; then the modules that
-installed distributions name in the entry-point group ``rallebench.<registry>``, so that such a file may come from
-anywhere. A module that fails to import says so with its file name; two files with one name are refused.
+A registry imports the modules of its package, and of the packages in it, on first use, so a new file needs no list to edit; then those
+of the papers' rooms whose names it declares; then the modules that installed distributions name in the entry-point group
+``rallebench.<registry>``, so that such a file may come from anywhere. A module that fails to import says so with its file name; two files with one name are refused.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -22,6 +23,9 @@ from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.settings import Setting, check_form
 
 T = TypeVar("T")
+
+ROOMS = "rallebench.papers"
+"""The package of rooms: folders that each add to several registries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ class Registry(Generic[T]):
     """``kind`` is the singular noun for messages; ``package`` the folder to import.
 
     ``traits``: name → what it says, for all traits that an entry may have. ``name``: the registry's own, by default the
-    last part of ``package``; the entry-point group of other distributions is ``rallebench.<name>``.
+    last part of ``package``; the entry-point group of other distributions is ``rallebench.<name>``. ``rooms``: names, or
+    patterns, of the modules of a room that add to this registry.
     """
 
     def __init__(
@@ -49,11 +54,13 @@ class Registry(Generic[T]):
         *,
         traits: Mapping[str, str] | None = None,
         name: str = "",
+        rooms: tuple[str, ...] = (),
     ) -> None:
         self.kind = kind
         self.package = package
         self.name = name or package.rpartition(".")[2]
         self.traits = dict(traits or {})
+        self.rooms = rooms
         self._entries: dict[str, Entry[T]] = {}
         self._loaded = False
         self._lock = threading.RLock()
@@ -96,6 +103,7 @@ class Registry(Generic[T]):
             if self._loaded:
                 return
             _import_modules(self.package)
+            _import_from_rooms(self.rooms)
             for point in _entry_points(tuple(sys.path)).select(group=f"rallebench.{self.name}"):
                 self._import(point)
             self._loaded = True
@@ -141,6 +149,17 @@ def _import_modules(package: str) -> None:
             importlib.import_module(f"{package}.{module.name}")
             if module.ispkg:
                 _import_modules(f"{package}.{module.name}")
+
+
+def _import_from_rooms(patterns: tuple[str, ...]) -> None:
+    """Import the modules of every room that match one of the patterns."""
+    rooms = importlib.import_module(ROOMS).__path__ if patterns else ()
+    for room in pkgutil.iter_modules(rooms):
+        if room.ispkg:
+            package = importlib.import_module(f"{ROOMS}.{room.name}")
+            for module in pkgutil.iter_modules(package.__path__):
+                if any(fnmatchcase(module.name, pattern) for pattern in patterns):
+                    importlib.import_module(f"{package.__name__}.{module.name}")
 
 
 def all() -> dict[str, Registry[Any]]:

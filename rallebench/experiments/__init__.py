@@ -20,6 +20,7 @@ ExperimentFactory = Callable[[ExperimentRequest], Experiment]
 EXPERIMENTS: Registry[ExperimentFactory] = Registry(
     "experiment",
     "rallebench.experiments",
+    rooms=("*",),
     traits={
         "place": "where it is offered: suites, builders, sweeps, runs, batches or tradeoffs",
         "needs_llm": "whether it cannot do without a model; default true",
@@ -30,6 +31,7 @@ EXPERIMENTS: Registry[ExperimentFactory] = Registry(
         "paper": "the paper whose experiment it is",
         "ready": "of a suite: what works without a download, in English and in Chinese",
         "title": "what its benchmark is called, if it is of none of the five papers",
+        "error_categories": "of a suite that lists its errors in a file: the categories that a person may give them",
         "sets": "of a folder, the names of the sets that its setting set may name",
     },
 )

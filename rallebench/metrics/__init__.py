@@ -60,8 +60,10 @@ DEFAULTS = {
 class Metrics(Registry[Callable[..., Any]]):
     """The metrics, judges included. By default a metric is a fraction, needs accepted answers, and higher is better."""
 
-    def __init__(self, kind: str, package: str, *, traits: Mapping[str, str]) -> None:
-        super().__init__(kind, package, traits=traits)
+    def __init__(
+        self, kind: str, package: str, *, traits: Mapping[str, str], rooms: tuple[str, ...]
+    ) -> None:
+        super().__init__(kind, package, traits=traits, rooms=rooms)
         self.families: dict[str, Callable[[int], Entry[Callable[..., Any]]]] = {}
 
     def register(
@@ -169,6 +171,7 @@ class JudgeTraits:
 METRICS = Metrics(
     "metric",
     "rallebench.metrics",
+    rooms=("judge",),
     traits={
         "needs": 'what the gold must hold: "answers", "provenance", joined with "+", or ""',
         "reads": 'what an episode must hold: "answer", "pages", "passages", "cost", joined with "+", or ""',

@@ -16,7 +16,7 @@ from rallebench.corpora.imported import Corpus
 from rallebench.datasets.r_eval import ids_that_hold
 from rallebench.datasets.reading import pick_up
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.papers import SCORERS
+from rallebench.experiments.scorers import SCORERS
 from rallebench.experiments.sweeps.results import opened
 from rallebench.services.mlflow_model import log_chain
 from rallebench.services.tracking import group_of

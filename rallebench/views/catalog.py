@@ -20,7 +20,7 @@ from rallebench.encoders.references import encoders
 from rallebench.engine.store import list_runs
 from rallebench.environments import ENVIRONMENTS
 from rallebench.experiments import BUILDERS, SUITES, ExperimentGroup
-from rallebench.experiments.papers import SCORERS
+from rallebench.experiments.scorers import SCORERS
 from rallebench.experiments.sweeps import STRATEGIES
 from rallebench.llms import LLMS
 from rallebench.llms.presets import presets

@@ -18,7 +18,7 @@ from rallebench.core.spreadsheets import unquoted
 from rallebench.core.table_files import csv_lines
 from rallebench.core.tables import Column, Figure, Mean, Table
 from rallebench.engine.experiment_store import REPORT, StoredExperiment
-from rallebench.experiments.papers.rgb.tables import CATEGORIES
+from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.sweeps.results import opened
 from rallebench.experiments.tradeoff import Point
 from rallebench.services.workbench import Workbench
@@ -347,9 +347,9 @@ def write_labels(workbench: Workbench, name: str, file: str, labels: Mapping[int
 
 
 def categories(workbench: Workbench, name: str) -> tuple[str, ...]:
-    """The categories of errors that the paper names for a benchmark."""
+    """The categories that a person may give to the errors of an experiment."""
     kind = workbench.experiments.store.open(name).kind
-    return CATEGORIES.get(kind.partition("-")[2], ())
+    return tuple(EXPERIMENTS.entry(kind).traits.get("error_categories", ()))
 
 
 def report_text(workbench: Workbench, name: str) -> str:

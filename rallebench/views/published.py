@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from rallebench.core.errors import NotFoundError, RalleError
 from rallebench.core.registry import unknown
 from rallebench.core.tables import Column, Figure, Mean, Table
-from rallebench.experiments.papers.beside import OwnRow, rows_of
 from rallebench.experiments.published import (
     PublishedRow,
     PublishedTable,
@@ -19,6 +18,7 @@ from rallebench.experiments.published import (
     published_table,
 )
 from rallebench.experiments.published.plots import OURS, drawn_of, plots_of
+from rallebench.experiments.published_rows import OwnRow, rows_of
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench

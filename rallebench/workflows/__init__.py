@@ -17,6 +17,7 @@ from rallebench.core.types import Flow
 WORKFLOWS: Registry[Callable[..., Flow]] = Registry(
     "workflow",
     "rallebench.workflows",
+    rooms=("workflow*",),
     traits={
         "needs_env": "whether it acts in an environment",
         "needs_python": "whether it runs programs that a model wrote",

@@ -16,7 +16,7 @@ from small_workspace import CommandLine, add_llm, command, environment
 from rallebench.corpora import CORPORA
 from rallebench.datasets import DATASETS
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers import SCORERS
+from rallebench.experiments.scorers import SCORERS
 from rallebench.metrics import METRICS
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.services.workbench import Workbench
@@ -217,7 +217,7 @@ def repeats(request):
 PREDICTIONS = '''
 """Predictions as bare lines."""
 
-from rallebench.experiments.papers import SCORERS
+from rallebench.experiments.scorers import SCORERS
 
 
 @SCORERS.register("lines")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rallebench.core.verdicts import read_verdict
-from rallebench.metrics.judges.rgb import verdict_on_errors, verdict_on_rejection
+from rallebench.papers.rgb.judge import verdict_on_errors, verdict_on_rejection
 
 DECLINED = [
     "The documents don't have the answer.",

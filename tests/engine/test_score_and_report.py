@@ -38,7 +38,7 @@ from rallebench.engine.ralle_files import (
 )
 from rallebench.engine.score import choose_metrics, examples_of, has_gold, score_episode, score_run
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.papers.kilt.score import score_kilt
+from rallebench.papers.ralle.predictions import score_kilt
 from rallebench.tracking import content
 
 GOLD = [

@@ -13,9 +13,9 @@ import pytest
 from project import PROJECT
 
 from rallebench.core.errors import NotFoundError
-from rallebench.experiments.papers.crud.configurations import FACTORS
-from rallebench.experiments.papers.kilt.sets import SETS
 from rallebench.experiments.published import FOLDER, published_names, published_table
+from rallebench.papers.crud.configurations import FACTORS
+from rallebench.papers.ralle.sets import SETS
 
 WORKPLACE_NOTE = re.compile(r", see SPEC [\d.]+| \(SPEC [\d.]+\)")
 """A reference in a doubt to a file that is no part of the project."""
@@ -60,7 +60,7 @@ def test_every_table_of_the_five_papers_is_shipped_also_in_a_wheel() -> None:
     project = (PROJECT / "pyproject.toml").read_text()
     (packaged,) = re.findall(r"package-data\]\nrallebench = \[(.*)\]", project)
     assert '"experiments/published/*.json"' in packaged
-    assert '"experiments/papers/*/*.json"' in packaged
+    assert '"papers/*/*.json"' in packaged
 
 
 def test_the_shipped_copies_hold_the_figures_of_the_checked_tables(shared_published: Path) -> None:

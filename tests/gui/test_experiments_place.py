@@ -13,8 +13,8 @@ from small_suites import small_suites
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.tables import Mean
-from rallebench.experiments.papers.beside import own_row
 from rallebench.experiments.published import published_names
+from rallebench.experiments.published_rows import own_row
 from rallebench.gui.frame import Page
 from rallebench.gui.places import _published
 from rallebench.services import experiment_jobs

@@ -1,4 +1,4 @@
-"""Seven layers: a package imports itself, ``core`` and the packages that its row names; nothing else."""
+"""Layers: a package imports itself, ``core`` and the packages that its row names; nothing else."""
 
 from __future__ import annotations
 
@@ -55,6 +55,9 @@ ALLOWED: dict[str, frozenset[str]] = {
     "tracking": frozenset({"engine"}),
     # 4: declarations of what runs.
     "experiments": (COMPONENTS - {"http", "checkpoints"}) | {"workspace", "engine", "analysis"},
+    # plug-ins: nothing imports them by name, registries find them.
+    "papers": (COMPONENTS - {"http", "checkpoints"})
+    | {"workspace", "engine", "analysis", "experiments"},
     # 5: joins the rest.
     "services": COMPONENTS | {"workspace", "engine", "analysis", "tracking", "experiments"},
     "views": COMPONENTS | {"workspace", "engine", "analysis", "experiments", "services"},

@@ -26,8 +26,9 @@ from rallebench.core.types import (
     Retrieve,
 )
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.papers.common import flow_of, scored_run
+from rallebench.experiments.common import scored_run
 from rallebench.metrics.judges import Judgement, ended
+from rallebench.papers.common import flow_of
 
 SETTINGS = {
     "words": Setting(str, "short", choices=("short", "long"), about="how answers are to be"),

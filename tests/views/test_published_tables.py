@@ -13,9 +13,9 @@ from small_workspace import CommandLine
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.tables import Mean
-from rallebench.experiments.papers.beside import KEY, OwnRow, own_row
 from rallebench.experiments.published import FOLDER, published_names, published_table
 from rallebench.experiments.published.plots import plots_of
+from rallebench.experiments.published_rows import KEY, OwnRow, own_row
 from rallebench.render import svg
 from rallebench.services.workbench import Workbench
 from rallebench.views import published

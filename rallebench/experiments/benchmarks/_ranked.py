@@ -18,7 +18,7 @@ from rallebench.core.experiments import ExperimentRequest, IndexRequest, IndexRe
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain, Episode, Example
-from rallebench.experiments.papers.common import names_in, scored_run, several
+from rallebench.experiments.common import names_in, scored_run, several
 from rallebench.metrics.ranking import ndcg, recall
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe

@@ -33,12 +33,12 @@ from rallebench.experiments.benchmarks._ranked import (
     ranked_run,
     systems_of,
 )
+from rallebench.experiments.common import bars, failed_note, names_in, string
 from rallebench.experiments.languages import searchable, unlike_english
-from rallebench.experiments.papers.beside import KEY, own_row, unlike
-from rallebench.experiments.papers.common import bars, failed_note, names_in, string
-from rallebench.experiments.papers.official import unverified
-from rallebench.experiments.papers.significance import tests_between
+from rallebench.experiments.official import unverified
 from rallebench.experiments.published import published_table
+from rallebench.experiments.published_rows import KEY, own_row, unlike
+from rallebench.experiments.significance import tests_between
 
 PAPER = "arXiv:2104.08663"
 PRINTED = "beir_table2"

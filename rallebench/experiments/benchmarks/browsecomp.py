@@ -32,19 +32,12 @@ from rallebench.experiments.benchmarks._ranked import (
     systems_of,
     within,
 )
+from rallebench.experiments.common import bars, failed_note, names_in, scored_run, several, string
 from rallebench.experiments.languages import searchable
-from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
-from rallebench.experiments.papers.common import (
-    bars,
-    failed_note,
-    names_in,
-    scored_run,
-    several,
-    string,
-)
-from rallebench.experiments.papers.official import unverified
-from rallebench.experiments.papers.significance import tests_between
+from rallebench.experiments.official import unverified
 from rallebench.experiments.published import published_table
+from rallebench.experiments.published_rows import KEY, OwnRow, own_row, unlike
+from rallebench.experiments.significance import tests_between
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import prepare_agent
 

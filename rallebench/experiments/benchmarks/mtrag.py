@@ -36,19 +36,12 @@ from rallebench.experiments.benchmarks._ranked import (
     systems_of,
     within,
 )
+from rallebench.experiments.common import bars, failed_note, in_folder, several, string, values_in
 from rallebench.experiments.languages import prompts_note, searchable, unlike_english
-from rallebench.experiments.papers.beside import KEY, OwnRow, own_row, unlike
-from rallebench.experiments.papers.common import (
-    bars,
-    failed_note,
-    in_folder,
-    several,
-    string,
-    values_in,
-)
-from rallebench.experiments.papers.official import unverified
-from rallebench.experiments.papers.significance import tests_between
+from rallebench.experiments.official import unverified
 from rallebench.experiments.published import published_table
+from rallebench.experiments.published_rows import KEY, OwnRow, own_row, unlike
+from rallebench.experiments.significance import tests_between
 
 PAPER = "arXiv:2501.03468"
 PRINTED = "mtrag_table1"

@@ -27,8 +27,8 @@ from rallebench.corpora.folder import READERS
 from rallebench.corpora.imported import is_imported
 from rallebench.corpora.reading import IMPORTED, form_of, read_corpus
 from rallebench.engine.rowfile import RowFile
-from rallebench.experiments.builders._replies import line_of, lines_of, state_of
 from rallebench.experiments.builders._source import SourceArticle, SourceReading
+from rallebench.experiments.builders.replies import line_of, lines_of, state_of
 from rallebench.workspace.paths import Workspace
 
 SOURCES = ("auto", "folder", "list", "corpus", "dump", "mediawiki")

@@ -21,7 +21,6 @@ from rallebench.datasets.r_eval import as_record
 from rallebench.datasets.tasks import DOMAINS
 from rallebench.engine.rowfile import RowFile, short
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.builders._replies import read_prompts, state_of, used
 from rallebench.experiments.builders._templates import proposing
 from rallebench.experiments.builders._templates.filling import (
     Filled,
@@ -45,7 +44,8 @@ from rallebench.experiments.builders._templates.template import (
     read_templates,
     template_of,
 )
-from rallebench.experiments.papers.common import sentences, string
+from rallebench.experiments.builders.replies import read_prompts, state_of, used
+from rallebench.experiments.common import sentences, string
 from rallebench.workspace.paths import STARTER
 
 SETTINGS = {

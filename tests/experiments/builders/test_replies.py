@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rallebench.core.types import Reply, ToolCall
-from rallebench.experiments.builders._barag.asking import mentions_its_text
-from rallebench.experiments.builders._barag.stages import near_duplicates
-from rallebench.experiments.builders._replies import read_boolean, read_questions
+from rallebench.experiments.builders.replies import read_boolean, read_questions
+from rallebench.papers.barag.builder_asking import mentions_its_text
+from rallebench.papers.barag.builder_stages import near_duplicates
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from rallebench.experiments.builders._replies import line_of
 from rallebench.experiments.builders._templates.tables import SourceTable
 from rallebench.experiments.builders._templates.template import PLACE, Template, indexed
+from rallebench.experiments.builders.replies import line_of
 
 EMPTY = "with an empty value"
 AMBIGUOUS = "that fit several with different answers"

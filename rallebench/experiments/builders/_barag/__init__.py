@@ -1,1 +1,0 @@
-"""The parts of ``barag``: its requests to models, its stages, and its final files."""

@@ -1,0 +1,134 @@
+"""Common parts of suites: settings, lists that a user writes, scored runs, figures, and the sentences of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import SettingError
+from rallebench.core.runs import DatasetRef, FlowSpec, Judge, Rates, RunRequest, RunResult, Values
+from rallebench.core.settings import Setting
+from rallebench.core.tables import Figure, FigureKind
+from rallebench.core.text import split_names
+from rallebench.core.types import Episode, Example
+from rallebench.metrics import METRICS
+
+
+def string(about: str = "", *choices: str, **more: Any) -> Setting:
+    """A setting of text: the first of its ``choices`` is the default, '' where there are none."""
+    return Setting(str, choices[0] if choices else "", choices=choices, about=about, **more)
+
+
+def several(about: str, *values: str, default: str = "", names: str = "") -> Setting:
+    """A setting that is a list with commas, of these ``values`` where it may have no other."""
+    return Setting(str, default, about=about, sweep=values, names=names, many=True)
+
+
+def names_in(text: str) -> list[str]:
+    """The names of a list with commas, each once.
+
+    >>> names_in("react, pal,,react")
+    ['react', 'pal']
+    """
+    return list(dict.fromkeys(split_names(text)))
+
+
+def values_in(name: str, text: str, setting: Setting) -> list[Any]:
+    """The values of a list with commas, each once, as ``setting`` reads each. Raises SettingError, for a required list also
+    where it is empty.
+
+    >>> values_in("noise", "0, 0.2,0.20", Setting(float, 0, 0, 1))
+    [0.0, 0.2]
+    """
+    parts = names_in(text)
+    try:
+        if setting.required and not parts:
+            raise ValueError(setting.must_be)
+        return list(dict.fromkeys(map(setting.reads, parts)))
+    except ValueError as must_be:
+        raise SettingError(name, text, str(must_be)) from None
+
+
+def bars(
+    title: str,
+    x: str,
+    y: str,
+    series: Mapping[str, Iterable[tuple[Any, Any]]],
+    kind: FigureKind = "bar",
+) -> Figure:
+    """A figure of the points that have a value; a series without any is left out."""
+    known = {
+        name: tuple(
+            (at, value) for at, value in points if getattr(value, "value", value) is not None
+        )
+        for name, points in series.items()
+    }
+    return Figure(title, x, y, {name: points for name, points in known.items() if points}, kind)
+
+
+def sentences(*pairs: tuple[Any, str]) -> tuple[str, ...]:
+    """The sentences whose count, or condition, holds.
+
+    >>> sentences((2, "2 rows failed."), (0, "0 rows differ."))
+    ('2 rows failed.',)
+    """
+    return tuple(sentence for count, sentence in pairs if count)
+
+
+def in_folder(folder: Path, names: Iterable[str]) -> Path | None:
+    """The first file of these names that the folder holds."""
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def failed_note(label: str, result: RunResult, where: str) -> tuple[str, ...]:
+    """A sentence on the questions of a run that failed, if there are any. ``where``: what they are left out of."""
+    text = f"{result.n_errors} of {result.n} questions failed; they are {where}."
+    return sentences((result.n_errors, f"{label}: {text}" if label else text))
+
+
+COSTS = ("seconds", "prompt_tokens", "completion_tokens")
+"""Every run of an experiment is scored by these, too."""
+SCORES = ("truthfulness", "relevance")
+"""A judge gives 1 to 5."""
+SHARES = {"all_rate", "rejection_rate", "lucky_rate", "fact_check_rate", "correct_rate"}
+SHARES |= {"perfect", "QA_avg_F1", "QA_recall", "mrr", "gold_found", "bleu-avg", "rouge-L"}
+SHARES |= {"usable", "correct", "reward", "evidence recall", "gold recall"}
+SHARES |= {"bleu-1", "bleu-2", "bleu-3", "bleu-4", "retrieved", "undecided", "declined", "grounded"}
+
+
+def scored_run(
+    label: str,
+    flow: FlowSpec,
+    dataset: DatasetRef,
+    examples: tuple[Example, ...],
+    score: Callable[[Example, Episode], Values],
+    columns: Mapping[str, str],
+    *,
+    metrics: tuple[str, ...] = (),
+    judges: tuple[Judge, ...] = (),
+    on_result: Callable[[RunResult], None] | None = None,
+) -> RunRequest:
+    """``examples`` answered by ``flow`` and scored by ``score``, which gives the ``columns`` (metric → definition).
+
+    ``metrics``, ``judges``: registered metrics and judges, by which the run is scored besides.
+    """
+    return RunRequest(
+        flow,
+        dataset,
+        examples,
+        tuple(dict.fromkeys((*metrics, *COSTS))),
+        Rates(columns, score, bounds_of(columns)),
+        judges,
+        label=label,
+        on_result=on_result,
+    )
+
+
+def bounds_of(names: Iterable[str]) -> dict[str, tuple[float | None, float | None]]:
+    """Metric → (lowest, highest) value; None = no bound. What is not known here is a count or a quantity, never below 0."""
+    bounds: dict[str, tuple[float | None, float | None]] = {}
+    for name in names:
+        own = (0.0, 1.0) if name in SHARES else (1.0, 5.0) if name in SCORES else (0.0, None)
+        bounds[name] = METRICS.entry(name).traits["range"] if name in METRICS else own
+    return bounds

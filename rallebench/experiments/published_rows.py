@@ -1,0 +1,88 @@
+"""Our figures in the form of a printed table: the cells that may stand beside it, and the remaining differences.
+
+A cell stands beside the paper's only where split, metric and the questions themselves (``official.py``) are the paper's. Other
+differences, such as the wording of the prompts or the corpus, are said below the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rallebench.core.tables import Mean
+from rallebench.experiments.published import published_table
+
+KEY = "published"
+"""The key of a report's data that holds its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRow:
+    """Our row of a printed table. ``table``: its name; ``settings``: as the printed rows have them; ``cells``: column → mean in the
+    paper's unit. ``why``: why no cell may stand beside the paper's, '' if some do; ``differs``: what else is different."""
+
+    table: str
+    system: str
+    cells: Mapping[str, Mean] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    why: str = ""
+    differs: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> OwnRow:
+        """The row that ``as_json`` wrote."""
+        cells = {column: Mean(**mean) for column, mean in value["cells"].items()}
+        return cls(**{**value, "cells": cells, "differs": tuple(value["differs"])})
+
+    @property
+    def note(self) -> str:
+        """The comparison in words, for the note of a table."""
+        if self.why:
+            return f"The paper's figures are left out: {self.why}."
+        return " ".join(self.differs)
+
+
+def own_row(
+    table: str,
+    system: str,
+    cells: Mapping[str, Mean | None],
+    why: str = "",
+    differs: Iterable[str] = (),
+    **settings: Any,
+) -> OwnRow:
+    """The row of a printed table, of means as shares where the paper prints percentages; those without a value are left out."""
+    printed = published_table(table)
+    scored = {
+        column: mean.times(100 if "percent" in printed.unit(column) else 1)
+        for column, mean in cells.items()
+        if mean is not None and mean.value is not None
+    }
+    comparable = {} if why else scored
+    if not why and not comparable:
+        why = "nothing that the paper prints was scored"
+    return OwnRow(table, system, comparable, settings, why, tuple(filter(None, differs)))
+
+
+def rows_of(report: Mapping[str, Any], table: str = "") -> list[OwnRow]:
+    """The rows in a stored report, of one table or of all."""
+    rows = map(OwnRow.from_json, report.get(KEY, ()))
+    return [row for row in rows if table in ("", row.table)]
+
+
+def unlike(ours: str, theirs: str, n: int, printed: int | None) -> str:
+    """Why figures of ``n`` questions of the set ``ours`` are not like those of ``printed`` ones of ``theirs``; '' if they are.
+
+    >>> unlike("en", "en", 300, 300), unlike("en", "en", 20, 300)
+    ('', "ours are of 20 questions, the paper's of 300")
+    >>> unlike("en_refine", "en", 300, 300)
+    "ours are of en_refine, the paper's of en"
+    """
+    if ours != theirs:
+        return f"ours are of {ours}, the paper's of {theirs}"
+    if printed is not None and n != printed:
+        return f"ours are of {n:,} questions, the paper's of {printed:,}"
+    return ""

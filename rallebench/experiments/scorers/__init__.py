@@ -1,0 +1,17 @@
+"""Scorers of prediction files that other programs wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.registry import Registry
+
+Scorer = Callable[[Path, "Path | None"], "dict[str, Any]"]
+"""(file of predictions, file of gold or None) → JSON-able. Raises UsageError, BadFileError."""
+
+SCORERS: Registry[Scorer] = Registry(
+    "form of predictions", "rallebench.experiments.scorers", rooms=("predictions",)
+)
+"""``score --suite NAME``: predictions of another program, in the form in which the benchmark's own code writes them."""

@@ -1,0 +1,339 @@
+"""The agreement of a judge with given scores: BARAG's published answers, scored by GPT-4, or any run files.
+
+Correlations, distance and bias have bootstrap intervals (SciPy's coefficients).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rallebench.core.errors import BackendError, Hint, UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.prompts import wording_of
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
+from rallebench.core.settings import Setting
+from rallebench.core.tables import Figure, Mean, Table
+from rallebench.core.types import digest
+from rallebench.engine.statistics import means
+from rallebench.experiments.common import SCORES, scored_run, string, values_in
+from rallebench.papers.barag import suite
+from rallebench.papers.barag.articles import PREFIX, BaragArticle, by_title, example_of
+from rallebench.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
+from rallebench.papers.barag.runs import AnswerRow, Run, read_runs
+from rallebench.papers.barag.study import JUDGE_PROMPTS
+from rallebench.papers.common import compat, flow_of, own_prompts, replay
+
+REPORTED = ("form", "compat", "temperature", "seed", "repeats", "swap")
+"""The settings of the judge that the report lists."""
+Pairs = list[tuple[float, "float | None", str]]
+"""(given score, the judge's, the article's title) of each answer."""
+
+
+@suite(
+    "barag-agreement",
+    named_by=("runs", "only"),
+    form={
+        "runs": string(
+            "folder of scored run files (JSON lines), or one of them", names="file folder"
+        ),
+        "articles": string(
+            f"folder of {PREFIX}*.jsonl, one file, or a dataset; default: beside the runs, or above them",
+            names="dataset file folder",
+        ),
+        "only": string("names of runs, as in A_d_20240123_100407,…; default: all", many=True),
+        "compat": compat("original: the judge's system prompt is not sent"),
+        "prompts": own_prompts("judges", "TKenneweg/RAG_Dataset_Gen"),
+        **JUDGING,
+    },
+)
+def agreement(request: ExperimentRequest) -> Experiment:
+    """BARAG's judge, or any other, against given scores: correlation, error and bias with intervals, run by run."""
+    s = request.settings
+    known = {run.name: run for run in read_runs(s["runs"])}
+    names = values_in("only", s["only"], Setting(str, "", choices=tuple(known)))
+    runs = [known[name] for name in names or known]
+    articles = by_title(_article_files(request))
+    wording_of(s["prompts"], JUDGE_PROMPTS)
+    samples = [_sample(run, articles, request.limit) for run in runs]
+    requests = [_run(request, sample) for sample in samples if sample.answers]
+    if not requests:
+        raise UsageError(
+            "No scored answer of these runs has its article.", hint=Hint("set", "articles=PATH")
+        )
+    results: dict[str, RunResult] = {}
+    for run in requests:
+        results[run.label] = yield run
+    judge = requests[0].judges[0]
+    if not any(judge.name in result.judgements for result in results.values()):
+        raise BackendError(next(iter(results.values())).warnings[-1])
+    report: dict[str, Any] = {
+        "judge": request.llm,
+        **{name: value for name, value in judge.settings.items() if name in REPORTED},
+        "runs": {},
+    }
+    notes: list[str] = []
+    pairs: dict[str, dict[str, Pairs]] = {}
+    for sample in samples:
+        name, lost = sample.run.name, sample.lost
+        if lost:
+            notes.append(
+                f"{name}: {lost} of {len(sample.run.rows)} answers have no article or no scores and were left out."
+            )
+        if name in results:
+            pairs[name] = {score: sample.pairs(results[name], score) for score in SCORES}
+            report["runs"][name] = report_of(results[name], judge)
+            notes += notes_of(name, report["runs"][name], judge)
+    together = {
+        name: [pair for of_run in pairs.values() for pair in of_run[name]] for name in SCORES
+    }
+    if len(pairs) > 1:
+        pairs["all"] = together
+    tables, figures = [], []
+    for name in SCORES:
+        agreements = {run: agreement_of(*_sides(of_run[name])) for run, of_run in pairs.items()}
+        report[name] = {run: value.as_json() for run, value in agreements.items()}
+        rows = tuple((run, *value.cells) for run, value in agreements.items())
+        title = f"{name.capitalize()}: {request.llm} against the given scores"
+        tables.append(Table(title, ("Run", *COLUMNS), rows))
+        figures.append(_figure(name, together[name]))
+        if not figures[-1].series["judge"]:
+            notes.append(
+                f"No judgement of {name} could be read, so there is no agreement to report."
+            )
+    return Report(report, tuple(notes), tables=tuple(tables), figures=tuple(figures))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredAnswers:
+    """The answers of a run file that have scores and an article, by question id; ``lost``: how many have not."""
+
+    run: Run
+    answers: Mapping[str, tuple[AnswerRow, BaragArticle]]
+    lost: int
+
+    def pairs(self, result: RunResult, score: str) -> Pairs:
+        """The given and the judge's scores of the answers that could be judged."""
+        judgements = result.judgements.get(result.request.judges[0].name, {})
+        return [
+            (float(getattr(row, score)), result.values[score].get(qid), article.title)
+            for qid, (row, article) in self.answers.items()
+            if qid in judgements
+        ]
+
+
+def _sample(
+    run: Run, articles: Mapping[tuple[str, str], BaragArticle], limit: int | None
+) -> ScoredAnswers:
+    answers: dict[str, tuple[AnswerRow, BaragArticle]] = {}
+    rows = run.rows[:limit]
+    for number, row in enumerate(rows):
+        article = articles.get((row.title, row.question)) or articles.get((row.title, ""))
+        if article is not None and row.total is not None:
+            qid = row.id if row.id and row.id not in answers else f"{row.id or 'row'}-{number}"
+            answers[qid] = row, article
+    return ScoredAnswers(run, answers, len(rows) - len(answers))
+
+
+def _run(request: ExperimentRequest, sample: ScoredAnswers) -> RunRequest:
+    """The answers of a run file as a run, which asks nothing but the judge."""
+    run, answers = sample.run, {qid: row.answer for qid, (row, _) in sample.answers.items()}
+    examples = tuple(
+        example_of(replace(article, id=qid, question=row.question))
+        for qid, (row, article) in sample.answers.items()
+    )
+    settings = {"answers": digest(answers)}
+    return scored_run(
+        run.name,
+        flow_of("barag-answers", lambda question: replay(answers[question.qid]), settings),
+        DatasetRef(run.dataset or run.name),
+        examples,
+        lambda example, episode: {},
+        {},
+        judges=(judge_of(request, request.llm, examples),),
+    )
+
+
+def _figure(name: str, pairs: Pairs) -> Figure:
+    """The judge's mean over each given score, rounded to a whole number."""
+    by_score: dict[float, list[float]] = {}
+    for score, judged, _ in sorted(pairs, key=itemgetter(0)):
+        if judged is not None:
+            by_score.setdefault(float(int(score + 0.5)), []).append(judged)
+    scores = {at: means({"": of}, ranges={"": (1, 5)})[""] for at, of in by_score.items()}
+    series = {
+        "judge": tuple(scores.items()),
+        "full agreement": tuple((score, score) for score in scores),
+    }
+    title = f"{name.capitalize()}: the judge's mean over the given score"
+    return Figure(title, "given", "judge", series)
+
+
+def _article_files(request: ExperimentRequest) -> list[Path]:
+    """The files of articles: those that are named, or those beside the runs or above them. Raises UsageError."""
+    name, runs = request.settings["articles"], Path(request.settings["runs"]).expanduser()
+    folder = runs if runs.is_dir() else runs.parent
+    folders = [folder, folder.parent]
+    if name:
+        path = request.workspace.data(name, "the file of the articles, or their folder", "articles")
+        if path.is_file():
+            return [path]
+        folders = [path]
+    for folder in folders:
+        if files := sorted(folder.glob(f"{PREFIX}*.jsonl*")):
+            return files
+    raise UsageError("A judge needs the articles.", hint=Hint("set", "articles=PATH"))
+
+
+def _sides(pairs: Pairs) -> tuple[list[float], list[float | None], list[str]]:
+    return [pair[0] for pair in pairs], [pair[1] for pair in pairs], [pair[2] for pair in pairs]
+
+
+# ── coefficients ─────────────────────────────────────────────────────────────
+
+Array = NDArray[np.float64]
+RESAMPLES = 1000
+FEWEST = 3
+"""Two points always lie on a line."""
+NAMES = {
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "mae": "Mean absolute error",
+    "bias": "Bias (judge − given)",
+    "exact": "Exactly equal",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """``n`` pairs; ``unparsed`` answers that the judge gave no score. A coefficient is None where a side is constant or
+    there are fewer than three pairs."""
+
+    n: int
+    unparsed: int
+    pearson: Mean
+    spearman: Mean
+    mae: Mean
+    bias: Mean
+    exact: Mean
+    mean_given: float | None
+    judged: float | None
+
+    @property
+    def cells(self) -> tuple[Any, ...]:
+        """A row of a table, in the order of ``COLUMNS``; None for a coefficient without a value."""
+        means = (getattr(self, name) for name in NAMES)
+        return (
+            self.n,
+            self.unparsed,
+            self.mean_given,
+            self.judged,
+            *(mean if mean.value is not None else None for mean in means),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {name.removeprefix("mean_"): value for name, value in asdict(self).items()}
+
+
+COLUMNS = ("Pairs", "Unparsed", "Given", "Judged", *NAMES.values())
+
+
+def agreement_of(
+    scores: Sequence[float],
+    judged: Sequence[float | None],
+    articles: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+) -> Agreement:
+    """Of scores in the same order; None is a judgement that could not be read, which is counted and left out.
+
+    ``articles``: the article of each answer; the intervals resample whole articles, without it answers.
+
+    >>> agreement = agreement_of([1, 2, 4, 5], [1, 3, 4, None])
+    >>> agreement.n, agreement.unparsed, *(round(getattr(agreement, name).value, 4) for name in ("mae", "exact", "spearman"))
+    (3, 1, 0.3333, 0.6667, 1.0)
+    """
+    rows = [i for i, score in enumerate(judged) if score is not None]
+    x = np.array([scores[i] for i in rows], dtype=np.float64)
+    y = np.array([judged[i] for i in rows], dtype=np.float64)
+    n = len(rows)
+    draws = _draws([articles[i] for i in rows] if articles else list(range(n)), seed)
+    measured = {name: _mean(measure, x, y, draws, n) for name, measure in MEASURES.items()}
+    return Agreement(
+        n,
+        len(scores) - n,
+        **measured,
+        mean_given=float(x.mean()) if n else None,
+        judged=float(y.mean()) if n else None,
+    )
+
+
+def _mean(
+    measure: Callable[[Array, Array], Array],
+    x: Array,
+    y: Array,
+    draws: Sequence[NDArray[np.int64]],
+    n: int,
+) -> Mean:
+    value = float("nan")
+    if n and (n >= FEWEST or measure not in (_pearson, _spearman)):
+        value = float(measure(x[None, :], y[None, :])[0])
+    if np.isnan(value):
+        return Mean(None, None, None, n)
+    resampled = np.concatenate([measure(x[rows], y[rows]) for rows in draws])
+    resampled = resampled[~np.isnan(resampled)]
+    if not len(resampled):
+        return Mean(value, value, value, n)
+    low, high = np.percentile(resampled, [2.5, 97.5])
+    return Mean(value, float(low), float(high), n)
+
+
+def _draws(labels: Sequence[Any], seed: int) -> list[NDArray[np.int64]]:
+    """Resamples of whole articles, as arrays of (resamples, answers); those with equally many answers are one array."""
+    members: dict[Any, list[int]] = {}
+    for row, label in enumerate(labels):
+        members.setdefault(label, []).append(row)
+    groups = [np.array(rows, dtype=np.int64) for rows in members.values()]
+    count = len(groups)
+    if not count:
+        return [np.zeros((0, 0), dtype=np.int64)]
+    draws = np.random.default_rng(seed).integers(0, count, size=(RESAMPLES, count))
+    if count == len(labels):
+        return [draws]
+    by_size: dict[int, list[NDArray[np.int64]]] = {}
+    for choice in draws:
+        rows = np.concatenate([groups[i] for i in choice])
+        by_size.setdefault(len(rows), []).append(rows)
+    return [np.stack(resamples) for resamples in by_size.values()]
+
+
+def _pearson(x: Array, y: Array) -> Array:
+    """Row by row; NaN where a side is constant."""
+    from scipy.stats import pearsonr
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # constant resamples give NaN, which is left out
+        return np.asarray(pearsonr(x, y, axis=1).statistic, dtype=np.float64)
+
+
+def _spearman(x: Array, y: Array) -> Array:
+    """Pearson's of the ranks, ties sharing theirs."""
+    from scipy.stats import rankdata
+
+    return _pearson(rankdata(x, axis=1), rankdata(y, axis=1))
+
+
+MEASURES: Mapping[str, Callable[[Array, Array], Array]] = {
+    "pearson": _pearson,
+    "spearman": _spearman,
+    "mae": lambda x, y: np.abs(y - x).mean(axis=1),
+    "bias": lambda x, y: (y - x).mean(axis=1),
+    "exact": lambda x, y: (y == x).mean(axis=1),
+}

@@ -1,0 +1,250 @@
+"""The boolean-agent study over articles with questions: several ways of answering, what each costs, and what a judge says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.runs import Judge, RunRequest, RunResult
+from rallebench.core.settings import Setting
+from rallebench.core.tables import Mean, Table
+from rallebench.experiments.common import SCORES, failed_note, several, values_in
+from rallebench.experiments.official import unverified
+from rallebench.experiments.published import published_table
+from rallebench.experiments.published_rows import KEY, OwnRow, own_row, unlike
+from rallebench.experiments.significance import tests_between
+from rallebench.papers.barag import suite
+from rallebench.papers.barag.articles import sets_in
+from rallebench.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
+from rallebench.papers.barag.runs import (
+    Summary,
+    histogram_plot,
+    lines,
+    runs_table,
+    summary_of,
+    total_of,
+)
+from rallebench.papers.barag.study import (
+    ASKING,
+    COSTS,
+    DATA,
+    DEFINITIONS,
+    Study,
+    costs_of,
+    rows_of,
+    study_of,
+    with_articles,
+    worth_of,
+)
+from rallebench.papers.barag.workflow import MODES
+from rallebench.papers.barag.workflow_uncertain import RULE_SETTINGS, Rule, uncertain
+from rallebench.papers.common import differs_by
+
+ALL = (*MODES, "uncertain")
+LABELS = {
+    "truthfulness": "Truthfulness",
+    "relevance": "Relevance",
+    "n_input_tokens": "Input tokens",
+    "n_output_tokens": "Output tokens",
+    "f1": "F1",
+    "em": "EM",
+    "grounded": "Grounded",
+    "declined": "Declined",
+}
+OTHER = {"embedding_tokens": "Embedding tokens", "judge_tokens": "Judge tokens"}
+ALONE = frozenset(("baseline", "gt"))
+"""The modes that search for nothing."""
+DECIDING = frozenset(("basic", "advanced"))
+"""The modes that ask the model whether to search."""
+
+
+@suite(
+    "barag-modes",
+    competes=True,
+    named_by=("modes",),
+    sets=sets_in,
+    form={
+        **DATA,
+        "modes": several(f"of {', '.join(ALL)}", *ALL, default="baseline,naive,basic,advanced"),
+        **ASKING,
+        **RULE_SETTINGS,
+        **JUDGE,
+        **JUDGING,
+    },
+)
+def modes(request: ExperimentRequest) -> Experiment:
+    """BARAG: never, always, or on the model's own decision reading passages; tokens of all calls, and a judge's scores."""
+    s = request.settings
+    chosen = values_in("modes", s["modes"], Setting(str, "", choices=ALL, required=True))
+    study = study_of(
+        request,
+        retrieves=not ALONE.issuperset(chosen),
+        logprobs="uncertain" in chosen and s["signal"] == "logprob",
+    )
+    if (s["judge"] or "gt" in chosen) and not study.set.articles:
+        raise UsageError(
+            f"The judge, and the mode gt, need the article of every question, and {study.set.path} has none; leave them out."
+        )
+    judges = (judge_of(request, s["judge"], study.set.examples),) if s["judge"] else ()
+    results: dict[str, RunResult] = {}
+    for run in [_run(study, mode, judges) for mode in chosen]:
+        results[run.label] = yield run
+    notes = [*study.notes]
+    judged: dict[str, dict[str, Any]] = {}
+    tokens: dict[str, dict[str, int | None]] = {}
+    for mode, result in results.items():
+        notes += _notes(mode, result)
+        counts = result.values.get("n_embedding_tokens", {}).values()
+        total = total_of(None if count is None else int(count) for count in counts)
+        tokens[mode] = {"embedding_tokens": total}
+        for judge in judges:
+            if judgements := report_of(result, judge):
+                judged[f"judge of {mode}"] = judgements
+                sent, written = (judgements[f"judge_{side}_tokens"] for side in ("input", "output"))
+                unknown = sent is None or written is None
+                tokens[mode]["judge_tokens"] = None if unknown else sent + written
+                notes += notes_of(mode, judgements, judge)
+    rows = {mode: rows_of(study, result) for mode, result in results.items()}
+    summaries = {mode: summary_of(of_mode) for mode, of_mode in rows.items()}
+    about = f"{study.name}: {len(study.set.examples)} questions, {request.llm}"
+    histogram = histogram_plot("Truthfulness + relevance", summaries)
+    tested = (*(SCORES if s["judge"] else ()), *study.quality, "n_input_tokens", "n_output_tokens")
+    return Report(
+        {
+            "dataset": study.name,
+            "llm": request.llm,
+            "compat": s["compat"],
+            "calls": study.agent.calls,
+            "wording": study.wording.as_json(),
+            KEY: [row.as_json() for row in _own_rows(study, results, summaries)],
+            **judged,
+            "modes": {mode: summary.as_json() for mode, summary in summaries.items()},
+            "other_tokens": tokens,
+        },
+        (*notes, *_saving(summaries)),
+        {f"runs/{study.name}_{mode}.jsonl": lines(of_mode) for mode, of_mode in rows.items()},
+        tables=(
+            _table(f"Ways of answering, {about}", summaries, results, study),
+            *_other_tokens(f"Tokens that the paper does not count, {about}", tokens),
+            *tests_between({"": results}, tested, names=LABELS),
+        ),
+        figures=tuple(plot for plot in [histogram] if plot.series),
+    )
+
+
+PRINTED = {"baseline": "Baseline", "naive": "NRAG", "advanced": "BARAG"}
+"""Way to answer → its name in the paper's Tables II and III."""
+SETS = {"A_r_first300": "barag_table2", "A_r": "barag_table2", "A_f": "barag_table3"}
+"""Set of articles → the paper's table of its ways to answer."""
+OFFICIAL_SETS = {"A_r": "A_r_first300"}
+"""Set → the articles of it that the paper measured."""
+ALONE_COLUMNS = {"baseline": ("A_r", "A_d", "A_f"), "gt": ("A_f_GT",)}
+"""Way to answer → its columns in Table I."""
+
+
+def _own_rows(
+    study: Study, results: Mapping[str, RunResult], summaries: Mapping[str, Summary]
+) -> Iterator[OwnRow]:
+    """Our rows of Tables I to III. The scores are a judge's, of the articles of the paper's own sets."""
+    request, name = study.request, study.name.removesuffix("_first300")
+    judge = request.settings["judge"]
+    differs = differs_by(
+        request,
+        study.wording,
+        f"Judged by {judge}, the paper's by GPT-4-0613." if judge else "Not judged.",
+        f"Ours search {request.settings['index']}, the paper's 12,792 articles of A_r."
+        if request.settings["index"]
+        else "",
+    )
+    for mode, result in results.items():
+        system, summary = f"{request.llm}, {mode}", summaries[mode]
+        strange = unverified("barag", OFFICIAL_SETS.get(name, name), result.request.examples)
+        if mode in PRINTED:
+            table = SETS.get(study.name, "barag_table2")
+            own = published_table(table)
+            why = unlike(name, own.split, result.n, own.n) or strange
+            sums = (summary.n_in, summary.n_out, summary.retrieved)
+            means = [result.means.get(score) for score in SCORES]
+            means += [None if x is None else Mean(float(x), None, None, result.n) for x in sums]
+            cells = dict(zip(own.columns, means))
+            yield own_row(table, system, cells, why, differs, model=request.llm)
+        alone = published_table("barag_table1")
+        for column in ALONE_COLUMNS.get(mode, ()):
+            if column.removesuffix("_GT") == name:
+                why = unlike(name, name, result.n, alone.n[column]) or strange
+                for score in SCORES:
+                    cells = {column: result.means.get(score)}
+                    yield own_row(alone.name, system, cells, why, differs, metric=score)
+
+
+def _table(
+    title: str, summaries: Mapping[str, Summary], results: Mapping[str, RunResult], study: Study
+) -> Table:
+    """Tables II and III, and what an answer is worth without a judge."""
+    names = (*study.quality, "declined")
+    bare = runs_table(title, summaries)
+    rows = tuple(
+        (*row, *(results[str(row[0])].means.get(name) for name in names)) for row in bare.rows
+    )
+    return replace(bare, columns=(*bare.columns, *(LABELS[name] for name in names)), rows=rows)
+
+
+def _other_tokens(title: str, counts: Mapping[str, Mapping[str, int | None]]) -> tuple[Table, ...]:
+    """The tokens of encoders and of the judge, where there are any."""
+    names = [name for name in OTHER if any(each.get(name, 0) != 0 for each in counts.values())]
+    if not names:
+        return ()
+    rows = tuple((mode, *(each.get(name, 0) for name in names)) for mode, each in counts.items())
+    note = "Of the queries that were searched with; of the judge, sent and written. A dash: not counted by the backend."
+    return (Table(title, ("Run", *(OTHER[name] for name in names)), rows, note=note),)
+
+
+def _run(study: Study, mode: str, judges: tuple[Judge, ...]) -> RunRequest:
+    s, settings = study.request.settings, {"mode": mode}
+    flow: Any = MODES.get(mode)
+    if mode == "uncertain":
+        # Samples are drawn only for agreement, and then at least three.
+        samples = max(3, s["samples"]) if s["signal"] == "agreement" else 0
+        rule = Rule(s["signal"], s["threshold"], samples, s["draft_passages"])
+        settings |= {name: getattr(rule, name) for name in RULE_SETTINGS}
+        flow = partial(uncertain, rule=rule)
+    return study.run(
+        mode,
+        f"barag-{mode}",
+        flow,
+        settings,
+        lambda example, episode: {**costs_of(episode), **worth_of(study, example, episode.answer)},
+        {name: DEFINITIONS[name] for name in (*COSTS, "declined", *study.quality)},
+        judges,
+        examples=with_articles(study) if mode == "gt" else None,
+        searches=mode not in ALONE,
+        decides=mode in DECIDING,
+        drafts=mode in DECIDING or mode == "uncertain",
+    )
+
+
+def _notes(mode: str, answered: RunResult) -> Iterator[str]:
+    yield from failed_note(mode, answered, "in no sum and no mean")
+    undecided = sum(bool(value) for value in answered.values.get("undecided", {}).values())
+    if undecided:
+        yield f"{mode}: {undecided} of {answered.n} decisions could not be read, so passages were fetched."
+    for metric, what in (("n_input_tokens", "sent"), ("n_output_tokens", "written")):
+        uncounted = sum(value is None for value in answered.values.get(metric, {}).values())
+        if uncounted:
+            yield f"{mode}: of {uncounted} questions the backend did not count the tokens {what}, so their sum is not known."
+
+
+def _saving(summaries: Mapping[str, Summary]) -> list[str]:
+    """The tokens of every agent compared with reading always."""
+    always = summaries.get("naive")
+    if always is None or not always.n_in or not always.n_out:
+        return []
+    return [
+        f"{mode} needs {summary.n_in / always.n_in - 1:+.1%} input and {summary.n_out / always.n_out - 1:+.1%} output tokens compared with naive."
+        for mode, summary in summaries.items()
+        if mode not in ("naive", *ALONE) and summary.n_in is not None and summary.n_out is not None
+    ]

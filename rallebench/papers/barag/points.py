@@ -1,0 +1,278 @@
+"""Quality against tokens over every threshold, from one run in which every question has both branches.
+
+A case has the worth and the cost of its draft and of its answer with passages, and the numbers by which an agent could
+choose between them. So each
+threshold of each signal is a sum over the cases; nothing is asked again. The published runs have a scored answer of every question
+without retrieval, with it, and the agent's own: so its decisions are set against a coin that reads as often, and against the better of
+the two answers each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rallebench.core.tables import Cell, Mean, Table
+from rallebench.engine.statistics import means
+from rallebench.papers.barag.runs import AnswerRow, Run, by_question
+from rallebench.papers.barag.workflow_uncertain import reads
+
+Tokens = tuple[int, int]
+STEPS = 10
+"""An automatic curve cuts at every tenth of the questions."""
+FEWEST = 20
+"""Fewer questions are not divided into those that a threshold is chosen on and those that it is tried on."""
+ENOUGH = 0.99
+"""A point is as good as reading always if it keeps this share of its quality."""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchedCase:
+    """One question. ``*_worth``: higher is better. ``*_tokens``: (sent, written) of the draft, of its further samples, of the
+    yes-or-no question, of the answer with passages. ``signals``: name → value, None where it is not known. ``wants``: what
+    the model said when it was asked, None if it was not, or said nothing clear."""
+
+    qid: str
+    draft_worth: float
+    read_worth: float
+    draft_tokens: Tokens
+    read_tokens: Tokens
+    sample_tokens: Tokens = (0, 0)
+    decision_tokens: Tokens = (0, 0)
+    signals: Mapping[str, float | None] | None = None
+    wants: bool | None = None
+
+    def value(self, signal: str) -> float | None:
+        return (self.signals or {}).get(signal)
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """A way of choosing, over all cases. ``threshold``: None where there is none; ``share``: of questions that read;
+    ``coin``: the quality of reading as many at random; ``worth``: question → the quality of its answer."""
+
+    name: str
+    threshold: float | None
+    share: float
+    n_in: int
+    n_out: int
+    quality: Mean
+    coin: float
+    worth: Mapping[str, float]
+
+    @property
+    def tokens(self) -> int:
+        """Sent and written, over all questions."""
+        return self.n_in + self.n_out
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "threshold": self.threshold,
+            "retrieved": self.share,
+            "n_in": self.n_in,
+            "n_out": self.n_out,
+            "quality": self.quality.value,
+            "low": self.quality.low,
+            "high": self.quality.high,
+            "coin": self.coin,
+        }
+
+
+def never(cases: Sequence[BranchedCase], seen: int = 0) -> CurvePoint:
+    """Drafts only. ``seen``: passages that a draft has read; then this is no answering without retrieval, and not called so."""
+    name = f"draft with {seen} passage{'s' * (seen != 1)}" if seen else "never"
+    return _point(name, cases, [False] * len(cases))
+
+
+def always(cases: Sequence[BranchedCase]) -> CurvePoint:
+    """Passages for every question, without a draft."""
+    return _point("always", cases, [True] * len(cases))
+
+
+def oracle(cases: Sequence[BranchedCase]) -> CurvePoint:
+    """The better branch of every question, the cheaper one where they are worth the same: no agent can do better."""
+    better = [
+        (case.read_worth, -sum(case.read_tokens)) > (case.draft_worth, -sum(case.draft_tokens))
+        for case in cases
+    ]
+    return _point("oracle", cases, better)
+
+
+def model_asked(cases: Sequence[BranchedCase]) -> CurvePoint:
+    """BARAG's advanced agent: the draft, the yes-or-no question, and passages unless the model said no."""
+
+    def cost(case: BranchedCase, read: bool) -> Tokens:
+        return _add(case.draft_tokens, case.decision_tokens, *[case.read_tokens] * read)
+
+    return _point("model asked", cases, [case.wants is not False for case in cases], cost)
+
+
+def curve(
+    cases: Sequence[BranchedCase], signal: str, thresholds: Sequence[float] = ()
+) -> tuple[CurvePoint, ...]:
+    """One point per threshold, fewest questions read first; of thresholds that read the same questions, the first.
+
+    A certainty costs its draft (and its samples) also where passages are read then; the score of a retrieval costs nothing.
+    """
+
+    def cost(case: BranchedCase, read: bool) -> Tokens:
+        samples = [case.sample_tokens] if signal == "agreement" else []
+        return _add(case.draft_tokens, *samples, *[case.read_tokens] * read)
+
+    points: dict[tuple[bool, ...], CurvePoint] = {}
+    for threshold in thresholds or cuts(cases, signal):
+        read = tuple(reads(signal, case.value(signal), threshold) for case in cases)
+        if read not in points:
+            of_signal = _either if signal == "retrieval" else cost
+            points[read] = _point(signal, cases, read, of_signal, threshold)
+    return tuple(sorted(points.values(), key=lambda point: point.share))
+
+
+def cuts(cases: Sequence[BranchedCase], signal: str) -> tuple[float, ...]:
+    """Thresholds at which none, a tenth, … all of the questions read.
+
+    >>> cuts([BranchedCase(str(n), 0, 0, (0, 0), (0, 0), signals={"confidence": n / 4}) for n in range(3)], "confidence")
+    (0.0, 0.25, 0.5, 0.5001)
+    """
+    values = sorted(value for case in cases if (value := case.value(signal)) is not None)
+    if not values:
+        return (0.0,)
+    above = values[-1] + max(abs(values[-1]) * 1e-4, 1e-4)
+    inside = (
+        values[min(len(values) - 1, len(values) * step // STEPS)] for step in range(STEPS + 1)
+    )
+    return tuple(dict.fromkeys([*inside, round(above, 6)]))
+
+
+def helps(cases: Sequence[BranchedCase], signal: str) -> float | None:
+    """How well the signal tells the questions that passages help from the others: the area under the ROC curve, 0.5 for chance.
+
+    None where all questions are alike, or the signal is not known of some.
+    """
+    from scipy.stats import mannwhitneyu
+
+    sign = 1 if signal == "retrieval" else -1
+    values = [case.value(signal) for case in cases]
+    known = [sign * value for value in values if value is not None]
+    better = [case.read_worth > case.draft_worth for case in cases]
+    if len(known) < len(cases) or all(better) or not any(better):
+        return None
+    helped, rest = ([v for v, yes in zip(known, better) if yes is side] for side in (True, False))
+    return float(mannwhitneyu(helped, rest).statistic) / (len(helped) * len(rest))
+
+
+def as_good(points: Sequence[CurvePoint], best: CurvePoint) -> CurvePoint | None:
+    """The cheapest point that keeps 99 % of the quality of ``best``, if it is cheaper than it."""
+    goal = (best.quality.value or 0) * ENOUGH
+    good = [p for p in points if (p.quality.value or 0) >= goal and p.tokens < best.tokens]
+    return min(good, key=lambda point: point.tokens, default=None)
+
+
+def held_out(cases: Sequence[BranchedCase], signal: str) -> tuple[CurvePoint, CurvePoint] | None:
+    """(the point, reading always) over every second question, by the threshold that is ``as_good`` on the others.
+
+    None where there are fewer than 20 questions, or no threshold is.
+    """
+    mine, others = cases[::2], cases[1::2]
+    if len(cases) < FEWEST:
+        return None
+    best = as_good(curve(mine, signal), always(mine))
+    if best is None or best.threshold is None:
+        return None
+    (point,) = curve(others, signal, (best.threshold,))
+    return point, always(others)
+
+
+def chosen(cases: Sequence[BranchedCase]) -> CurvePoint:
+    """The point of a choice between these two answers by ``wants``, without the price of choosing."""
+    return _point("choice", cases, [bool(case.wants) for case in cases])
+
+
+def _either(case: BranchedCase, read: bool) -> Tokens:
+    """The price of one branch alone."""
+    return case.read_tokens if read else case.draft_tokens
+
+
+def _add(*tokens: Tokens) -> Tokens:
+    return sum(sent for sent, _ in tokens), sum(written for _, written in tokens)
+
+
+def _point(
+    name: str,
+    cases: Sequence[BranchedCase],
+    read: Sequence[bool],
+    cost: Callable[[BranchedCase, bool], Tokens] = _either,
+    threshold: float | None = None,
+) -> CurvePoint:
+    n, share = len(cases), sum(read) / len(read)
+    worth = [case.read_worth if yes else case.draft_worth for case, yes in zip(cases, read)]
+    coin = (1 - share) * (sum(case.draft_worth for case in cases) / n)
+    coin += share * (sum(case.read_worth for case in cases) / n)
+    n_in, n_out = _add(*(cost(case, yes) for case, yes in zip(cases, read)))
+    quality = means({"quality": worth})["quality"]
+    values = {case.qid: value for case, value in zip(cases, worth)}
+    return CurvePoint(name, threshold, share, n_in, n_out, quality, coin, values)
+
+
+HEAD = ("Way", "Retrieved", "Input tokens", "Output tokens", "Quality", "Coin")
+CHOICE_NOTE = (
+    "Quality: mean of truthfulness and relevance. Coin: reading as many questions, chosen at random. Its choice: these two answers, "
+    "chosen as the agent did, without the price of choosing."
+)
+
+
+def choice_table(title: str, never_run: Run, always_run: Run, agent: Run) -> Table | None:
+    """Never, always, the agent, its choice alone, and the better answer each time; None if no question is in all three."""
+    scored = [
+        {
+            key: row
+            for key, row in by_question(run.rows).items()
+            if None not in (row.total, row.n_in, row.n_out)
+        }
+        for run in (never_run, always_run, agent)
+    ]
+    keys = [key for key in scored[2] if key in scored[0] and key in scored[1]]
+    alone = len({key for of_run in scored for key in of_run}) - len(keys)
+    triples = [tuple(of_run[key] for of_run in scored) for key in keys]
+    if not triples:
+        return None
+    cases = [
+        BranchedCase(
+            own.id, _worth(bare), _worth(read), _tokens(bare), _tokens(read), wants=own.read
+        )
+        for bare, read, own in triples
+    ]
+    answers = [own for *_, own in triples]
+    worth = means({"agent": list(map(_worth, answers))})["agent"]
+    choice = chosen(cases)
+    spent = [sum(counts) for counts in zip(*map(_tokens, answers))]
+    lines = (
+        _row_of("never", never(cases)),
+        _row_of("always", always(cases)),
+        ("agent", f"{choice.share:.0%}", *spent, worth, choice.coin),
+        _row_of("its choice", choice),
+        _row_of("oracle", oracle(cases)),
+    )
+    helped = [case for case in cases if case.read_worth > case.draft_worth]
+    rest = [case for case in cases if case.read_worth <= case.draft_worth]
+    shares = f" Passages help {len(helped)} of {len(cases)} questions; the agent reads for {_share(helped)} of these and {_share(rest)} of the others."
+    lost = f" Questions left out because not all three runs have an answer with scores and tokens: {alone}."
+    note = CHOICE_NOTE + shares + lost * bool(alone)
+    return Table(f"{title}: {len(cases)} questions", HEAD, lines, note=note)
+
+
+def _worth(row: AnswerRow) -> float:
+    return (row.total or 0) / 2
+
+
+def _share(cases: list[BranchedCase]) -> str:
+    return f"{sum(bool(case.wants) for case in cases) / len(cases):.0%}" if cases else "none"
+
+
+def _tokens(row: AnswerRow) -> tuple[int, int]:
+    return row.n_in or 0, row.n_out or 0
+
+
+def _row_of(name: str, point: CurvePoint) -> tuple[Cell, ...]:
+    return (name, f"{point.share:.0%}", point.n_in, point.n_out, point.quality, point.coin)

@@ -1,0 +1,287 @@
+"""Run files in BARAG's form, as JSON lines with one scored answer a line, and their sums: two means, tokens, retrievals, perfect
+answers, and the histogram of truthfulness + relevance."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
+from rallebench.core.files import json_lines, read_json
+from rallebench.core.sources import Source
+from rallebench.core.tables import Figure, Mean, Table
+from rallebench.engine.statistics import means
+from rallebench.papers.barag.workflow import JOIN
+
+MANIFEST = "runs_manifest.json"
+NEEDED = ("title", "question", "answer")
+JSON_NAMES = {"n_in": "n_input_tokens", "n_out": "n_output_tokens"}
+NUMBERS = ("n_input_tokens", "n_output_tokens", "truthfulness", "relevance")
+MOST = 1e15
+"""More than any count of tokens: with a larger value, or with none, a sum would say nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """An answer. Scores are None where none could be read, tokens where the backend counts none. ``read``: whether passages were
+    read: the file's own ``retrieved``, or a context; the published naive runs have the one without the other."""
+
+    id: str
+    title: str
+    question: str
+    answer: str
+    n_in: int | None
+    n_out: int | None
+    retrieved: bool
+    truthfulness: float | None
+    relevance: float | None
+    context: str
+
+    @property
+    def read(self) -> bool:
+        """Passages were put before the model. Two published runs keep the draft as the context where none were."""
+        return self.retrieved or self.context.startswith(JOIN)
+
+    @property
+    def total(self) -> float | None:
+        """Truthfulness + relevance, 2 to 10; None where a score is missing."""
+        scores = (self.truthfulness, self.relevance)
+        return None if None in scores else sum(score or 0 for score in scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run file; ``whole``: what the manifest says of the run that the file is a part of, {} without one."""
+
+    name: str
+    dataset: str
+    description: str
+    rows: tuple[AnswerRow, ...]
+    whole: Mapping[str, Any]
+
+
+def read_runs(folder: str) -> tuple[Run, ...]:
+    """Every run file of a folder, or one file, by name. Raises UsageError, BadFileError."""
+    mend = Hint("set", "runs=FOLDER")
+    path = Path(folder).expanduser()
+    if not folder.strip():
+        raise UsageError("No folder of run files (JSON lines) is named.", hint=mend)
+    if not path.exists():
+        raise NotFoundError(
+            f"{folder} does not exist; it should be a folder of run files.", hint=mend
+        )
+    inside = path / "runs" if (path / "runs").is_dir() else path
+    files = [path] if path.is_file() else sorted(inside.glob("*.jsonl"))
+    if not files:
+        raise UsageError(f"{folder} holds no run file (*.jsonl).")
+    about = _manifest(files[0].parent)
+    return tuple(_run(file, about.get(file.name.removesuffix(".jsonl"), {})) for file in files)
+
+
+def _manifest(folder: Path) -> dict[str, Mapping[str, Any]]:
+    """Run → its line of the manifest, which lies beside the runs or above them."""
+    path = next((p for p in (folder / MANIFEST, folder.parent / MANIFEST) if p.is_file()), None)
+    if path is None:
+        return {}
+    try:
+        return {str(row["run"]): row for row in read_json(path)}
+    except (TypeError, KeyError) as error:
+        raise BadFileError(f"{path} is no list of runs ({error}).") from None
+
+
+def _run(path: Path, about: Mapping[str, Any]) -> Run:
+    rows: list[AnswerRow] = []
+    seen: dict[str, int] = {}
+    for line, row in Source(path).objects():
+        rows.append(_row(row, f"{path}, line {line}"))
+        id = rows[-1].id
+        first = seen.setdefault(id or json.dumps(row, sort_keys=True), line)
+        if first != line:
+            what = f"repeats the id {id!r} of" if id else "is the same as"
+            raise BadFileError(
+                f"{path}, line {line} {what} line {first}; each answer may stand there once."
+            )
+    if not rows:
+        raise BadFileError(f"{path} holds no answer.")
+    name = path.name.removesuffix(".jsonl")
+    whole = about.get("whole_run_stats") or {}
+    return Run(
+        name,
+        str(about.get("dataset") or ""),
+        str(about.get("description") or ""),
+        tuple(rows),
+        {**whole, "n": about.get("n_total")} if whole else {},
+    )
+
+
+def _row(row: Mapping[str, Any], where: str) -> AnswerRow:
+    """Numbers are None, the flag False where they are absent. Raises BadFileError."""
+    for key in NEEDED:
+        if not isinstance(row.get(key), str):
+            raise BadFileError(
+                f"{where} has no {key!r}; a run file's row has {', '.join(NEEDED)}, tokens and scores."
+            )
+    for key in (*NUMBERS, "retrieved"):
+        if must_be := _must_be(key, row.get(key)):
+            raise BadFileError(f"{where}: {key!r} is {row[key]!r:.40}; it should be {must_be}.")
+    n_in, n_out, truthfulness, relevance = map(row.get, NUMBERS)
+    title, question, answer = (row[key] for key in NEEDED)
+    return AnswerRow(
+        "" if row.get("id") is None else str(row["id"]).strip(),
+        title,
+        question,
+        answer,
+        None if n_in is None else int(n_in),
+        None if n_out is None else int(n_out),
+        bool(row.get("retrieved")),
+        truthfulness,
+        relevance,
+        str(row.get("context") or ""),
+    )
+
+
+def _must_be(key: str, value: Any) -> str:
+    """The permitted values of a number or the flag in words, '' if its value is permitted. A text for the flag is refused:
+    "no" would count as true."""
+    if value is None:
+        return ""
+    is_number = isinstance(value, (int, float))
+    if key == "retrieved":
+        return "" if is_number and value in (0, 1) else "true or false, or 1 or 0"
+    fits = is_number and not isinstance(value, bool) and 0 <= value <= MOST
+    return "" if fits else "a number of at least 0, or null"
+
+
+Key = tuple[str, str, int]
+"""Title, question, and which of its repetitions: BARAG's A_f asks some questions twice."""
+
+
+def by_question(rows: Iterable[AnswerRow]) -> dict[Key, AnswerRow]:
+    """The rows by what they answer, so that runs over the same questions can be matched; none is lost."""
+    repetitions: Counter[tuple[str, str]] = Counter()
+    keyed = {}
+    for row in rows:
+        question = row.title, row.question
+        repetitions[question] += 1
+        keyed[row.title, row.question, repetitions[question]] = row
+    return keyed
+
+
+def lines(rows: Sequence[AnswerRow]) -> Iterator[str]:
+    """The rows as the lines of a run file."""
+    return json_lines(
+        {JSON_NAMES.get(name, name): value for name, value in asdict(row).items()} for row in rows
+    )
+
+
+BINS = tuple(range(2, 11))
+"""Unit bins, centred on these."""
+COLUMNS = (
+    "Truthfulness",
+    "Relevance",
+    "Input tokens",
+    "Output tokens",
+    "Retrieved",
+    "Perfect",
+    "Answers",
+)
+PERFECT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """``n_in``, ``n_out`` are None where a backend counted no tokens. ``retrieved``: how many answers were given with
+    passages; ``flagged``: how many say so of themselves. ``scored``: how many have scores, over which the means are."""
+
+    n: int
+    scored: int
+    truthfulness: Mean
+    relevance: Mean
+    n_in: int | None
+    n_out: int | None
+    retrieved: int
+    flagged: int
+    perfect: int
+    histogram: Mapping[int, int]
+    total: float | None
+
+    @property
+    def cells(self) -> tuple[Any, ...]:
+        """A row of a table, in the order of ``COLUMNS``."""
+        scores = (self.truthfulness, self.relevance) if self.scored else (None, None)
+        perfect = self.perfect if self.scored else None
+        return (*scores, self.n_in, self.n_out, self.retrieved, perfect, self.n)
+
+    def as_json(self) -> dict[str, Any]:
+        counts = {name: getattr(self, name) for name in ("n_in", "n_out", "retrieved", "flagged")}
+        return {
+            "n": self.n,
+            "scored": self.scored,
+            "truthfulness": self.truthfulness.value,
+            "relevance": self.relevance.value,
+            **counts,
+            "both_5": self.perfect,
+            "histogram": {str(center): count for center, count in self.histogram.items()},
+        }
+
+
+def summary_of(rows: Sequence[AnswerRow]) -> Summary:
+    scores = means(
+        {"t": [row.truthfulness for row in rows], "r": [row.relevance for row in rows]},
+        ranges={"t": (1, 5), "r": (1, 5)},
+    )
+    totals = [row.total for row in rows if row.total is not None]
+    histogram = dict.fromkeys(BINS, 0)
+    for total in totals:
+        histogram[bin_of(total)] += 1
+    return Summary(
+        len(rows),
+        len(totals),
+        scores["t"],
+        scores["r"],
+        total_of(row.n_in for row in rows),
+        total_of(row.n_out for row in rows),
+        sum(row.read for row in rows),
+        sum(row.retrieved for row in rows),
+        sum(row.truthfulness == PERFECT == row.relevance for row in rows),
+        histogram,
+        sum(totals) / len(totals) if totals else None,
+    )
+
+
+def bin_of(total: float) -> int:
+    """The bin that a sum of two scores falls in; one between two falls in the upper.
+
+    >>> bin_of(2), bin_of(9.5), bin_of(10)
+    (2, 10, 10)
+    """
+    return min(BINS[-1], max(BINS[0], math.floor(total + 0.5)))
+
+
+def total_of(counts: Iterable[int | None]) -> int | None:
+    """The sum; None where one is not known."""
+    known = list(counts)
+    return None if None in known else sum(count or 0 for count in known)
+
+
+def runs_table(title: str, rows: Mapping[str, Summary]) -> Table:
+    """Tables II and III: a row per way of answering."""
+    cells = tuple((name, *summary.cells) for name, summary in rows.items())
+    return Table(title, ("Run", *COLUMNS), cells)
+
+
+def histogram_plot(title: str, rows: Mapping[str, Summary]) -> Figure:
+    """Truthfulness + relevance, counted in unit bins; the mean stands in the series' name."""
+    series = {
+        f"{name} (mean {summary.total:.2f})": tuple(
+            (str(center), count) for center, count in summary.histogram.items()
+        )
+        for name, summary in rows.items()
+        if summary.total is not None
+    }
+    return Figure(title, "truthfulness + relevance", "answers", series, kind="bar")

@@ -1,0 +1,329 @@
+"""The common parts of the suites of the study: questions, settings of the agent, worth and cost of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+from rallebench.core.answers import answer_tokens
+from rallebench.core.errors import Hint, UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.prompts import SHIPPED, Wording, prompt_text, wording_of
+from rallebench.core.runs import (
+    Backends,
+    DatasetRef,
+    FlowFactory,
+    Judge,
+    RunRequest,
+    RunResult,
+    Values,
+)
+from rallebench.core.types import (
+    Episode,
+    Example,
+    Flow,
+    Generate,
+    Hit,
+    Note,
+    Outcome,
+    Passage,
+    Question,
+    Step,
+)
+from rallebench.experiments.common import SCORES, scored_run, string
+from rallebench.experiments.languages import prompts_note
+from rallebench.metrics import METRICS
+from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
+from rallebench.metrics.exact_match import exact_match
+from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS
+from rallebench.metrics.token_f1 import token_f1
+from rallebench.papers.barag.articles import ArticleSet, find_file, read_set
+from rallebench.papers.barag.runs import PERFECT, AnswerRow, read_runs, total_of
+from rallebench.papers.barag.workflow import (
+    READ,
+    SETTINGS,
+    UNDECIDED,
+    BaragAgent,
+    Prompts,
+    context_of,
+)
+from rallebench.papers.barag.workflow_uncertain import declines
+from rallebench.papers.common import behind_api, flow_of, own_prompts
+
+PROMPTS = ("naive-system.txt", "basic-system.txt", "basic-decide.txt", "advanced-decide.txt")
+JUDGE_PROMPTS = tuple(
+    ("judges", name) for name in METRICS.entry("truthfulness").traits["judge"].prompts
+)
+DATA_IS = "a file of articles with questions, or a folder of such"
+DATA = {
+    "data": string(
+        "a dataset, a file of articles with a question each, a folder of such, or questions in KILT's form",
+        names="dataset file folder",
+    ),
+    "set": string("a set of the folder, as A_f"),
+    "index": string("the retriever whose passages are read", names="retriever"),
+    "reference": string(
+        "run file whose answers that were scored 5 and 5 are gold answers", names="file"
+    ),
+}
+ASKING = {
+    **SETTINGS,
+    "calls": string(
+        "how a decision is asked for; auto: tools behind an API", "auto", "tools", "text"
+    ),
+    "draft_llm": string(
+        "a cheaper model that drafts and decides; an answer without passages is then its draft",
+        names="llm",
+    ),
+    "prompts": own_prompts("suites/barag and prompts/judges", "TKenneweg/RAG_Dataset_Gen"),
+}
+COSTS = ("n_input_tokens", "n_output_tokens", "n_embedding_tokens", "retrieved", "undecided")
+DEFINITIONS = {
+    "n_input_tokens": "Tokens sent in all of a question's calls: draft, decision and answer, as the backend counts them.",
+    "n_output_tokens": "Tokens written in all of a question's calls, as the backend counts them.",
+    "n_embedding_tokens": "Tokens of a question's queries that an encoder read to search with them; 0 without an encoder or a search. "
+    "They are in no sum of the paper's.",
+    "retrieved": "Share of questions that were answered with passages.",
+    "undecided": "Share of questions whose decision could not be read, so that passages were fetched.",
+    "declined": "Share of answers that say that there is none.",
+    "em": "Exact match with a gold answer; over the questions that have one.",
+    "f1": "Word F1 with the best-fitting gold answer, 0 for an answer that declines; over the questions that have one.",
+    "grounded": "Share of the answer's words that stand in the question's own article, 0 for an answer that declines. It says where an "
+    "answer comes from, not whether it is right.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A request whose questions are read and whose settings are checked."""
+
+    request: ExperimentRequest
+    set: ArticleSet
+    agent: BaragAgent
+    wording: Wording = SHIPPED
+
+    @property
+    def name(self) -> str:
+        return self.set.name
+
+    @property
+    def quality(self) -> tuple[str, ...]:
+        """The measures of an answer without a judge, the best first."""
+        return ("f1", "em") if self.set.answers else ("grounded",) if self.set.articles else ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on the questions for a reader of the numbers."""
+        questions = (example.question.text for example in self.set.examples)
+        own = bool(self.request.settings["prompts"])
+        other = "" if own else prompts_note("English", questions, "send your own (prompts=FOLDER)")
+        return (*self.set.notes, *filter(None, [other]))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the agent that change an answer, for a run's fingerprint."""
+        settings = asdict(self.agent)
+        unset = () if self.agent.draft_llm else ("draft_llm",)
+        return {key: settings[key] for key in settings if key not in ("llm", "retriever", *unset)}
+
+    def run(
+        self,
+        label: str,
+        workflow: str,
+        flow: Callable[..., Flow],
+        settings: Mapping[str, Any],
+        score: Callable[[Example, Episode], Values],
+        columns: Mapping[str, str],
+        judges: tuple[Judge, ...] = (),
+        *,
+        examples: tuple[Example, ...] | None = None,
+        searches: bool = True,
+        decides: bool = False,
+        drafts: bool = False,
+    ) -> RunRequest:
+        """The questions, or ``examples``, answered by ``flow(question, agent=agent)``.
+
+        ``settings``: all that changes an answer beside the agent's; ``score``, ``columns``, ``judges``: as of ``scored_run``.
+        ``searches``: whether the flow reads the index; ``decides``: whether it asks the model for decisions; ``drafts``:
+        whether it drafts or decides, by the agent's ``drafter``. With ``calls=auto``
+        a decision is asked for in words where the model drops tools.
+        """
+        settings = {**self.settings, **settings, **self.wording.recorded}
+        llms = dict.fromkeys((self.request.llm, *(self.agent.drafter,) * drafts))
+        names = tuple(llms), (self.agent.retriever,) * searches
+        asking = flow_of(workflow, partial(flow, agent=self.agent), settings, *names)
+        every = self.set.examples if examples is None else examples
+        ref = DatasetRef(self.name)
+        run = scored_run(label, asking, ref, every, score, columns, judges=judges)
+        if not decides or self.agent.calls != "tools":
+            return run
+        always = self.request.settings["calls"] == "tools"
+
+        def make(backends: Backends) -> FlowFactory:
+            llm = backends.llms.get(self.agent.drafter)
+
+            def make_flow(question: Question) -> Flow:
+                takes = always or getattr(llm, "calls_tools", True)  # a server is asked only now
+                agent = self.agent if takes else replace(self.agent, calls="text")
+                return flow(question, agent=agent)
+
+            return make_flow
+
+        offers = "always" if always else "auto"
+        return replace(run, flow=replace(run.flow, make=make, offers_tools=offers))
+
+
+def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any) -> Study:
+    """Read the questions and check the settings. ``more``: further settings of the agent. Raises UsageError."""
+    s, workspace = request.settings, request.workspace
+    questions = read_set(find_file(workspace.data(s["data"], DATA_IS), s["set"]), request.limit)
+    if s["reference"]:
+        questions = with_references(questions, s["reference"])
+    if not questions.examples:
+        raise UsageError(f"{questions.path} holds no question.")
+    if retrieves and not s["index"]:
+        raise UsageError(
+            "Passages are read, so an index is needed (index=NAME).",
+            hint=Hint("build-index", "barag"),
+        )
+    if s["index"]:
+        workspace.retriever(s["index"])  # raises UsageError for an unknown one
+    read = [("suites/barag", name) for name in PROMPTS]
+    wording = wording_of(s["prompts"], [*read, *(JUDGE_PROMPTS if s["judge"] else ())])
+    if s["draft_llm"]:
+        workspace.llm(s["draft_llm"])  # raises UsageError for an unknown one
+    api = behind_api(request, s["draft_llm"] or request.llm)
+    agent = BaragAgent(
+        request.llm,
+        Prompts(*(prompt_text("suites/barag", name, s["prompts"]) for name in PROMPTS)),
+        s["index"],
+        s["k"],
+        s["temperature"],
+        s["max_tokens"],
+        request.seed,
+        s["calls"] if s["calls"] != "auto" else "tools" if api else "text",
+        s["layout"],
+        s["compat"],
+        draft_llm=s["draft_llm"],
+        **more,
+    )
+    return Study(request, questions, agent, wording)
+
+
+def with_references(questions: ArticleSet, path: str) -> ArticleSet:
+    """The set with a run's perfect answers as gold answers, by title and question. Raises UsageError."""
+    perfect = {
+        (row.title, row.question): row.answer
+        for run in read_runs(path)
+        for row in run.rows
+        if row.total == 2 * PERFECT
+    }
+
+    def with_answer(example: Example) -> Example:
+        key = str(example.record.get("title", "")), example.question.text
+        answer = perfect.get(key, "")
+        return (
+            replace(example, gold=replace(example.gold, answers=(answer,))) if answer else example
+        )
+
+    examples = tuple(map(with_answer, questions.examples))
+    if not any(example.gold.answers for example in examples):
+        raise UsageError(
+            f"No answer of {path} that was scored 5 and 5 is to one of these questions."
+        )
+    return replace(questions, examples=examples, answers=True)
+
+
+def tokens_of(steps: Iterable[Step]) -> tuple[int | None, int | None]:
+    """(sent, written) over all calls of a language model; None where a backend counted nothing."""
+    calls = [step for step in steps if isinstance(step.request, Generate)]
+    return total_of(map(prompt_tokens_of, calls)), total_of(map(completion_tokens_of, calls))
+
+
+def costs_of(episode: Episode) -> Values:
+    """The tokens of an episode, None where a backend counted none; ``retrieved`` and ``undecided`` are 1 or 0."""
+    sent, written = tokens_of(episode.steps)
+    return {
+        "n_input_tokens": sent,
+        "n_output_tokens": written,
+        "n_embedding_tokens": total_of(step.reply.embedding_tokens for step in episode.steps),
+        "retrieved": float(has_read(episode)),
+        "undecided": float(any(step.request == Note(UNDECIDED) for step in episode.steps)),
+    }
+
+
+def with_articles(study: Study) -> tuple[Example, ...]:
+    """The questions, each with its own article as its one passage, as far as a judge sees it."""
+
+    def with_article(example: Example) -> Example:
+        text, title = example.gold.reference[:ARTICLE_CHARACTERS], str(example.record["title"])
+        passage = Passage(example.question.qid, text, title)
+        return replace(example, question=replace(example.question, passages=(passage,)))
+
+    return tuple(map(with_article, study.set.examples))
+
+
+def worth_of(study: Study, example: Example, answer: str) -> Values:
+    """The values of an answer without a judge; see ``DEFINITIONS``."""
+    declined = declines(answer)
+    values: dict[str, float | None] = {"declined": float(declined)}
+    if study.set.answers:
+        episode = Episode(example.question.qid, "", (), Outcome(answer))
+        f1 = token_f1(episode, example.gold)
+        values |= {
+            "em": exact_match(episode, example.gold),
+            "f1": 0.0 if declined and f1 is not None else f1,
+        }
+    elif study.set.articles:
+        article = f"{example.record['title']} {example.gold.reference}"
+        values["grounded"] = 0.0 if declined else grounded(answer, article)
+    return values
+
+
+def grounded(answer: str, article: str) -> float:
+    """Share of the answer's words that stand in the article.
+
+    >>> grounded("the red car", "A red house."), grounded("", "x")
+    (0.5, 0.0)
+    """
+    words, known = answer_tokens(answer), set(answer_tokens(article))
+    return sum(word in known for word in words) / len(words) if words else 0.0
+
+
+def has_read(episode: Episode) -> bool:
+    """Return whether the answer was given with passages."""
+    return episode.outcome is not None and episode.outcome.stop_reason == READ
+
+
+def rows_of(study: Study, result: RunResult) -> list[AnswerRow]:
+    """A run's answers as a run file has them, with a judge's scores where it has any."""
+    truthfulness, relevance = (result.values.get(name, {}) for name in SCORES)
+    return [
+        _row(study, example, result.episodes[qid], (truthfulness.get(qid), relevance.get(qid)))
+        for example in result.request.examples
+        if (qid := example.question.qid) in result.episodes
+    ]
+
+
+def _row(
+    study: Study, example: Example, episode: Episode, scores: tuple[float | None, float | None]
+) -> AnswerRow:
+    """In the original the flag stays down where retrieval is no decision."""
+    sent, written = tokens_of(episode.steps)
+    read = has_read(episode)
+    title = str(example.record.get("title") or "")
+    hits = episode.hits or tuple(Hit(passage, 0.0) for passage in example.question.passages)
+    by_definition = episode.workflow in ("barag-naive", "barag-gt")
+    return AnswerRow(
+        example.question.qid,
+        title,
+        example.question.text,
+        episode.answer,
+        sent,
+        written,
+        read and not (study.agent.original and by_definition),
+        *scores,
+        context_of(hits) if read else "",
+    )

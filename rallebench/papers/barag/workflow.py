@@ -1,0 +1,331 @@
+"""The boolean agents and their baselines: five rules for reading passages (arXiv:2402.16874).
+
+``barag-baseline``   never
+``barag-gt``         never, but the right article is in the prompt: the upper bound
+``barag-naive``      always
+``barag-basic``      if the model wants to query the database, asked before it answers
+``barag-advanced``   if the model says, after its answer, that more information would have helped
+
+Every request counts: a question's tokens are those of its draft, its decision and its answer. The stop reason ``READ``
+says that passages were read. ``compat`` "original" follows the published code: it sends empty messages, and a basic
+agent that calls no function answers with an apology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any
+
+from rallebench.core.settings import Setting
+from rallebench.core.types import (
+    Evidence,
+    Flow,
+    Generate,
+    Hit,
+    Message,
+    Note,
+    Outcome,
+    Question,
+    Reply,
+    Retrieve,
+    SubFlow,
+    ToolSpec,
+)
+from rallebench.papers.barag.decisions import MORE, RETRIEVAL, read_boolean
+from rallebench.workflows import WORKFLOWS
+
+PAPER = "arXiv:2402.16874"
+LONGEST_QUERY = 2000
+TURNS, TURN_CHARACTERS = 3, 8000
+JOIN = "\n \n"
+"""The separator before, between and after the chunks of a context."""
+OWN, READ = "without passages", "with passages"
+BLANK, TOO_LONG, NO_CALL = "blank", "too long", "no call"
+"""The stop reasons of an episode."""
+UNDECIDED = "The decision could not be read, so passages are fetched."
+SORRY_LONG = f"Your question has more than {LONGEST_QUERY} characters; please ask a shorter one."
+SORRY_CALL = "Sorry, somethings wrong, try again later (getContext)."
+"""The answer of the published basic agent, in its spelling, if the model calls no function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """The texts of the agents: two system prompts, and two decisions asked for in words."""
+
+    naive: str
+    basic: str
+    basic_decide: str
+    advanced_decide: str
+
+
+@dataclass(frozen=True, slots=True)
+class BaragAgent:
+    """The settings of all modes. ``temperature``: of answers (decisions are greedy; None leaves it to the model).
+
+    ``calls``: the form of a decision, ``tools`` or ``text``. ``layout``: ``original`` sends context and query as two
+    user messages; ``merged`` sends system prompt, context and query as one user message. ``history``: whether earlier
+    turns are sent. ``logprobs``: whether the model returns them. ``draft_llm``: a cheaper model that drafts and decides; '' for ``llm``. An answer without
+    passages is then its draft.
+    """
+
+    llm: str
+    prompts: Prompts
+    retriever: str = ""
+    k: int = 5
+    temperature: float | None = 1.0
+    max_tokens: int | None = None
+    seed: int | None = None
+    calls: str = "tools"
+    layout: str = "original"
+    compat: str = "corrected"
+    history: bool = False
+    logprobs: bool = False
+    draft_llm: str = ""
+
+    @property
+    def drafter(self) -> str:
+        """The model that drafts and decides."""
+        return self.draft_llm or self.llm
+
+    @property
+    def original(self) -> bool:
+        return self.compat == "original"
+
+
+SETTINGS = {
+    "k": Setting(int, 5, 1, 1000, about="passages read"),
+    "temperature": Setting(float, 1.0, 0, 2, about="of answers; decisions are greedy"),
+    "max_tokens": Setting(int, 512, 1, 100_000),
+    "layout": Setting(
+        str,
+        "original",
+        choices=("original", "merged"),
+        about="merged: one user message, for models that take only one",
+    ),
+    "compat": Setting(str, "corrected", choices=("corrected", "original")),
+}
+"""The settings of every mode."""
+
+
+# ── the modes ───────────────────────────────────────────────────────────
+
+
+def refusal(question: Question) -> Outcome | None:
+    """The outcome without a request: no answer to a blank query, an apology for a query that is too long."""
+    if not question.text.strip():
+        return Outcome("", BLANK)
+    return Outcome(SORRY_LONG, TOO_LONG) if len(question.text) > LONGEST_QUERY else None
+
+
+def register_mode(
+    name: str, *, form: Mapping[str, Setting] = SETTINGS, needs_retriever: bool = True
+) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
+    """Register ``flow(question, *, agent, …)`` as a workflow, which refuses a blank or too long query first."""
+
+    def register(flow: Callable[..., Flow]) -> Callable[..., Flow]:
+        @wraps(flow)
+        def workflow(question: Question, **settings: Any) -> Flow:
+            refused = refusal(question)
+            return refused if refused is not None else (yield from flow(question, **settings))
+
+        needs: dict[str, Any] = {
+            "needs_env": False,
+            "needs_python": False,
+            "needs_retriever": needs_retriever,
+        }
+        WORKFLOWS.register(name, form=form, paper=PAPER, **needs)(workflow)
+        return workflow
+
+    return register
+
+
+@register_mode("barag-baseline", needs_retriever=False)
+def baseline(question: Question, *, agent: BaragAgent) -> Flow:
+    """The model's own knowledge: no system prompt, no passages."""
+    reply = yield from answer(question, agent, "", ())
+    return Outcome(reply.text, OWN)
+
+
+@register_mode("barag-naive")
+def naive(question: Question, *, agent: BaragAgent) -> Flow:
+    """Passages always, then one answer."""
+    result = yield Retrieve(agent.retriever, question.text, agent.k)
+    reply = yield from answer(question, agent, agent.prompts.naive, result.hits)
+    return Outcome(reply.text, READ)
+
+
+@register_mode("barag-gt", needs_retriever=False)
+def ground_truth(question: Question, *, agent: BaragAgent) -> Flow:
+    """The right article as the context: the question's own passages, without a search."""
+    hits = tuple(Hit(passage, 0.0) for passage in question.passages)
+    reply = yield from answer(question, agent, agent.prompts.naive, hits)
+    return Outcome(reply.text, READ)
+
+
+@register_mode("barag-basic")
+def basic(question: Question, *, agent: BaragAgent) -> Flow:
+    """The model may query the database, but should save tokens; then it answers."""
+    sent = laid_out(agent.prompts.basic, _history(question, agent), (question.text,), agent)
+    words = agent.prompts.basic_decide
+    wants = yield from decision(sent, RETRIEVAL, "retrieve", agent, words, "auto")
+    if wants is None and agent.original:
+        return Outcome(SORRY_CALL, NO_CALL)
+    hits: tuple[Hit, ...] = ()
+    if wants is not False:
+        if wants is None:
+            yield Note(UNDECIDED)
+        hits = (yield Retrieve(agent.retriever, question.text, agent.k)).hits
+    reply = yield from answer(question, agent, agent.prompts.basic, hits)
+    return Outcome(reply.text, READ if wants is not False else OWN)
+
+
+@register_mode("barag-advanced")
+def advanced(question: Question, *, agent: BaragAgent) -> Flow:
+    """The model answers, is asked whether more information would have helped, and then perhaps reads passages."""
+    drafted = yield from draft(question, agent)
+    wants = yield from more_information(question, drafted, agent)
+    if wants is False:
+        return Outcome(drafted.text, OWN)
+    if wants is None:
+        yield Note(UNDECIDED)
+    result = yield Retrieve(agent.retriever, question.text, agent.k)
+    reply = yield from answer(question, agent, agent.prompts.naive, result.hits)
+    return Outcome(reply.text, READ)
+
+
+MODES = {
+    "baseline": baseline,
+    "gt": ground_truth,
+    "naive": naive,
+    "basic": basic,
+    "advanced": advanced,
+}
+
+
+# ── their steps ──────────────────────────────────────────────────────────────
+
+
+def draft(question: Question, agent: BaragAgent, *, seed: int | None = None) -> SubFlow[Reply]:
+    """The bare query, without a system prompt."""
+    sent = (*_history(question, agent), Message("user", question.text))
+    drafting = replace(agent, llm=agent.drafter)
+    return (yield _answering(drafting, sent, Evidence(question.text), seed))
+
+
+def more_information(question: Question, drafted: Reply, agent: BaragAgent) -> SubFlow[bool | None]:
+    """Return whether the model could have answered better with more information; the function is forced."""
+    turn = Message("user", question.text), Message("assistant", drafted.text)
+    sent = (*_history(question, agent), *turn)
+    words = agent.prompts.advanced_decide
+    return (yield from decision(sent, MORE, "moreInfo", agent, words, MORE.name))
+
+
+def answer(
+    question: Question,
+    agent: BaragAgent,
+    system: str,
+    hits: Sequence[Hit],
+    *,
+    seed: int | None = None,
+) -> SubFlow[Reply]:
+    """The final request of every mode: system prompt, history, context, query."""
+    context = context_of(hits)
+    sent = laid_out(system, _history(question, agent), (context, question.text), agent)
+    evidence = Evidence(question.text, tuple(hit.passage for hit in hits))
+    return (yield _answering(agent, sent, evidence, seed))
+
+
+def decision(
+    sent: tuple[Message, ...], tool: ToolSpec, name: str, agent: BaragAgent, words: str, choice: str
+) -> SubFlow[bool | None]:
+    """One greedy decision; ``choice`` is ``auto`` or the name of a forced function. None: it cannot be parsed."""
+    if agent.calls == "text":
+        sent = _joined(sent, words)
+        reply = yield Generate(
+            agent.drafter, sent, max_tokens=64, temperature=0.0, seed=agent.seed, roomy=True
+        )
+    else:
+        # Without tool_choice a model decides by itself, which is "auto".
+        forced = {"tool_choice": {"type": "function", "function": {"name": choice}}}
+        reply = yield Generate(
+            agent.drafter,
+            sent,
+            (tool,),
+            max_tokens=64,
+            roomy=True,
+            temperature=0.0,
+            seed=agent.seed,
+            options={} if choice == "auto" else forced,
+        )
+    if agent.original and agent.calls == "tools" and not reply.tool_calls:
+        return None
+    return read_boolean(reply, name)
+
+
+def context_of(hits: Sequence[Hit]) -> str:
+    """The text of all chunks, '' without chunks. Each begins with its title, unless the index added it already.
+
+    >>> from rallebench.core.types import Passage
+    >>> context_of([Hit(Passage("1", "Title: A\\none"), 2.0), Hit(Passage("2", "two", "B"), 1.0)])
+    '\\n \\nTitle: A\\none\\n \\nTitle: B\\ntwo\\n \\n'
+    """
+    chunks = []
+    for hit in hits:
+        passage = hit.passage
+        titled = not passage.title or passage.text.startswith("Title: ")
+        chunks.append(passage.text if titled else f"Title: {passage.title}\n{passage.text}")
+    return JOIN + "".join(chunk + JOIN for chunk in chunks) if chunks else ""
+
+
+def laid_out(
+    system: str, history: Sequence[Message], texts: Sequence[str], agent: BaragAgent
+) -> tuple[Message, ...]:
+    """System prompt, history, then one user message per text; only the original sends empty texts."""
+    contents = list(texts) if agent.original else [text for text in texts if text]
+    if agent.layout == "merged":
+        user = "\n\n".join(text.strip() for text in (system, *contents) if text.strip())
+        return (*history, Message("user", user))
+    first = [Message("system", system)] if system or agent.original else []
+    return (*first, *history, *(Message("user", text) for text in contents))
+
+
+def recent(history: Sequence[Message]) -> tuple[Message, ...]:
+    """The last three turns, or fewer if they have more than 24,000 characters together."""
+    turns: list[list[Message]] = []
+    for message in history:
+        if message.role == "user" or not turns:
+            turns.append([])
+        turns[-1].append(message)
+    turns = turns[-TURNS:]
+    most = TURNS * TURN_CHARACTERS
+    while turns and sum(len(message.content) for turn in turns for message in turn) > most:
+        turns = turns[1:]
+    return tuple(message for turn in turns for message in turn)
+
+
+def _history(question: Question, agent: BaragAgent) -> tuple[Message, ...]:
+    return recent(question.history) if agent.history else ()
+
+
+def _joined(sent: tuple[Message, ...], words: str) -> tuple[Message, ...]:
+    """``words`` at the end of the user's last message: not every model takes two user messages in a row."""
+    *before, last = sent
+    if last.role == "user":
+        return (*before, Message("user", f"{last.content}\n\n{words}"))
+    return (*sent, Message("user", words))
+
+
+def _answering(
+    agent: BaragAgent, sent: tuple[Message, ...], evidence: Evidence, seed: int | None = None
+) -> Generate:
+    return Generate(
+        agent.llm,
+        sent,
+        max_tokens=agent.max_tokens,
+        temperature=agent.temperature,
+        seed=agent.seed if seed is None else seed,
+        options={"logprobs": True} if agent.logprobs else {},
+        evidence=evidence,
+    )

@@ -1,0 +1,189 @@
+"""A boolean agent that decides by a number: it reads passages if the draft is not certain enough.
+
+The number is the draft's confidence (the embedded reader has one), the geometric mean of its tokens' probabilities, the
+agreement of samples with it (self-consistency, Wang et al. 2022, arXiv:2203.11171), or the score of the best passage.
+``both`` runs both branches once, so that every threshold can be evaluated afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rallebench.core.answers import f1_score
+from rallebench.core.settings import declare, form_of
+from rallebench.core.types import (
+    Episode,
+    Flow,
+    Generate,
+    Hit,
+    Note,
+    Outcome,
+    Question,
+    Reply,
+    Retrieve,
+    Step,
+    SubFlow,
+)
+from rallebench.papers.barag.workflow import (
+    OWN,
+    READ,
+    SETTINGS,
+    BaragAgent,
+    answer,
+    draft,
+    more_information,
+    refusal,
+    register_mode,
+)
+
+SIGNALS = ("confidence", "logprob", "agreement", "retrieval")
+UNKNOWN = "The draft has no such number, so passages are read."
+_DECLINES = re.compile(
+    r"\b(?:insufficient information|(?:can ?not|can't|could ?n[o']t|couldn't|unable to) (?:\w+ ){0,2}(?:answer|find|provide|say|determine)"
+    r"|(?:do not|don't|does not|doesn't) (?:\w+ ){0,2}(?:know|have (?:\w+ ){0,3}(?:information|access|data|details))"
+    r"|no information (?:about|on|is))\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The rule for reading passages: the draft's certainty is below ``threshold``, or, with the signal ``retrieval``, the
+    best passage's score is at least ``threshold``. ``samples``: further drafts, for ``agreement``; ``draft_passages``: the
+    number of passages in the draft's prompt (0 as published)."""
+
+    signal: str = declare(
+        str, "confidence", choices=SIGNALS, about="the number by which the uncertain agent decides"
+    )
+    threshold: float = declare(
+        float, 0.5, about="passages are read below it; for the signal retrieval, from it on"
+    )
+    samples: int = declare(int, 0, 0, 100, about="further drafts, for agreement")
+    draft_passages: int = declare(int, 0, 0, 1000, about="passages in the prompt of a draft")
+
+
+RULE_SETTINGS = form_of(Rule)
+
+
+def declines(text: str) -> bool:
+    """Return whether an answer refuses to answer.
+
+    >>> declines("I can not answer the question because of the insufficient information in documents."), declines("Rome.")
+    (True, False)
+    """
+    return not text.strip() or bool(_DECLINES.search(text[:400]))
+
+
+def certainty(signal: str, drafted: Reply, samples: Sequence[Reply] = ()) -> float | None:
+    """The certainty of the draft, 0 to 1; 0 for a refusal, None if the number is unknown.
+
+    ``agreement`` is the mean word F1 of the samples with the draft.
+
+    >>> certainty("agreement", Reply("in Rome"), [Reply("in Rome"), Reply("Paris")])
+    0.5
+    """
+    if declines(drafted.text):
+        return 0.0
+    if signal == "confidence":
+        return drafted.confidence
+    if signal == "logprob":
+        return math.exp(sum(drafted.logprobs) / len(drafted.logprobs)) if drafted.logprobs else None
+    return (
+        sum(f1_score(sample.text, drafted.text) for sample in samples) / len(samples)
+        if samples
+        else None
+    )
+
+
+def best_score(hits: Sequence[Hit]) -> float | None:
+    return max((hit.score for hit in hits), default=None)
+
+
+def reads(signal: str, value: float | None, threshold: float) -> bool:
+    """Return whether passages are read; they are if the certainty is unknown."""
+    if signal == "retrieval":
+        return value is not None and value >= threshold
+    return value is None or value < threshold
+
+
+@register_mode("barag-uncertain", form={**SETTINGS, **RULE_SETTINGS})
+def uncertain(question: Question, *, agent: BaragAgent, rule: Rule) -> Flow:
+    """The draft is the answer if it is certain enough; else passages are read."""
+    hits: tuple[Hit, ...] | None = None
+    if rule.signal == "retrieval" or rule.draft_passages:
+        hits = (yield Retrieve(agent.retriever, question.text, agent.k)).hits
+    if rule.signal == "retrieval":
+        value = best_score(hits or ())
+        if not reads(rule.signal, value, rule.threshold):
+            return Outcome((yield from _draft(question, agent, rule, hits or ())).text, OWN)
+    else:
+        drafted = yield from _draft(question, agent, rule, hits or ())
+        samples = yield from _samples(question, agent, rule, hits or ())
+        value = certainty(rule.signal, drafted, samples)
+        yield Note(UNKNOWN if value is None else f"{rule.signal} {value:.4f}")
+        if not reads(rule.signal, value, rule.threshold):
+            return Outcome(drafted.text, OWN)
+    if hits is None:
+        hits = (yield Retrieve(agent.retriever, question.text, agent.k)).hits
+    reply = yield from answer(question, agent, agent.prompts.naive, hits)
+    return Outcome(reply.text, READ)
+
+
+# ── both branches of every question, for a curve ─────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The steps of an episode of ``both``; ``decision`` is None if the model was not asked."""
+
+    draft: Step
+    samples: tuple[Step, ...]
+    decision: Step | None
+    read: Step
+    hits: tuple[Hit, ...]
+
+
+def both(question: Question, *, agent: BaragAgent, rule: Rule, ask: bool = False) -> Flow:
+    """Retrieval, draft, samples, the yes-or-no question (``ask``), and the answer with passages, the episode's answer."""
+    if (refused := refusal(question)) is not None:
+        return refused
+    hits = (yield Retrieve(agent.retriever, question.text, agent.k)).hits
+    drafted = yield from _draft(question, agent, rule, hits)
+    yield from _samples(question, agent, rule, hits)
+    if ask:
+        yield from more_information(question, drafted, agent)
+    reply = yield from answer(question, agent, agent.prompts.naive, hits)
+    return Outcome(reply.text, READ)
+
+
+def branches_of(episode: Episode, samples: int, ask: bool) -> Branches | None:
+    """The steps of an episode of ``both``; None for a refused question."""
+    generations = [step for step in episode.steps if isinstance(step.request, Generate)]
+    if len(generations) != 2 + samples + ask:
+        return None
+    drafted, *others, read = generations
+    decision = others[samples] if ask else None
+    return Branches(drafted, tuple(others[:samples]), decision, read, episode.hits)
+
+
+def _draft(
+    question: Question, agent: BaragAgent, rule: Rule, hits: Sequence[Hit], seed: int | None = None
+) -> SubFlow[Reply]:
+    seen = hits[: rule.draft_passages]
+    if seen:
+        drafting = replace(agent, llm=agent.drafter)
+        return (yield from answer(question, drafting, agent.prompts.naive, seen, seed=seed))
+    return (yield from draft(question, agent, seed=seed))
+
+
+def _samples(
+    question: Question, agent: BaragAgent, rule: Rule, hits: Sequence[Hit]
+) -> SubFlow[tuple[Reply, ...]]:
+    """Drafts with the seeds after the agent's own."""
+    replies = []
+    for number in range(1, rule.samples + 1):
+        replies.append((yield from _draft(question, agent, rule, hits, (agent.seed or 0) + number)))
+    return tuple(replies)

@@ -1,0 +1,245 @@
+"""CRUD-RAG's one-factor grid: a base configuration, and every other one that differs from it in one factor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from rallebench.core.errors import Hint, RalleError, UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.settings import Setting
+from rallebench.corpora.chunking import Chunking
+from rallebench.encoders.references import to_fetch
+from rallebench.experiments.common import values_in
+from rallebench.papers.common import is_original
+from rallebench.papers.crud.retrieval import RETRIEVERS, variant
+from rallebench.retrievers import rerank
+from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
+
+WORDS = "bm25"
+ENCODER, RERANKER = "bge-base-zh-v1.5-plain", "BAAI/bge-reranker-base"
+"""The paper's models, which read Chinese; used where they are on this machine, or where the user names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A field per factor. ``chunk``: tokens; ``overlap``: % of them; ``embedding``: '' where no vectors are searched; ``llm``: ''
+    for none."""
+
+    chunk: int
+    overlap: int
+    embedding: str
+    retriever: str
+    topk: int
+    llm: str
+
+    @property
+    def index(self) -> tuple[Any, ...]:
+        """The fields that determine the searched indexes."""
+        return (self.chunk, self.overlap, self.embedding, self.retriever)
+
+
+@dataclass(frozen=True, slots=True)
+class GridFactor:
+    """``heading``: of tables; ``setting``: where its values are given, ``papers``: those of the paper. ``low``, ``high``: the bounds
+    of its values if these are numbers, else None."""
+
+    heading: str
+    setting: str
+    papers: tuple[Any, ...]
+    low: int | None = None
+    high: int | None = None
+
+    @property
+    def ordered(self) -> bool:
+        """True if its values are numbers."""
+        return self.high is not None
+
+
+_EMBEDDINGS = """
+m3e-base bge-base-zh-v1.5-plain stella-base-zh-v2 sentence_transformers:thenlper/gte-base-zh
+"""
+_LLMS = """
+gpt-3.5-turbo gpt-4-0613 gpt-4o chatglm2-6b baichuan2-13b qwen-7b qwen-14b qwen2-7b
+"""
+FACTORS: Mapping[str, GridFactor] = {
+    "chunk": GridFactor("chunk", "chunks", (64, 128, 256, 512), 1, 1_000_000),
+    "overlap": GridFactor("overlap %", "overlaps", (0, 10, 30, 50, 70), 0, 95),
+    "embedding": GridFactor("embedding", "embeddings", tuple(_EMBEDDINGS.split())),
+    "retriever": GridFactor("retriever", "retrievers", RETRIEVERS),
+    "topk": GridFactor("top-k", "ks", (2, 4, 6, 8, 10), 1, 1000),
+    "llm": GridFactor("LLM", "llms", tuple(_LLMS.split())),
+}
+"""Field of Config → how it is varied (CRUD-RAG's section 4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """``values``: factor → its values with their configurations, the base's among them. ``order``: every different configuration
+    once, as they are to be run. ``impossible``: factor, value → why no run has it."""
+
+    base: Config
+    values: Mapping[str, Mapping[Any, Config]]
+    order: tuple[Config, ...]
+    impossible: Mapping[tuple[str, Any], str]
+
+    @property
+    def cells(self) -> int:
+        """Values of all factors together, as the paper counts them, the base once a factor."""
+        return sum(map(len, self.values.values())) + len(self.impossible)
+
+    def label(self, config: Config) -> str:
+        """The difference of a configuration from the base, as ``factor=value``."""
+        for name, values in self.values.items():
+            for value, other in values.items():
+                if config == other != self.base:
+                    return f"{name}={value}"
+        return "base"
+
+
+def grid_of(request: ExperimentRequest) -> Grid:
+    """The grid that is asked for; loads and reads nothing. Raises UsageError."""
+    s = request.settings
+    setting = Setting(str, "", choices=tuple(FACTORS), required=True)
+    varied = set(values_in("factors", s["factors"], setting)) - (set() if request.llm else {"llm"})
+    encoder = s["embedding"].strip() or ENCODER
+    base = Config(s["chunk"], s["overlap"], encoder, s["retriever"], s["k"], request.llm)
+    values: dict[str, dict[Any, Config]] = {name: {} for name in FACTORS if name in varied}
+    impossible: dict[tuple[str, Any], str] = {}
+    for name, of_factor in values.items():
+        factor = FACTORS[name]
+        own = getattr(base, name)
+        for value in _values(name, s[factor.setting], own):
+            if name == "embedding" and base.retriever == WORDS and value == own:
+                continue  # the base asks no encoder
+            why = _refused(request, name, value, base)
+            if why:
+                impossible[name, value] = why
+                continue
+            changed: dict[str, Any] = {name: value}
+            if name == "chunk":  # with chunks of another size as many tokens are read as before
+                changed["topk"] = max(1, base.topk * base.chunk // value)
+            of_factor[value] = _plain(replace(base, **changed))
+    values = {name: of_factor for name, of_factor in values.items() if of_factor}
+    _refused(request, "retriever", base.retriever, base)
+    base = _plain(base)
+    unlike = dict.fromkeys([base, *(config for row in values.values() for config in row.values())])
+    return Grid(base, values, _ordered(list(unlike)), impossible)
+
+
+def _values(name: str, text: str, base: Any) -> list[Any]:
+    """The values of a factor with the base's among them, numbers in order. Raises SettingError."""
+    factor, choices = FACTORS[name], RETRIEVERS if name == "retriever" else ()
+    kind = int if factor.ordered else str
+    setting = Setting(kind, factor.low, factor.low, factor.high, choices)
+    values = [base, *(values_in(factor.setting, text, setting) or factor.papers)]
+    return sorted(set(values)) if factor.ordered else list(dict.fromkeys(values))
+
+
+def _plain(config: Config) -> Config:
+    """The configuration without an embedding that it does not use."""
+    return replace(config, embedding="") if config.retriever == WORDS else config
+
+
+def _refused(request: ExperimentRequest, name: str, value: Any, base: Config) -> str:
+    """Why a value of a factor is left out, '' if it is not. Raises UsageError for one that the user asked for."""
+    listed, is_base = FACTORS[name].setting, value == getattr(base, name)
+    asks = name if is_base else listed if request.settings[listed].strip() else ""
+    if name == "llm" and not asks and value not in request.workspace.llms():
+        return "the workspace has no model of this name (nothing is fetched unasked; llms=… names others)."
+    if name == "embedding" and base.retriever == WORDS and not asks:
+        return "the base searches words, and no encoder is asked (retriever=dense)."
+    try:
+        if name == "llm":
+            request.workspace.llm(value)
+        elif name == "embedding" and base.retriever == WORDS:
+            why = "The base searches words and asks no encoder."
+            raise UsageError(why, hint=Hint("set", "retriever=dense"))
+        elif name == "embedding" and to_fetch(value, demanded=bool(asks)) and not asks:
+            return "the encoder is not on this machine (nothing is fetched unasked; embeddings=… names those to fetch)."
+    except RalleError as error:
+        if asks:
+            raise UsageError(f"{asks}: {error}", hint=error.hint) from None
+        return str(error)
+    return _lacks(request, value, asks) if name == "retriever" and value != WORDS else ""
+
+
+def _lacks(request: ExperimentRequest, retriever: str, asks: str) -> str:
+    """The model that a retriever lacks here, '' if none. Raises UsageError for one that the user named, also by ``asks``, the
+    setting that names the retriever."""
+    for name, what, default, ask in _MODELS[: 2 if retriever == "hybrid-rerank" else 1]:
+        own = request.settings[name].strip()
+        setting = name if own else asks
+        try:
+            missing = ask(own or default, demanded=bool(setting))
+        except RalleError as error:
+            raise UsageError(f"{setting}: {error}", hint=error.hint) from None
+        if missing and not setting:
+            return (
+                f"the {what} {default} is not on this machine (nothing is fetched unasked; {name}={default} fetches it, "
+                f"{name}=… names another)."
+            )
+    return ""
+
+
+_MODELS = (
+    ("embedding", "encoder", ENCODER, to_fetch),
+    ("reranker", "cross-encoder", RERANKER, rerank.to_fetch),
+)
+"""The models of retrievers: setting, noun, default, and a function that says whether one must be fetched."""
+
+
+def _ordered(configs: list[Config]) -> tuple[Config, ...]:
+    """One model after another; of one model those of the same index together, the deepest first: the cache answers the less deep
+    retrievals of a query from its deepest."""
+    llms = list(dict.fromkeys(config.llm for config in configs))
+    indexes = list(dict.fromkeys(config.index for config in configs))
+
+    def place(config: Config) -> tuple[int, int, int]:
+        return llms.index(config.llm), indexes.index(config.index), -config.topk
+
+    return tuple(sorted(configs, key=place))
+
+
+def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, IndexRecipe]:
+    """Kind of list (``dense``, ``bm25``) → the index that a configuration searches for it. Raises UsageError."""
+    s = request.settings
+    if not s["corpus"].strip():
+        raise UsageError(
+            "No documents are named: a file or folder of them, or an imported corpus.",
+            hint=Hint("set", "corpus=PATH"),
+        )
+    overlap = round(config.chunk * config.overlap / 100)
+    compat: Any = "original" if is_original(request) else ""
+    chunking = Chunking(config.chunk, overlap, "tokens", "sentences", compat=compat)
+    corpus = request.workspace.corpus(s["corpus"])
+    recipe = partial(index_recipe, corpus, chunking=chunking, form=s["form"])
+    recipes = {}
+    if config.retriever != WORDS:
+        recipes["dense"] = recipe(s["kind"], encoder=config.embedding)
+    if config.retriever != "dense":
+        recipes[WORDS] = recipe(WORDS)
+    return recipes
+
+
+def describe(index: IndexRecipe) -> str:
+    """An index in words: encoder or kind, tokens of a chunk, and percent of a chunk that the next one repeats."""
+    assert index.chunking is not None
+    share = round(100 * index.chunking.overlap / index.chunking.size)
+    end = f", {share} % shared" if share else ""
+    return f"{index.encoder or index.kind}, chunks of {index.chunking.size}{end}"
+
+
+def retriever_of(config: Config, names: Mapping[str, str], reranker: str = "") -> str:
+    """The retriever of a configuration, given the names of its indexes. ``reranker``: default the paper's."""
+    dense, words = names.get("dense", ""), names.get(WORDS, "")
+    return variant(config.retriever, dense, words, config.topk, reranker or RERANKER)
+
+
+def parts_of(config: Config, names: Mapping[str, str]) -> tuple[str, ...]:
+    """The combination that a re-ranker's candidates come from."""
+    if config.retriever != "hybrid-rerank":
+        return ()
+    return (retriever_of(replace(config, retriever="hybrid"), names),)

@@ -1,0 +1,202 @@
+"""The tables and plots of a grid: by factor, all differences to the base, all tasks at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rallebench.analysis.suites import paired_table
+from rallebench.core.experiments import IndexResult
+from rallebench.core.tables import Figure, FigureKind, Table
+from rallebench.experiments.common import bars
+from rallebench.experiments.published_rows import OwnRow
+from rallebench.papers.common import listed
+from rallebench.papers.crud import suites
+from rallebench.papers.crud.configurations import FACTORS, Config
+from rallebench.papers.crud.grid_cells import Outcomes
+from rallebench.papers.crud.recommending import Versus, versus
+from rallebench.papers.crud.records import CrudTask
+
+HEADS: Mapping[str, str] = {
+    **{metric: head for head, metric in suites.COLUMNS.items()},
+    "gold_found": "gold found",
+}
+"""Metric → its heading, in the order of a table."""
+NO_BETTER = ("length",)
+"""Metrics of which more is not better."""
+
+
+def metrics_of(outcomes: Outcomes) -> list[str]:
+    """The metrics that any cell has a mean of, in the order of a table."""
+    means = [mean for cell in outcomes.ran.values() for mean in cell.answered.means.items()]
+    scored = {name for name, mean in means if mean.n}
+    return [name for name in HEADS if name in scored]
+
+
+def factor_tables(outcomes: Outcomes) -> Iterator[Table]:
+    """Rows: tasks and their values; columns: metrics with intervals, and the number of answers."""
+    names = metrics_of(outcomes)
+    note = "All but length (characters) in %. Empty: not measured."
+    for factor in _varied(outcomes):
+        rows = tuple(
+            (
+                f"{task.name} · {value}{_remark(factor, config, outcomes.grid.base)}",
+                *(suites.percent(cell.answered.means.get(name), name) for name in names),
+                cell.answered.n,
+            )
+            for task in outcomes.tasks
+            for value, config, cell in outcomes.cells(factor, task)
+        )
+        heads = ("", *(HEADS[name] for name in names), "asked")
+        yield Table(f"By {FACTORS[factor].heading}", heads, rows, note=note)
+
+
+def _varied(outcomes: Outcomes) -> list[str]:
+    """The factors with a value beside the base's; all where none has one, for the base's own figures."""
+    values = outcomes.grid.values
+    return [factor for factor in values if len(values[factor]) > 1] or list(values)
+
+
+def own_rows(outcomes: Outcomes) -> Iterator[OwnRow]:
+    """Every cell as a row of the paper's table of its factor; without a model none."""
+    for factor in outcomes.grid.values:
+        for task in outcomes.tasks:
+            for value, _, cell in outcomes.cells(factor, task):
+                if cell.plan.request.llm:
+                    yield suites.own_of(cell, factor, value)
+
+
+def factor_plots(outcomes: Outcomes) -> Iterator[Figure]:
+    """The deciding metric over a factor's values, a line or a colour for every task."""
+    metric = outcomes.metric
+    for name in _varied(outcomes):
+        factor = FACTORS[name]
+        series = {
+            task.name: [
+                (
+                    value if factor.ordered else str(value),
+                    suites.percent(cell.answered.means.get(metric), metric),
+                )
+                for value, _, cell in outcomes.cells(name, task)
+            ]
+            for task in outcomes.tasks
+        }
+        kind: FigureKind = "line" if factor.ordered else "bar"
+        title, y = f"{HEADS[metric]} by {factor.heading}", f"{HEADS[metric]}, %"
+        figure = bars(title, factor.heading, y, series, kind)
+        if figure.series:
+            yield figure
+
+
+Compared = Mapping[str, Mapping[tuple[str, str], Versus]]
+
+
+def compared_of(outcomes: Outcomes) -> Compared:
+    """Metric → (task, factor) → its values against the base."""
+    groups = {task.name: (task.name,) for task in outcomes.tasks}
+    return {
+        name: versus(outcomes, name, groups)
+        for name in metrics_of(outcomes)
+        if name not in NO_BETTER
+    }
+
+
+def at_a_glance(outcomes: Outcomes, compared: Compared) -> Table:
+    """Rows: every value of every factor; columns: tasks; cells: the difference to the base of the deciding metric."""
+    metric, names = outcomes.metric, [task.name for task in outcomes.tasks]
+    cells = {
+        (task, factor, value): pair.gap
+        for (task, factor), row in compared.get(metric, {}).items()
+        for value, pair in row.items()
+    }
+    rows = tuple(
+        (f"{FACTORS[factor].heading} {value}", *row)
+        for factor, values in outcomes.grid.values.items()
+        for value in values
+        if any(row := tuple(cells.get((name, factor, value)) for name in names))
+    )
+    note = f"{HEADS[metric]}: points of 100 above the base, on the questions that both answered, with intervals of 95 % for all comparisons together."
+    title = "All tasks at a glance: differences to the base"
+    return Table(title, ("", *names), rows, True, note)
+
+
+def differences(compared: Compared) -> Table:
+    """Every value against the base in every metric, with p."""
+    pairs = {
+        (f"{task} · {FACTORS[factor].heading} {value}", HEADS[metric]): pair
+        for metric, places in compared.items()
+        for (task, factor), row in places.items()
+        for value, pair in row.items()
+    }
+    title = "Differences to the base, question by question"
+    return paired_table(title, "", pairs, "The value less the base", 100)
+
+
+def notes_of(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str]:
+    """The notes of the report. ``left_out``: tasks without gold documents."""
+    base = outcomes.base
+    others = [cell for (config, _), cell in outcomes.ran.items() if config != outcomes.grid.base]
+    if base and base[0].plan.request.llm:
+        yield from suites.notes_of(base)
+    if left_out:
+        names = ", ".join(task.name for task in left_out)
+        yield f"Without a language model only what is retrieved is scored; of {names} no gold documents are known, so they were left out."
+    for cell in base:
+        n = cell.answered.n
+        if not cell.plan.request.llm:
+            yield from suites.left_out_notes(cell.plan)
+            unknown = n - cell.answered.n_errors - cell.answered.means["mrr"].n
+            if unknown:
+                yield f"{cell.plan.task.name}: of {unknown} of {n} records the gold documents are not known; they are in no mean."
+    for kind, event in (("failed", "questions failed"), ("empty", "answers are empty")):
+        concerned = [cell for cell in others if cell.counts.get(kind)]
+        if concerned:
+            total = sum(cell.counts[kind] for cell in concerned)
+            labels = listed([cell.label for cell in concerned], 6)
+            yield f"Beside the base, {total} {event} in {len(concerned)} cells; they are counted here and in no mean: {labels}."
+    labels_by_reason: dict[str, list[str]] = {}
+    for label, why in failures(outcomes).items():
+        labels_by_reason.setdefault(why, []).append(label)
+    for why, same in labels_by_reason.items():
+        yield f"{len(same)} cell{'s' * (len(same) != 1)} could not be run ({listed(same, 6)}): {why}"
+
+
+def failures(outcomes: Outcomes) -> dict[str, str]:
+    """Label of a cell without a result → why, in one sentence."""
+    label = outcomes.grid.label
+    return {
+        f"{task} {label(config)}": str(error) for (config, task), error in outcomes.failed.items()
+    }
+
+
+def report_of(outcomes: Outcomes) -> dict[str, Any]:
+    """The grid in numbers, JSON-able."""
+    grid, tasks = outcomes.grid, outcomes.tasks
+    indexes = outcomes.indexes.values()
+    results = [index for index in indexes if isinstance(index, IndexResult)]
+    return {
+        "headline": outcomes.metric,
+        "tasks": [task.name for task in tasks],
+        "base": asdict(grid.base),
+        "cells": {
+            "a task": grid.cells,
+            "different": len(grid.order),
+            "ran": len(outcomes.ran),
+            "failed": len(outcomes.failed),
+            "not asked for": len(grid.impossible) * len(tasks),
+        },
+        "indexes": {
+            "needed": len(outcomes.indexes),
+            "built": sum(result.built for result in results),
+            "passages encoded": sum(result.encoded for result in results),
+            "failed": len(indexes) - len(results),
+        },
+        "counts": {cell.label: dict(cell.counts) for cell in outcomes.ran.values()},
+    }
+
+
+def _remark(factor: str, config: Config, base: Config) -> str:
+    """The mark of the base's value, and the number of passages where that changes with the value."""
+    more = [f"top {config.topk}"] * (factor == "chunk") + ["base"] * (config == base)
+    return f" ({', '.join(more)})" if more else ""

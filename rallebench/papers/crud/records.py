@@ -1,0 +1,283 @@
+"""CRUD-RAG's six tasks (their prompts and names) and their records: one JSON object with a list per task, or the
+records of one task as JSON or JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
+from rallebench.core.files import read_json
+from rallebench.core.registry import unknown
+from rallebench.core.sources import Source
+from rallebench.experiments.common import in_folder, names_in, several
+
+
+@dataclass(frozen=True, slots=True)
+class CrudTask:
+    """``name``: as our suites have it; ``key``: its list in CRUD's file; ``file``: as CRUD's own files have it.
+
+    ``printed``: its name in the paper's tables. ``fields``: the name in braces in the prompt → the record's field; all are sent
+    to the retriever. ``original_query``: those that CRUD's code sends, where they are fewer. ``news``: the fields with the
+    gold documents' text. ``ranked``: whether the reciprocal rank is reported.
+    """
+
+    name: str
+    key: str
+    file: str
+    printed: str
+    about: str
+    fields: Mapping[str, str]
+    reference: str
+    news: tuple[str, ...] = ()
+    original_query: tuple[str, ...] = ()
+    ranked: bool = False
+
+    def query(self, values: Mapping[str, str], original: bool) -> str:
+        """The query of a record's ``values``; CRUD-RAG's code (``original``) sends fewer fields than its paper."""
+        return "\n".join(values[name] for name in (original and self.original_query) or self.fields)
+
+    @property
+    def prompt(self) -> str:
+        """The file of its prompt; questions share one."""
+        return f"{self.name.rstrip('123')}.txt"
+
+
+def _qa(number: int) -> CrudTask:
+    several = "s" * (number > 1)
+    return CrudTask(
+        f"qa{number}",
+        f"questanswer_{number}doc{several}",
+        f"QuestAnswer{number}Doc{several}",
+        f"question answering {number}-document",
+        f"questions answered from {number} document{several}",
+        {"question": "questions"},
+        "answers",
+        news=tuple(f"news{n}" for n in range(1, number + 1)),
+        ranked=True,
+    )
+
+
+_ALL = (
+    CrudTask(
+        "summary",
+        "event_summary",
+        "Summary",
+        "summarization",
+        "an event summarised from reports on it",
+        {"event": "event"},
+        "summary",
+    ),
+    CrudTask(
+        "continuation",
+        "continuing_writing",
+        "ContinueWriting",
+        "text continuation",
+        "the second half of an article",
+        {"beginning": "beginning"},
+        "continuing",
+    ),
+    CrudTask(
+        "hallucination",
+        "hallu_modified",
+        "HalluModified",
+        "hallucination modification",
+        "errors in a continuation put right",
+        {"beginning": "newsBeginning", "hallucination": "hallucinatedContinuation"},
+        "hallucinatedMod",
+        original_query=("beginning",),
+        ranked=True,
+    ),
+    *map(_qa, (1, 2, 3)),
+)
+
+TASKS: Mapping[str, CrudTask] = {task.name: task for task in _ALL}
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "all": tuple(TASKS),
+    "quest_answer": ("qa1", "qa2", "qa3"),
+    **{task.key: (task.name,) for task in _ALL},
+    **{task.file: (task.name,) for task in _ALL},
+    **{task.name: (task.name,) for task in _ALL},
+}
+"""All names under which tasks are asked for: ours, those of CRUD's command line, its file and its results."""
+TASKS_SETTING = several(
+    "as in qa1,summary, or quest_answer, or all", *TASKS, "quest_answer", "all", default="all"
+)
+
+
+def tasks_of(text: str) -> tuple[CrudTask, ...]:
+    """The tasks that a list names, each once, in our order. Raises UsageError.
+
+    >>> [task.name for task in tasks_of("quest_answer, event_summary")]
+    ['summary', 'qa1', 'qa2', 'qa3']
+    """
+    names: set[str] = set()
+    for name in names_in(text):
+        if name not in GROUPS:
+            raise UsageError(unknown("task of CRUD-RAG", name, list(GROUPS)))
+        names.update(GROUPS[name])
+    if not names:
+        raise UsageError(f"tasks={text}: name at least one task, as in qa1,qa2 or all.")
+    return tuple(task for task in _ALL if task.name in names)
+
+
+FILES = ("split_merged.json", "merged.json")
+"""The paper's fifth, and everything."""
+FAILED = '","msg":"request openai failed"'
+"""The literal text that stands for a reference which CRUD's makers failed to get."""
+GOLD_IDS = ("gold_doc_ids", "auto_gold_doc_ids")
+OF_HALLUCINATION = ("newsBeginning", "newsRemainder")
+
+
+@dataclass(frozen=True, slots=True)
+class GoldDocument:
+    """A document that a record was made of: its ids in the corpus if they are known, its text if that is."""
+
+    ids: frozenset[str] = frozenset()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """``values``: what the prompt has in braces → text. ``gold``: the documents behind it, () if not known."""
+
+    id: str
+    values: Mapping[str, str]
+    reference: str
+    gold: tuple[GoldDocument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSet:
+    """A task's records. ``left_out``: why → ids; ``total`` counts those, too."""
+
+    name: str
+    path: Path
+    records: tuple[Record, ...]
+    total: int
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+DATA_IS = "CRUD-RAG's split_merged.json, or a file of one task"
+
+
+def read_tasks(path: Path, tasks: tuple[CrudTask, ...]) -> dict[str, RecordSet]:
+    """Task → its records, those that can be asked and scored. Raises UsageError.
+
+    ``path``: a folder with ``split_merged.json``, ``merged.json`` or a file per task (``qa1.jsonl``,
+    ``questanswer_1doc.json`` …), or one such file.
+    """
+    contents: dict[Path, Any] = {}
+    records = {}
+    for task in tasks:
+        file = _file_of(path, task)
+        if file not in contents:
+            contents[file] = _content(file)
+        n_tasks = len(tasks) if path.is_file() else 1
+        records[task.name] = _records(_rows(contents[file], task, file, n_tasks), task, file)
+    return records
+
+
+def _file_of(path: Path, task: CrudTask) -> Path:
+    if path.is_file():
+        return path
+    stems = (task.key, task.name, task.file)
+    names = (f"{stem}{suffix}" for stem in stems for suffix in (".jsonl", ".json"))
+    if file := in_folder(path, (*names, *FILES)):
+        return file
+    raise NotFoundError(
+        f"{path} holds neither {', '.join(FILES)} nor a file of the task, such as {task.name}.jsonl."
+    )
+
+
+def _content(path: Path) -> Any:
+    """A JSON document, or the list of a file's JSON lines."""
+    if path.name.endswith((".jsonl", ".jsonl.gz")):
+        return [row for _, row in Source(path).objects()]
+    value = read_json(path)
+    if not isinstance(value, (dict, list)):
+        raise BadFileError(
+            f"{path} should hold an object with CRUD-RAG's lists, or one list of records."
+        )
+    return value
+
+
+def _rows(content: Any, task: CrudTask, path: Path, n_tasks: int) -> list[Any]:
+    if isinstance(content, list):
+        if n_tasks > 1:
+            raise UsageError(
+                f"{path} holds the records of one task, but {n_tasks} were asked for.",
+                hint=Hint("set", "tasks=NAME"),
+            )
+        return content
+    rows = content.get(task.key)
+    if not isinstance(rows, list):
+        have = [known for known in TASKS.values() if isinstance(content.get(known.key), list)]
+        keys = ", ".join(known.key for known in have) or "none of the six tasks"
+        names = ",".join(known.name for known in have)
+        mend = Hint("set", f"tasks={names}") if have and n_tasks > 1 else None
+        raise BadFileError(f"{path} holds no list {task.key!r}; it holds {keys}.", hint=mend)
+    return rows
+
+
+def _records(rows: list[Any], task: CrudTask, path: Path) -> RecordSet:
+    records: dict[str, Record] = {}
+    left_out: dict[str, tuple[str, ...]] = {}
+    for number, row in enumerate(rows, 1):
+        record = _record(row, task)
+        if isinstance(record, Record) and record.id not in records:
+            records[record.id] = record
+        else:
+            why = record if isinstance(record, str) else "have an id that another record had before"
+            known = row.get("ID", row.get("id")) if isinstance(row, Mapping) else None
+            left_out[why] = (*left_out.get(why, ()), str(known or f"record {number}").strip())
+    if not records:
+        problem = "; ".join(f"{len(ids)} {why}" for why, ids in left_out.items())
+        known_fields = ", ".join(("ID", *task.fields.values(), task.reference))
+        raise BadFileError(
+            f"{path} holds no usable record of {task.key} ({problem or 'the list is empty'}); a record has {known_fields}."
+        )
+    name = path.name.split(".json")[0]
+    return RecordSet(name, path, tuple(records.values()), len(rows), left_out)
+
+
+def _record(row: Any, task: CrudTask) -> Record | str:
+    """The record, or why it cannot be used: the end of a sentence about several."""
+    if not isinstance(row, Mapping):
+        return "are no objects"
+    name = row.get("ID", row.get("id"))
+    if isinstance(name, (dict, list)) or not str("" if name is None else name).strip():
+        return "have no ID"
+    values = {field_: _text(row.get(key)) for field_, key in task.fields.items()}
+    reference = _text(row.get(task.reference))
+    if reference == FAILED:
+        return "have a failed request's text for a reference"
+    texts = {task.fields[field_]: text for field_, text in values.items()}
+    for key, text in {**texts, task.reference: reference}.items():
+        if not text:
+            return f"have no {key}"
+    return Record(str(name).strip(), values, reference, _gold(row, task))
+
+
+def _text(value: Any) -> str:
+    """A text, stripped; several, as some files have questions and answers, one a line; '' for anything else."""
+    if isinstance(value, list):
+        return "\n".join(filter(None, map(_text, value)))
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _gold(row: Mapping[str, Any], task: CrudTask) -> tuple[GoldDocument, ...]:
+    if not task.ranked:
+        return ()
+    for key in GOLD_IDS:
+        if isinstance(row.get(key), list) and row[key]:
+            groups = (ids if isinstance(ids, list) else [ids] for ids in row[key])
+            return tuple(GoldDocument(frozenset(map(str, group))) for group in groups)
+    texts = [str(row.get(key) or "") for key in task.news or OF_HALLUCINATION]
+    if not task.news:
+        texts = ["".join(text.strip() for text in texts)] if texts[0].strip() else [""]
+    whole = all(text.strip() for text in texts)
+    return tuple(GoldDocument(text=text) for text in texts) if whole else ()

@@ -1,0 +1,361 @@
+"""CRUD-RAG's six tasks (Lyu et al. 2024, arXiv:2401.17043) as suites: Chinese news, one retriever, one model.
+
+``compat=original`` follows CRUD-RAG's code where that differs from its paper or from good sense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rallebench.core.errors import Hint, UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, IndexRequest, Report
+from rallebench.core.settings import Setting
+from rallebench.core.tables import Figure, Mean, Table
+from rallebench.engine.statistics import means
+from rallebench.experiments.common import bars, failed_note, string
+from rallebench.experiments.languages import prompts_note
+from rallebench.experiments.official import unverified
+from rallebench.experiments.published import published_table
+from rallebench.experiments.published_rows import KEY, OwnRow, own_row, unlike
+from rallebench.papers.common import compat, counted, differs_by, listed, own_prompts, register_each
+from rallebench.papers.crud import suite
+from rallebench.papers.crud.cells import (
+    Cell,
+    CellPlan,
+    perform_cell,
+    plan_cell,
+    wording_in,
+)
+from rallebench.papers.crud.configurations import WORDS, Config, indexes_of
+from rallebench.papers.crud.judge import quest_scores
+from rallebench.papers.crud.predictions import results_of, results_path
+from rallebench.papers.crud.records import (
+    DATA_IS,
+    TASKS,
+    TASKS_SETTING,
+    CrudTask,
+    read_tasks,
+    tasks_of,
+)
+from rallebench.papers.crud.retrieval import searches_words, separator
+from rallebench.workspace.paths import READER
+
+COLUMNS = {
+    "BLEU": "bleu-avg",
+    "ROUGE-L": "rouge-L",
+    "similarity": "similarity",
+    "precision": "QA_avg_F1",
+    "recall": "QA_recall",
+    "length": "length",
+    "MRR": "mrr",
+}
+"""As the paper heads them → ours."""
+PAPERS = "paper: GPT-3.5-turbo, bge-base, top 8, chunks of 128"
+
+
+def table_of(cells: Sequence[Cell]) -> Table:
+    """A row per cell, and below those of a task the paper's base system."""
+    rows: list[tuple[Any, ...]] = []
+    for number, cell in enumerate(cells):
+        scores = (percent(cell.answered.means.get(name), name) for name in COLUMNS.values())
+        rows.append((_describe(cell), *scores, len(cell.answered.episodes)))
+        task = cell.plan.task
+        last = all(other.plan.task != task for other in cells[number + 1 :])
+        if last and not own_of(cell, "llm", cell.plan.request.llm).why:
+            printed = published_table("crud_table3").row(task=task.printed, base=True).values
+            rows.append((f"{task.name} · {PAPERS}", *printed.values(), None, None))
+    own = own_of(cells[0], "llm", cells[0].plan.request.llm)
+    note = f"All but length (characters) in %. Empty: not measured. {own.note}"
+    return Table("CRUD-RAG", ("task", *COLUMNS, "answers"), tuple(rows), note=note)
+
+
+CHUNK = 128
+"""Tokens of a chunk in the paper's base."""
+SPLIT = "split_merged"
+"""The file of the fifth of the records that the paper measured."""
+ENCODER = "text2vec-base-chinese"
+FACTOR_TABLES = {
+    "chunk": ("crud_table3", "chunk_size"),
+    "overlap": ("crud_table4", "chunk_overlap_percent"),
+    "retriever": ("crud_table5", "retriever"),
+    "embedding": ("crud_table6", "embedding"),
+    "topk": ("crud_table7", "top-k"),
+    "llm": ("crud_table8", "llm"),
+}
+"""Factor of the grid → the paper's table of it, and the setting that it varies."""
+
+
+def own_of(cell: Cell, factor: str, value: Any) -> OwnRow:
+    """A cell as a row of the paper's table of a factor. Its figures are of all records of ``split_merged.json``."""
+    plan, request = cell.plan, cell.plan.request
+    records, n = plan.records, len(plan.chosen)
+    why = unlike(records.name, SPLIT, n, len(records.records)) or _too_few(plan)
+    why = why or unverified("crud", SPLIT, file=records.path)
+    own = {head: cell.answered.means.get(name) for head, name in COLUMNS.items() if head != "MRR"}
+    theirs = dict(zip(published_table("crud_table8").columns, own.values()))
+    if ENCODER not in plan.similarity:
+        del theirs["bertScore"]
+    judged = plan.judging.judge if plan.judging else None
+    if judged and judged.settings["precision"] == "paper":
+        del theirs["precision"]
+    differs = differs_by(
+        request,
+        plan.wording,
+        f"Ours retrieve from {plan.index}, the paper's from 86,834 articles." * bool(plan.k),
+        f"RAGQuestEval by {judged.llm}, the paper's by GPT-3.5-turbo." if judged else "",
+        "The paper does not print its number of records.",
+    )
+    table, setting = FACTOR_TABLES[factor]
+    system = f"{setting}={value}"
+    settings = {"task": plan.task.printed, setting: value}
+    return own_row(table, system, theirs, why, differs, **settings)
+
+
+def _too_few(plan: CellPlan) -> str:
+    """Why a file that is called as the paper's cannot be it: it has far fewer than a fifth of the task's records."""
+    whole = published_table("crud_table2").row(plan.task.printed).values["size"]
+    n = plan.records.total
+    return (
+        "" if 8 * n > whole else f"ours has {n:,} records, the paper's about a fifth of {whole:,}"
+    )
+
+
+def _describe(cell: Cell) -> str:
+    plan = cell.plan
+    return f"{plan.task.name} · {plan.request.llm}, " + (
+        f"{plan.index}, top {plan.k}" if plan.k else "no documents"
+    )
+
+
+def percent(mean: Mean | None, metric: str) -> Mean | None:
+    """In %, but for a length; None where nothing is scored."""
+    if mean is None or mean.value is None:
+        return None
+    return mean if metric == "length" else mean.times(100)
+
+
+def plot_of(cells: Sequence[Cell]) -> Figure:
+    """BLEU, ROUGE-L and the other metrics with a mean, a bar for every cell."""
+    series = {
+        head: [(_describe(cell), percent(cell.answered.means.get(name), name)) for cell in cells]
+        for head, name in COLUMNS.items()
+        if name != "length"
+    }
+    return bars("CRUD-RAG by task", "task", "%", series)
+
+
+FORMULAS = {"precision, code": False, "precision, paper": True}
+"""Column → whether the mean is over all questions that the reference answers."""
+FORMULA_NOTE = (
+    "In %. Code: mean word F1 over the questions that text and reference both answer. Paper, formula 2: over all that the "
+    "reference answers. The paper's text agrees with its code."
+)
+
+
+def by_both(cells: Sequence[Cell]) -> tuple[Table, ...]:
+    """RAGQuestEval's precision by CRUD-RAG's code and by its paper's formula 2, from the same judgements, and its recall: a row a
+    task; no table where nothing was judged."""
+    rows: tuple[tuple[Any, ...], ...] = tuple(
+        (cell.plan.task.name, *_quest_means(cell), len(cell.quests))
+        for cell in cells
+        if cell.quests
+    )
+    heads = ("task", *FORMULAS, "recall", "answers")
+    return (Table("RAGQuestEval by both formulas", heads, rows, note=FORMULA_NOTE),) if rows else ()
+
+
+def _quest_means(cell: Cell) -> tuple[Mean, ...]:
+    by_formula = {
+        name: [
+            100 * quest_scores(c["answers"], c["text_answers"], over_all=over_all).f1
+            for c in cell.quests.values()
+        ]
+        for name, over_all in FORMULAS.items()
+    }
+    recalls = [
+        100 * quest_scores(c["answers"], c["text_answers"]).recall for c in cell.quests.values()
+    ]
+    columns = {**by_formula, "recall": recalls}
+    ranges = dict.fromkeys(columns, (0.0, 100.0))
+    return tuple(means(columns, [cell.clusters[qid] for qid in cell.quests], ranges).values())
+
+
+def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """The sentences below the tables: what the cells say, and what differs from the paper."""
+    notes = [note for cell in cells for note in _notes_of_cell(cell)]
+    first = cells[0].plan
+    if first.request.workspace.llm(first.request.llm).backend == READER:
+        notes.append(
+            "The embedded reader reads English only and says so instead of answering Chinese questions: choose another model."
+        )
+    if first.similarity:
+        notes.append(
+            f"similarity is by {first.similarity}; the paper's is by text2vec-base-chinese, and values of different encoders "
+            "cannot be compared."
+        )
+    if first.judging is not None:
+        how = (
+            "over all questions that the reference answers (the paper's formula)"
+            if first.judging.judge.settings["precision"] == "paper"
+            else "over the questions that the text answers, too (as CRUD-RAG's code has it)"
+        )
+        notes.append(
+            f"RAGQuestEval is by {first.judging.judge.llm}, the paper's by GPT-3.5-turbo; precision is {how}."
+        )
+    return tuple(dict.fromkeys(filter(None, notes)))
+
+
+NOTES = {
+    "empty": "answers are empty; they are counted here and in no mean",
+    "without_documents": "questions were asked without documents, as nothing was found",
+    "reused": "answers are of an earlier time and were not asked again; mrr leaves them out",
+    "unknown_gold": "records have no known gold documents; mrr leaves them out",
+}
+QUEST_NOTES = {
+    "quest_no_questions": "have no questions that could be read and are in neither of RAGQuestEval's means",
+    "quest_unparsed": "have a judge's reply that could not be read and are in neither of RAGQuestEval's means",
+    "quest_failed": "failed in RAGQuestEval and are in neither of its means",
+    "quest_unanswerable": "have no question that the reference answers; RAGQuestEval counts 0 for them",
+    "quest_nothing_answered": "answer none of the questions; RAGQuestEval counts 0 for them",
+}
+"""A cell's count → the end of its sentence; of all questions, and of the judged answers."""
+
+
+def left_out_notes(plan: CellPlan) -> Iterator[str]:
+    """A sentence for each reason why records of a task are in no cell."""
+    for why, ids in plan.records.left_out.items():
+        yield f"{plan.task.name}: {len(ids)} of {plan.records.total} records {why} and were left out: {listed(ids)}."
+
+
+def _notes_of_cell(cell: Cell) -> Iterator[str]:
+    name, plan, counts = cell.plan.task.name, cell.plan, cell.counts
+    if not plan.request.settings["prompts"]:
+        values = (" ".join(record.values.values()) for record in plan.chosen)
+        yield prompts_note("Chinese", values, "send your own (prompts=FOLDER)", name)
+    yield from left_out_notes(plan)
+    yield from failed_note(name, cell.answered, "counted here and in no mean")
+    ranked = plan.task.ranked and plan.k
+    unknown = sum(not record.gold for record in plan.chosen) if ranked else 0
+    of_all = counted({**counts, "unknown_gold": unknown}, NOTES, f"of {counts['asked']}")
+    of_judged = counted(counts, QUEST_NOTES, f"of {counts.get('quest_asked')} answers")
+    yield from (f"{name}: {sentence}" for sentence in (*of_all, *of_judged))
+    if references := counts.get("quest_new_references"):
+        yield f"{name}: questions were made of {references} references; those that could be read are kept."
+
+
+SETTINGS = {
+    "data": string(
+        "CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a dataset",
+        names="dataset file folder",
+    ),
+    "corpus": string(
+        "the documents: BM25 over chunks of 128 tokens of them is the retriever, unless index names one",
+        names="corpus index file folder",
+    ),
+    "form": string("the form of the documents' file, where it does not tell itself"),
+    "index": string(
+        "another retriever: an index, or a combination as rrf:words,vectors", names="retriever"
+    ),
+    "k": Setting(
+        int, 8, 0, 1000, about="passages per question; 0 asks without any", sweep=(2, 4, 6, 8, 10)
+    ),
+    "join": string(
+        "what parts two documents; auto: a line end behind BM25, else a blank line",
+        "auto",
+        "line",
+        "blank",
+    ),
+    "temperature": Setting(float, 0.1, 0, 2),
+    "top_p": Setting(float, 0.9, 0, 1, about="0: the model's own"),
+    "top_k": Setting(int, 0, 0, 100_000, about="default: 5, behind an API the model's own"),
+    "max_tokens": Setting(int, 1280, 1, 100_000),
+    "compat": compat(),
+    "prompts": own_prompts("suites/crud", "IAAR-Shanghai/CRUD_RAG"),
+    "similarity": string(
+        "encoder for the similarity of answer and reference; default: not measured", names="encoder"
+    ),
+    "quest": string("a language model for RAGQuestEval; default: not measured", names="llm"),
+    "quest_precision": string(
+        "over the questions that the text answers, or over all that the reference does",
+        "code",
+        "paper",
+    ),
+    "gold": string(
+        "folder or file of CRUD-RAG's own gold questions, for RAGQuestEval", names="file folder"
+    ),
+    "reuse": string(
+        "CRUD-RAG's result file, or a folder of them: answers there are not asked again",
+        names="file folder",
+    ),
+}
+
+
+def _searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
+    """(retriever, k, separator of documents) of the settings index, corpus, k and join; '' for the retriever that is not built
+    yet. Raises UsageError."""
+    index, corpus, k, join = (request.settings[name] for name in ("index", "corpus", "k", "join"))
+    if not k:
+        return "", 0, separator(join, words=False)
+    if index and corpus:
+        raise UsageError("index is a retriever already, so corpus is not needed; name one of them.")
+    if not index and not corpus:
+        raise UsageError(
+            "CRUD-RAG retrieves, so it needs documents, or a retriever as index=NAME; k=0 asks without any.",
+            hint=Hint("set", "corpus=PATH"),
+        )
+    return index, k, separator(join, not index or searches_words(request.workspace, index))
+
+
+def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Experiment:
+    """These tasks, one cell each."""
+    records = read_tasks(request.workspace.data(request.settings["data"], DATA_IS), tasks)
+    wording = wording_in(request, tasks)
+    index, k, between = _searched_by(request)
+    if k and not index:
+        base = Config(CHUNK, 0, "", WORDS, k, request.llm)
+        words = IndexRequest("BM25 over the documents", indexes_of(request, base)[WORDS])
+        # An earlier result lies in a folder named after the index.
+        unread = replace(request, settings={**request.settings, "reuse": ""})
+        for task in tasks:
+            plan_cell(unread, task, records[task.name], ("", k, between))
+        index = (yield words).name
+    plans = [plan_cell(request, task, records[task.name], (index, k, between)) for task in tasks]
+    cells: list[Cell] = []
+    for plan in plans:
+        cells.append((yield from perform_cell(plan, plan.task.name)))
+    return Report(
+        {
+            "dataset": ", ".join(dict.fromkeys(plan.records.name for plan in plans)),
+            "llm": request.llm,
+            "index": index,
+            "k": k,
+            "compat": request.settings["compat"],
+            "headline": "rouge-L",
+            "wording": wording.as_json(),
+            KEY: [own_of(cell, "llm", request.llm).as_json() for cell in cells],
+            "counts": {cell.label: dict(cell.counts) for cell in cells},
+        },
+        notes_of(cells),
+        {results_path(request, cell.plan.task, index, k): results_of(cell) for cell in cells},
+        tables=(table_of(cells), *by_both(cells)),
+        figures=(plot_of(cells),),
+    )
+
+
+@suite("crud", form={**SETTINGS, "tasks": TASKS_SETTING})
+def crud(request: ExperimentRequest) -> Experiment:
+    """CRUD-RAG: several of its tasks, one after another."""
+    return (yield from crud_tasks(request, tasks_of(request.settings["tasks"])))
+
+
+register_each(
+    suite,
+    crud_tasks,
+    {
+        f"crud-{task.name}": (f"CRUD-RAG, {task.key}: {task.about}.", (task,))
+        for task in TASKS.values()
+    },
+    form=SETTINGS,
+)

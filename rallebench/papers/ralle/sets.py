@@ -1,0 +1,334 @@
+"""KILT's eleven sets (Petroni et al. 2021, arXiv:2009.02252) as RaLLe names and scores them (arXiv:2308.10633), and their files.
+
+``sets.json`` holds them. Rows and bytes are those of the official files. Of TriviaQA, KILT gives ids only; its script joins
+the questions to a file whose size is not published. WNED's and CWEB's one file with answers serves as both splits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rallebench.chains.overrides import override
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.files import read_json, sha256_file
+from rallebench.core.originals import OriginalCopy, copy_in
+from rallebench.core.prompts import ORIGINAL, SHIPPED, Wording, wording
+from rallebench.core.types import Chain, Example
+from rallebench.datasets.reading import read_examples
+from rallebench.experiments.common import in_folder, names_in
+from rallebench.workspace.checking import check_chain
+
+TASKS: Mapping[str, str] = {
+    "fact": "fact checking",
+    "linking": "entity linking",
+    "slots": "slot filling",
+    "qa": "open questions",
+    "long": "long answers",
+    "dialogue": "dialogue",
+}
+PLAIN = "retrieve-plain"
+MODES = ("read", "closed-book", "retrieve", PLAIN, "three-action")
+"""The ways to answer a set; all can be retrieved for, the others have a chain each. PLAIN: entity linking is retrieved for by the
+whole text, as RaLLe's rows without REWRITE-EL are; the query of other sets is the same either way."""
+MARKS: Mapping[str, tuple[str, ...]] = {
+    "linking": ("[START_ENT]", "[END_ENT]"),
+    "slots": ("[SEP]",),
+}
+"""Task → the marks in every input."""
+VERDICTS = frozenset({"SUPPORTS", "REFUTES"})
+
+
+@dataclass(frozen=True, slots=True)
+class KiltSet:
+    """``name``: as in ``kilt-nq``; ``label``: as RaLLe prints it; ``stem``: how KILT's files begin. ``headline``: the metric
+    that is reported. ``rows``, ``size`` in bytes: split → of the official file, if it is known. ``chains``: way → chain."""
+
+    name: str
+    label: str
+    stem: str
+    task: str
+    headline: str
+    rows: Mapping[str, int]
+    size: Mapping[str, int]
+    chains: Mapping[str, str]
+
+    @property
+    def variant(self) -> str:
+        """KILT's own: as the headline, but only where the gold pages were found."""
+        return f"KILT-{self.headline}"
+
+    @property
+    def short(self) -> bool:
+        """True if its answers are short: only then does ``has_answer`` mean something."""
+        return self.task not in ("long", "dialogue")
+
+    def file_name(self, split: str) -> str:
+        """The official file of a split; of a set with one file that one.
+
+        >>> SETS["nq"].file_name("dev"), SETS["wnwi"].file_name("train")
+        ('nq-dev-kilt.jsonl', 'wned-dev-kilt.jsonl')
+        """
+        return f"{self.stem}-{split if split in self.rows else 'dev'}-kilt.jsonl"
+
+
+SETS: Mapping[str, KiltSet] = {
+    fields["name"]: KiltSet(
+        **{**fields, "chains": {**fields["chains"], "retrieve": "retrieve-only"}}
+    )
+    for fields in read_json(Path(__file__).with_name("sets.json"))
+}
+"""Name → set, in RaLLe's order."""
+
+
+def set_of(written: str) -> KiltSet:
+    """A set by its name, RaLLe's label or KILT's stem, in any case. Raises UsageError.
+
+    >>> set_of("T-REx").name, set_of("hotpotqa").name
+    ('trex', 'hopo')
+    """
+    name = written.strip().lower()
+    for kilt_set in SETS.values():
+        if name in (kilt_set.name, kilt_set.label.lower(), kilt_set.stem):
+            return kilt_set
+    raise UsageError(f"datasets: KILT has no set {written.strip()!r}; it has {', '.join(SETS)}.")
+
+
+def sets_of(written: str) -> tuple[KiltSet, ...]:
+    """Several, in RaLLe's order, each once; () if none is written. Raises UsageError.
+
+    >>> [kilt_set.label for kilt_set in sets_of("nq, FEV")]
+    ['FEV', 'NQ']
+    """
+    if written.strip() == "all":
+        return tuple(SETS.values())
+    names = {set_of(part).name for part in names_in(written)}
+    return tuple(kilt_set for name, kilt_set in SETS.items() if name in names)
+
+
+def chain_of(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain | None:
+    """The chain, with its model and retriever in place and checked; None where this set has no such chain.
+
+    With ``compat=original`` a title ends at its first comma, as in RaLLe's files. Raises UsageError for what it lacks.
+    """
+    s, workspace = request.settings, request.workspace
+    linking = kilt_set.task == "linking"
+    if mode == PLAIN and not linking:
+        return None
+    chain = _chain(request, kilt_set, "retrieve" if mode == PLAIN else mode)
+    if chain is None:
+        return None
+    if linking and (mode == PLAIN or (mode in ("read", "retrieve") and not s["rewrite"])):
+        plain = chain.replace_action(0, template="{question}", dialect="fstring")
+        chain = replace(plain, name=f"{chain.name}-without-rewrite")
+    kinds = {action.kind for action in chain.actions}
+    where = f"To answer {kilt_set.label} with mode={mode}"
+    if "retrieve" in kinds and not s["retriever"]:
+        raise UsageError(f"{where} an index is needed.", hint=Hint("set", "retriever=NAME"))
+    if "generate" in kinds and not request.llm:
+        raise UsageError(f"{where} a language model is needed.", hint=Hint("choose", "llm"))
+    k = s["k"] if "retrieve" in kinds else None
+    chain = override(chain, request.llm, s["retriever"], k)
+    check_chain(workspace, chain)
+    return chain
+
+
+def _chain(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain | None:
+    """The chain as it is written: RaLLe's own of the user's copy, or ours."""
+    workspace = request.workspace
+    if (copy := ralle_copy(request)) is not None:
+        name = f"{mode}/{kilt_set.name}"
+        if name not in copy:
+            return None
+        copy.read(name)  # raises BadFileError for a file that is missing
+        theirs: Chain = workspace.chain(str(copy.path(name)))
+        return theirs
+    written = kilt_set.chains.get(mode)
+    if written is None:
+        return None
+    linking = kilt_set.task == "linking"
+    if linking and mode == "retrieve" and request.settings["rewrite"]:
+        search = workspace.chain("rewrite-el").actions[0]
+        plain: Chain = workspace.chain(written)
+        return replace(plain, name="retrieve-only-rewrite-el", actions=(search,))
+    original = request.settings["compat"] == "original" and written == "rewrite-el-titles"
+    ours: Chain = workspace.chain("rewrite-el" if original else written)
+    return ours
+
+
+def ralle_copy(request: ExperimentRequest) -> OriginalCopy | None:
+    """The user's copy of RaLLe's repository, None without one. Raises BadFileError for another folder."""
+    own = request.settings["prompts"]
+    if not own:
+        return None
+    copy = copy_in(Path(own).expanduser().resolve(), Path(__file__).parent)
+    if copy is None:
+        raise BadFileError(
+            f"{own} is no copy of RaLLe's repository; it holds no scripts/configs/experiment_settings."
+        )
+    return copy
+
+
+def wording_in(request: ExperimentRequest, pairs: Iterable[tuple[str, str]]) -> Wording:
+    """The wording of the prompts of the chains of these (set, way)."""
+    copy = ralle_copy(request)
+    if copy is None:
+        return SHIPPED
+    names = [f"{'retrieve' if mode == PLAIN else mode}/{name}" for name, mode in pairs]
+    read = {name: copy.read(name) for name in names}
+    texts = {name: original.text for name, original in read.items()}
+    return wording(ORIGINAL, texts, unknown=[n for n, of in read.items() if not of.known])
+
+
+# ── the files ────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The questions of a set. ``rows`` of the whole file; ``differs``: how it is not the official one, '' if it is."""
+
+    kilt: KiltSet
+    name: str
+    path: Path
+    sha256: str
+    examples: tuple[Example, ...]
+    rows: int
+    differs: str
+
+
+def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, tuple[str, Path]]:
+    """Set name → (name, file) of its questions: those of the setting ``file``, the rest from the folder ``data``.
+
+    Without ``sets``: all that are there. ``file``: a file or a dataset, with several sets ``nq=FILE,hopo=FILE``; of one set
+    ``data`` may be that, too. Raises UsageError, NotFoundError.
+    """
+    data, file, split = (request.settings[name] for name in ("data", "file", "split"))
+    workspace, folder = request.workspace, None
+    if data.strip():
+        folder = workspace.data(data, "the folder of KILT's files, as nq-dev-kilt.jsonl")
+    if folder is not None and folder.is_file():
+        if len(sets) != 1 or file.strip():
+            raise UsageError(
+                f"data={data} is one dataset, not the folder of KILT's files. Say whose it is.",
+                hint=Hint("set", f"file=nq={data}"),
+            )
+        folder, file = None, data.strip()
+    own = {name: workspace.dataset(reference) for name, reference in _written(file, sets).items()}
+    files = {}
+    for kilt_set in sets or SETS.values():
+        path = _official(folder, kilt_set, split) if folder else None
+        if kilt_set.name in own:
+            files[kilt_set.name] = own[kilt_set.name]
+        elif path is not None:
+            files[kilt_set.name] = (path.name.split(".jsonl")[0], path.resolve())
+        elif sets:
+            if folder is None:
+                raise UsageError(
+                    f"No file has the questions of {kilt_set.label}: data is the folder of KILT's files, file is one file.",
+                    hint=Hint("set", "data=FOLDER"),
+                )
+            names = sorted(path.name for path in folder.glob("*.jsonl*"))
+            raise NotFoundError(
+                f"{data} holds no {kilt_set.file_name(split)}, KILT's file of {kilt_set.label}. It holds: "
+                f"{', '.join(names) or 'no JSON lines'}. For another file: file={kilt_set.name}=FILE."
+            )
+    if not files:
+        raise UsageError(
+            "No file has the questions: data is the folder of KILT's files, file is one file of datasets=nq.",
+            hint=Hint("set", "data=FOLDER"),
+        )
+    return files
+
+
+def _written(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
+    """Set name → what ``file`` names for it.
+
+    >>> _written("a.jsonl", [SETS["nq"]]), _written("nq=a,b.jsonl,T-REx=c.jsonl", ())
+    ({'nq': 'a.jsonl'}, {'nq': 'a,b.jsonl', 'trex': 'c.jsonl'})
+    """
+    known = "|".join(
+        re.escape(name)
+        for kilt_set in SETS.values()
+        for name in {kilt_set.name, kilt_set.label, kilt_set.stem}
+    )
+    first, *pairs = re.split(rf"(?:^|,)\s*({known})=", file, flags=re.IGNORECASE)
+    if not pairs:
+        if file.strip() and len(sets) != 1:
+            raise UsageError(
+                "With several sets, file says which file is whose.",
+                hint=Hint("set", "file=nq=FILE,hopo=FILE"),
+            )
+        return {sets[0].name: file.strip()} if file.strip() else {}
+    files = {set_of(name).name: path.strip() for name, path in zip(pairs[::2], pairs[1::2])}
+    names = {kilt_set.name for kilt_set in sets}
+    strange = [name for name in files if sets and name not in names] or [first.strip()]
+    if strange[0]:
+        raise UsageError(f"file={file}: {strange[0]!r} is not among the requested sets.")
+    return files
+
+
+def _official(folder: Path, kilt_set: KiltSet, split: str) -> Path | None:
+    name = kilt_set.file_name(split)
+    if path := in_folder(folder, (name, f"{name}.gz")):
+        return path
+    bare = folder / re.sub(r"-(dev|train)-kilt", r"-\1_id-kilt", name)
+    if bare.is_file():
+        raise BadFileError(
+            f"{bare} holds TriviaQA's ids without its questions; KILT's script get_triviaqa_input.py joins them to {name}."
+        )
+    return None
+
+
+def read(
+    kilt_set: KiltSet, name: str, path: Path, split: str, limit: int | None = None
+) -> Questions:
+    """The first ``limit`` questions, after every row was checked. Raises BadFileError for questions of another kind."""
+    examples: list[Example] = []
+    rows = 0
+    for example in read_examples(path, form="kilt"):
+        rows += 1
+        if problem := _problem(kilt_set, example):
+            raise BadFileError(
+                f"{path} is no file of {kilt_set.label}: its question {example.question.qid!r} {problem}"
+            )
+        if limit is None or len(examples) < limit:
+            examples.append(example)
+    if not rows:
+        raise BadFileError(f"{path} holds no question.")
+    differs = _differs(kilt_set, path, split, rows)
+    return Questions(kilt_set, name, path, sha256_file(path), tuple(examples), rows, differs)
+
+
+def _problem(kilt_set: KiltSet, example: Example) -> str:
+    """Why the question cannot be of this set, '' if it can."""
+    text, answers = example.question.text, example.gold.answers
+    own = MARKS.get(kilt_set.task, ())
+    places = [text.find(mark) for mark in own]
+    if -1 in places:
+        return f"lacks {own[places.index(-1)]}."
+    if places != sorted(places):
+        return "has [END_ENT] before [START_ENT]."
+    others = [mark for marks in MARKS.values() for mark in marks if mark in text]
+    if others and kilt_set.task in ("fact", "qa"):
+        return f"holds {others[0]}, as another of KILT's tasks does."
+    if not answers and not example.gold.pages:
+        return "has no gold; KILT keeps the answers of its test files, so take the dev file."
+    strange = [answer for answer in answers if answer not in VERDICTS]
+    if kilt_set.task == "fact" and strange:
+        return f"has the answer {strange[0][:60]!r}, where SUPPORTS or REFUTES should stand."
+    return ""
+
+
+def _differs(kilt_set: KiltSet, path: Path, split: str, rows: int) -> str:
+    """The difference of a file from KILT's own, in one sentence; '' if it may be KILT's own."""
+    split = split if split in kilt_set.rows else "dev"
+    official = f"KILT's {kilt_set.file_name(split)}"
+    if rows != kilt_set.rows[split]:
+        return f"{path.name} has {rows:,} rows and {official} {kilt_set.rows[split]:,}, so it is not the official file."
+    size, expected = path.stat().st_size, kilt_set.size.get(split)
+    if expected and path.suffix != ".gz" and size != expected:
+        return f"{path.name} has as many rows as {official}, but {size:,} bytes instead of {expected:,}, so it was changed."
+    return ""

@@ -1,0 +1,230 @@
+"""KILT's eleven sets as suites (Petroni et al. 2021, arXiv:2009.02252), with RaLLe's chains and tables (arXiv:2308.10633).
+
+``kilt-nq`` and its kin are one set; ``kilt`` is several, with the macro-average. Every set, answered in every way that is
+asked for, is a run of a chain as any other. ``compat=original`` answers and counts as RaLLe does: a linked title ends at its
+first comma, and has_answer is over the answers that are not empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
+from rallebench.core.settings import Setting
+from rallebench.core.types import Chain
+from rallebench.engine.score import DEFAULT_METRICS, has_gold
+from rallebench.experiments.common import failed_note, scored_run, several, string, values_in
+from rallebench.experiments.official import unverified
+from rallebench.experiments.published_rows import KEY, unlike
+from rallebench.experiments.significance import tests_between
+from rallebench.metrics import metric
+from rallebench.papers.common import (
+    compat,
+    definitions_of,
+    differs_by,
+    is_original,
+    register_each,
+    scored_by,
+)
+from rallebench.papers.ralle import suite
+from rallebench.papers.ralle.sets import (
+    MODES,
+    PLAIN,
+    SETS,
+    TASKS,
+    KiltSet,
+    Questions,
+    chain_of,
+    files_of,
+    read,
+    sets_of,
+    wording_in,
+)
+from rallebench.papers.ralle.tables import (
+    CLOSED_NQ,
+    SetResult,
+    averages,
+    figures_of,
+    own_rows,
+    tables_of,
+)
+from rallebench.workspace.flows import chain_flow
+
+OWN = {
+    "data": string(
+        "folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a dataset",
+        names="dataset file folder",
+    ),
+    "file": string("a file in KILT's form, or a dataset, instead", names="dataset file"),
+    "split": string("", "dev", "train"),
+    "mode": several(
+        "read, closed-book, retrieve, retrieve-plain (entity linking by the whole text), three-action; several with commas",
+        *MODES,
+        default="read",
+    ),
+    "retriever": string("the index that is asked", names="retriever"),
+    "k": Setting(
+        int, 5, 1, 1000, about="passages per question (RaLLe's file of three-action AY2 has 1)"
+    ),
+    "rewrite": Setting(
+        bool,
+        True,
+        about="REWRITE-EL: entity linking asks 'What is \"mention\" ?'; false: the whole text",
+    ),
+    "compat": compat(),
+    "prompts": string("your copy of yhoshi3/RaLLe, whose chains are run", names="folder"),
+}
+SEVERAL = {
+    "datasets": several(f"of {', '.join(SETS)}; default: those whose files are there", *SETS),
+    **OWN,
+    "file": string("files in KILT's form instead: nq=FILE,hopo=FILE", names="file", many=True),
+}
+NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
+"""Settings that tell the runs of a suite apart by name."""
+
+
+@suite("kilt", form=SEVERAL, named_by=NAMED_BY)
+def kilt(request: ExperimentRequest) -> Experiment:
+    """KILT, several sets with their macro-average, as in RaLLe's tables."""
+    return (yield from _answered(request, sets_of(request.settings["datasets"])))
+
+
+def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment:
+    """Every set in every way, one after another; all is read and checked before the first is asked."""
+    s = request.settings
+    bracket = "has_answer" if is_original(request) else "has_answer_all"
+    modes = values_in("mode", s["mode"], Setting(str, "", choices=MODES, required=True))
+    files = files_of(request, sets)
+    chains, notes = _chains(request, files, modes)
+    wording = wording_in(request, chains)
+    questions = {
+        name: read(SETS[name], *file, s["split"], request.limit) for name, file in files.items()
+    }
+    runs = [
+        (questions[name], mode, _run(questions[name], mode, chain, bracket))
+        for (name, mode), chain in chains.items()
+    ]
+    differences = [each.differs for each in questions.values() if each.differs]
+    searched = {run.dataset.file: run for *_, run in runs if run.flow.retrievers}
+    pageless = [
+        f"{run.dataset.name}: its gold names no pages, so retrieval and KILT's variants are not scored."
+        for run in searched.values()
+        if not any(example.gold.pages for example in run.examples)
+    ]
+    notes = [*differences, *notes, *pageless]
+    over = f"Ours search {s['retriever']}, RaLLe's all of Wikipedia in 22.2 million passages."
+    differs = differs_by(request, wording, over * bool(searched))
+    results = []
+    for each, mode, run in runs:
+        if run.rates.columns:
+            result = yield run
+            results.append(SetResult(each.kilt, mode, result, _why(request, each, result.n)))
+            notes += failed_note(run.label, result, "counted here and in no mean")
+    if not results:
+        raise UsageError(f"mode={s['mode']}: nothing could be scored. {' '.join(notes)}")
+    data = {
+        "headline": {name: SETS[name].headline for name in questions},
+        "averages": averages(results, bracket),
+        "compat": s["compat"],
+        "wording": wording.as_json(),
+        KEY: [row.as_json() for row in own_rows(results, request.llm, s["retriever"], differs)],
+        "data": {
+            name: {"file": str(each.path), "rows": each.rows, "official": not each.differs}
+            for name, each in questions.items()
+        },
+    }
+    whys = {answered.kilt.label: answered.why for answered in results if answered.why}
+    left_out = (f"RaLLe's figures of {label} are left out: {why}." for label, why in whys.items())
+    note = " ".join([*differs, *left_out])
+    tables = tables_of(results, request.llm, s["retriever"], bracket, note)
+    by_set: dict[str, dict[str, RunResult]] = {}  # ways to answer the same questions
+    for answered in results:
+        by_set.setdefault(answered.kilt.label, {})[answered.mode] = answered.result
+    headlines = dict.fromkeys(answered.kilt.headline for answered in results)
+    tables += tests_between(by_set, [*headlines, "Rprec"], names=HEADS)
+    return Report(data, tuple(notes), tables=tables, figures=figures_of(results))
+
+
+HEADS = {"em": "EM", "f1": "F1", "rougel": "ROUGE-L", "Rprec": "R-precision"}
+
+
+def _why(request: ExperimentRequest, questions: Questions, n: int) -> str:
+    """Why RaLLe's figures may not stand beside these, '' if they may."""
+    split, kilt_set = request.settings["split"], questions.kilt
+    if questions.differs:
+        return f"{questions.path.name} is not KILT's file of {kilt_set.label}"
+    if split != "dev" and split in kilt_set.rows:
+        return f"ours are of the split {split}, the paper's of dev"
+    different = unlike(kilt_set.label, kilt_set.label, n, kilt_set.rows["dev"])
+    return different or unverified("kilt", kilt_set.stem, file=questions.path)
+
+
+register_each(
+    suite,
+    _answered,
+    {
+        f"kilt-{each.name}": (
+            f"KILT, {each.label}: {TASKS[each.task]}, by {each.headline} and {each.variant}.",
+            (each,),
+        )
+        for each in SETS.values()
+    },
+    form=OWN,
+    named_by=NAMED_BY,
+)
+
+
+def _chains(
+    request: ExperimentRequest, names: Iterable[str], modes: Sequence[str]
+) -> tuple[dict[tuple[str, str], Chain], list[str]]:
+    """(set and way → its chain, a sentence on each set that has none for a way). Raises UsageError if none has one."""
+    pairs = [(name, mode) for name in names for mode in modes]
+    chains = {pair: chain_of(request, SETS[pair[0]], pair[1]) for pair in pairs}
+    without = [
+        f"{SETS[name].label} has no chain for {mode} and was left out there."
+        for (name, mode), chain in chains.items()
+        if chain is None and mode != PLAIN
+    ]
+    if not any(chains.values()) and not without:
+        raise UsageError(
+            f"mode={PLAIN} is of entity linking; name one of its sets, or mode=retrieve."
+        )
+    if len(without) == len(pairs):
+        raise UsageError(
+            f"mode={request.settings['mode']}: {' '.join(without)} Choose another way, or another set."
+        )
+    return {pair: chain for pair, chain in chains.items() if chain is not None}, without
+
+
+def _run(questions: Questions, mode: str, chain: Chain, bracket: str) -> RunRequest:
+    kilt_set, have = questions.kilt, has_gold(questions.examples)
+    flow = chain_flow(chain)
+    answers = [kilt_set.headline, kilt_set.variant, *([bracket] if kilt_set.short else [])]
+    if mode == "closed-book" and kilt_set.name == "nq":
+        answers += CLOSED_NQ.values()  # RaLLe's Table 7 counts as its code does
+    pages = ["Rprec", "recall@5"] if flow.retrievers else []
+    retrieves = mode in ("retrieve", PLAIN)
+    names = _possible([*dict.fromkeys(answers if not retrieves else []), *pages], have)
+    others = _possible(DEFAULT_METRICS, have, retrieves)
+    return scored_run(
+        f"{kilt_set.name} {mode}",
+        flow,
+        DatasetRef(questions.name, str(questions.path), questions.sha256),
+        questions.examples,
+        scored_by(names),
+        definitions_of(names),
+        metrics=tuple(dict.fromkeys([*names, *others])),
+    )
+
+
+def _possible(names: Sequence[str], have: Mapping[str, int], retrieved: bool = False) -> list[str]:
+    """The metrics for which the questions have gold; ``retrieved``: without those of answers."""
+    possible = []
+    for name in names:
+        needs = str(metric(name).traits.get("needs", "")).split("+")
+        of_answers = "answers" in needs and not name.startswith("answer_in")
+        if all(have[need] for need in needs if need) and not (retrieved and of_answers):
+            possible.append(name)
+    return possible

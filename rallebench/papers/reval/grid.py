@@ -1,0 +1,293 @@
+"""The grid of workflows, models and tasks (R-Eval's by name or number, or datasets): the possible pairs, and the reasons
+against the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rallebench.analysis.agents import AgentTask, System, TaskRun
+from rallebench.analysis.agents.reading import common_field, task_named
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.prompts import Wording, wording_of
+from rallebench.core.registry import unknown
+from rallebench.core.types import Example
+from rallebench.datasets.reading import read_questions
+from rallebench.datasets.tasks import DOMAINS, TASKS, available, sampled, task_of
+from rallebench.environments import ENVIRONMENTS
+from rallebench.experiments.common import names_in
+from rallebench.papers.common import is_original
+from rallebench.papers.reval.demonstrations import drawn, with_shots
+from rallebench.workflows import WORKFLOWS, agent_workflows
+from rallebench.workspace.flows import FOLDER, Agent, original_prompts, prepare_agent
+from rallebench.workspace.paths import READER
+
+BELOW = ("", "data/KoLA2", "KoLA2")
+"""The folders below the given one that may hold R-Eval's files."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuestions:
+    """A task with its questions. ``environments``: those that fit, its own first; () for a set that says none. ``pool``: the
+    questions in the file; ``demonstrations``: those drawn from it to be shown."""
+
+    task: AgentTask
+    dataset: str
+    file: Path
+    examples: tuple[Example, ...]
+    environments: tuple[str, ...]
+    pool: int
+    demonstrations: tuple[Example, ...] = ()
+
+
+def read_tasks(request: ExperimentRequest, domain: str = "") -> list[TaskQuestions]:
+    """The tasks that are named, or all (of a ``domain``) whose questions are there, each read and checked.
+
+    Raises UsageError, NotFoundError, BadFileError. The setting ``instances``: the number of questions that
+    are drawn, as R-Eval draws them; ``demonstrations``: the number of others that are drawn to be shown; with
+    ``compat=original`` only the first answer of the gold counts.
+    """
+    files = _files(request, domain)
+    tasks = [_task(request, name, path, form) for name, (path, form) in files.items()]
+    counts = Counter(questions.task for questions in tasks)
+    twice = next((task.name for task, count in counts.items() if count > 1), "")
+    if twice:
+        named = request.settings["tasks"]
+        raise UsageError(f"tasks={named}: {twice} is named twice; name each task once.")
+    return tasks
+
+
+def _files(request: ExperimentRequest, domain: str) -> dict[str, tuple[Path, str]]:
+    """Dataset → (file, format, '' for the one that is recognised), in R-Eval's order or as named."""
+    workspace, data = request.workspace, request.settings["data"]
+    known, theirs = workspace.dataset_paths(), _in_folder(request)
+    here = available(known)
+    own = {task.name: task for task in TASKS} | {task.number: task for task in TASKS}
+    tasks = [task for task in TASKS if domain in ("", task.domain)]
+    every = [t.name for t in tasks if t.name in theirs or (not data and t.name in here)]
+    files: dict[str, tuple[Path, str]] = {}
+    for name in names_in(request.settings["tasks"]) or every:
+        task = own.get(name)
+        if task is None:
+            if name not in known and not Path(name).suffix and "/" not in name:
+                raise NotFoundError(
+                    unknown("task or dataset", name, [*(t.name for t in TASKS), *known])
+                )
+            dataset, path = workspace.dataset(name)
+            files[dataset] = path, ""
+        elif task.name in theirs:
+            files[task.name] = theirs[task.name]
+        elif task.name in here:
+            files[here[task.name]] = known[here[task.name]], ""
+        else:
+            raise NotFoundError(f"The questions of {task.name} are not here. {task.how}")
+    if not files:
+        names = ", ".join(task.name for task in tasks)
+        raise NotFoundError(
+            f"{data} holds none of R-Eval's files ({tasks[0].file} … {tasks[-1].file}), and no public set of its tasks."
+            if data
+            else f"The questions of none of these tasks are here: {names}.",
+            hint=None if data else Hint("list", "tasks"),
+        )
+    return files
+
+
+def _in_folder(request: ExperimentRequest) -> dict[str, tuple[Path, str]]:
+    """R-Eval's task → (file, format) in the folder ``data``, if one is given: R-Eval's own file, else the set as published."""
+    data = request.settings["data"]
+    if not data:
+        return {}
+    folder = request.workspace.data(data, f"the folder of R-Eval's files, as in {TASKS[0].file}")
+    if folder.is_file():
+        raise UsageError(
+            f"data={data} is a file, not the folder that holds it. A file can be named as a task.",
+            hint=Hint("set", f"tasks={data}"),
+        )
+    published = ((task.name, task.path_in(folder), task.form) for task in TASKS)
+    public = {name: (path, form) for name, path, form in published if path}
+    paths = [(task.name, folder / below / task.file) for below in BELOW[::-1] for task in TASKS]
+    return public | {name: (path, "") for name, path in paths if path.is_file()}
+
+
+def _task(request: ExperimentRequest, name: str, path: Path, form: str) -> TaskQuestions:
+    every, instances = read_questions(path, form=form), request.settings["instances"]
+    examples = tuple(sampled(every, instances)) if instances else every
+    examples = examples[: request.limit]
+    if not any(example.gold.answers for example in examples):
+        raise BadFileError(
+            f"No question of {path} has an answer, so nothing of {name} can be scored; take a file with answers."
+        )
+    demonstrations = drawn(every, examples, request.settings["demonstrations"], request.seed, name)
+    if is_original(request):
+        examples = tuple(map(_with_first_answer, examples))
+    task, env = task_named(name, examples), common_field(examples, "environment")
+    environments = _fitting(name, task.domain, env)
+    return TaskQuestions(task, name, path, examples, environments, len(every), demonstrations)
+
+
+def _fitting(name: str, domain: str, env: str) -> tuple[str, ...]:
+    """The environments that fit a task of this domain whose records name ``env``."""
+    if task_of(name) is None and env not in (*DOMAINS, *DOMAINS.values()):
+        return tuple(filter(None, [env]))
+    return (DOMAINS[domain], "corpus-tools") if domain == "wiki" else (DOMAINS[domain],)
+
+
+def _with_first_answer(example: Example) -> Example:
+    """With the first accepted answer alone, in the gold and in the record that is kept of it."""
+    output: list[Mapping[str, object]] = list(example.record.get("output") or ())
+    answered = [accepted for accepted in output if accepted.get("answer")]
+    gold = replace(example.gold, answers=example.gold.answers[:1])
+    return replace(example, gold=gold, record={**example.record, "output": answered[:1]})
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """A cell of the grid. ``agent``: None if it cannot be, and then ``why`` in one clause."""
+
+    system: System
+    questions: TaskQuestions
+    env: str
+    agent: Agent | None = None
+    why: str = ""
+
+    @property
+    def task(self) -> str:
+        return self.questions.task.name
+
+    @property
+    def task_run(self) -> TaskRun:
+        """The cell as a run without rows."""
+        return TaskRun("", self.system, self.questions.task, ())
+
+    @property
+    def label(self) -> str:
+        return f"{self.system.workflow} {self.system.llm} {self.task}"
+
+
+def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[GridCell]:
+    """Every cell, those of one model after another. Raises UsageError if no cell is possible."""
+    s = request.settings
+    workflows, models = names_in(s["workflows"]), names_in(s["models"]) or names_in(request.llm)
+    if not models:
+        raise UsageError(
+            "The systems need a language model, or several (models=A,B).",
+            hint=Hint("choose", "llm"),
+        )
+    if not workflows:
+        raise UsageError("The systems need workflows.", hint=Hint("set", "workflows=react,pal"))
+    acting = list(agent_workflows())
+    for name in workflows:
+        if name not in WORKFLOWS:
+            raise UsageError(unknown("workflow", name, acting))
+        if name not in acting:
+            raise UsageError(
+                f"The workflow {name!r} is run by a suite of its own; choose of {', '.join(acting)}."
+            )
+    for model in models:
+        request.workspace.llm(model)
+    environments = names_in(s["env"])
+    for name in environments:
+        ENVIRONMENTS.entry(name)
+    agent_settings = _agent_settings(s, workflows)
+    cells = [
+        _cell(request, System(workflow, model), questions, environments, agent_settings)
+        for model in models
+        for questions in tasks
+        for workflow in workflows
+    ]
+    if not any(cell.agent for cell in cells):
+        whys = dict.fromkeys(f"{cell.system.label} on {cell.task}: {cell.why}" for cell in cells)
+        raise UsageError(f"No system can be run: {'; '.join(whys)}.")
+    return cells
+
+
+def _agent_settings(s: Mapping[str, Any], workflows: Sequence[str]) -> dict[str, str]:
+    """Settings for all workflows and environments that have them."""
+    values: dict[str, str] = {}
+    for pair in filter(None, map(str.strip, s["more"].split(";"))):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not key:
+            raise UsageError(
+                f"more={s['more']}: {pair!r} is not key=value; several are parted by semicolons."
+            )
+        values[key] = value
+    names = ("retriever", "corpus", "table", "steps")
+    values |= {name: str(s[name]) for name in names if s[name]}
+    values |= {"shots": str(s["shots"])} if s["shots"] >= 0 else {}
+    values |= {"protocol": s["protocol"]} if s["protocol"] != "auto" else {}
+    known = {name for workflow in workflows for name in WORKFLOWS.entry(workflow).form}
+    known |= {name for env in ENVIRONMENTS.names() for name in ENVIRONMENTS.entry(env).form}
+    for name in values:
+        if name.removeprefix("env.") not in known:
+            raise UsageError(f"more={s['more']}: {unknown('setting', name, sorted(known))}")
+    return values
+
+
+def _cell(
+    request: ExperimentRequest,
+    system: System,
+    questions: TaskQuestions,
+    environments: Sequence[str],
+    values: Mapping[str, str],
+) -> GridCell:
+    """The cell with its agent, which gets those ``values`` that it has settings for."""
+    workflow = WORKFLOWS.entry(system.workflow)
+    env = _env(questions, environments) if workflow.traits["needs_env"] else ""
+    cell = GridCell(system, questions, env)
+    if why := _why_not(request, cell, environments):
+        return replace(cell, why=why)
+    original = {"compat": "original"} if is_original(request) else {}
+    theirs = ENVIRONMENTS.entry(env).form if env else {}
+    own = {n: v for n, v in {**values, **original}.items() if n in workflow.form}
+    for key, value in values.items():  # those named env.…, and those that the workflow lacks
+        name = key.removeprefix("env.")
+        if name in theirs and (name != key or name not in workflow.form):
+            own[f"env.{name}"] = value
+    own |= {f"env.{name}": value for name, value in original.items() if name in theirs}
+    agent = prepare_agent(
+        request.workspace,
+        system.workflow,
+        env,
+        system.llm,
+        own,
+        seed=request.seed,
+        allow_python=request.allow_python,
+        prompts=request.settings["prompts"],
+    )
+    return replace(cell, agent=with_shots(agent, questions.demonstrations))
+
+
+def wording_in(request: ExperimentRequest, cells: Iterable[GridCell]) -> Wording:
+    """The wording of the prompts of all possible cells. Raises BadFileError for a folder that has none of them."""
+    names = {
+        (FOLDER, name): None
+        for cell in cells
+        if cell.agent
+        for name in original_prompts(cell.system.workflow, cell.env).values()
+    }
+    return wording_of(request.settings["prompts"], names)
+
+
+def _env(questions: TaskQuestions, environments: Sequence[str]) -> str:
+    """The environment that a task is answered in, '' if none of those asked for fits."""
+    fitting = questions.environments
+    if not environments:
+        return fitting[0] if fitting else "wikipedia"
+    return next((name for name in environments if not fitting or name in fitting), "")
+
+
+def _why_not(request: ExperimentRequest, cell: GridCell, environments: Sequence[str]) -> str:
+    """The reason against a cell, '' if it is possible."""
+    traits = WORKFLOWS.entry(cell.system.workflow).traits
+    if traits["needs_env"] and not cell.env:
+        return f"it takes the environment {' or '.join(cell.questions.environments)}, not {', '.join(environments)}"
+    if traits["needs_python"] and not request.allow_python:
+        return "it runs programs that the model writes, which is not allowed here"
+    backend = request.workspace.llm(cell.system.llm).backend
+    if traits.get("calls") and request.settings["protocol"] == "native" and backend == READER:
+        return "it needs a model with function calls of its own (protocol=native)"
+    return ""

@@ -1,0 +1,41 @@
+"""R-Eval's plots of a grid's own runs: F1 by environment and level, kinds of error, F1 against seconds and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from rallebench.analysis.agents import AnalysisOptions, TaskRun
+from rallebench.analysis.agents.aspects import analyse
+from rallebench.analysis.agents.reading import summarize
+from rallebench.core.runs import RunResult
+from rallebench.core.tables import Figure
+from rallebench.papers.reval.grid import GridCell
+
+TITLES = {"matching": "F1 by environment and level", "errors": "Errors", "deployment": "F1 against"}
+"""Aspect of the analysis → how the titles of its plots begin."""
+
+
+def task_run(cell: GridCell, result: RunResult, original: bool) -> TaskRun:
+    """A cell with the results of its questions, as the analyses read it."""
+    rows = tuple(
+        summarize(example, result.episodes[example.question.qid], original=original)
+        for example in cell.questions.examples
+        if example.question.qid in result.episodes
+    )
+    memory = sum(result.memory.values()) or None
+    return replace(cell.task_run, name=result.run, rows=rows, failed=result.n_errors, memory=memory)
+
+
+def plots_of(
+    cells: Sequence[GridCell], results: Mapping[str, RunResult], original: bool
+) -> Iterator[Figure]:
+    """The plots of ``analyse``: a radar a workflow, rings a system, bubbles an environment."""
+    runs = [task_run(cell, results[cell.label], original) for cell in cells]
+    for aspect, beginning in TITLES.items():
+        drawn = analyse(runs, aspect, AnalysisOptions(original)).figures
+        for figure in drawn.values():
+            if aspect == "deployment":
+                yield replace(figure, title=f"{beginning} {figure.x}: {figure.title}")
+            else:
+                yield replace(figure, title=f"{beginning}: {figure.title}")

@@ -1,0 +1,326 @@
+"""R-Eval's systems (Tu et al. 2024, arXiv:2406.11681): workflow × language model × task, one table of scores and ranks.
+
+Every cell is a run of an agent as any other, so an interrupted grid goes on where it stood, and ``analyse`` takes its runs.
+``compat=original`` acts, parses and counts as R-Eval's code does: the first of several answers alone is accepted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rallebench.analysis.agents import System, groups_of, tasks_of
+from rallebench.analysis.agents.leaderboard import Leaderboard, board, tables_of, tex_of
+from rallebench.core.errors import BackendError, RalleError
+from rallebench.core.experiments import ExperimentRequest, Release, Report
+from rallebench.core.files import DiskError, sha256_file
+from rallebench.core.prompts import Wording
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
+from rallebench.core.settings import Setting
+from rallebench.core.table_files import csv_table, latex
+from rallebench.core.tables import Cell, Column, Figure, Table
+from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, task_of
+from rallebench.experiments.common import bars, failed_note, scored_run, several, string
+from rallebench.experiments.languages import prompts_note
+from rallebench.experiments.published import published_table
+from rallebench.experiments.published_rows import KEY, OwnRow, own_row
+from rallebench.experiments.significance import tests_between
+from rallebench.metrics import metric
+from rallebench.papers.common import (
+    compat,
+    definitions_of,
+    differs_by,
+    is_original,
+    note_on,
+    register_each,
+    scored_by,
+)
+from rallebench.papers.reval import suite
+from rallebench.papers.reval.grid import GridCell, grid, read_tasks, wording_in
+from rallebench.papers.reval.plots import plots_of
+
+POOLS = "reval_table1"
+REWARD = "f1_yes_no"
+Grid = Generator["RunRequest | Release", Any, Report]
+NAMED_BY = ("workflows", "models", "tasks")
+SETTINGS = {
+    "workflows": several(
+        "react, pal, function-calling, dfsdt …, several with commas",
+        default="react",
+        names="workflow",
+    ),
+    "models": several(
+        "models, several with commas; default: the one named for the suite", names="llm"
+    ),
+    "tasks": several(
+        "of R-Eval's twelve by name or number, or datasets; default: those that are there",
+        *(task.name for task in TASKS),
+        names="dataset",
+    ),
+    "data": string(
+        "folder with R-Eval's files (1-1_high_freq_ent.jsonl …), or with the public sets of its tasks",
+        names="folder",
+    ),
+    "env": several("environments to act in; default: each task's own", names="environment"),
+    "retriever": string(
+        "the index behind the environment; default: the starter's", names="retriever"
+    ),
+    "corpus": string(
+        "imported corpus whose pages are opened; default: the index's own", names="corpus"
+    ),
+    "table": string("scholar table; default: the starter's", names="table"),
+    "shots": Setting(int, -1, -1, 50, about="demonstrations; -1: as many as each workflow has"),
+    "steps": Setting(int, 0, 0, 1000, about="steps at most; 0: as each workflow has"),
+    "protocol": string("how functions are called", "auto", "native", "text"),
+    "more": string("further settings of workflows and environments: max_tokens=64;env.similar=5"),
+    "instances": Setting(
+        int, 0, 0, 1_000_000, about="questions drawn of each task as R-Eval draws its 100; 0: all"
+    ),
+    "demonstrations": Setting(
+        int,
+        0,
+        *(0, 50),
+        about="shown questions, drawn by the seed from those that are not asked; 0: the workflow's own",
+    ),
+    "tokenizer": string(
+        "folder with the tokenizer whose tokens position match compares (the paper: GPT-2's)",
+        names="folder",
+    ),
+    "prompts": string("your copy of THU-KEG/R-Eval, whose prompts are sent", names="folder"),
+    "compat": compat(),
+}
+
+
+@suite("reval", form=SETTINGS, named_by=NAMED_BY)
+def reval(request: ExperimentRequest) -> Grid:
+    """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
+    return (yield from _answered(request, ""))
+
+
+def _answered(request: ExperimentRequest, domain: str) -> Grid:
+    tasks, tokenizer = read_tasks(request, domain), request.settings["tokenizer"]
+    position = metric(f"position_match:{tokenizer}" if tokenizer else "position_match").name
+    cells = grid(request, tasks)
+    names, wording = (REWARD, "em", position), wording_in(request, cells)
+    runs = {cell.label: _run(request, cell, names, wording) for cell in cells if cell.agent}
+    last = {cell.system.llm: cell for cell in cells}
+    results: dict[str, RunResult] = {}
+    failed: dict[str, str] = {}
+    for cell in cells:
+        try:
+            if cell.label in runs:
+                results[cell.label] = yield runs[cell.label]
+        except DiskError:
+            raise  # no other system could be stored
+        except RalleError as error:
+            failed[cell.label] = str(error)
+        if cell is last[cell.system.llm]:
+            yield Release((cell.system.llm,))
+    if not results:
+        label, why = next(iter(failed.items()))
+        raise BackendError(f"No system could be run. {label}: {why}")
+    return _report(request, cells, results, failed, wording)
+
+
+register_each(
+    suite,
+    _answered,
+    {
+        f"reval-{environment}": (
+            f"R-Eval's systems on the tasks of its environment {word} alone.",
+            word,
+        )
+        for word, environment in DOMAINS.items()
+    },
+    form=SETTINGS,
+    named_by=NAMED_BY,
+)
+
+
+def _run(
+    request: ExperimentRequest, cell: GridCell, names: Sequence[str], wording: Wording
+) -> RunRequest:
+    agent, questions, s = cell.agent, cell.questions, request.settings
+    assert agent is not None
+    all_of_file = not s["instances"] and questions.file.is_file()
+    whole = all_of_file and not is_original(request)  # the file says which questions
+    sha256 = sha256_file(questions.file) if whole else ""
+    return scored_run(
+        cell.label,
+        replace(agent.flow, settings={**agent.flow.settings, **wording.recorded}),
+        DatasetRef(questions.dataset, str(questions.file), sha256),
+        questions.examples,
+        scored_by(names),
+        definitions_of(names),
+        metrics=(*names, "f1"),
+    )
+
+
+def _report(
+    request: ExperimentRequest,
+    cells: Sequence[GridCell],
+    results: Mapping[str, RunResult],
+    failed: Mapping[str, str],
+    wording: Wording,
+) -> Report:
+    tasks = tasks_of([cell.task_run for cell in cells])
+    scored = [cell for cell in cells if cell.label in results]
+    scores = {
+        (cell.system, cell.questions.task): results[cell.label].mean(REWARD) for cell in scored
+    }
+    with_result = {cell.system for cell in scored}
+    systems = [s for s in dict.fromkeys(cell.system for cell in cells) if s in with_result]
+    groups = groups_of([cell.task_run for cell in scored])
+    leaderboard = board(systems, tasks, scores, groups)
+    tables = tables_of(leaderboard)
+    own = _own_rows(request, scored, results, leaderboard, wording)
+    by_system = {
+        system.label: [results[cell.label] for cell in scored if cell.system == system]
+        for system in systems
+    }
+    return Report(
+        {
+            "headline": REWARD,
+            "compat": request.settings["compat"],
+            "wording": wording.as_json(),
+            KEY: [row.as_json() for row in own],
+            "cells": [_as_json(cell, results.get(cell.label), failed) for cell in cells],
+            "means": {system.label: dict(leaderboard.means[system]) for system in systems},
+            "ranks": {system.label: dict(leaderboard.ranks[system]) for system in systems},
+        },
+        tuple(_notes(cells, results, failed)),
+        {
+            "scores.csv": csv_table(tables[0]),
+            "ranks.csv": csv_table(tables[1]),
+            "table.tex": latex(tex_of(leaderboard)),
+        },
+        tables=(
+            *tables,
+            _endings(systems, scored, results),
+            _pools(cells),
+            *tests_between({"": by_system}, (REWARD,), names={REWARD: "F1"}, best=True),
+        ),
+        figures=(_figure(leaderboard), *plots_of(scored, results, is_original(request))),
+        failed=failed,
+    )
+
+
+UNPUBLISHED = "R-Eval has not published the 100 questions that it drew for each task"
+PRINTED = {"aminer": "reval_table3", "wiki": "reval_table5"}
+"""Domain → the paper's table of its tasks; the means over domains are in the first."""
+
+
+def _own_rows(
+    request: ExperimentRequest,
+    scored: Sequence[GridCell],
+    results: Mapping[str, RunResult],
+    leaderboard: Leaderboard,
+    wording: Wording,
+) -> Iterator[OwnRow]:
+    """Every system as a row of R-Eval's tables, without figures: the paper's questions were never published."""
+    first = "" if is_original(request) else "Every accepted answer counts, in the paper the first."
+    corpus = "Ours act on a local corpus and table, the paper's on Wikipedia and AMiner."
+    differs = differs_by(request, wording, first, corpus)
+    for system in leaderboard.systems:
+        cells = [cell for cell in scored if cell.system == system]
+        for domain, table in PRINTED.items():
+            tasks = map(task_of, (cell.task for cell in cells))
+            if not any(task is not None and task.domain == domain for task in tasks):
+                continue
+            settings = {"workflow": system.workflow, "llm": system.llm}
+            yield own_row(table, system.label, {}, UNPUBLISHED, differs, **settings)
+
+
+def _endings(
+    systems: Sequence[System], scored: Sequence[GridCell], results: Mapping[str, RunResult]
+) -> Table:
+    """Why the episodes of each system ended: a score of 0 tells nothing of a limit that was always reached."""
+    counts = Counter(
+        (cell.system, episode.outcome.stop_reason)
+        for cell in scored
+        for episode in results[cell.label].episodes.values()
+        if episode.outcome
+    )
+    reasons = {reason for _, reason in counts}
+    ordered = sorted(reasons, key=lambda reason: (reason != "answered", reason))
+    columns = ("system", *(reason.replace("_", " ") for reason in ordered))
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (s.label, *(counts[s, reason] for reason in ordered)) for s in systems
+    )
+    note = "Numbers of questions, over all tasks."
+    return Table("How the episodes ended", columns, rows, note=note)
+
+
+def _pools(cells: Sequence[GridCell]) -> Table:
+    """The number of questions of each task, beside the paper's."""
+    printed = {row.settings["id"]: row.values["pool"] for row in published_table(POOLS).rows}
+    known = {task.name: task for task in TASKS}
+    rows: list[tuple[Cell, ...]] = []
+    for questions in {cell.task: cell.questions for cell in cells}.values():
+        task = known.get(questions.task.name)
+        level = LEVELS.get(questions.task.level, "")
+        papers = printed[task.number] if task else None
+        counts = (len(questions.examples), len(questions.demonstrations), questions.pool)
+        rows.append((questions.task.name, level, *counts, papers))
+    count = [Column(c, "count") for c in ("asked", "shown", "pool", "pool in the paper")]
+    note = "The paper draws 100 questions of each pool, and prints the pools rounded."
+    heads = (Column("task", "text"), Column("level", "text"), *count)
+    return Table("Questions", heads, tuple(rows), note=note)
+
+
+def _as_json(cell: GridCell, result: RunResult | None, failed: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "workflow": cell.system.workflow,
+        "llm": cell.system.llm,
+        "task": cell.task,
+        "environment": cell.env,
+        "state": "done" if result else "failed" if cell.agent else "not feasible",
+        "why": cell.why or failed.get(cell.label, ""),
+        "run": result.run if result else None,
+        "n": result.n if result else 0,
+        "n_errors": result.n_errors if result else 0,
+        "memory": sum(result.memory.values()) if result else None,
+    }
+
+
+def _notes(
+    cells: Sequence[GridCell], results: Mapping[str, RunResult], failed: Mapping[str, str]
+) -> Iterator[str]:
+    whys: dict[System, dict[str, list[str]]] = {cell.system: {} for cell in cells}
+    for cell in cells:
+        if cell.why:
+            whys[cell.system].setdefault(cell.why, []).append(cell.task)
+    for system, of_system in whys.items():
+        for why, tasks in of_system.items():
+            yield f"{system.label} is not feasible on {', '.join(tasks)}: {why}."
+    for label, why in failed.items():
+        yield f"{label} failed: {why}"
+    for label, result in results.items():
+        yield from failed_note(label, result, "in no figure")
+    for questions in {cell.task: cell.questions for cell in cells}.values():
+        texts = (example.question.text for example in questions.examples)
+        mend = "name the other tasks (tasks=…), or send your own prompts (prompts=FOLDER)"
+        if note := prompts_note("English", texts, mend, questions.task.name):
+            yield note
+        bare = [e.question.qid for e in questions.examples if not e.gold.answers]
+        yield from note_on(
+            bare, f"questions of {questions.task.name} have no answer and are in no mean"
+        )
+    datasets = {cell.questions.dataset: cell.task for cell in cells}
+    stand_ins = [d for d, task in datasets.items() if d.startswith("starter-") and task != d]
+    if stand_ins:
+        yield f"Stand-ins of the starter, with fictional scholars, in place of R-Eval's own questions: {', '.join(stand_ins)}."
+    counts = {cell.task: len(cell.questions.examples) for cell in cells}
+    if len(set(counts.values())) > 1:
+        each = ", ".join(f"{task}: {count}" for task, count in counts.items())
+        yield f"The tasks have different numbers of questions ({each}); each counts the same in a mean."
+
+
+def _figure(leaderboard: Leaderboard) -> Figure:
+    series = {
+        system.label: [(task.name, leaderboard.scores[system][task]) for task in leaderboard.tasks]
+        for system in leaderboard.systems
+    }
+    return bars("F1 by task", "task", "F1", series)

@@ -1,0 +1,310 @@
+"""Records in RGB's form from a retriever's passages: those with the answer are positive, the others negative.
+
+A false copy is a positive with every occurrence of the answer replaced by one of the same shape.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rallebench.core.answers import find_answers
+from rallebench.core.errors import Hint, UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.files import json_lines
+from rallebench.core.runs import DatasetRef, RunRequest, Values
+from rallebench.core.settings import Setting
+from rallebench.core.sources import Source
+from rallebench.core.types import Episode, Example, Flow, Outcome, Question, Retrieve
+from rallebench.datasets.reading import read_questions
+from rallebench.engine.store import RunFolder
+from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.common import scored_run, string
+from rallebench.papers.common import counted, flow_of
+from rallebench.papers.rgb import suite
+from rallebench.papers.rgb.records import (
+    SEED,
+    RgbRecord,
+    answer_of,
+    bare_example,
+    read_records,
+    required_of,
+)
+from rallebench.papers.rgb.scoring import assess
+from rallebench.papers.rgb.writing import SourceQuestions, questions_of
+
+Row = dict[str, Any]
+
+
+def with_documents(question: RgbRecord, texts: Sequence[str]) -> RgbRecord:
+    """A question with documents, best first, sorted by the required answer that they contain, at word boundaries; each text
+    once, and one that holds several answers where the fewest are so far."""
+    groups: list[list[str]] = [[] for _ in question.required]
+    negative: list[str] = []
+    for text in dict.fromkeys(texts):
+        held = [groups[i] for i, group in enumerate(question.required) if find_answers(text, group)]
+        (min(held, key=len) if held else negative).append(text)
+    positive, grouped = tuple(map(tuple, groups)), len(groups) > 1
+    return replace(question, positive=positive, negative=tuple(negative), wrong=(), grouped=grouped)
+
+
+def row_of(record: RgbRecord) -> Row:
+    """A line of a base set; of an integration set where positives are grouped, of a fact set where there are false copies."""
+    row = {
+        "id": record.id,
+        "query": record.query,
+        "answer": record.answer,
+        "positive": list(map(list, record.positive)) if record.grouped else list(record.flat),
+        "negative": list(record.negative),
+    }
+    false = {"fakeanswer": record.fake, "positive_wrong": list(record.wrong)}
+    return {**row, **false} if record.wrong else row
+
+
+def replaced(text: str, aliases: Sequence[str], fake: str) -> str:
+    """Every occurrence of an alias replaced, the rest as it is.
+
+    >>> replaced("Tampa is in Florida; TAMPA!", ["Tampa"], "Miami")
+    'Miami is in Florida; Miami!'
+    """
+    for start, end, _ in reversed(find_answers(text, aliases)):
+        text = text[:start] + fake + text[end:]
+    return text
+
+
+def shape_of(answer: str) -> str:
+    """The shape of an answer, which a false answer must share: digits, words, capitals.
+
+    >>> shape_of("7 February 2021"), shape_of("12 May 1999"), shape_of("Tampa")
+    ('9 A 9999', '99 A 9999', 'A')
+    """
+    words = (
+        re.sub(r"[^\W\d_]+", lambda match: "A" if match[0][0].isupper() else "a", word)
+        for word in answer.split()
+    )
+    return " ".join(re.sub(r"\d", "9", word) for word in words)
+
+
+def fakes_of(questions: Sequence[RgbRecord]) -> Mapping[str, str]:
+    """Question id → a false answer: its own, else another question's that looks alike. Questions for which there
+    is none, or with several required answers, are absent."""
+    single = [question for question in questions if len(question.required) == 1]
+    shapes: dict[str, list[str]] = {}
+    for answer in dict.fromkeys(question.required[0][0] for question in single):
+        shapes.setdefault(shape_of(answer), []).append(answer)
+    fakes = {}
+    for question in single:
+        (aliases,) = question.required
+        lowered = [alias.lower() for alias in aliases]
+        alike = [  # where one is part of the other, RGB's scoring could not tell them apart
+            other
+            for other in shapes[shape_of(aliases[0])]
+            if not any(other.lower() in alias or alias in other.lower() for alias in lowered)
+        ]
+        if question.fake or alike:
+            chance = random.Random(f"{SEED} {question.id}")
+            fakes[question.id] = question.fake or chance.choice(alike)
+    return fakes
+
+
+WORKFLOW = "rgb-testbed"
+METRICS = {
+    "positives": "documents that hold a required answer, at word boundaries; over all questions",
+    "negatives": "documents that hold none; over all questions",
+}
+SETTINGS = {
+    "data": string("dataset: a name, a file in KILT's form, or in RGB's", names="dataset file"),
+    "articles": string(
+        "instead: a corpus, of whose articles a language model writes a question each",
+        names="corpus file folder",
+    ),
+    "parts": Setting(
+        int, 1, 1, 5, about="with articles: parts of a question, each with an answer of its own"
+    ),
+    "prompts": string(
+        "with articles: a folder with prompts of your own, named as in prompts/suites/rgb",
+        names="folder",
+    ),
+    "index": string("the retriever whose passages become documents", names="retriever"),
+    "k": Setting(int, 30, 1, 1000, about="passages per question"),
+    "positives": Setting(
+        int,
+        1,
+        1,
+        1000,
+        about="fewest positives of a record; with fewer than documents, shares of noise mean little",
+    ),
+    "language": string("how the files are named", "en", "zh"),
+    "known": string(
+        "run 'without documents': false copies only of what it answered right", names="run"
+    ),
+}
+SENTENCES: Mapping[str, str] = {
+    "without_positives": "have no document for an answer and were left out",
+    "too_few_positives": "have fewer positives than were asked for and were left out",
+    "without_negatives": "have no document without the answer",
+    "without_false_answer": "have no false copies: no other answer looks like theirs",
+    "not_known": "have no false copies: the model does not know them",
+    "unanswered": "have no answer and were left out",
+}
+"""A count of the report → the end of its sentence."""
+
+
+@suite(
+    "rgb-testbed",
+    ready="Without a download: questions of a dataset over BM25, in English and in Chinese; choose a model that writes questions.",
+    needs_llm=False,
+    named_by=("articles",),
+    form=SETTINGS,
+)
+def testbed(request: ExperimentRequest) -> Experiment:
+    """RGB's records from a dataset and an index: positives, negatives, false copies by the answer."""
+    s = request.settings
+    _check(request)
+    source = (yield from questions_of(request)) if s["articles"] else _read(request)
+    questions, known = source.questions, _known(request, source.questions)
+    records: dict[str, RgbRecord] = {}
+    result = yield _documents_run(request, source, records)
+    for question in questions:  # those of an earlier run, which are not scored again
+        if question.id in result.episodes and question.id not in records:
+            records[question.id] = _with_hits(question, result.episodes[question.id])
+    answered = [records[question.id] for question in questions if question.id in records]
+    sets, counts = _sets(answered, s["positives"], fakes_of(questions), known)
+    counts |= source.counts
+    sets = {f"{s['language']}{end}": rows for end, rows in sets.items()}
+    files = {f"{name}.jsonl": json_lines(rows) for name, rows in sets.items() if rows}
+    sizes = {name: len(rows) for name, rows in sets.items()}
+    return Report(
+        {"questions": len(questions), "records": sizes, **counts},
+        (*source.notes, *counted(counts, SENTENCES, "questions")),
+        {**source.files, **files},
+    )
+
+
+@EXPERIMENTS.register("build-rgb", place="builders", form=SETTINGS, needs_llm=False, articles=False)
+def build_rgb(request: ExperimentRequest) -> Experiment:
+    """RGB's records: positive, negative and false documents from an index, for the questions of a set or of articles."""
+    report = yield from testbed(request)
+    return replace(report, data={"records": report.data["records"]})
+
+
+def _check(request: ExperimentRequest) -> None:
+    """Raise UsageError for settings that do not go together, or an unknown retriever."""
+    s = request.settings
+    if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
+        raise UsageError(
+            "A testbed needs a dataset, or articles, and an index.",
+            hint=Hint("set", "data=FILE index=NAME"),
+        )
+    if s["prompts"] and not s["articles"]:
+        raise UsageError(
+            "prompts goes with articles, whose questions a model writes; leave it out."
+        )
+    request.workspace.retriever(s["index"])
+
+
+def _documents_run(
+    request: ExperimentRequest, source: SourceQuestions, records: dict[str, RgbRecord]
+) -> RunRequest:
+    """The run that searches the documents of every question; scoring it fills ``records``."""
+    index, k = request.settings["index"], request.settings["k"]
+    questions = {question.id: question for question in source.questions}
+
+    def flow(question: Question) -> Flow:
+        yield Retrieve(index, question.text, k)
+        return Outcome("")
+
+    def score(example: Example, episode: Episode) -> Values:
+        qid = example.question.qid
+        records[qid] = record = _with_hits(questions[qid], episode)
+        return {
+            "positives": float(sum(map(len, record.positive))),
+            "negatives": float(len(record.negative)),
+        }
+
+    searching = flow_of(WORKFLOW, flow, {"k": k}, retrievers=(index,))
+    examples = tuple(map(bare_example, source.questions))
+    return scored_run("documents", searching, DatasetRef(source.name), examples, score, METRICS)
+
+
+def _with_hits(question: RgbRecord, episode: Episode) -> RgbRecord:
+    return with_documents(question, [hit.passage.text for hit in episode.hits])
+
+
+def _sets(
+    records: Sequence[RgbRecord],
+    positives: int,
+    fakes: Mapping[str, str],
+    known: frozenset[str] | None,
+) -> tuple[dict[str, list[Row]], dict[str, int]]:
+    """(end of a set's name → its rows, the counts of SENTENCES). ``known``: see ``_known``."""
+    sets: dict[str, list[Row]] = {"": [], "_int": [], "_fact": []}
+    counts = dict.fromkeys(SENTENCES, 0)
+    for record in records:
+        counts["without_negatives"] += not record.negative
+        if not all(record.positive):
+            counts["without_positives"] += 1
+        elif sum(map(len, record.positive)) < positives:
+            counts["too_few_positives"] += 1
+        elif record.grouped:
+            sets["_int"].append(row_of(record))
+        else:
+            sets[""].append(row_of(record))
+            if known is not None and record.id not in known:
+                counts["not_known"] += 1
+            elif fake := fakes.get(record.id):
+                wrong = tuple(replaced(text, record.required[0], fake) for text in record.flat)
+                sets["_fact"].append(row_of(replace(record, fake=fake, wrong=wrong)))
+            else:
+                counts["without_false_answer"] += 1
+    return sets, counts
+
+
+def _read(request: ExperimentRequest) -> SourceQuestions:
+    """The questions of a set that have an answer."""
+    name, path = request.workspace.dataset(request.settings["data"])
+    _, first = next(iter(Source(path).objects()), (0, {}))
+    if "query" in first:
+        questions = list(read_records(path).records)
+    else:
+        questions = list(map(_question, read_questions(path)))
+    answerable = [question for question in questions if question.required]
+    if not answerable[: request.limit]:
+        raise UsageError(
+            f"No question of {path} has an answer, so no document is positive or negative."
+        )
+    unanswered = len(questions) - len(answerable)
+    return SourceQuestions(name, answerable[: request.limit], {"unanswered": unanswered})
+
+
+def _question(example: Example) -> RgbRecord:
+    # A KILT record may carry RGB's own answer, in which several are required.
+    record: Mapping[str, Any] = example.record
+    own = required_of(record["answer"]) if "answer" in record else ()
+    required = own or ((example.gold.answers,) if example.gold.answers else ())
+    fake = str(record.get("fakeanswer") or "")
+    qid, text = example.question.qid, example.question.text
+    return RgbRecord(qid, text, answer_of(required), required, fake=fake)
+
+
+def _known(request: ExperimentRequest, questions: Sequence[RgbRecord]) -> frozenset[str] | None:
+    """The questions that a run answered right; None if no run was named. Raises UsageError."""
+    run, language = request.settings["known"], request.settings["language"]
+    if not run:
+        return None
+    episodes = RunFolder.open(request.workspace.runs, run).episodes()
+    right = frozenset(
+        question.id
+        for question in questions
+        if (episode := episodes.get(question.id)) is not None
+        and not episode.error
+        and assess(episode.answer, question.required, language).right
+    )
+    if not right:
+        raise UsageError(
+            f"The run {run!r} answered none of these questions right, so nothing is known."
+        )
+    return right

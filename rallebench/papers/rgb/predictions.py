@@ -1,0 +1,179 @@
+"""RGB's own result files, predictions as JSON lines and the result as JSON, and ``score --suite rgb``, which reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError
+from rallebench.core.settings import Setting
+from rallebench.core.sources import Source
+from rallebench.experiments.common import sentences
+from rallebench.experiments.scorers import SCORERS
+from rallebench.papers.common import check_file, gold_notes, means_of, not_in_gold
+from rallebench.papers.rgb.records import (
+    Documents,
+    Required,
+    RgbRecord,
+    language_of,
+    read_records,
+    required_of,
+)
+from rallebench.papers.rgb.scoring import Assessment, assess, counts, named
+
+METRICS = ("all_rate", "rejection_rate", "lucky_rate", "fact_check_rate", "correct_rate")
+
+PredictionRow = Mapping[str, Any]
+
+
+def row_of(
+    record: RgbRecord, documents: Documents, noise: float, assessment: Assessment
+) -> PredictionRow:
+    """A line of the predictions."""
+    return {
+        "id": record.id,
+        "query": record.query,
+        "ans": record.answer,
+        "label": list(assessment.labels),
+        "prediction": assessment.text,
+        "docs": list(documents.texts),
+        "noise_rate": noise,
+        "factlabel": int(assessment.errors),
+    }
+
+
+def result_of(rows: Sequence[PredictionRow], noise: float, facts: bool) -> dict[str, Any]:
+    """The result as RGB counts it, whatever ``compat`` says: over the rows there are, a rejection at noise 1 and
+    one that found the errors passing as right."""
+    right = sum(counts(row["label"], noise) for row in rows)
+    value: dict[str, Any] = {
+        "all_rate": right / len(rows) if rows else 0,
+        "noise_rate": noise,
+        "tt": right,
+        "nums": len(rows),
+    }
+    if facts:
+        noticed = [row for row in rows if row["factlabel"] == 1]
+        corrected = sum(0 not in row["label"] for row in noticed)
+        value |= {
+            "fact_check_rate": len(noticed) / len(rows) if rows else 0,
+            "correct_rate": corrected / len(noticed) if noticed else 0,
+            "fact_tt": len(noticed),
+            "correct_tt": corrected,
+        }
+    return value
+
+
+def read_rows(path: Path) -> dict[str, PredictionRow]:
+    """The rows of a file of predictions by id, {} if there is none. Raises BadFileError for other rows."""
+    rows: dict[str, PredictionRow] = {}
+    for line, row in Source(path).objects() if path.is_file() else ():
+        whole = {"id", "query", "ans", "prediction"} <= row.keys()
+        if not whole or not isinstance(row["prediction"], str):
+            raise BadFileError(
+                f"{path}, line {line} is no row of RGB's predictions (id, query, ans, prediction)."
+            )
+        qid = str(row["id"]).strip()
+        if qid in rows:
+            raise BadFileError(
+                f"{path}, line {line} repeats the id {qid!r}; keep one prediction for each, and each noise_rate in a file of its own."
+            )
+        rows[qid] = row
+    return rows
+
+
+def fits(
+    row: PredictionRow | None, record: RgbRecord, documents: Documents, original: bool
+) -> bool:
+    """Return whether an earlier row answers this record: the same id, query and answer and, but in the original, the same documents."""
+    if row is None or row["query"] != record.query or row["ans"] != record.answer:
+        return False
+    return original or list(row.get("docs") or ()) == list(documents.texts)
+
+
+@SCORERS.register("rgb")
+def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
+    """RGB's rows (id, query, ans, prediction), scored anew; ``gold``: its records, else each row's own ``ans`` counts.
+
+    For every share of noise in the file its rates with intervals. ``labels_differ``: rows whose own label is another than the
+    one found here. ``missing``: records of ``gold`` without a row. Raises NotFoundError, BadFileError.
+    """
+    check_file(guess, "RGB's predictions, a JSON object a line")
+    rows = read_rows(guess)
+    if not rows:
+        raise BadFileError(
+            f"{guess} holds no row of RGB's predictions (id, query, ans, prediction)."
+        )
+    answers, missing, notes = _answers(rows, guess, gold)
+    language = language_of(guess.name, [str(row["query"]) for row in rows.values()])
+    by_share: dict[float, list[tuple[PredictionRow, Required]]] = {}
+    for qid, row in rows.items():
+        try:
+            share = Setting(float, 0.0, 0, 1).reads(row.get("noise_rate", 0))
+        except ValueError as must_be:
+            raise BadFileError(
+                f"{guess}: the row {row['id']!r} has the noise_rate {row['noise_rate']!r}; it must be {must_be}."
+            ) from None
+        scored = by_share.setdefault(share, [])
+        if answers[qid]:
+            scored.append((row, answers[qid]))
+    without = sum(not required for required in answers.values())
+    not_scored = sentences((without, f"{without} rows have no answer and are not scored."))
+    return {
+        "suite": "rgb",
+        "language": language,
+        "n": len(rows),
+        "missing": missing,
+        "shares": [_share(noise, by_share[noise], language) for noise in sorted(by_share)],
+        "definitions": named(*METRICS),
+        "notes": [*notes, *not_scored],
+    }
+
+
+def _answers(
+    rows: Mapping[str, PredictionRow], guess: Path, gold: Path | None
+) -> tuple[dict[str, Required], int, tuple[str, ...]]:
+    """(row id → its required answers, the number of records without a row, notes)."""
+    own = {qid: required_of(row["ans"]) for qid, row in rows.items()}
+    if gold is None:
+        note = (
+            "The answers are those in the rows; give RGB's own file as the gold to be sure of them."
+        )
+        return own, 0, (note,)
+    check_file(gold, "RGB's records, a JSON object a line")
+    records = {record.id: record for record in read_records(gold).records}
+    for qid, row in rows.items():
+        if qid not in records:
+            raise not_in_gold(guess, gold, qid)
+        if row["query"] != records[qid].query:
+            raise BadFileError(
+                f"{guess} has another question for {qid!r} than {gold}; give the file that was asked."
+            )
+    answers = {qid: records[qid].required for qid in own}
+    changed, missing = sum(own[qid] != answers[qid] for qid in own), len(records) - len(own)
+    where = "rate, as in RGB's script"
+    return answers, missing, gold_notes(changed, gold, missing, len(records), where)
+
+
+def _share(
+    noise: float, rows: Sequence[tuple[PredictionRow, Required]], language: str
+) -> dict[str, Any]:
+    """The rates of the rows of one share of noise, and RGB's own result over the same labels."""
+    assessments = [assess(str(row["prediction"]), required, language) for row, required in rows]
+    rates = [assessment.rates(noise) for assessment in assessments]
+    labelled = [
+        {"label": list(assessment.labels), "factlabel": int(assessment.errors)}
+        for assessment in assessments
+    ]
+    differ = sum(
+        "label" in row and list(row["label"] or ()) != new["label"]
+        for (row, _), new in zip(rows, labelled)
+    )
+    return {
+        "noise_rate": noise,
+        "n": len(rows),
+        "labels_differ": differ,
+        "metrics": means_of({name: [row[name] for row in rates] for name in METRICS}),
+        "as_rgb_counts": result_of(labelled, noise, True),
+    }

@@ -1,0 +1,311 @@
+"""RGB's records: a question, what the answer must contain, and the documents that it is asked with, by RGB's rules.
+
+The random generator is seeded anew for every record, so a record's documents do not depend on the other records.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError, Hint, NotFoundError
+from rallebench.core.sources import Source
+from rallebench.core.types import Example, Gold, Question
+from rallebench.experiments.common import in_folder
+
+Required = tuple[tuple[str, ...], ...]
+"""Every group must be met; any alias of a group meets it."""
+
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class RgbRecord:
+    """``answer`` as the file has it. ``positive``: groups of documents, one group where the file has a flat list;
+    ``grouped`` says which. ``wrong``: counterfactual copies of the positives, () where there are none."""
+
+    id: str
+    query: str
+    answer: Any
+    required: Required
+    positive: tuple[tuple[str, ...], ...] = ()
+    negative: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+    fake: str = ""
+    grouped: bool = False
+
+    @property
+    def flat(self) -> tuple[str, ...]:
+        """All positives of a set that does not group them."""
+        return self.positive[0] if self.positive else ()
+
+
+@dataclass(frozen=True, slots=True)
+class RgbRecords:
+    """A file of records. ``language``: ``en`` or ``zh``; ``without``: a missing part (answers, positives …) → the ids of
+    the records that lack it."""
+
+    name: str
+    path: Path
+    language: str
+    records: tuple[RgbRecord, ...]
+    without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def required_of(answer: Any) -> Required:
+    """RGB's answers: a text is one required answer; of a list every element is required; a list in it is aliases, and so
+    is every list inside of that.
+
+    Blank aliases, which any prediction contains, are dropped, and groups of nothing else.
+
+    >>> required_of("Rome"), required_of(["3 January", ["12 January", "Jan 12"]])
+    ((('Rome',),), (('3 January',), ('12 January', 'Jan 12')))
+    """
+    groups = (
+        tuple(str(alias) for alias in _aliases(element) if alias is not None and str(alias).strip())
+        for element in (answer if isinstance(answer, list) else [answer])
+    )
+    return tuple(filter(None, groups))
+
+
+def _aliases(value: Any) -> Iterator[Any]:
+    """The elements of nested lists, in order."""
+    left = [value]
+    while left:
+        element = left.pop()
+        if isinstance(element, list):
+            left.extend(reversed(element))
+        else:
+            yield element
+
+
+def answer_of(required: Required) -> Any:
+    """Required answers as RGB writes them.
+
+    >>> answer_of((("Rome",),)), answer_of((("Rome", "Roma"),))
+    ('Rome', [['Rome', 'Roma']])
+    """
+    if len(required) == 1 and len(required[0]) == 1:
+        return required[0][0]
+    return [group[0] if len(group) == 1 else list(group) for group in required]
+
+
+def bare_example(record: RgbRecord) -> Example:
+    """A question with its gold, of which any alias answers, and without documents."""
+    aliases = dict.fromkeys(alias.strip() for group in record.required for alias in group)
+    output = [{"answer": alias} for alias in aliases]
+    row = {"id": record.id, "input": record.query, "output": output}
+    return Example(Question(record.id, record.query), Gold(tuple(aliases), record.required), row)
+
+
+def read_records(path: Path, language: str = "") -> RgbRecords:
+    """Every record of a file. Raises BadFileError with the line of a row that is no record of RGB.
+
+    ``language``: ``en``, ``zh``, or '' to tell it from the file's name and, failing that, the questions.
+    """
+    records: dict[str, RgbRecord] = {}
+    without: dict[str, tuple[str, ...]] = {}
+    for line, row in Source(path).objects():
+        record = _record(row, f"{path}, line {line}")
+        if record.id in records:
+            raise BadFileError(
+                f"{path}, line {line} repeats the id {record.id!r}; every record needs its own."
+            )
+        records[record.id] = record
+        for part in _lacking(record):
+            without[part] = (*without.get(part, ()), record.id)
+    if not records:
+        raise BadFileError(f"{path} holds no record.")
+    name = path.name.split(".json")[0]
+    language = language or language_of(name, [record.query for record in records.values()])
+    return RgbRecords(name, path, language, tuple(records.values()), without)
+
+
+def _lacking(record: RgbRecord) -> Iterator[str]:
+    if not record.required:
+        yield "answers"
+    if not any(record.positive):
+        yield "positives"
+    elif record.grouped and not all(record.positive):
+        yield "positives for one part of the question"
+    if not record.negative:
+        yield "negatives"
+
+
+def language_of(name: str, questions: Sequence[str]) -> str:
+    """The language that a file's name says first, before any that a model's name says; else that of most questions.
+
+    >>> language_of("zh_int", ()), language_of("mine", ["谁?", "Who?", "何时？"]), language_of("prediction_en_llama3-zh", ())
+    ('zh', 'zh', 'en')
+    """
+    for part in re.split(r"[^a-z]+", name.lower()):
+        if part in ("zh", "en"):
+            return part
+    chinese = sum(bool(_CHINESE.search(question)) for question in questions)
+    return "zh" if 2 * chinese > len(questions) else "en"
+
+
+def _record(row: Mapping[str, Any], where: str) -> RgbRecord:
+    missing = [key for key in ("id", "query") if row.get(key) is None]
+    missing += ["answer"] * ("answer" not in row)
+    if missing:
+        raise BadFileError(
+            f"{where} has no {missing[0]!r}; a record of RGB has id, query, answer, positive, negative."
+        )
+    if not isinstance(row["query"], str) or not row["query"].strip():
+        raise BadFileError(f"{where}: 'query' is no question; it should hold text.")
+    if any(isinstance(alias, (dict, bool)) for alias in _aliases(row["answer"])):
+        raise BadFileError(
+            f"{where}: 'answer' is no answer; it should hold a text, or a list of texts and of lists of aliases."
+        )
+    positive = row.get("positive") or []
+    grouped = isinstance(positive, list) and any(isinstance(group, list) for group in positive)
+    groups = tuple(
+        _texts(group, "positive", where) for group in (positive if grouped else [positive])
+    )
+    wrong = _texts(row.get("positive_wrong") or [], "positive_wrong", where)
+    if wrong and len(wrong) != len(groups[0]):
+        raise BadFileError(
+            f"{where}: 'positive_wrong' has {len(wrong)} documents and 'positive' {len(groups[0])}; each is a copy of one."
+        )
+    return RgbRecord(
+        str(row["id"]).strip(),
+        row["query"],
+        row["answer"],
+        required_of(row["answer"]),
+        groups,
+        _texts(row.get("negative") or [], "negative", where),
+        wrong,
+        str(row.get("fakeanswer") or ""),
+        grouped,
+    )
+
+
+def _texts(value: Any, key: str, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise BadFileError(f"{where}: {key!r} should be a list of texts.")
+    return tuple(value)
+
+
+def sets_in(folder: Path) -> set[str]:
+    """The names of the files in a folder that end in one of SUFFIXES, without that ending."""
+    names = (file.name for file in folder.iterdir())
+    return {name.split(".json")[0] for name in names if name.endswith(SUFFIXES)}
+
+
+def find_file(path: Path, set_name: str, names: tuple[str, ...]) -> Path:
+    """The file itself, or ``set_name``, else the first of ``names``, in a folder. Raises NotFoundError."""
+    if path.is_file():
+        return path
+    stems = (set_name,) if set_name else names
+    if file := in_folder(path, (f"{stem}{suffix}" for stem in stems for suffix in SUFFIXES)):
+        return file
+    have = sets_in(path)
+    missed = set_name or f"{' or '.join(names)}, which this test is made for"
+    raise NotFoundError(
+        f"{path} holds no {missed}; it holds {', '.join(sorted(have)) or 'no JSON lines'}.",
+        hint=Hint("set", "set=NAME"),
+    )
+
+
+SEED = 2333
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """A record's list of (``positive``, ``negative`` or ``wrong``, the document). ``short``: it holds fewer documents than
+    were asked for."""
+
+    items: tuple[tuple[str, str], ...]
+    short: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(text for _, text in self.items)
+
+    @property
+    def negatives(self) -> int:
+        return sum(kind == "negative" for kind, _ in self.items)
+
+
+def share(number: int, rate: float, original: bool = False) -> int:
+    """``number`` × ``rate`` rounded up. In floating point, as in the original, 100 × 0.07 is 7.000000000000001.
+
+    >>> share(5, 0.2), share(5, 0.25), share(100, 0.07), share(100, 0.07, original=True)
+    (1, 2, 7, 8)
+    """
+    return math.ceil(number * rate) if original else math.ceil(number * Fraction(str(rate)))
+
+
+def base_documents(
+    record: RgbRecord, number: int, noise: float, *, original: bool = False
+) -> Documents:
+    """The first positives and negatives. Where one kind is too few the other fills up, but never at noise 1."""
+    negatives = share(number, noise, original)
+    if noise == 1:
+        negatives = number
+    elif negatives > len(record.negative):
+        negatives = len(record.negative)
+    else:
+        negatives = max(negatives, number - len(record.flat))
+    positives = number - negatives
+    kinds = {"positive": record.flat[:positives], "negative": record.negative[:negatives]}
+    return _shuffled(kinds, number, random.Random(SEED))
+
+
+def integration_documents(
+    record: RgbRecord, number: int, noise: float, *, original: bool = False
+) -> Documents:
+    """One positive of every group, also where that is more than asked; then second ones, third ones …, then noise.
+
+    Groups without a document, which the original fails on, are passed over.
+    """
+    if not number:
+        return Documents(())
+    positives = number - share(number, noise, original)
+    chance = random.Random(SEED)
+    groups = [list(group) for group in record.positive]
+    for group in groups:
+        chance.shuffle(group)
+    deepest = max(map(len, groups), default=0)
+    chosen = [group[0] for group in groups if group]
+    later = [group[depth] for depth in range(1, deepest) for group in groups if len(group) > depth]
+    chosen += later[: max(0, positives - len(chosen))]
+    noisy = record.negative[: max(0, number - len(chosen))]
+    return _shuffled({"positive": chosen, "negative": noisy}, number, chance)
+
+
+def counterfactual_documents(
+    record: RgbRecord, number: int, noise: float, correct: float, *, original: bool = False
+) -> Documents:
+    """Wrong copies of some positives, true ones of others, then noise; never both copies of one passage."""
+    if not number:
+        return Documents(())
+    negatives, trues = share(number, noise, original), share(number, correct, original)
+    chance = random.Random(SEED)
+    places = list(range(len(record.wrong)))
+    # With shares that exceed the whole, the original asks for a negative sample and fails.
+    wrong = chance.sample(places, min(len(places), max(0, number - negatives - trues)))
+    others = [place for place in places if place not in wrong]
+    right = chance.sample(others, min(len(others), trues)) if trues and others else []
+    kinds = {
+        "wrong": [record.wrong[place] for place in wrong],
+        "positive": [record.flat[place] for place in right],
+        "negative": record.negative[:negatives],
+    }
+    return _shuffled(kinds, number, chance)
+
+
+def _shuffled(
+    texts_by_kind: Mapping[str, Iterable[str]], number: int, chance: random.Random
+) -> Documents:
+    items = [(kind, text) for kind, texts in texts_by_kind.items() for text in texts]
+    chance.shuffle(items)
+    return Documents(tuple(items), len(items) < number)

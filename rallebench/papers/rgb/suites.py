@@ -1,0 +1,350 @@
+"""RGB's four tests (Chen et al. 2023, arXiv:2309.01431): noise, rejection, integration and counterfactual documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any
+
+from rallebench.core.errors import UsageError
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.runs import Judge, RunResult, Values
+from rallebench.core.settings import Setting
+from rallebench.core.tables import Figure, Table
+from rallebench.core.types import Episode, Example, Flow
+from rallebench.experiments.common import failed_note, sentences, several, string, values_in
+from rallebench.experiments.languages import CODES, prompts_note
+from rallebench.experiments.published_rows import KEY
+from rallebench.experiments.significance import tests_between
+from rallebench.metrics.judges import VERDICT, judge_named, judgement_of
+from rallebench.papers.common import compat, note_on, own_prompts
+from rallebench.papers.rgb import suite, tables
+from rallebench.papers.rgb.records import RgbRecord, sets_in
+from rallebench.papers.rgb.scoring import as_scored, assess, is_right, labels_of, named
+from rallebench.papers.rgb.tables import (
+    CATEGORIES,
+    FILE,
+    KNOWS,
+    Categories,
+    WrongAnswer,
+    error_table,
+    read_labels,
+    to_fill_in,
+    wrong_answers,
+)
+from rallebench.papers.rgb.testbed import (
+    Answered,
+    Test,
+    Testbed,
+    files_of,
+    make_test,
+    read_testbed,
+    rgb_run,
+)
+
+
+def notes_of(answered: Answered) -> Iterator[str]:
+    """The notes on the records and the runs, one sentence each."""
+    first, _ = next(iter(answered.values()))
+    records, facts = first.testbed.records, first.testbed.kind.facts
+    queries = (record.query for record in first.records)
+    yield prompts_note(CODES[records.language], queries, f"language={records.language} says so")
+    for what, ids in records.without.items():
+        end = " and were left out" if what == "answers" else ""
+        yield from note_on(
+            ids, f"of {len(records.records)} records of {records.name} have no {what}{end}"
+        )
+    if facts:
+        bare = [record.id for record in first.records if not record.wrong]
+        yield from note_on(bare, "records have no false copies of their positives")
+        blurred = [record.id for record in first.records if holds_the_true_one(record)]
+        why = "records have a false answer that holds the true one, so repeating it counts as right"
+        yield from note_on(blurred, why)
+    for label, test_and_result in answered.items():
+        yield from (f"{label}: {sentence}" for sentence in _notes_of_test(*test_and_result))
+    if not facts and any(record.wrong for record in first.records):
+        yield f"{records.name} is a counterfactual set; only its true positives are used."
+    if records.language == "zh":
+        spaced = [
+            record.id
+            for record in first.records
+            if any(all(" " in alias for alias in group) for group in record.required)
+        ]
+        why = (
+            "records require an answer with a space, which RGB's scoring of Chinese can never find"
+        )
+        yield from note_on(spaced, why)
+
+
+def _notes_of_test(test: Test, result: RunResult) -> Iterator[str]:
+    n, reused = len(test.records), len(test.earlier)
+    yield from note_on(test.left_out, "records have no document for it and were left out")
+    if test.short:
+        yield f"{test.short} of {n} records have fewer than {test.number} documents."
+    if test.number and test.other_noise and not test.testbed.kind.facts:
+        yield (
+            f"{test.other_noise} of {n} records lack positives or negatives for this share of noise and "
+            f"got more of the other, as in RGB; {test.noisy:.0%} of all documents are noise."
+        )
+    yield from failed_note("", result, "counted here and in no rate")
+    if reused:
+        yield f"{reused} answers are of an earlier time and were not asked again."
+
+
+def holds_the_true_one(record: RgbRecord) -> bool:
+    """Return whether the false answer would be scored as right, as 170 where 70 is required."""
+    return is_right(labels_of(record.fake, record.required))
+
+
+JUDGED = {
+    "rgb-rejection": named("rejection_rate_judge"),
+    "rgb-errors": named("fact_check_rate_judge", "correct_rate_judge"),
+}
+
+
+def judges_of(testbed: Testbed) -> tuple[Judge, ...]:
+    """The judge of the test, in a tuple, if the setting ``judge`` names its model. Raises UsageError, BadFileError.
+
+    In the original a reply that says neither yes nor no counts as a no.
+    """
+    request, language = testbed.request, testbed.records.language
+    model, prompts = request.settings["judge"], request.settings["prompts"]
+    if not model:
+        return ()
+    name = testbed.kind.judge
+    judge = judge_named(f"{name}:{model}", request.workspace.llm_mark, prompts)
+    verdict_name, *corrected = columns = JUDGED[name]
+
+    def ask(example: Example, answer: str) -> Flow | None:
+        return judge.ask(example, as_scored(answer, language))
+
+    def scores(example: Example, answer: str, judgement: Episode) -> Values:
+        verdict = judgement_of(judgement).values.get(VERDICT, 0.0 if testbed.original else None)
+        right = float(assess(answer, example.gold.required, language).right)
+        return {verdict_name: verdict, **dict.fromkeys(corrected, right if verdict else None)}
+
+    ranges = dict.fromkeys(columns, (0.0, 1.0))
+    return (replace(judge, columns=columns, ask=ask, scores=scores, ranges=ranges),)
+
+
+def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tuple[str, ...]]:
+    """(the counts of judgements, notes on those without a verdict); both are empty without a judge."""
+    summaries = result.report.get("judges", {})
+    names = [judge.name for judge in result.request.judges if judge.name in summaries]
+    if not names:
+        return {}, ()
+    n, unparsed, failed = (summaries[names[0]][key] for key in ("judged", "unparsed", "failed"))
+    how = "taken for a no, as the original does" if testbed.original else "not scored"
+    notes = sentences(
+        (unparsed, f"{unparsed} of {n} verdicts could not be read and are {how}."),
+        (failed, f"{failed} of {n} judgements failed; they are in no rate."),
+    )
+    return {"judged": n, "unparsed": unparsed, "judge_failed": failed}, notes
+
+
+SETTINGS = {
+    "data": string(
+        "folder of RGB's files, one of them, or a dataset in that form", names="dataset file folder"
+    ),
+    "language": string("auto: as a file is named or reads; of a folder, en", "auto", "en", "zh"),
+    "set": string(
+        "a set of the folder, as en_fact; default: the set that the test is made for, and no other"
+    ),
+    "passages": Setting(int, 5, 0, 1000, about="documents per question; 0 asks without any"),
+    "temperature": Setting(float, 0.7, 0, 2),
+    "top_p": Setting(float, 0.0, 0, 1, about="default: 0.8, behind an API 1"),
+    "max_tokens": Setting(int, 256, 1, 100_000),
+    "system": string("merged: for servers whose model has no system role", "role", "merged"),
+    "compat": compat(),
+    "prompts": own_prompts("suites/rgb", "chen700564/RGB"),
+    "reuse": string(
+        "folder with RGB's result-en, result-zh: answers there are not asked again", names="folder"
+    ),
+}
+JUDGE = {"judge": string("a language model that judges the answers as well", names="llm")}
+RATIOS = ("0", "0.2", "0.4", "0.6", "0.8")
+NOISE = several("shares of noise", *RATIOS, default=",".join(RATIOS))
+LABELS = {
+    "labels": string(
+        "errors named by hand, CSV or JSON lines: qid, category, and part if they differ by part",
+        names="file",
+    )
+}
+
+
+@suite(
+    "rgb-noise",
+    sets=sets_in,
+    error_categories=CATEGORIES["noise"],
+    form={**SETTINGS, **LABELS, "noise": NOISE},
+)
+def noise(request: ExperimentRequest) -> Experiment:
+    """RGB, noise robustness: right answers while ever more documents are beside the point."""
+    return (yield from _over_noise(_testbed(request, "noise")))
+
+
+@suite(
+    "rgb-integration",
+    sets=sets_in,
+    error_categories=CATEGORIES["integration"],
+    form={**SETTINGS, **LABELS, "noise": replace(NOISE, default="0,0.2,0.4")},
+)
+def integration(request: ExperimentRequest) -> Experiment:
+    """RGB, information integration: answers whose parts stand in different documents."""
+    return (yield from _over_noise(_testbed(request, "integration")))
+
+
+@suite(
+    "rgb-rejection",
+    sets=sets_in,
+    error_categories=CATEGORIES["rejection"],
+    form={**SETTINGS, **LABELS, **JUDGE},
+)
+def rejection(request: ExperimentRequest) -> Experiment:
+    """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
+    testbed = _testbed(request, "rejection")
+    categories = read_labels(request.settings["labels"])
+    judges = judges_of(testbed)
+    test = make_test(testbed, 1.0)
+    result = yield rgb_run(test, "noise=1", judges)
+    judged, notes = judged_of(result, testbed)
+    headline = "all_rate" if testbed.original else "rejection_rate"
+    table, figure, own = tables.rejection(test, result)
+    answered = {"noise=1": (test, result)}
+    answers = wrong_answers(answered, attrgetter("rejects"))
+    by_category, label_notes = _by_category(testbed, categories, answers)
+    report = {"headline": headline, **judged, "not_rejected": len(answers), KEY: [own.as_json()]}
+    all_tables, all_notes = (table, *by_category), (*notes, *label_notes)
+    return _report(answered, report, all_tables, figure, all_notes, to_fill_in(answers))
+
+
+@suite(
+    "rgb-counterfactual",
+    sets=sets_in,
+    form={
+        **SETTINGS,
+        **JUDGE,
+        "noise": Setting(float, 0.0, 0, 1, about="share of noise beside the false documents"),
+        "correct": Setting(float, 0.0, 0, 1, about="share of true documents beside the false ones"),
+    },
+)
+def counterfactual(request: ExperimentRequest) -> Experiment:
+    """RGB, counterfactual robustness: the documents are false; is that noticed, and the answer right all the same?"""
+    testbed = read_testbed(request, "counterfactual")
+    shares = request.settings["noise"], request.settings["correct"]
+    _check_facts(testbed, *shares)
+    judges = judges_of(testbed)
+    alone, test = make_test(testbed, 0.0, number=0), make_test(testbed, *shares)
+    known = yield rgb_run(alone, "without documents")
+    label = f"noise={shares[0]:g}, correct={shares[1]:g}"
+    result = yield rgb_run(test, label, judges)
+    accuracy = known.mean("all_rate")
+    is_reported = tables.reported(accuracy)
+    judged, notes = judged_of(result, testbed)
+    low = f"RGB reports this test only for models that answer more than {KNOWS:.0%} without documents; here it is {accuracy or 0:.1%}."
+    report = {
+        "headline": "fact_check_rate",
+        "acc": accuracy,
+        "acc_doc": result.mean("all_rate"),
+        "reported": is_reported,
+        **judged,
+    }
+    table, figure, own = tables.counterfactual(test, known, result)
+    report[KEY] = [own.as_json()]
+    answered = {"without documents": (alone, known), label: (test, result)}
+    low_notes = sentences((not is_reported, low))
+    return _report(answered, report, (table, *_tests(answered)), figure, (*low_notes, *notes))
+
+
+def _tests(answered: Answered) -> tuple[Table, ...]:
+    return tests_between({"": {part: run for part, (_, run) in answered.items()}}, ("all_rate",))
+
+
+def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
+    """Raise UsageError if there are no false documents to show."""
+    if not any(record.wrong for record in testbed.records.records):
+        raise UsageError(
+            f"{testbed.records.path} holds no false copies (positive_wrong); choose a _fact set."
+        )
+    if noise + correct > 1:
+        raise UsageError(
+            f"noise {noise:g} and correct {correct:g} are more than the whole; together at most 1."
+        )
+    if not testbed.request.settings["passages"]:
+        raise UsageError(
+            "passages is 0, but false documents are to be shown; what is known without any is asked anyway."
+        )
+
+
+def _testbed(request: ExperimentRequest, name: str) -> Testbed:
+    """The testbed of a test with true documents. Raises UsageError for a set of the wrong kind."""
+    testbed = read_testbed(request, name)
+    grouped = any(record.grouped for record in testbed.records.records)
+    if grouped and name != "integration":
+        raise UsageError(
+            f"{testbed.records.path} groups its positives by parts of the question; rgb-integration takes it."
+        )
+    if name == "integration" and not grouped:
+        raise UsageError(
+            f"{testbed.records.path} does not group its positives by parts of the question; rgb-noise takes it."
+        )
+    return testbed
+
+
+def _over_noise(testbed: Testbed) -> Experiment:
+    settings = testbed.request.settings
+    ratios = values_in("noise", settings["noise"], Setting(float, 0, 0, 1, required=True))
+    categories = read_labels(settings["labels"])
+    tests = {f"noise={ratio:g}": make_test(testbed, ratio) for ratio in ratios}
+    answered: dict[str, Any] = {}
+    for label, test in tests.items():
+        answered[label] = test, (yield rgb_run(test, label))
+    table, figure, own = tables.over_noise(answered)
+    wrong = wrong_answers(answered)
+    by_category, notes = _by_category(testbed, categories, wrong)
+    report_tables = (table, *by_category, *_tests(answered))
+    report = {"headline": "all_rate", "wrong": len(wrong), KEY: [own.as_json()]}
+    return _report(answered, report, report_tables, figure, notes, to_fill_in(wrong))
+
+
+def _by_category(
+    testbed: Testbed, categories: Categories, wrong: Sequence[WrongAnswer]
+) -> tuple[tuple[Table, ...], tuple[str, ...]]:
+    """(the table of errors by category, where a person has named them; notes)."""
+    if not testbed.request.settings["labels"]:
+        how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it as labels=FILE."
+        return (), sentences((wrong, how))
+    table, notes = error_table(testbed.name, categories, wrong)
+    return (table,), notes
+
+
+def _report(
+    answered: Answered,
+    own: Mapping[str, Any],
+    report_tables: Sequence[Table],
+    figure: Figure,
+    notes: tuple[str, ...],
+    to_fill: Mapping[str, str] | None = None,
+) -> Report:
+    """The report of a test. ``own``: the keys that other tests do not have."""
+    testbed = next(iter(answered.values()))[0].testbed
+    records = testbed.records
+    counts: dict[str, dict[str, int]] = {}
+    files: dict[str, str | Iterable[str]] = {}
+    for label, (test, result) in answered.items():
+        left_out = len(test.left_out)
+        counts[label] = {"asked": test.number, "short": test.short, "left_out": left_out}
+        files |= files_of(test, result)
+    data = {
+        "dataset": records.name,
+        "language": records.language,
+        "llm": testbed.request.llm,
+        "compat": testbed.request.settings["compat"],
+        "wording": testbed.wording.as_json(),
+        "without": {what: len(ids) for what, ids in records.without.items()},
+        "documents": counts,
+        **own,
+    }
+    notes = (*filter(None, notes_of(answered)), *notes)
+    return Report(data, notes, files, to_fill or {}, tuple(report_tables), (figure,))

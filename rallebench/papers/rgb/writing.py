@@ -1,0 +1,182 @@
+"""Questions written by a language model, one from each article: RGB's testbeds began with news (arXiv:2309.01431, 2.2).
+
+The run's episodes hold the prompts and the replies. A reply counts only if it holds a question whose every answer is in the
+article; the faults of all others are counted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from rallebench.core.answers import find_answers
+from rallebench.core.errors import BackendError, Hint, UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.files import json_lines
+from rallebench.core.prompts import filled, prompt_text, wording_of
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
+from rallebench.core.structured import json_in
+from rallebench.core.types import (
+    Episode,
+    Example,
+    Flow,
+    Generate,
+    Gold,
+    Message,
+    Outcome,
+    Passage,
+    Question,
+    Reply,
+)
+from rallebench.corpora.reading import read_corpus
+from rallebench.experiments.common import scored_run
+from rallebench.papers.common import counted, flow_of
+from rallebench.papers.rgb.records import RgbRecord, answer_of
+from rallebench.papers.rgb.testbed import FOLDER
+
+WORKFLOW = "rgb-questions"
+LONGEST = 8000
+"""Characters of an article that are shown."""
+QUESTION = ("question", "query")
+ANSWER = ("answers", "answer", "key_information", "key information")
+USABLE = {
+    "usable": "The reply holds a question whose every answer stands in the article. Over the articles that did not fail."
+}
+SENTENCES: Mapping[str, str] = {
+    "unread": "replies hold no question with an answer as JSON",
+    "not_in_article": "questions have an answer that does not stand in the article",
+    "too_few_parts": "questions have fewer answers than parts were asked for",
+    "not_written": "articles failed: the model gave no reply",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceQuestions:
+    """The usable ``questions``. ``counts``: the questions or articles that are not, and why; ``notes``: the same of articles;
+    ``files``: those that were written, in KILT's form."""
+
+    name: str
+    questions: Sequence[RgbRecord]
+    counts: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+    files: Mapping[str, Iterable[str]] = field(default_factory=dict)
+
+
+def questions_of(request: ExperimentRequest) -> Generator[RunRequest, RunResult, SourceQuestions]:
+    """Have a question written from each article. Raises UsageError before the run, BackendError if none came."""
+    s = request.settings
+    if not request.llm:
+        raise UsageError(
+            "To write questions from articles a language model is needed.",
+            hint=Hint("choose", "llm"),
+        )
+    if s["known"]:
+        raise UsageError(
+            "known goes with questions that are there: write them first.",
+            hint=Hint("set", "data=FILE"),
+        )
+    request.workspace.llm(request.llm)
+    fields = ("ARTICLE", "PARTS") if s["parts"] > 1 else ("ARTICLE",)
+    file = f"question-{'parts' if s['parts'] > 1 else 'one'}-{s['language']}.txt"
+    wording_of(s["prompts"], [(FOLDER, file)])
+    prompt = prompt_text(FOLDER, file, s["prompts"], fields)
+    path = request.workspace.corpus(s["articles"])
+    limit = None if request.limit is None else min(request.limit, sys.maxsize)
+    articles = list(islice(read_corpus(path), limit))
+    name = path.name.split(".")[0]
+    result = yield _questions_run(request, name, prompt, articles)
+    return _usable(result, articles, s["parts"])
+
+
+def _questions_run(
+    request: ExperimentRequest, name: str, prompt: str, articles: Sequence[Passage]
+) -> RunRequest:
+    texts = {article.doc_id: _text(article) for article in articles}
+    parts = request.settings["parts"]
+
+    def flow(question: Question) -> Flow:
+        sent = filled(prompt, {"ARTICLE": texts[question.qid], "PARTS": str(parts)})
+        message = Message("user", sent)
+        reply = yield Generate(
+            request.llm, (message,), max_tokens=512, temperature=0.0, seed=request.seed
+        )
+        return Outcome(reply.text)
+
+    def score(example: Example, episode: Episode) -> Values:
+        _, fault = read_question(episode.answer, texts[example.question.qid], parts)
+        return {"usable": float(not fault)}
+
+    settings = {"prompt": prompt, "parts": parts, "longest": LONGEST}
+    examples = []
+    for article in articles:  # a question without gold; its text is in the prompt alone
+        title = article.title or article.text[:80] or article.doc_id
+        record = {"id": article.doc_id, "input": title, "output": []}
+        examples.append(Example(Question(article.doc_id, title), Gold(), record))
+    asking = flow_of(WORKFLOW, flow, settings, (request.llm,))
+    return scored_run("questions", asking, DatasetRef(name), tuple(examples), score, USABLE)
+
+
+def _text(article: Passage) -> str:
+    """The article as it is shown."""
+    return f"{article.title}\n{article.text}".strip()[:LONGEST]
+
+
+def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> SourceQuestions:
+    questions, rows = [], []
+    counts: Counter[str] = Counter(not_written=result.n_errors)
+    for article in articles:
+        qid = article.doc_id
+        if qid not in result.episodes:
+            continue
+        (query, answers), fault = read_question(result.episodes[qid].answer, _text(article), parts)
+        counts[fault] += 1
+        if fault:
+            continue
+        required = tuple((answer,) for answer in answers)
+        questions.append(RgbRecord(qid, query, answer_of(required), required))
+        page = [{"wikipedia_id": article.page_id, "title": article.title}]
+        several: dict[str, Any] = {"answer": answers} if len(answers) > 1 else {}
+        output = [{"answer": answer, "provenance": page} for answer in answers]
+        rows.append({"id": qid, "input": query, "output": output, **several})
+    if not questions:
+        raise BackendError(
+            f"None of the {result.n} articles gave a question that can be used; read the replies in the run {result.run!r}."
+        )
+    faults = {"articles": result.n, **{fault: counts[fault] for fault in SENTENCES}}
+    name, files = result.request.dataset.name, {"questions.jsonl": json_lines(rows)}
+    notes = counted(faults, SENTENCES, f"of {result.n}")
+    return SourceQuestions(name, questions, faults, notes, files)
+
+
+def read_question(reply: str, article: str, parts: int = 1) -> tuple[tuple[str, list[str]], str]:
+    """((question, answers) of a reply, its fault: a key of SENTENCES, or '').
+
+    >>> read_question('Sure: {"question": "Who came?", "answer": "Ada"}', "Ada came.")
+    (('Who came?', ['Ada']), '')
+    >>> read_question("I cannot help with that.", "Ada came.")[1]
+    'unread'
+    """
+    schema = {"type": "object", "anyOf": [{"required": [name]} for name in QUESTION]}
+    fields: dict[str, Any] = {}
+    for value in json_in(Reply(reply), schema):
+        if isinstance(value, Mapping):
+            fields = {str(key).strip().lower(): content for key, content in value.items()}
+    query = next((q for name in QUESTION if isinstance(q := fields.get(name), str)), "").strip()
+    content: Any = next((fields[name] for name in ANSWER if fields.get(name)), [])
+    plain = (
+        str(value).strip()
+        for value in (content if isinstance(content, list) else [content])
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    )
+    answers = list(dict.fromkeys(filter(None, plain)))
+    if not query or not answers:
+        fault = "unread"
+    elif not all(find_answers(article, (answer,)) for answer in answers):
+        fault = "not_in_article"
+    else:
+        fault = "too_few_parts" if len(answers) < parts else ""
+    return (query, answers), fault
