@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -11,6 +10,7 @@ from typing import Any
 
 from rallebench.core.events import Event, Failed, Finished, Operation, Progress, T, Warned, complete
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.interrupts import Stoppable
 from rallebench.core.runs import RunOptions, RunResult
 from rallebench.core.terminal import visible
 from rallebench.services.builders import ExperimentResult, FilledRows
@@ -62,7 +62,7 @@ def interruptible(progress: Iterator[Any]) -> Iterator[None]:
 def follow(operation: Operation[T], stop: Callable[[], None] | None = None) -> T:
     """Print the events of an operation and return its result. ``stop``: what the first Ctrl-C calls while questions are
     answered; without it Ctrl-C ends the work at once."""
-    with Stoppable(stop) as stoppable:
+    with Stoppable(stop, say) as stoppable:
         listener = _Listener(stoppable)
         result = complete(operation, listener.hear)
     if isinstance(result, RunResult) and result.stopped:
@@ -145,29 +145,3 @@ def stage_text(counts: Mapping[str, Any]) -> str:
             f"{counts['calls']} requests, {counts['prompt_tokens']} + {counts['completion_tokens']} tokens"
         )
     return "; ".join(parts)
-
-
-class Stoppable:
-    """The first Ctrl-C or SIGTERM calls ``stop``, which ends the work after the current batch, the second ends it at once;
-    while no question is answered (``running`` is false) the first one ends it at once."""
-
-    def __init__(self, stop: Callable[[], None] | None) -> None:
-        self._stop_work, self.running = stop, False
-
-    def _stop(self, signum: int, frame: Any) -> None:
-        if not self.running or self._stop_work is None:
-            raise KeyboardInterrupt
-        signal.signal(signum, signal.default_int_handler)
-        say("Stopping after the current batch; press Ctrl-C again to stop at once.")
-        self._stop_work()
-
-    def __enter__(self) -> Stoppable:
-        self._before = {}
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(ValueError):  # not in the main thread
-                self._before[number] = signal.signal(number, self._stop)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -48,8 +48,16 @@ def read_questions(
     if sample_seed is None:
         return _read(Path(path), tuple(stamps(Path(path))), limit, form)
     every = _read(Path(path), tuple(stamps(Path(path))), None, form)
-    drawn = sorted(every, key=lambda example: digest([sample_seed, example.question.qid]))
-    return tuple(drawn[:limit])
+    return select(every, limit, sample_seed=sample_seed)
+
+
+def select(
+    examples: Sequence[Example], limit: int | None = None, *, sample_seed: int | None = None
+) -> tuple[Example, ...]:
+    """Return the first ``limit`` examples (all if None), or those drawn by ``sample_seed``, as ``read_questions`` does."""
+    if sample_seed is not None:
+        examples = sorted(examples, key=lambda e: digest([sample_seed, e.question.qid]))
+    return tuple(examples[:limit])
 
 
 @lru_cache(maxsize=2)  # every variant of a sweep, and every change of its plan, reads the same file

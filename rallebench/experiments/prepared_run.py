@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rallebench.core.errors import Hint, UsageError
-from rallebench.core.runs import DEFAULT_OPTIONS, FlowSpec, RunOptions, RunRequest
-from rallebench.datasets.reading import read_questions
+from rallebench.core.runs import DEFAULT_OPTIONS, DatasetRef, FlowSpec, RunOptions, RunRequest
+from rallebench.core.types import Example
+from rallebench.datasets.reading import read_questions, select
 from rallebench.engine.experiment_store import check_free
 from rallebench.engine.score import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
@@ -37,6 +38,7 @@ def prepare_run(
     flow: FlowSpec,
     dataset: str,
     *,
+    examples: Sequence[Example] = (),
     limit: int | None = None,
     sampled: bool = False,
     metrics: Sequence[str] | None = None,
@@ -51,7 +53,7 @@ def prepare_run(
 ) -> PreparedRun:
     """Check everything that can be wrong before a model is loaded. Raises UsageError; writes nothing.
 
-    ``sampled``: draw the questions by ``seed`` instead of taking the first. ``resume``: continue the run ``name``, which
+    ``examples``: the questions, of which ``dataset`` is then only the name. ``sampled``: draw the questions by ``seed`` instead of taking the first. ``resume``: continue the run ``name``, which
     must exist. ``may_grow``: a run of the first or drawn questions continues with more of them, ``limit`` in all, and keeps
     its fingerprint; None are those that it has.
     """
@@ -69,15 +71,19 @@ def prepare_run(
     run_limit, count = (None if n == -1 else n for n in (run_limit, count))
     check_options(batch_size, max_errors)
     check_flow(workspace, flow)
-    dataset_name, path = workspace.dataset(dataset)
-    examples = read_questions(path, count, sample_seed=seed if sampled else None)
+    drawn_by = seed if sampled else None
+    if examples:
+        ref, examples = DatasetRef(dataset), select(examples, count, sample_seed=drawn_by)
+    else:
+        ref, path = workspace.dataset_ref(dataset), workspace.dataset(dataset)[1]
+        examples = read_questions(path, count, sample_seed=drawn_by)
     own, judges = split_judges(metrics or (), workspace.llm_mark)
-    chosen = choose_metrics(own or None, examples, dataset_name, flow.chain)
-    check_sources(judges, examples, dataset_name)
-    name = checked_run_name(name or fresh_name(workspace, flow.name, dataset_name))
+    chosen = choose_metrics(own or None, examples, ref.name, flow.chain)
+    check_sources(judges, examples, ref.name)
+    name = checked_run_name(name or fresh_name(workspace, flow.name, ref.name))
     request = RunRequest(
         flow,
-        workspace.dataset_ref(dataset),
+        ref,
         examples,
         chosen,
         judges=judges,

@@ -82,7 +82,7 @@ def counting(
 
 def download_bar() -> type:
     """A bar for the hub's downloads, which run in other threads; it ends a cancelled load."""
-    from tqdm.auto import tqdm  # type: ignore[import-untyped]
+    from tqdm.auto import tqdm
 
     report = _report.get()
 

@@ -253,10 +253,15 @@ class Asking:
             raise UsageError(
                 f"The chain name {name!r} cannot be a file name; use letters, digits, '-' and '_'."
             )
-        named = chain_from_json(chain_to_json(replace(chain, name=name.strip())), "The chain")
+        named = checked_chain(replace(chain, name=name.strip()))
         path = self._workspace.path / "chains" / f"{name.strip()}.json"
         save_chain(named, path)
         return path
+
+
+def checked_chain(chain: Chain) -> Chain:
+    """Return the chain as it is read again once it was saved. Raises BadFileError, UsageError for a wrong setting."""
+    return chain_from_json(chain_to_json(chain), "The chain")
 
 
 def _ready(lease: Lease, llms: Sequence[str], retrievers: Sequence[str]) -> Backends:

@@ -42,7 +42,7 @@ BATCH = 20
 @dataclass(frozen=True, slots=True)
 class BenchmarkOptions:
     """The options of a benchmark; None: as RaLLe's experiment file says, or the default. ``sampled``: the questions are drawn
-    by ``seed``. ``settings``: ``key=value``."""
+    by ``seed``. ``settings``: ``key=value``. ``examples``: the questions themselves, of which ``dataset`` is then only the name."""
 
     dataset: str | None = None
     limit: int | None = None
@@ -55,6 +55,7 @@ class BenchmarkOptions:
     llm: str | None = None
     retriever: str | None = None
     settings: tuple[str, ...] = ()
+    examples: tuple[Example, ...] = ()
 
 
 def changed_chain(
@@ -157,6 +158,7 @@ def of_flow(
         workbench.workspace,
         flow,
         options.dataset or DEFAULT_DATASET,
+        examples=options.examples,
         limit=options.limit,
         sampled=options.sampled,
         metrics=options.metrics,

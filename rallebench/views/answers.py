@@ -72,11 +72,13 @@ def agent_of(
     return workbench.asking.agent(workflow, env, llm, settings, seed=seed)
 
 
-def ask(workbench: Workbench, question: str, answerer: Chain | Agent) -> Operation[dict[str, Any]]:
-    """Answer one question by a chain or an agent; returns the answer with its steps and cost as JSON.
+def answer(workbench: Workbench, question: str, answerer: Chain | Agent) -> Operation[Episode]:
+    """Answer one question by a chain or an agent.
 
     Raises UsageError for a chain that cannot run, BackendError for a question that failed.
     """
+    if not question.strip():
+        raise UsageError("The question is empty; write one.")
     asking, query = workbench.asking, Question("ask", question)
     flow = chain_flow(answerer) if isinstance(answerer, Chain) else answerer.flow
     check_flow(workbench.workspace, flow)
@@ -91,6 +93,12 @@ def ask(workbench: Workbench, question: str, answerer: Chain | Agent) -> Operati
         yield Warned("", asking.reply_cache_warning)
     if episode.error:
         raise BackendError(episode.error)
+    return episode
+
+
+def ask(workbench: Workbench, question: str, answerer: Chain | Agent) -> Operation[dict[str, Any]]:
+    """Answer one question as ``answer`` does; returns the answer with its steps and cost as JSON."""
+    episode = yield from answer(workbench, question, answerer)
     prices = prices_of(workbench.models.backends.llms)
     value: dict[str, Any] = {
         "answer": episode.answer,

@@ -170,14 +170,18 @@ def choices(workspace: Workspace, form: Mapping[str, Setting]) -> dict[str, list
     return offered
 
 
+def abouts(workspace: Workspace, kind: str) -> Abouts:
+    """Return the names of a kind, each with one line about it. Raises NotFoundError."""
+    if kind not in _LISTINGS:
+        raise NotFoundError(unknown("kind", kind, [*_LISTINGS]))
+    return _LISTINGS[kind](workspace)
+
+
 def listing(workspace: Workspace, kind: str | None = None) -> dict[str, list[dict[str, str]]]:
     """``{kind: [{name, about}]}`` for one kind or all. Raises NotFoundError."""
-    if kind is not None and kind not in _LISTINGS:
-        raise NotFoundError(unknown("kind", kind, [*_LISTINGS]))
     return {
-        name: [{"name": n, "about": about} for n, about in abouts(workspace).items()]
-        for name, abouts in _LISTINGS.items()
-        if kind in (None, name)
+        name: [{"name": n, "about": about} for n, about in abouts(workspace, name).items()]
+        for name in (_LISTINGS if kind is None else (kind,))
     }
 
 

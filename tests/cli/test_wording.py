@@ -1,4 +1,4 @@
-"""Every hint of an error has its words in both front ends; the sentence of a lower layer names no flag."""
+"""Every hint of an error has its words in every front end; the sentence of a lower layer names no flag."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import rallebench
+from rallebench.api.wording import reword as in_python
 from rallebench.cli.wording import worded
 from rallebench.core.errors import HINTS, Hint, UsageError
 from rallebench.gui.wording import on_page
@@ -18,64 +19,109 @@ WORDS = {
     Hint("allow-python"): (
         "allow it with --allow-python",
         "allow it by opening this page with app.py --allow-python",
+        "allow it with Workspace(…, allow_python=True)",
     ),
     Hint("build-index", "barag"): (
         "rallebench index --chunk-preset barag builds one",
         "build one in Data with the chunking barag",
+        "build_index(…, chunking='barag') builds one",
     ),
-    Hint("choose", "llm"): ("name one with --llm", "choose one"),
+    Hint("choose", "llm"): (
+        "name one with --llm",
+        "choose one",
+        "name one with llm=",
+    ),
     Hint("choose", "llm", "questions=0 answerable=false"): (
         "name one with --llm, or do without: --set questions=0 --set answerable=false",
         "choose one, or do without: set Questions to 0 and untick Answerable",
+        "name one with llm=, or do without: questions=0, answerable=False",
     ),
-    Hint("choose", "environment"): ("name one with --env", "choose one"),
-    Hint("find-models"): ("rallebench models find lists them", "press Find models"),
+    Hint("choose", "environment"): (
+        "name one with --env",
+        "choose one",
+        "name one with environment=",
+    ),
+    Hint("find-models"): (
+        "rallebench models find lists them",
+        "press Find models",
+        "'rallebench models find' on a command line lists them",
+    ),
     Hint("free-space"): (
         "free space or choose another --workspace",
         "free space, or open the page with another workspace",
+        "free space, or open a Workspace in another folder",
     ),
-    Hint("leave-out", "environment"): ("leave --env out", "leave the field environment empty"),
-    Hint("leave-out", "llm"): ("leave --llm out", "leave the field language model empty"),
+    Hint("leave-out", "environment"): (
+        "leave --env out",
+        "leave the field environment empty",
+        "leave the argument environment out",
+    ),
+    Hint("leave-out", "llm"): (
+        "leave --llm out",
+        "leave the field language model empty",
+        "leave the argument llm out",
+    ),
     Hint("list", "tasks"): (
         "see 'rallebench list tasks'",
         "on a command line 'rallebench list tasks' tells more",
+        "list('tasks') of the workspace shows them",
     ),
     Hint("load", "e5"): (
         "name it with --llm, --retriever or in a chain; it is then loaded",
         "load it in Models",
+        "load it with load('e5') of the workspace",
     ),
     Hint("track", "my run"): (
         "log it later: rallebench track 'my run'",
         "log it later: Export, Log the run",
+        "log it later with track('my run') of the workspace",
     ),
-    Hint("raise-max-errors"): ("permit more with --max-errors", "permit more failed questions"),
-    Hint("rename"): ("choose another --name", "choose another name"),
+    Hint("raise-max-errors"): (
+        "permit more with --max-errors",
+        "permit more failed questions",
+        "permit more with max_errors=",
+    ),
+    Hint("rename"): (
+        "choose another --name",
+        "choose another name",
+        "choose another name=",
+    ),
     Hint("resume", "night"): (
         "choose another --name, or add --resume",
         "choose another name, or open that run in Runs and resume it",
+        "choose another name=, or continue it with resume=True",
     ),
     Hint("set", "data=FILE search=true"): (
         "give --set data=FILE --set search=true",
         "fill in the field Data and tick Search",
+        "give data='FILE', search=True",
     ),
     Hint("skip-bad"): (
         "leave bad rows out with --skip-bad",
         "tick the field that leaves bad rows out",
+        "leave bad rows out with skip_bad=True",
     ),
     Hint("start-again"): (
         "start it again with the same --name to continue",
         "start it again with the same name to continue",
+        "call it again with the same name= to continue",
     ),
-    Hint("unload", "e5"): ("stop the process that has loaded it", "unload it in Models"),
+    Hint("unload", "e5"): (
+        "stop the process that has loaded it",
+        "unload it in Models",
+        "unload it with unload('e5') of the workspace",
+    ),
 }
 
 
 @pytest.mark.parametrize("hint", WORDS, ids=str)
 def test_each_front_end_ends_an_error_with_the_mend_in_its_own_words(hint: Hint) -> None:
     error = UsageError("That cannot be.", hint=hint)
-    terminal, page = WORDS[hint]
+    terminal, page, python = WORDS[hint]
     assert worded(error) == f"That cannot be; {terminal}."
     assert on_page(error) == f"That cannot be; {page}."
+    assert str(in_python(error)) == str(in_python(in_python(error))) == f"That cannot be; {python}."
+    assert type(in_python(error)) is UsageError
 
 
 def test_every_kind_of_hint_is_worded() -> None:

@@ -65,8 +65,9 @@ ALLOWED: dict[str, frozenset[str]] = {
     "cli": frozenset({"services", "views", "render"}),
     "server": frozenset({"services", "views", "render"}),
     "gui": frozenset({"services", "views", "render"}),
+    "api": frozenset({"services", "views", "render"}),
 }
-EXCEPTIONS = {("__main__", "cli"), ("cli.ui", "gui"), ("cli.serve", "server")}
+EXCEPTIONS = {("__init__", "api"), ("__main__", "cli"), ("cli.ui", "gui"), ("cli.serve", "server")}
 HEAVY = {
     "bitsandbytes",
     "bm25s",

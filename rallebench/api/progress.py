@@ -1,0 +1,141 @@
+"""A progress bar for a terminal or a notebook, over the events of an operation."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+from rallebench.core.events import Event, Failed, Operation, Progress, Warned, complete
+from rallebench.core.interrupts import Stoppable
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+log = logging.getLogger("rallebench")
+T = TypeVar("T")
+ANSWERING = ("", "running")
+"""The steps in which questions are answered."""
+
+
+def is_notebook() -> bool:
+    """Return whether this is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+class Bar:
+    """A bar that is drawn where someone sees it: ``show`` None, in a terminal or notebook; False, nowhere.
+
+    Warnings are written beside the bar; without a bar they go to the logger ``rallebench``, unless ``show`` is False.
+    """
+
+    def __init__(self, label: str, show: bool | None) -> None:
+        self._label, self._silent = label, show is False
+        self._seen: set[str] = set()
+        visible = show if show is not None else is_notebook() or sys.stderr.isatty()
+        self._bar: tqdm[None] | None = _new_bar(label) if visible else None
+        self._step: tuple[str, str, int | None] = ("", "", None)
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def hear(self, event: Event) -> None:
+        """Draw an event."""
+        if isinstance(event, Progress):
+            self.move(event)
+        elif isinstance(event, Warned):
+            self.warn(event.message)
+        elif isinstance(event, Failed):
+            self.warn(f"{event.task} failed: {event.error}")
+
+    def move(self, event: Progress) -> None:
+        """Draw a count; a new step or total begins the bar anew."""
+        if self._bar is None:
+            return
+        message = "" if event.message in ANSWERING else event.message
+        task, step, total = self._step
+        if (event.task, message, event.total) != self._step:
+            self._step = (event.task, message, event.total)
+            self._bar.set_description_str(
+                " ".join(filter(None, [self._label, event.task, message]))
+            )
+            if (event.task, event.total) != (task, total) or (message != step and event.total):
+                self._bar.reset(total=event.total)
+        if event.errors:
+            self._bar.set_postfix_str(f"{event.errors} failed", refresh=False)
+        self._bar.update(max(0, event.done - self._bar.n))
+
+    def say(self, sentence: str) -> None:
+        """Write a sentence beside the bar."""
+        if self._bar is not None:
+            self._bar.write(sentence, file=sys.stderr)
+        elif not self._silent:
+            log.info(sentence)
+
+    def warn(self, sentence: str) -> None:
+        """Write a warning, each once."""
+        if sentence in self._seen or self._silent:
+            return
+        self._seen.add(sentence)
+        if self._bar is not None:
+            self._bar.write(f"Warning: {sentence}", file=sys.stderr)
+        else:
+            log.warning(sentence)
+
+
+def _new_bar(label: str) -> tqdm[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a notebook without widgets gets the bar of a terminal
+        from tqdm.auto import tqdm
+
+    class Unwatched(tqdm):  # type: ignore[misc]
+        """A bar without tqdm's own thread, which would outlive it."""
+
+        monitor_interval = 0
+
+    return Unwatched(desc=label, dynamic_ncols=True)
+
+
+def follow(
+    operation: Operation[T],
+    label: str,
+    show: bool | None,
+    stop: Callable[[], None] | None = None,
+) -> T:
+    """Run an operation to its end below a bar. ``stop``: called by the first Ctrl-C while questions are answered."""
+    with Bar(label, show) as bar, Stoppable(stop, bar.say) as stoppable:
+
+        def hear(event: Event) -> None:
+            stoppable.running = isinstance(event, Progress) and event.message in ANSWERING
+            bar.hear(event)
+
+        return complete(operation, hear)
+
+
+def last(pieces: Iterable[T | Progress | str], label: str, show: bool | None) -> T:
+    """Return the last piece of work that yields its progress first, and its result last."""
+    results: list[T] = []
+    with Bar(label, show) as bar:
+        for piece in pieces:
+            if isinstance(piece, Progress):
+                bar.move(piece)
+            elif isinstance(piece, str):
+                bar.move(Progress("", message=piece))
+            else:
+                results.append(piece)
+    return results[-1]
+
+
+def drain(sentences: Iterator[str], label: str, show: bool | None) -> None:
+    """Run work that yields sentences to its end."""
+    with Bar(label, show) as bar:
+        for sentence in sentences:
+            bar.move(Progress("", message=sentence))

@@ -1,0 +1,92 @@
+"""Datasets as values: sequences of questions with their gold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+from rallebench.api.listing import TableRepr
+from rallebench.api.wording import in_python
+from rallebench.core.tables import Column, Table
+from rallebench.core.types import Example
+from rallebench.services.questions import read_dataset
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIRST_ROWS = 10
+"""Questions of a dataset in its table."""
+
+
+@dataclass(frozen=True, repr=False)
+class Dataset(TableRepr, Sequence[Example]):
+    """Questions in order; slices are datasets, too. ``reference``: the name or path of a stored dataset, '' for a part of one
+    or for a list.
+
+    >>> moons = load_dataset([{"question": "Which moon?", "answers": ["Titan"]}, "Which sea?"])
+    >>> len(moons), moons[0].gold.answers, len(moons[:1])
+    (2, ('Titan',), 1)
+    """
+
+    name: str
+    examples: tuple[Example, ...]
+    reference: str = ""
+
+    @overload
+    def __getitem__(self, index: int) -> Example: ...
+    @overload
+    def __getitem__(self, index: slice) -> Dataset: ...
+    def __getitem__(self, index: int | slice) -> Example | Dataset:
+        if isinstance(index, slice):
+            return Dataset(self.name, self.examples[index])
+        return self.examples[index]
+
+    def __iter__(self) -> Iterator[Example]:
+        return iter(self.examples)
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @property
+    def table(self) -> Table:
+        """The first questions with their gold answers."""
+        rows = tuple(
+            (e.question.qid, e.question.text, " | ".join(e.gold.answers), len(e.gold.pages))
+            for e in self.examples[:FIRST_ROWS]
+        )
+        columns = tuple(
+            Column(label, "text") for label in ("id", "question", "answers", "gold pages")
+        )
+        title = f"{self.name}: {len(self):,} question{'s' * (len(self) != 1)}"
+        note = f"The first {FIRST_ROWS} are shown." if len(self) > FIRST_ROWS else ""
+        return Table(title, columns, rows, note=note)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row a question, indexed by id: question, answers (tuple), pages (tuple)."""
+        import pandas as pd
+
+        columns = {
+            "question": [e.question.text for e in self],
+            "answers": [e.gold.answers for e in self],
+            "pages": [tuple(sorted(e.gold.pages)) for e in self],
+        }
+        return pd.DataFrame(columns, index=pd.Index([e.question.qid for e in self], name="qid"))
+
+
+@in_python
+def load_dataset(
+    source: str | Path | Iterable[str | Mapping[str, object] | Example], *, name: str = ""
+) -> Dataset:
+    """Return a dataset: of a file or folder in any known format, of a name, or of a list of questions.
+
+    A list holds texts, records with ``question``, ``answers`` and ``page_id`` (or in KILT's form), or examples. ``name``: its
+    name in runs. A name is looked up among the datasets that come with rallebench, and in the workspace of the present
+    folder; ``Workspace.dataset`` knows those of another workspace. Raises RalleError for a bad row.
+
+    >>> len(load_dataset("starter-qa"))
+    222
+    """
+    found_name, examples, reference = read_dataset(Path(), source)
+    return Dataset(name or found_name, examples, "" if name else reference)
