@@ -65,13 +65,17 @@ def altered(text: str, drawn: random.Random) -> str:
 
 def ours(texts: list[tuple[str, str]]) -> dict[str, Any]:
     """Metric → its column."""
-    from rallebench.core.types import Episode, Gold, Outcome
-    from rallebench.metrics.columns import columns
+    from rallebench.core.scoring import Pair
+    from rallebench.core.types import Episode, Example, Gold, Outcome, Question
+    from rallebench.engine.score import score_metrics
     from rallebench.metrics.words import jieba_words
 
     jieba_words.cache_clear()
-    pairs = [(Episode("q", "chain", (), Outcome(answer)), Gold((gold,))) for answer, gold in texts]
-    return columns(METRICS, pairs)
+    pairs = [
+        Pair(Example(Question("q", ""), Gold((gold,))), Episode("q", "chain", (), Outcome(answer)))
+        for answer, gold in texts
+    ]
+    return score_metrics(METRICS, pairs)
 
 
 def bare(texts: list[tuple[str, str]]) -> list[tuple[float, float]]:

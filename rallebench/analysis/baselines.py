@@ -15,12 +15,13 @@ from rallebench.analysis.paired import Scores, Sides, compare_all
 from rallebench.analysis.ranking import answered, means_over, scores_of
 from rallebench.analysis.suites import TITLE, paired_table
 from rallebench.core.answers import dpr_tokens
+from rallebench.core.scoring import Pair
 from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.engine.clusters import clusters_of
-from rallebench.engine.score import examples_of, metrics_of, ranges_of
+from rallebench.engine.metric_choice import metrics_of
+from rallebench.engine.score import examples_of, ranges_of, score_metrics
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
-from rallebench.metrics.columns import columns as columns_of
 
 LABELS: Mapping[str, str] = {
     "closed-book": "closed book",
@@ -100,9 +101,9 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dic
 
 def _ceiling_scores(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
     """Metric → question → score of the ceiling, for the metrics that judge an answer."""
-    pairs = [(ceiling(episode, e.gold), e.gold) for e, episode in answered(run) if e.gold.answers]
-    best = columns_of([name for name in names if _judges_answers(name)], pairs) if pairs else {}
-    qids = [episode.qid for episode, _ in pairs]
+    pairs = [Pair(e, ceiling(episode, e.gold)) for e, episode in answered(run) if e.gold.answers]
+    best = score_metrics([name for name in names if _judges_answers(name)], pairs) if pairs else {}
+    qids = [pair.episode.qid for pair in pairs]
     return {name: dict(zip(qids, column.values)) for name, column in best.items()}
 
 

@@ -15,7 +15,7 @@ from rallebench.core.types import Episode, Example
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.statistics import FEWEST_PAIRED
 from rallebench.metrics import Counted, metric
-from rallebench.metrics.columns import summed
+from rallebench.metrics.scorers import summed
 
 RESAMPLES, PIECE = 1000, 100
 

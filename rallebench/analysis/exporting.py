@@ -10,8 +10,9 @@ from rallebench.analysis.agents import logs
 from rallebench.analysis.ranking import answered, scores_of
 from rallebench.core.files import json_lines
 from rallebench.core.table_files import csv_lines
+from rallebench.engine.metric_choice import metrics_of
 from rallebench.engine.ralle_files import reduced_row
-from rallebench.engine.score import metrics_of, score_episode
+from rallebench.engine.score import score_episode
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.engine.headline import deciding_metric
-from rallebench.engine.score import metrics_of
+from rallebench.engine.metric_choice import metrics_of
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS, Card, card, metric, read_card
 

@@ -30,7 +30,7 @@ from rallebench.core.types import (
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.execute import write_run
 from rallebench.engine.experiment_store import check_free
-from rallebench.engine.score import choose_metrics
+from rallebench.engine.metric_choice import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.metrics import metric
 from rallebench.metrics.recorded import IMPORTED, RunEvidence, missing_evidence

@@ -18,15 +18,21 @@ from rallebench.analysis.timing import timing_notes
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import uncollected
 from rallebench.core.numbers import independence
+from rallebench.core.scoring import Pair
 from rallebench.core.tables import Mean
-from rallebench.core.types import Episode, Example
+from rallebench.core.types import Example
 from rallebench.engine.clusters import Clusters, clusters_of, timed_clusters
 from rallebench.engine.headline import beyond_depth, chain_of
-from rallebench.engine.score import examples_of, examples_of_runs, is_timed, stored_timings
+from rallebench.engine.score import (
+    examples_of,
+    examples_of_runs,
+    is_timed,
+    score_metrics,
+    stored_timings,
+)
 from rallebench.engine.statistics import NOISE, means
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
-from rallebench.metrics.columns import columns
 
 MOST_RUNS = 64
 
@@ -222,18 +228,18 @@ def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float
             scores[line["metric"]][line["qid"]] = line.get("value")
     absent = [name for name in names if not scores[name]]
     if absent and (absent := [name for name in absent if name not in own_of(run)]):
-        pairs = [(episode, example.gold) for example, episode in answered(run)]
-        for name, column in columns(absent, pairs).items():
-            scores[name] = {e.qid: value for (e, _), value in zip(pairs, column.values)}
+        pairs = list(answered(run))
+        for name, column in score_metrics(absent, pairs).items():
+            scores[name] = {e.qid: value for (_, e), value in zip(pairs, column.values)}
     return scores
 
 
-def answered(run: RunFolder) -> Iterator[tuple[Example, Episode]]:
+def answered(run: RunFolder) -> Iterator[Pair]:
     """Every answered or failed question, in the run's order; a failed one has its ``error``."""
     episodes = run.episodes()
     for example in examples_of(run):
         if example.question.qid in episodes:
-            yield example, episodes[example.question.qid]
+            yield Pair(example, episodes[example.question.qid])
 
 
 def with_mean(run: RunFolder, name: str) -> dict[str, Any]:

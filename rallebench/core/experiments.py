@@ -4,7 +4,7 @@ It asks no model, writes no file and reports no progress; a player performs its 
 
     @EXPERIMENTS.register("closed-book", place="suites", form={"data": Setting(str, "")})
     def closed_book(request):
-        result = yield RunRequest(flow, DatasetRef(request.settings["data"]), examples, rates=rates, label="all")
+        result = yield RunRequest(flow, DatasetRef(request.settings["data"]), examples, scorers=(scorer,), label="all")
         return Report({"em": result.mean("em")})
 
 All errors in the request are raised before the first yield; until then nothing is written. The error of a failed request

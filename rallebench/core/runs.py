@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError
+from rallebench.core.scoring import Judgements, ScoreColumn, Scorer, Values
 from rallebench.core.types import (
     Chain,
     Episode,
@@ -22,9 +23,6 @@ from rallebench.core.types import (
     RunSpec,
     UseTool,
 )
-
-Values = Mapping[str, "float | None"]
-"""Metric → the value of one question; or question id → its value of one metric. None: not scored."""
 
 
 @dataclass(frozen=True)
@@ -117,61 +115,19 @@ class DatasetRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
-    """An experiment's own metrics. ``columns``: metric → definition, in the order of a table; ``score``: the values of an
-    answer; ``ranges``: metric → (lowest, highest) value, None = no bound."""
-
-    columns: Mapping[str, str] = field(default_factory=dict)
-    score: Callable[[Example, Episode], Values] = field(
-        default=lambda example, episode: {}, compare=False
-    )
-    ranges: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
-
-    def joined(self, other: Rates) -> Rates:
-        """These columns, then those of ``other``."""
-
-        def score(example: Example, episode: Episode) -> Values:
-            return {**self.score(example, episode), **other.score(example, episode)}
-
-        return Rates({**self.columns, **other.columns}, score, {**self.ranges, **other.ranges})
-
-
-NO_RATES = Rates()
-
-
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """A language model that scores answers. ``name``: as a metric, "truthfulness:my-llm"; ``columns``: metric → definition;
-    ``settings``: all that changes a judgement beside the model; ``ask(example, answer)``: the flow that judges an answer, with
-    what is already ``known`` where its judge takes that, None where there is nothing to judge it by; ``scores``: the values of an example, its answer and the judgement, {} of a judgement
-    that could not be read; ``text``: the text of an episode that is judged, None for an episode to be left out."""
-
-    name: str
-    llm: str
-    columns: Mapping[str, str] = field(compare=False)
-    settings: Mapping[str, Any] = field(compare=False)
-    ask: Callable[..., Flow | None] = field(compare=False)
-    scores: Callable[[Example, str, Episode], Values] = field(compare=False)
-    ranges: Mapping[str, tuple[float | None, float | None]] = field(
-        default_factory=dict, compare=False
-    )
-    text: Callable[[Episode], str | None] = field(default=lambda e: e.answer, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class RunRequest:
     """The request for a run. ``label`` is unique in its experiment; ``name`` is the folder's.
 
-    ``metrics``: the registered metrics; ``judges``: metrics that ask a model; ``rates``: the experiment's own. ``limit``,
-    ``batch_size``: None is the experiment's own. ``sampled``: the examples were drawn by ``seed``. ``on_result``: called after the run, before the experiment continues.
+    ``metrics``: names of registered metrics that ask no model; ``scorers``: judges and the experiment's own scores.
+    ``limit``, ``batch_size``: None is the experiment's own. ``sampled``: the examples are a random sample by ``seed``.
+    ``on_result``: called after the run, before the experiment continues.
     """
 
     flow: FlowSpec
     dataset: DatasetRef
     examples: Sequence[Example]
     metrics: tuple[str, ...] = ()
-    rates: Rates = NO_RATES
-    judges: tuple[Judge, ...] = ()
+    scorers: tuple[Scorer, ...] = ()
     limit: int | None = None
     batch_size: int | None = None
     seed: int = 0
@@ -183,6 +139,16 @@ class RunRequest:
     @property
     def questions(self) -> list[Question]:
         return [example.question for example in self.examples]
+
+    @property
+    def judges(self) -> tuple[Scorer, ...]:
+        """The scorers that ask a language model."""
+        return tuple(scorer for scorer in self.scorers if scorer.llms)
+
+    @property
+    def columns(self) -> tuple[ScoreColumn, ...]:
+        """The columns of all scorers, without those of registered metrics."""
+        return tuple(column for scorer in self.scorers for column in scorer.columns)
 
     def fixed(self) -> dict[str, Any]:
         """The settings that change an episode, beside the models and indexes."""
@@ -226,10 +192,10 @@ class RunResult:
     """The result of a run.
 
     ``episodes``: question id → episode in the order of the questions, without failed episodes; ``judgements``: judge →
-    the same of its pass; ``values``: metric →
-    question id → value, and ``means`` their means, of the experiment's own metrics. ``n`` questions were asked,
-    ``n_errors`` failed. ``report``: ``report.json``. ``stopped``: the user stopped it. ``memory``: model or
-    index → bytes; ``peak_memory``: the most bytes that the process held until the run ended, None if unknown. ``simulated``: the replies are fake, from a dry run or a pilot.
+    the same of its pass. ``columns``: those of the scorers that gave scores; ``values``: column → question id → value, and
+    ``means`` their means. ``n`` questions were asked, ``n_errors`` failed. ``report``: ``report.json``. ``stopped``: the user
+    stopped it. ``memory``: model or index → bytes; ``peak_memory``: the most bytes that the process held until the run ended,
+    None if unknown. ``simulated``: the replies are fake, from a dry run or a pilot.
     """
 
     request: RunRequest
@@ -247,7 +213,8 @@ class RunResult:
     stopped: bool = False
     reused: bool = False
     simulated: bool = False
-    judgements: Mapping[str, Mapping[str, Episode]] = field(default_factory=dict)
+    judgements: Judgements = field(default_factory=dict)
+    columns: tuple[ScoreColumn, ...] = ()
 
     def mean(self, metric: str) -> float | None:
         """A metric's mean over its scored questions; None without any."""

@@ -46,7 +46,6 @@ from rallebench.core.files import json_lines, write_text
 from rallebench.core.own_files import read_stored, write_sealed
 from rallebench.core.runs import RunOptions, RunRequest, RunResult
 from rallebench.core.types import digest
-from rallebench.engine.context import WorkContext
 from rallebench.engine.execute import execute
 from rallebench.engine.experiment_store import (
     LONGEST_RUN,
@@ -57,6 +56,7 @@ from rallebench.engine.experiment_store import (
     run_name,
 )
 from rallebench.engine.measure import StoredMeasurements, measurements
+from rallebench.engine.ports import WorkContext
 from rallebench.engine.rows import FilledRows, RowsFiller
 from rallebench.engine.stored_runs import ended_result
 

@@ -41,10 +41,10 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.engine.context import WorkContext
 from rallebench.engine.driver import drive, run_of
-from rallebench.engine.judging import pass_request, with_columns
+from rallebench.engine.judging import pass_request
 from rallebench.engine.plan import Plan, PlannedRun, Range, flow_identity
+from rallebench.engine.ports import WorkContext
 from rallebench.engine.rowfile import RowFile
 from rallebench.engine.store import JUDGES, RunFolder
 from rallebench.engine.stored_runs import request_spec, spec_of, stored_result
@@ -152,6 +152,7 @@ class Rehearser:
         mark = (
             f"{records_sha256(request.examples)} {json.dumps(request.flow.settings, default=str)}"
         )
+        judging = (llm for judge in request.judges for llm in judge.llms)
         planned = PlannedRun(
             request.label,
             request.name,
@@ -161,7 +162,7 @@ class Rehearser:
             left,
             generations,
             retrievals,
-            tuple(dict.fromkeys((*request.flow.llms, *(judge.llm for judge in request.judges)))),
+            tuple(dict.fromkeys((*request.flow.llms, *judging))),
             request.flow.retrievers,
             flow=""
             if request.judges
@@ -170,10 +171,11 @@ class Rehearser:
         self.runs.append((planned, f"{request.label} {mark}"))
         for sentence in self._context.coverage(request, None):
             self._needs.warnings[f"{request.dataset.name}: {sentence}"] = None
-        request = with_columns(request, judgements)
-        judged = stored_result(folder, request) if stored and not left else None
-        self._real = self._real and judged is not None
-        return judged or replace(_simulated(request, episodes, self._value), judgements=judgements)
+        columns = {column.name for column in request.columns}
+        if stored is not None and not left and columns <= stored.means.keys():
+            return stored
+        self._real = False
+        return replace(_simulated(request, episodes, self._value), judgements=judgements)
 
     def _answers(
         self, request: RunRequest, lines: Mapping[str, Mapping[str, Any]]
@@ -286,8 +288,8 @@ def _dry_run(
 
 def _simulated(request: RunRequest, episodes: Mapping[str, Episode], value: float) -> RunResult:
     """The run as if every answer were worth ``value``."""
-    columns = request.rates.columns
-    values = {metric: dict.fromkeys(episodes, value) for metric in columns}
+    names = [column.name for column in request.columns]
+    values = {name: dict.fromkeys(episodes, value) for name in names}
     mean = Mean(value, value, value, len(episodes)) if episodes else Mean(None, None, None, 0)
     n = len(request.examples)
     return RunResult(
@@ -295,10 +297,11 @@ def _simulated(request: RunRequest, episodes: Mapping[str, Episode], value: floa
         request.name,
         episodes,
         values,
-        dict.fromkeys(columns, mean),
+        dict.fromkeys(names, mean),
         n,
         n - len(episodes),
         simulated=True,
+        columns=request.columns,
     )
 
 

@@ -16,30 +16,37 @@ from typing import Any
 from rallebench import __version__
 from rallebench.chains.ralle import experiment_to_json
 from rallebench.core.errors import RalleError, StoppedError
-from rallebench.core.events import Finished, Operation, Progress, under, warned
+from rallebench.core.events import Finished, Operation, Progress, Warned, under, warned
 from rallebench.core.memory import peak_bytes
 from rallebench.core.runs import (
     DEFAULT_OPTIONS,
     NOTHING_LOADED,
     Backends,
     FlowFactory,
-    Judge,
     RunOptions,
     RunRequest,
     RunResult,
 )
+from rallebench.core.scoring import Judgements, Pair, Scorer
 from rallebench.core.types import Episode
 from rallebench.core.versions import RECORDED, versions
 from rallebench.engine.answer import answer
-from rallebench.engine.context import WorkContext
 from rallebench.engine.cost import prices_of
-from rallebench.engine.judging import judged
+from rallebench.engine.judging import (
+    PassContext,
+    failure_sentence,
+    pass_request,
+    summarise,
+    unscored_sentence,
+)
+from rallebench.engine.ports import RunContext
 from rallebench.engine.ralle_files import write_ralle_files
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.run_warnings import ReplyCounts, judgements, lost_tools, refused_to, unread
-from rallebench.engine.score import score_episode, score_run
+from rallebench.engine.score import score_pairs, score_run
 from rallebench.engine.store import Answers, RunFolder
 from rallebench.engine.stored_runs import is_complete, result_of, stored_request, with_stored_judges
+from rallebench.metrics.scorers import metric_scorers
 
 HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
 """The metrics whose means are shown while a run goes on."""
@@ -47,7 +54,7 @@ HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
 
 def execute(
     request: RunRequest,
-    context: WorkContext,
+    context: RunContext,
     options: RunOptions = DEFAULT_OPTIONS,
     on_open: Callable[[RunFolder], None] = lambda run: None,
 ) -> Operation[RunResult]:
@@ -75,7 +82,7 @@ def execute(
             warnings += yield from _answers(
                 run, request, backends, make_flow, cache, context, options, stored, reused
             )
-            request, report, of_scoring = yield from _scored(
+            report, of_scoring = yield from _score(
                 run, request, context, options, stored if reused else None
             )
             warnings += of_scoring
@@ -103,7 +110,7 @@ def _answers(
     backends: Backends,
     make_flow: FlowFactory,
     cache: ReplyCache | None,
-    context: WorkContext,
+    context: RunContext,
     options: RunOptions,
     stored: Answers | None,
     reused: bool,
@@ -142,33 +149,68 @@ def _answers(
     return before + after
 
 
-def _scored(
+def _score(
     run: RunFolder,
     request: RunRequest,
-    context: WorkContext,
+    context: RunContext,
     options: RunOptions,
     answers: Answers | None = None,
-) -> Operation[tuple[RunRequest, dict[str, Any], tuple[str, ...]]]:
-    """(the request with the columns of its judges and of earlier ones, the report of what is answered, warnings).
-
-    ``answers``: those of the folder, where they have been read.
-    """
-    request, judges, warnings = yield from judged(run, request, context, options, execute)
+) -> Operation[tuple[dict[str, Any], tuple[str, ...]]]:
+    """Judge and score what is answered; returns the report and warnings. ``answers``: those of the folder, if they have been
+    read."""
+    judgements, judges, warnings = yield from _judge(run, request, context, options)
     yield Progress(request.label, message="scoring")
     request, judges, lost = with_stored_judges(run, request, judges)
-    return request, finish(run, request, judges, answers), (*warnings, *lost)
+    return finish(run, request, judgements, judges, answers), (*warnings, *lost)
+
+
+def _judge(
+    run: RunFolder, request: RunRequest, context: RunContext, options: RunOptions
+) -> Operation[tuple[Judgements, dict[str, Any], tuple[str, ...]]]:
+    """Play the pass of each judge, a run inside the run; returns judgements, judge → entry in the report, warnings.
+
+    Only judgements that are not stored yet are asked for. A judge that fails as a whole gives no scores, with a warning.
+    Raises StoppedError.
+    """
+    judgements: dict[str, Mapping[str, Episode]] = {}
+    report: dict[str, Any] = {}
+    warnings: list[str] = []
+    every = run.episodes() if request.judges else {}
+    episodes = {qid: episode for qid, episode in every.items() if not episode.error}
+    again = replace(options, resume=True, track=False, max_errors=None)
+    for judge in request.judges:
+        inner = pass_request(request, judge, episodes)
+        task = f"{request.label}/{judge.name}".strip("/")
+        try:
+            result = yield from under(task, execute(inner, PassContext(context, run), again))
+        except StoppedError:
+            raise
+        except RalleError as error:
+            warnings.append(failure_sentence(run, judge, error))
+            yield Warned(request.label, warnings[-1])
+            continue
+        if result.stopped:
+            raise StoppedError(
+                f"Stopped while {judge.name!r} judged the answers of {run.name!r}; resume the run to continue."
+            )
+        warnings += [f"Of the judge {judge.name!r}: {sentence}" for sentence in result.warnings]
+        judgements[judge.name] = result.episodes
+        report[judge.name] = summary = summarise(result, judge)
+        warnings += filter(None, [unscored_sentence(judge.name, summary)])
+    return judgements, report, tuple(warnings)
 
 
 def rescore(
     run: RunFolder,
     metrics: tuple[str, ...],
-    judges: tuple[Judge, ...],
-    context: WorkContext,
+    judges: tuple[Scorer, ...],
+    context: RunContext,
 ) -> Operation[RunResult]:
     """Score a stored run by ``metrics`` and ``judges``; its answers are not asked again, and its own columns stay."""
-    request = replace(stored_request(run), metrics=metrics, judges=judges)
+    request = stored_request(run)
+    request = replace(request, metrics=metrics, scorers=(*request.scorers, *judges))
     with run.locked():
-        request, report, warnings = yield from _scored(run, request, context, DEFAULT_OPTIONS)
+        report, warnings = yield from _score(run, request, context, DEFAULT_OPTIONS)
         state = run.state()
         messages = [*warnings, *filter(None, [state.get("message")])]
         ended = {key: value for key, value in state.items() if key not in ("state", "pid")}
@@ -194,13 +236,13 @@ def _observer(
     request: RunRequest, counts: ReplyCounts
 ) -> Callable[[Episode], dict[str, float | None]]:
     """The values of a few metrics of an episode, for the state of a run that goes on; its replies are counted."""
-    names = [name for name in HEADLINE if name in request.metrics]
+    scorers = metric_scorers([name for name in HEADLINE if name in request.metrics])
     examples = {example.question.qid: example for example in request.examples}
 
     def values(episode: Episode) -> dict[str, float | None]:
         counts.count(episode)
-        scores = score_episode(episode, examples[episode.qid], names)
-        return {score.metric: score.value for score in scores}
+        series = score_pairs(scorers, [Pair(examples[episode.qid], episode)])
+        return {name: column.values[0] for name, column in series.items()}
 
     return values
 
@@ -289,16 +331,19 @@ def write_run(
 def finish(
     folder: RunFolder,
     request: RunRequest,
+    judgements: Judgements | None = None,
     judges: Mapping[str, Any] | None = None,
     answers: Answers | None = None,
 ) -> dict[str, Any]:
-    """Score all stored answers of a run and write RaLLe's files; the report.
+    """Score all stored answers of a run and write RaLLe's files; returns the report.
 
-    ``judges``: judge → its entry in the report; ``answers``: those of the folder, where the caller has read them.
+    ``judges``: judge → its entry in the report; ``answers``: those of the folder, if the caller has read them.
     """
     more = {"judges": dict(judges)} if judges else {}
     answers = answers or folder.answers()
-    report = score_run(folder, request.metrics, request.rates, request.examples, more, answers)
+    report = score_run(
+        folder, request.metrics, request.scorers, request.examples, judgements, more, answers
+    )
     chain = request.flow.chain
     config = None
     if chain is not None:

@@ -22,15 +22,16 @@ from rallebench.core.experiments import (
     WorkRequest,
 )
 from rallebench.core.runs import Backends, RunRequest, RunResult
+from rallebench.core.scoring import Judgements
 from rallebench.core.types import Episode, Generate, Retrieve, Step
 from rallebench.engine import loop
-from rallebench.engine.context import WorkContext
 from rallebench.engine.cost import prices_of, total
 from rallebench.engine.driver import drive
 from rallebench.engine.estimate import QUANTITIES, CostEstimate, PilotSample, estimated
-from rallebench.engine.judging import pass_request, with_columns
+from rallebench.engine.judging import pass_request
 from rallebench.engine.plan import Plan
-from rallebench.engine.score import rate_means, rate_values
+from rallebench.engine.ports import WorkContext
+from rallebench.engine.score import own_scores
 
 QUESTIONS = 3
 MOST_SECONDS = 300.0
@@ -110,8 +111,7 @@ class Pilot:
                 if qid not in lost
             }
         self.samples.append(_sample(backends, n, steps, failures))
-        result = _result(with_columns(request, judgements), good, n)
-        return replace(result, judgements=judgements)
+        return _result(request, good, n, judgements)
 
     def _answers(
         self, request: RunRequest, task: str
@@ -191,11 +191,23 @@ def _sample(
     return PilotSample(n, n - len(rows), rows, failures[0] if failures else reason)
 
 
-def _result(request: RunRequest, good: Mapping[str, Episode], n: int) -> RunResult:
+def _result(
+    request: RunRequest, good: Mapping[str, Episode], n: int, judgements: Judgements
+) -> RunResult:
     ordered = {q.qid: good[q.qid] for q in request.questions if q.qid in good}
-    values = rate_values(request.rates, request.examples, ordered)
-    means = rate_means(request.rates, request.examples, values) if ordered else {}
-    return RunResult(request, "", ordered, values, means, n, n - len(good))
+    own = own_scores(request.scorers, request.examples, ordered, judgements)
+    means = own.means if ordered else {}
+    return RunResult(
+        request,
+        "",
+        ordered,
+        own.values,
+        means,
+        n,
+        n - len(good),
+        judgements=judgements,
+        columns=own.columns,
+    )
 
 
 def spread(items: Sequence[T], count: int) -> list[T]:

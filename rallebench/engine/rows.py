@@ -19,7 +19,7 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
 from rallebench.engine.answer import FIRST_FAILURES, all_failed, check_errors
-from rallebench.engine.context import WorkContext
+from rallebench.engine.ports import WorkContext
 from rallebench.engine.rowfile import RowFile, counts_of, short, with_costs
 
 SUMMARIES = "summaries.json"

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from rallebench.core.errors import UsageError
 from rallebench.core.files import json_lines, write_text
 from rallebench.core.own_files import checked, reading
-from rallebench.core.runs import NO_RATES, Rates, Values
+from rallebench.core.scoring import Judgements, Pair, ScoreColumn, Scorer, ScoreRow
 from rallebench.core.tables import Mean
-from rallebench.core.types import Chain, Episode, Example, Question, Score
+from rallebench.core.types import Episode, Example, Question, Score
 from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.engine.clusters import (
     TIMED_UNITS,
@@ -24,103 +23,87 @@ from rallebench.engine.clusters import (
     timings_of,
 )
 from rallebench.engine.cost import not_recorded, question_to_json, recorded_prices, run_cost
-from rallebench.engine.headline import deciding_metric, default_metrics, is_graded
+from rallebench.engine.headline import deciding_metric, is_graded
 from rallebench.engine.run_shapes import REPORT_MEND, StoredCosts
 from rallebench.engine.statistics import means
 from rallebench.engine.store import COSTS, SCORES, Answers, RunFolder
 from rallebench.metrics import METRICS, metric
-from rallebench.metrics.columns import ScoreSeries, columns
 from rallebench.metrics.recorded import IMPORTED
-
-DEFAULT_METRICS = (
-    "accuracy",
-    "em",
-    "f1",
-    "rougel",
-    "has_answer",
-    "has_answer_all",
-    "KILT-accuracy",
-    "KILT-em",
-    "KILT-f1",
-    "KILT-rougel",
-    "KILT-has_answer",
-    "KILT-has_answer_all",
-    "Rprec",
-    "recall@1",
-    "recall@5",
-    "recall@10",
-    "success_rate@1",
-    "success_rate@5",
-    "precision@1",
-    "precision@5",
-    "answer_in_context@5",
-    "seconds",
-    "prompt_tokens",
-    "completion_tokens",
-)
+from rallebench.metrics.scorers import metric_scorers
 
 
-def has_gold(examples: Iterable[Example]) -> dict[str, int]:
-    """The number of examples with ``answers``, and with ``provenance``, which metrics need."""
-    count = Counter[str]()
-    for example in examples:
-        count["answers"] += bool(example.gold.answers)
-        count["provenance"] += any(example.gold.provenance)
-    return {"answers": count["answers"], "provenance": count["provenance"]}
+@dataclass(frozen=True, slots=True)
+class ScoreSeries:
+    """A column of scores over questions, in their order.
 
-
-def choose_metrics(
-    names: Sequence[str] | None,
-    examples: Sequence[Example],
-    dataset: str,
-    chain: Chain | None = None,
-) -> tuple[str, ...]:
-    """The metrics to compute: those asked for, or the defaults of the ``chain`` that the gold allows.
-
-    Raises UsageError before a run for a metric whose gold is absent from the whole dataset.
+    ``values``: None is *not scored*; ``notes``: the reason, or another remark, '' without one. ``corpus_level``: the score
+    over all scored answers at once, such as corpus BLEU, which is no mean; None for a metric that has none.
     """
-    have = has_gold(examples)
-    if not names:
-        usual = default_metrics(DEFAULT_METRICS, chain)
-        return tuple(name for name in usual if all(have[need] for need in _needs(name)))
-    for name in names:
-        for need in _needs(name):
-            if not have[need]:
-                raise UsageError(
-                    f"{name} needs {need}; {dataset} has none. Drop that metric or choose another dataset."
-                )
-    return tuple(dict.fromkeys(metric(name).name for name in names))
+
+    column: ScoreColumn
+    values: tuple[float | None, ...]
+    notes: tuple[str, ...]
+    corpus_level: float | None = None
 
 
-def _needs(name: str) -> tuple[str, ...]:
-    needs = metric(name).traits.get("needs", "")
-    return tuple(part for part in needs.split("+") if part)
+UNSCORED = ScoreRow({})
 
 
-def metrics_of(folder: RunFolder) -> tuple[str, ...]:
-    """The metrics of a run that its answers and its gold give; a judge's scores are only in ``scores.jsonl``."""
-    return tuple(name for name in folder.spec()["metrics"] if not METRICS.is_judge(name))
+def score_pairs(
+    scorers: Iterable[Scorer], pairs: Sequence[Pair], judgements: Judgements | None = None
+) -> dict[str, ScoreSeries]:
+    """Return column → scores of ``pairs``; all scores of answers come from here.
+
+    A failed question is not scored. A judge without ``judgements`` has no columns; of two columns with one name the later
+    one counts.
+    """
+    answered = [pair for pair in pairs if not pair.episode.error]
+    series: dict[str, ScoreSeries] = {}
+    for scorer in scorers:
+        by_qid = (judgements or {}).get(scorer.name)
+        if scorer.llms and by_qid is None:
+            continue
+        of_each = [(by_qid or {}).get(pair.episode.qid) for pair in answered]
+        rows = scorer.values(answered, of_each)
+        scored = [pair for pair, row in zip(answered, rows) if _has_value(row)]
+        figures = scorer.corpus_level(scored) if scored else {}
+        rest = iter(rows)
+        every = [UNSCORED if pair.episode.error else next(rest) for pair in pairs]
+        for column in scorer.columns:
+            name = column.name
+            series[name] = ScoreSeries(
+                column,
+                tuple(row.values.get(name) for row in every),
+                tuple(
+                    pair.episode.error or row.notes.get(name, "") for pair, row in zip(pairs, every)
+                ),
+                figures.get(name),
+            )
+    return series
+
+
+def _has_value(row: ScoreRow) -> bool:
+    return any(value is not None for value in row.values.values())
+
+
+def score_metrics(names: Sequence[str], pairs: Sequence[Pair]) -> dict[str, ScoreSeries]:
+    """Return canonical name → scores by registered metrics, in the order of ``names``. Raises as ``metric`` does."""
+    series = score_pairs(metric_scorers(names), pairs)
+    return {name: series[name] for name in (metric(name).name for name in names)}
 
 
 def score_episode(episode: Episode, example: Example, names: Sequence[str]) -> list[Score]:
     """One Score per metric; a failed question is not scored, and says why."""
-    return _scores_of([(example, episode)], columns(names, [(episode, example.gold)]))
+    pairs = [Pair(example, episode)]
+    return _scores_of(pairs, score_metrics(names, pairs))
 
 
-def _scores_of(
-    answered: Sequence[tuple[Example, Episode]], scored: Mapping[str, ScoreSeries]
-) -> list[Score]:
+def _scores_of(pairs: Sequence[Pair], scored: Mapping[str, ScoreSeries]) -> list[Score]:
     return [
-        Score(episode.qid, name, series.values[row], series.notes[row] or _lacking(name, example))
-        for row, (example, episode) in enumerate(answered)
+        Score(pair.episode.qid, name, series.values[row], series.notes[row])
+        for row, pair in enumerate(pairs)
         for name, series in scored.items()
     ]
-
-
-def _lacking(name: str, example: Example) -> str:
-    """The gold that a metric misses in a question; KILT's own metrics give 0 there."""
-    missing = [need for need in _needs(name) if not getattr(example.gold, need)]
-    return f"no gold {' or '.join(missing)}" if missing else ""
 
 
 def examples_of(folder: RunFolder) -> list[Example]:
@@ -147,9 +130,9 @@ def report_of(
     """The report of what is answered so far, and the scores behind it."""
     episodes = answers.episodes
     answered = [example for example in examples if example.question.qid in episodes]
-    both = [(example, episodes[example.question.qid]) for example in answered]
-    scored = columns(names, [(episode, example.gold) for example, episode in both])
-    intervals = _intervals(scored, clusters_of(examples), both)
+    pairs = [Pair(example, episodes[example.question.qid]) for example in answered]
+    scored = score_metrics(names, pairs)
+    intervals = _intervals(scored, clusters_of(examples), pairs)
     failed = Counter(e.error for e in episodes.values() if e.error)
     steps = [step for episode in episodes.values() for step in episode.steps]
     seconds = answers.seconds
@@ -174,7 +157,9 @@ def report_of(
         "metrics": {name: asdict(mean) for name, mean in intervals.items()},
         "clusters": clusters_of(answered).as_json(),
         "over_all": {
-            name: column.over_all for name, column in scored.items() if column.over_all is not None
+            name: series.corpus_level
+            for name, series in scored.items()
+            if series.corpus_level is not None
         },
         "cost": cost,
         "memory": memory_of(spec),
@@ -188,19 +173,17 @@ def report_of(
         report["not_scored"] = not_scored
     if spec["spec"]["workflow"] == IMPORTED:
         report |= dict.fromkeys(("seconds_per_question", "prompt_tokens", "completion_tokens"))
-    return report, _scores_of(both, scored)
+    return report, _scores_of(pairs, scored)
 
 
 def _intervals(
-    scored: Mapping[str, ScoreSeries],
-    clusters: Clusters,
-    answered: Sequence[tuple[Example, Episode]],
+    scored: Mapping[str, ScoreSeries], clusters: Clusters, pairs: Sequence[Pair]
 ) -> dict[str, Mean]:
     """Metric → mean; the units of times are batches, those of all else articles."""
-    qids = [example.question.qid for example, _ in answered]
-    ranges = ranges_of(scored)
+    qids = [pair.episode.qid for pair in pairs]
+    ranges = {name: series.column.range for name, series in scored.items()}
     intervals: dict[str, Mean] = {}
-    timings = {episode.qid: timings_of(episode) for _, episode in answered}
+    timings = {pair.episode.qid: timings_of(pair.episode) for pair in pairs}
     batches = timed_clusters(clusters, [timings])
     for units, timed in ((clusters, False), (batches, True)):
         values = {n: series.values for n, series in scored.items() if is_timed(n) == timed}
@@ -224,26 +207,40 @@ def _not_scored(scored: Mapping[str, ScoreSeries]) -> dict[str, str]:
     return reasons
 
 
-def rate_values(
-    rates: Rates, examples: Iterable[Example], episodes: Mapping[str, Episode]
-) -> dict[str, dict[str, float | None]]:
-    """Metric → question id → value, of the questions that were answered, in the order asked."""
-    rows = {
-        example.question.qid: rates.score(example, episode)
+@dataclass(frozen=True, slots=True)
+class OwnScores:
+    """The scores by a run's own scorers. ``values``: column → question id → value, of the questions that did not fail, in
+    the order asked; ``means``: of all columns over the same questions, by the articles of the examples."""
+
+    columns: tuple[ScoreColumn, ...]
+    values: Mapping[str, Mapping[str, float | None]]
+    means: Mapping[str, Mean]
+
+
+def own_scores(
+    scorers: Sequence[Scorer],
+    examples: Sequence[Example],
+    episodes: Mapping[str, Episode],
+    judgements: Judgements | None = None,
+) -> OwnScores:
+    """Score answers by the scorers of a run request; judges without ``judgements`` give no columns."""
+    pairs = [
+        Pair(example, episode)
         for example in examples
         if (episode := episodes.get(example.question.qid)) is not None and not episode.error
-    }
-    return {name: {qid: row.get(name) for qid, row in rows.items()} for name in rates.columns}
-
-
-def rate_means(
-    rates: Rates, examples: Sequence[Example], values: Mapping[str, Values]
-) -> dict[str, Mean]:
-    """Metric → mean, all metrics over the same questions and by the articles of ``examples``."""
-    qids = list(next(iter(values.values()), {}))
-    labels = clusters_of(examples).labels(qids)
-    columns = {name: list(column.values()) for name, column in values.items()}
-    return means(columns, labels, rates.ranges)
+    ]
+    scored = score_pairs(scorers, pairs, judgements)
+    qids = [pair.episode.qid for pair in pairs]
+    intervals = means(
+        {name: series.values for name, series in scored.items()},
+        clusters_of(examples).labels(qids),
+        {name: series.column.range for name, series in scored.items()},
+    )
+    return OwnScores(
+        tuple(series.column for series in scored.values()),
+        {name: dict(zip(qids, series.values)) for name, series in scored.items()},
+        intervals,
+    )
 
 
 def ranges_of(names: Iterable[str]) -> dict[str, Any]:
@@ -280,33 +277,32 @@ def _cost(spec: Mapping[str, Any], answers: Answers) -> dict[str, Any]:
 def score_run(
     folder: RunFolder,
     names: Sequence[str],
-    rates: Rates = NO_RATES,
+    scorers: Sequence[Scorer] = (),
     own_examples: Sequence[Example] = (),
+    judgements: Judgements | None = None,
     more: Mapping[str, Any] | None = None,
     answers: Answers | None = None,
 ) -> dict[str, Any]:
     """Score what is stored, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report.
 
-    The means of an experiment's own ``rates`` stand in the report under ``suite``, their meaning under ``definitions``. They
-    are computed on ``own_examples``, whose gold may hold more than the records. ``more``: further keys of the report.
-    ``answers``: those of the folder, where the caller has read them.
+    The means by ``scorers`` stand in the report under ``suite``, their meaning under ``definitions``. They score
+    ``own_examples``, whose gold may hold more than the records. ``more``: further keys of the report. ``answers``: those of
+    the folder, if the caller has read them.
     """
     answers = answers or folder.answers()
     episodes = answers.episodes
     report, scores = report_of(folder, examples_of(folder), answers, names)
     report |= more or {}
-    if rates.columns:
-        values = rate_values(rates, own_examples, episodes)
+    own = own_scores(scorers, own_examples, episodes, judgements)
+    if own.columns:
         report |= {
-            "suite": {
-                name: asdict(mean) for name, mean in rate_means(rates, own_examples, values).items()
-            },
-            "definitions": dict(rates.columns),
-            "ranges": dict(rates.ranges),
+            "suite": {name: asdict(mean) for name, mean in own.means.items()},
+            "definitions": {column.name: column.definition for column in own.columns},
+            "ranges": {column.name: column.range for column in own.columns},
         }
         scores += [
             Score(qid, name, value)
-            for name, column in values.items()
+            for name, column in own.values.items()
             if name not in names
             for qid, value in column.items()
         ]

@@ -11,9 +11,10 @@ from typing import Any
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.own_files import damaged
-from rallebench.core.runs import DatasetRef, Rates, RunRequest, RunResult, imported_flow
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult, imported_flow
+from rallebench.core.scoring import AnswerScorer, ScoreColumn, Values
 from rallebench.core.tables import Mean
-from rallebench.core.types import Chain, Episode
+from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.run_shapes import RUN_MEND
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import JUDGES, RUN, RunFolder
@@ -22,13 +23,13 @@ from rallebench.engine.store import JUDGES, RUN, RunFolder
 def stored_request(run: RunFolder) -> RunRequest:
     """The request of a stored run as far as scoring needs it: its questions, and its own columns as they were scored."""
     spec = run.spec()
-    rates = stored_rates(run, run.report() or {})
+    scorer = stored_scorer(run, run.report() or {})
     inner = spec["spec"]
     return RunRequest(
         imported_flow(inner["workflow"], inner["settings"]),
         DatasetRef(inner["dataset"], spec.get("dataset_file", "")),
         examples_of(run),
-        rates=rates,
+        scorers=(scorer,),
         limit=inner["limit"],
         seed=inner["seed"],
         name=run.name,
@@ -44,49 +45,57 @@ def chain_of(run: RunFolder, spec: Mapping[str, Any]) -> Chain | None:
         raise damaged(run.path / RUN, RUN_MEND, str(error).rstrip(".")) from None
 
 
-def stored_rates(
+def stored_columns(report: Mapping[str, Any]) -> tuple[ScoreColumn, ...]:
+    """Return the columns of a report's own scores."""
+    definitions, ranges = report.get("definitions") or {}, report.get("ranges") or {}
+    return tuple(
+        ScoreColumn(name, text, tuple(ranges.get(name) or (None, None)))
+        for name, text in definitions.items()
+    )
+
+
+def stored_scorer(
     run: RunFolder, report: Mapping[str, Any], only: Container[str] | None = None
-) -> Rates:
-    """A run's own columns, or ``only`` some of them, as they were scored."""
-    definitions = report.get("definitions") or {}
-    columns = {c: text for c, text in definitions.items() if only is None or c in only}
+) -> AnswerScorer:
+    """Return a scorer that gives a run's own columns, or ``only`` some of them, as they are stored."""
+    columns = tuple(c for c in stored_columns(report) if only is None or c.name in only)
+    names = {column.name for column in columns}
     values: dict[str, dict[str, float | None]] = {}
     for line in run.scores() if columns else ():
-        if line["metric"] in columns:
+        if line["metric"] in names:
             values.setdefault(line["qid"], {})[line["metric"]] = line["value"]
-    ranges = report.get("ranges") or {}
-    return Rates(
-        columns,
-        lambda example, episode: values.get(episode.qid, {}),
-        {c: (ranges[c][0], ranges[c][1]) for c in columns if c in ranges},
-    )
+
+    def score(example: Example, episode: Episode) -> Values:
+        return values.get(episode.qid, {})
+
+    return AnswerScorer(columns, score, "stored")
 
 
 def with_stored_judges(
     run: RunFolder, request: RunRequest, judges: Mapping[str, Any]
 ) -> tuple[RunRequest, dict[str, Any], tuple[str, ...]]:
-    """The request and the report's judges with those of an earlier scoring, and a warning if theirs are damaged.
+    """Add the judges of an earlier scoring; returns the request, the report's judges and a warning if theirs are damaged.
 
     Earlier judges are not asked again. Their scores stay, unless a judge of this request has the same columns, even if it failed.
     """
-    own = {column for judge in request.judges for column in judge.columns}
+    of_judges = {column.name for judge in request.judges for column in judge.columns}
     try:
         report = run.report() or {}
         earlier = {
             name: summary
             for name, summary in (report.get("judges") or {}).items()
-            if name not in judges and own.isdisjoint(summary.get("columns", ()))
+            if name not in judges and of_judges.isdisjoint(summary.get("columns", ()))
         }
         names = {c for of in earlier.values() for c in of.get("columns", ())}
-        names -= request.rates.columns.keys()
-        stored = stored_rates(run, report, names)
+        names -= {column.name for column in request.columns}
+        stored = stored_scorer(run, report, names)
     except BadFileError as error:
         if not (run.path / JUDGES).exists():
             return request, dict(judges), ()
         lost = f"The earlier judges' scores are lost ({error}); score the run by its judges again."
         return request, dict(judges), (lost,)
     if names:
-        request = replace(request, rates=request.rates.joined(stored))
+        request = replace(request, scorers=(*request.scorers, stored))
     return request, {**earlier, **judges}, ()
 
 
@@ -104,12 +113,14 @@ def result_of(
     report: Mapping[str, Any],
     memory: Mapping[str, Any] | None = None,
 ) -> RunResult:
-    """A scored run as a result. The episodes are read when they are first needed.
+    """Return a scored run as a result. The episodes are read when they are first needed.
 
-    Raises LookupError or TypeError for a report that lacks the request's own metrics.
+    Raises LookupError or TypeError for a report that lacks the request's own columns; those of judges may be absent.
     """
-    columns = request.rates.columns
-    values: dict[str, dict[str, float | None]] = {name: {} for name in columns}
+    columns = stored_columns(report)
+    values: dict[str, dict[str, float | None]] = {column.name: {} for column in columns}
+    if own := {c.name for s in request.scorers if not s.llms for c in s.columns} - values.keys():
+        raise LookupError(f"The report has no {', '.join(sorted(own))}.")
     if columns:
         failed = {qid for qid, head in run.heads().items() if head.get("error")}
         for score in run.scores():
@@ -136,6 +147,7 @@ def result_of(
             name: StoredEpisodes(RunFolder(run.path / summary["run"]), request)
             for name, summary in (report.get("judges") or {}).items()
         },
+        columns=columns,
     )
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import SettingError
-from rallebench.core.runs import DatasetRef, FlowSpec, Judge, Rates, RunRequest, RunResult, Values
+from rallebench.core.runs import DatasetRef, FlowSpec, RunRequest, RunResult
+from rallebench.core.scoring import AnswerScorer, ScoreColumn, Scorer, Values
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, FigureKind
 from rallebench.core.text import split_names
@@ -97,6 +98,9 @@ SHARES |= {"usable", "correct", "reward", "evidence recall", "gold recall"}
 SHARES |= {"bleu-1", "bleu-2", "bleu-3", "bleu-4", "retrieved", "undecided", "declined", "grounded"}
 
 
+Bounds = Mapping[str, tuple[float | None, float | None]]
+
+
 def scored_run(
     label: str,
     flow: FlowSpec,
@@ -106,20 +110,24 @@ def scored_run(
     columns: Mapping[str, str],
     *,
     metrics: tuple[str, ...] = (),
-    judges: tuple[Judge, ...] = (),
+    judges: tuple[Scorer, ...] = (),
+    bounds: Bounds | None = None,
     on_result: Callable[[RunResult], None] | None = None,
 ) -> RunRequest:
-    """``examples`` answered by ``flow`` and scored by ``score``, which gives the ``columns`` (metric → definition).
+    """Return the run of ``examples`` answered by ``flow`` and scored by ``score``.
 
-    ``metrics``, ``judges``: registered metrics and judges, by which the run is scored besides.
+    ``columns``: column of ``score`` → definition; ``bounds``: column → range, by default as of ``bounds_of``. ``metrics``,
+    ``judges``: registered metrics and judges that also score the run.
     """
+    bounds = bounds_of(columns) if bounds is None else bounds
+    scored = tuple(ScoreColumn(name, text, bounds[name]) for name, text in columns.items())
+    own = (AnswerScorer(scored, score),) if scored else ()
     return RunRequest(
         flow,
         dataset,
         examples,
         tuple(dict.fromkeys((*metrics, *COSTS))),
-        Rates(columns, score, bounds_of(columns)),
-        judges,
+        (*own, *judges),
         label=label,
         on_result=on_result,
     )

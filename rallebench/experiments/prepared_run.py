@@ -12,7 +12,7 @@ from rallebench.core.runs import DEFAULT_OPTIONS, DatasetRef, FlowSpec, RunOptio
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions, select
 from rallebench.engine.experiment_store import check_free
-from rallebench.engine.score import choose_metrics
+from rallebench.engine.metric_choice import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.metrics.judges import check_sources, split_judges
 from rallebench.workspace.checking import check_flow
@@ -86,7 +86,7 @@ def prepare_run(
         ref,
         examples,
         chosen,
-        judges=judges,
+        scorers=judges,
         limit=run_limit,
         seed=seed,
         sampled=sampled,

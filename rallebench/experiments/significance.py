@@ -46,7 +46,7 @@ def tests_between(
             label = f"{title}: {other} less {first}" if title else f"{other} less {first}"
             runs = (*group[first], *group[other])
             clusters = _clusters(runs, set_of)
-            bounds |= runs[0].request.rates.ranges
+            bounds |= {column.name: column.range for column in runs[0].columns}
             for name in metrics:
                 less, more = (_scores(group[side], name, set_of) for side in (first, other))
                 sides[label, names.get(name, name)] = name, less, more, clusters

@@ -3,8 +3,8 @@
 A plain metric is a function ``(episode, gold) -> float | None``: None means *not scored* (it is left out
 of the mean and counted), never 0. Its docstring has the form that ``_card.py`` describes; what code decides
 on are the traits given to ``METRICS.register``, ``register_at_k`` (a family with a cut-off), ``register_batch`` (all answers at
-once) or ``register_judge`` (a flow that asks a language model; see ``metrics/judges``). ``metrics/columns.py`` computes all but
-judges over a whole run; ``engine/judging.py`` plays judges.
+once) or ``register_judge`` (a flow that asks a language model; see ``metrics/judges``). ``metrics/scorers.py`` and
+``judges.judge_named`` make scorers of them (``core.scoring.Scorer``).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import Entry, Registry
+from rallebench.core.scoring import ScoreColumn
 from rallebench.core.types import Episode, Example, Flow, Gold
 from rallebench.metrics._card import Card as Card
 from rallebench.metrics._card import make_card
@@ -32,15 +33,6 @@ Counted = tuple["Sequence[Sequence[int]]", Callable[["list[int]"], float]]
 """The counts of each answer, and the figure that a sum of such counts gives: of all answers, or of a resample."""
 BatchMetric = Callable[..., "list[float | None]"]
 """(pairs, option) → a value for each pair."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreColumn:
-    """A column of scores that a judge gives. ``range``: (lowest, highest) value; None = no bound."""
-
-    name: str
-    definition: str
-    range: tuple[float | None, float | None] = (0.0, 1.0)
 
 
 STANDARD_KS = (1, 5, 10, 20)

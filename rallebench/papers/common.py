@@ -11,7 +11,8 @@ from typing import Any
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.experiments import Experiment, ExperimentRequest
 from rallebench.core.prompts import Wording
-from rallebench.core.runs import FlowSpec, Values
+from rallebench.core.runs import FlowSpec
+from rallebench.core.scoring import Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, Flow, Note, Outcome, Question
 from rallebench.engine.score import score_episode

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class EngineContext:
-    """The workbench as the engine sees it (``engine.context``), for work that holds its models by ``lease``.
+    """The workbench as the engine sees it (``engine.ports``), for work that holds its models by ``lease``.
 
     ``heavy``: models that may take gigabytes are loaded, too; else they must be loaded already.
     """

@@ -17,8 +17,9 @@ from rallebench.core.runs import DatasetRef, RunRequest
 from rallebench.core.stopping import Stop, obey
 from rallebench.core.types import Episode, Example, Gold, Question, Request, Step, UseTool, digest
 from rallebench.engine.execute import write_run
+from rallebench.engine.metric_choice import choose_metrics
 from rallebench.engine.perform import flow_error
-from rallebench.engine.score import choose_metrics, examples_of
+from rallebench.engine.score import examples_of
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.prepared_run import fresh_name

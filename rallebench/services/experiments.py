@@ -316,9 +316,7 @@ class _Count:
 def suite_document(result: ExperimentResult) -> dict[str, Any]:
     """One JSON document: every run with its means, then what the suite itself says."""
     report = result.report
-    definitions = {
-        metric: text for run in result.runs for metric, text in run.request.rates.columns.items()
-    }
+    definitions = {column.name: column.definition for run in result.runs for column in run.columns}
     return {
         "suite": result.request.kind,
         "name": result.request.name,

@@ -17,7 +17,8 @@ from rallebench.core.runs import FlowSpec, RunResult
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.execute import execute, rescore
 from rallebench.engine.experiment_store import LONGEST_RUN, folder_name
-from rallebench.engine.score import choose_metrics, examples_of, metrics_of
+from rallebench.engine.metric_choice import choose_metrics, metrics_of
+from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder, list_runs
 from rallebench.engine.stored_runs import chain_of
 from rallebench.experiments.prepared_run import PreparedRun, fresh_name, prepare_run

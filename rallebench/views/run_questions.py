@@ -21,7 +21,8 @@ from rallebench.core.memory import uncollected
 from rallebench.core.types import Episode, Example, Gold, Outcome, digest
 from rallebench.datasets.kilt import read_answers, record_id
 from rallebench.engine.headline import chain_of
-from rallebench.engine.score import example_of, metrics_of
+from rallebench.engine.metric_choice import metrics_of
+from rallebench.engine.score import example_of
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
 from rallebench.services.workbench import Workbench

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from scored import score
 from small_workspace import CommandLine, write_lines
 
 from rallebench.analysis import deployment
 from rallebench.core.types import Gold
 from rallebench.engine.score import cost_of
 from rallebench.engine.store import RunFolder
-from rallebench.metrics.columns import why_not_scored
 from rallebench.render import costs
 from rallebench.render import text as words
 
@@ -116,7 +116,8 @@ def test_a_question_says_why_a_metric_does_not_judge_it(
 ) -> None:
     episode = imported[name].episode_of("q1")
     assert episode is not None
-    assert why_not_scored(metric, episode, Gold(("Titan",))) == f"not scored: {reason}"
+    (note,) = score([metric], [(episode, Gold(("Titan",)))])[metric].notes
+    assert note == f"not scored: {reason}"
 
 
 def test_an_imported_runs_cost_is_unknown(cli: CommandLine, imported: dict[str, RunFolder]) -> None:

@@ -6,6 +6,7 @@ import math
 from itertools import product
 
 import pytest
+from scored import score
 
 from rallebench.core.types import (
     Episode,
@@ -20,7 +21,6 @@ from rallebench.core.types import (
     Step,
 )
 from rallebench.metrics import METRICS, metric, read_card
-from rallebench.metrics.columns import ScoreSeries, columns
 
 NAMES = [name for name in METRICS.names() if not METRICS.entry(name).traits.get("tool")]
 """Those that need no model; with one, tests/metrics/test_embeddings_of_answers.py."""
@@ -83,10 +83,10 @@ PAIRS = list(product(episodes(), GOLDS))
 @pytest.mark.parametrize("name", NAMES)
 def test_a_value_is_a_number_in_its_cards_range_or_none_with_a_reason(name: str) -> None:
     low, high = read_card(name).range
-    found = columns([name], PAIRS)[name]
+    found = score([name], PAIRS)[name]
     assert len(found.values) == len(found.notes) == len(PAIRS)
     for value, note in zip(found.values, found.notes):
-        assert (value is None) == bool(note)
+        assert value is not None or note
         if value is not None:
             assert math.isfinite(value)
             assert (low is None or value >= low) and (high is None or value <= high)
@@ -96,7 +96,7 @@ def test_a_value_is_a_number_in_its_cards_range_or_none_with_a_reason(name: str)
 def test_without_the_gold_it_needs_a_metric_of_answers_scores_nothing(name: str) -> None:
     if "answers" in read_card(name).needs:
         pairs = [(episode, gold) for episode, gold in PAIRS if not gold.answers]
-        assert set(columns([name], pairs)[name].values) == {None}
+        assert set(score([name], pairs)[name].values) == {None}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,5 +104,6 @@ def test_a_column_is_what_single_calls_give_and_a_run_without_questions_is_empty
     value = metric(name).value
     some = PAIRS[::7]
     single = tuple(None if episode.error else value(episode, gold) for episode, gold in some)
-    assert columns([name], some)[name].values == single
-    assert columns([name], []) == {name: ScoreSeries((), ())}
+    assert score([name], some)[name].values == single
+    empty = score([name], [])[name]
+    assert (empty.values, empty.notes, empty.corpus_level) == ((), (), None)

@@ -167,7 +167,8 @@ JUDGE = '''
 """Whether an answer is polite, as a language model judges it."""
 
 from rallebench.core.types import Generate, Message
-from rallebench.metrics import METRICS, ScoreColumn
+from rallebench.core.scoring import ScoreColumn
+from rallebench.metrics import METRICS
 from rallebench.metrics.judges import decided, verdict_of
 
 
@@ -186,7 +187,8 @@ SUITE = '''
 """One question, asked as often as is set."""
 
 from rallebench.core.experiments import Report, Table
-from rallebench.core.runs import DatasetRef, FlowSpec, Rates, RunRequest
+from rallebench.core.runs import DatasetRef, FlowSpec, RunRequest
+from rallebench.core.scoring import AnswerScorer, ScoreColumn
 from rallebench.core.settings import Setting
 from rallebench.core.types import Example, Generate, Gold, Message, Outcome, Question
 from rallebench.experiments import EXPERIMENTS
@@ -205,11 +207,12 @@ def ask(llm, number):
 @EXPERIMENTS.register("repeats", place="suites", form={"times": Setting(int, 2, 1, 9, about="how often")})
 def repeats(request):
     """How often one question is answered right."""
-    rates = Rates({"right": "1 if the answer is Titan, else 0."}, lambda example, episode: {"right": float(episode.answer == "Titan")})
+    column = ScoreColumn("right", "1 if the answer is Titan, else 0.")
+    scorer = AnswerScorer((column,), lambda example, episode: {"right": float(episode.answer == "Titan")})
     right = []
     for number in range(request.settings["times"]):
         spec = FlowSpec("repeats", {"number": number}, lambda backends, n=number: ask(request.llm, n), llms=(request.llm,))
-        result = yield RunRequest(spec, DatasetRef("one"), (EXAMPLE,), rates=rates, label=str(number))
+        result = yield RunRequest(spec, DatasetRef("one"), (EXAMPLE,), scorers=(scorer,), label=str(number))
         right.append(result.mean("right"))
     return Report({"right": right}, tables=(Table("Right", ("try", "right"), tuple(enumerate(right))),))
 '''

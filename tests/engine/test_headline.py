@@ -19,7 +19,7 @@ from small_workspace import (
 
 from rallebench.chains.saved import chain_from_json
 from rallebench.engine.headline import beyond_depth, deciding_metric, default_metrics
-from rallebench.engine.score import DEFAULT_METRICS
+from rallebench.engine.metric_choice import DEFAULT_METRICS
 from rallebench.engine.store import RunFolder
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_list, run_questions, run_views

@@ -29,6 +29,7 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
+from rallebench.engine.metric_choice import choose_metrics, has_gold
 from rallebench.engine.ralle_files import (
     output_row,
     prompts_text,
@@ -36,7 +37,7 @@ from rallebench.engine.ralle_files import (
     results,
     write_ralle_files,
 )
-from rallebench.engine.score import choose_metrics, examples_of, has_gold, score_episode, score_run
+from rallebench.engine.score import examples_of, score_episode, score_run
 from rallebench.engine.store import RunFolder
 from rallebench.papers.ralle.predictions import score_kilt
 from rallebench.tracking import content

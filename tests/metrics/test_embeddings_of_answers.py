@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from scored import score
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.metrics import metric, read_card
-from rallebench.metrics.columns import columns
 
 ANSWERS = ["Titan is the largest moon of Saturn.", "red", "The year was 1998, in May."]
 GOLDS = [("Saturn's largest moon is Titan.", "Io"), ("blue",), ("It happened in May 1998.",)]
@@ -53,7 +53,7 @@ def test_all_answers_of_a_run_are_encoded_at_once_and_once(monkeypatch: pytest.M
         (said("b"), Gold()),
         (Episode("q", "chain", (), None, "the model is down"), Gold(("b",))),
     ]
-    found = columns(["similarity:hashing"], pairs)["similarity:hashing"]
+    found = score(["similarity:hashing"], pairs)["similarity:hashing"]
     assert opened == ["hashing"] and [sorted(texts) for texts in encoder.calls] == [["aa", "b"]]
     assert found.values == pytest.approx((1.0, 1 / np.sqrt(5 * 2), 0.0, None, None))
     assert found.notes == ("", "", "", "no gold answers", "the model is down")
@@ -82,7 +82,7 @@ def test_an_encoder_or_model_folder_that_is_not_there_is_refused_before_a_run() 
 
 @pytest.mark.slow
 def test_similarity_by_the_embedded_encoder_prefers_what_means_the_same() -> None:
-    found = columns(["similarity"], [(said(a), Gold(g)) for a, g in zip(ANSWERS, GOLDS)])[
+    found = score(["similarity"], [(said(a), Gold(g)) for a, g in zip(ANSWERS, GOLDS)])[
         "similarity"
     ]
     near, far, _ = found.values
@@ -102,7 +102,7 @@ def test_bertscore_is_that_of_the_package(layer: int) -> None:
         ANSWERS, [list(g) for g in GOLDS], model_type=folder, num_layers=layer, device="cpu"
     )
     name = f"bertscore:{folder}?layer={layer}"
-    found = columns([name], [(said(a), Gold(g)) for a, g in zip(ANSWERS, GOLDS)])[name]
+    found = score([name], [(said(a), Gold(g)) for a, g in zip(ANSWERS, GOLDS)])[name]
     assert found.values == pytest.approx(tuple(f.tolist()), abs=1e-5)
     assert metric("bertscore").value(said(""), Gold(("Io",))) == 0
     assert metric("bertscore").value(said("Io"), Gold(("Io",))) == pytest.approx(1, abs=1e-5)

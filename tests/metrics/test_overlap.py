@@ -148,10 +148,10 @@ def test_bleu_is_sacrebleus_of_each_answer_and_of_all(
     tokenizer: str, answers: list[str], golds: list[list[str]]
 ) -> None:
     sacrebleu = pytest.importorskip("sacrebleu")
-    from rallebench.metrics.columns import columns
+    from scored import score
 
     pairs = [(said(a), Gold(tuple(g))) for a, g in zip(answers, golds)]
-    found = columns(["bleu", "chrf"], pairs)
+    found = score(["bleu", "chrf"], pairs)
     one = [
         sacrebleu.sentence_bleu(a, g, tokenize=tokenizer).score / 100
         for a, g in zip(answers, golds)
@@ -160,10 +160,10 @@ def test_bleu_is_sacrebleus_of_each_answer_and_of_all(
     streams = [[g[i] if i < len(g) else None for g in golds] for i in range(width)]
     # effective_order leaves alone what has four words; corpus_bleu would warn of nothing here.
     assert found["bleu"].values == pytest.approx(one)
-    assert found["bleu"].over_all == pytest.approx(
+    assert found["bleu"].corpus_level == pytest.approx(
         sacrebleu.corpus_bleu(answers, streams, tokenize=tokenizer).score / 100
     )
-    assert found["chrf"].over_all == pytest.approx(
+    assert found["chrf"].corpus_level == pytest.approx(
         sacrebleu.corpus_chrf(answers, streams).score / 100
     )
 

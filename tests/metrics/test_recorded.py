@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from scored import score
 
 from rallebench.core.types import (
     Episode,
@@ -17,7 +18,6 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.metrics.columns import columns
 from rallebench.metrics.recorded import has_answer, has_retrieval
 
 HIT = Hit(Passage("d1", "Titan is a moon.", "Titan", "p1"), 1.0)
@@ -64,13 +64,13 @@ def test_passages_are_no_answer_and_a_silent_model_gave_one(
 def test_an_agent_that_did_not_search_for_one_question_scores_0_there() -> None:
     searched, silent = episode(SEARCH, SILENT), episode(SILENT, answer="Titan")
     pairs = [(searched, GOLD), (silent, GOLD)]
-    assert columns(["Rprec"], pairs)["Rprec"].values == (1.0, 0.0)
-    alone = columns(["Rprec", "answer_in_context@1"], [(silent, GOLD)])
+    assert score(["Rprec"], pairs)["Rprec"].values == (1.0, 0.0)
+    alone = score(["Rprec", "answer_in_context@1"], [(silent, GOLD)])
     assert alone["Rprec"].values == alone["answer_in_context@1"].values == (None,)
     assert alone["Rprec"].notes == ("not scored: nothing is retrieved",)
 
 
 def test_an_empty_answer_of_a_model_is_wrong_and_no_answer_is_not_scored() -> None:
-    scored = columns(["em"], [(episode(SILENT), GOLD), (episode(SEARCH), GOLD)])["em"]
+    scored = score(["em"], [(episode(SILENT), GOLD), (episode(SEARCH), GOLD)])["em"]
     assert scored.values == (0.0, None)
     assert scored.notes[1].startswith("not scored: no answer is produced")

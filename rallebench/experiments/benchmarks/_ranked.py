@@ -7,7 +7,6 @@ A document is relevant by its grade; the document that is the question itself is
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,10 +14,11 @@ from typing import Any
 from rallebench.chains.overrides import override
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest, IndexRequest, IndexResult
-from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
+from rallebench.core.scoring import Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain, Episode, Example
-from rallebench.experiments.common import names_in, scored_run, several
+from rallebench.experiments.common import Bounds, names_in, scored_run, several
 from rallebench.metrics.ranking import ndcg, recall
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
@@ -99,8 +99,9 @@ def ranked_run(
     """A chain over the questions, scored by what it retrieved; ``metrics`` are registered ones besides."""
     scores, ref = definitions(columns, tuple(judged)), DatasetRef(dataset, str(file or ""))
     score = measured(columns, judged)
-    run = scored_run(label, chain_flow(chain), ref, examples, score, scores, metrics=metrics)
-    return replace(run, rates=replace(run.rates, ranges=dict.fromkeys(scores, (0.0, 1.0))))
+    bounds: Bounds = dict.fromkeys(scores, (0.0, 1.0))
+    flow = chain_flow(chain)
+    return scored_run(label, flow, ref, examples, score, scores, metrics=metrics, bounds=bounds)
 
 
 def systems_of(request: ExperimentRequest, corpus: Path, form: str = "") -> Systems:

@@ -13,7 +13,8 @@ from typing import Any
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.files import sha256_file
-from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
+from rallebench.core.scoring import Values
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Episode, Example, Retrieve

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.prompts import prompt_text
-from rallebench.core.runs import Judge
+from rallebench.core.scoring import Pair, ScoreColumn, Scorer, ScoreRow, Values
 from rallebench.core.text import unwrapped
 from rallebench.core.types import Episode, Example, Flow, Outcome
 from rallebench.metrics import METRICS, JudgeTraits
@@ -109,14 +109,56 @@ def _bare(value: Mapping[str, Any]) -> dict[str, Any]:
     return bare | ({"each": list(map(_bare, bare["each"]))} if "each" in bare else {})
 
 
+@dataclass(frozen=True, slots=True)
+class JudgeScorer:
+    """A language model that scores answers.
+
+    ``name``: as a metric, "truthfulness:my-llm". ``ask``: example and text → the flow that judges it, None without anything to
+    judge it by. ``read``: example, text and the flow's episode → values, {} if it could not be read. ``judged``: the text of
+    an episode that is judged, None to leave the episode out.
+    """
+
+    name: str
+    llms: tuple[str, ...]
+    columns: tuple[ScoreColumn, ...] = field(compare=False)
+    settings: Mapping[str, Any] = field(compare=False)
+    ask: Callable[..., Flow | None] = field(compare=False)
+    read: Callable[[Example, str, Episode], Values] = field(compare=False)
+    judged: Callable[[Episode], str | None] = field(default=lambda e: e.answer, compare=False)
+    needs: frozenset[str] = frozenset()
+
+    def text(self, episode: Episode) -> str | None:
+        """Return the text that is judged."""
+        return self.judged(episode)
+
+    def flow(self, pair: Pair) -> Flow | None:
+        """Return the flow that judges an answer."""
+        return self.ask(pair.example, self.judged(pair.episode) or "")
+
+    def values(self, pairs: Sequence[Pair], judgements: Sequence[Episode | None]) -> list[ScoreRow]:
+        """Return the values that each judgement holds."""
+        return [
+            ScoreRow(
+                self.read(pair.example, self.judged(pair.episode) or "", judgement)
+                if judgement
+                else {}
+            )
+            for pair, judgement in zip(pairs, judgements)
+        ]
+
+    def corpus_level(self, pairs: Sequence[Pair]) -> Mapping[str, float]:
+        """Return {}: every score is a mean."""
+        return {}
+
+
 MarkOf = Callable[[str], str]
 """A language model's name → a digest of its settings. Raises NotFoundError."""
 
 
 def split_judges(
     names: Sequence[str], mark_of: MarkOf
-) -> tuple[tuple[str, ...], tuple[Judge, ...]]:
-    """(the names that are no judges, the judges). Raises UsageError for a judge without a known model."""
+) -> tuple[tuple[str, ...], tuple[Scorer, ...]]:
+    """Split names into those of metrics and the judges. Raises UsageError for a judge without a known model."""
     judges = (judge_named(name, mark_of) for name in names if METRICS.is_judge(name))
     return (
         tuple(name for name in names if not METRICS.is_judge(name)),
@@ -124,21 +166,24 @@ def split_judges(
     )
 
 
-def check_sources(judges: Sequence[Judge], examples: Iterable[Example], dataset: str) -> None:
+def check_sources(judges: Sequence[Scorer], examples: Iterable[Example], dataset: str) -> None:
     """Raise UsageError for a judge that has nothing to judge by in any example."""
+    pairs = [
+        Pair(example, Episode(example.question.qid, "", (), Outcome(""))) for example in examples
+    ]
     for judge in judges:
-        if all(judge.ask(example, "") is None for example in examples):
+        if all(judge.flow(pair) is None for pair in pairs):
             wants = METRICS.entry(judge.name.partition(":")[0]).traits["wants"]
             raise UsageError(
                 f"{judge.name} judges by {wants}; {dataset} has none. Drop that judge or choose another dataset."
             )
 
 
-def judge_named(name: str, mark_of: MarkOf, prompts: str = "", **settings: Any) -> Judge:
-    """The judge ``JUDGE:MODEL``; a model's name may stand in brackets. ``prompts``: a folder with prompts of the user's own;
-    ``settings``: keywords of its flow.
+def judge_named(name: str, mark_of: MarkOf, prompts: str = "", **settings: Any) -> JudgeScorer:
+    """Return the judge ``JUDGE:MODEL``; a model's name may stand in brackets.
 
-    Raises UsageError, BadFileError for its prompts.
+    ``prompts``: a folder with prompts of the user's own; ``settings``: keywords of its flow. Raises UsageError, and
+    BadFileError for its prompts.
     """
     kind, _, llm = (part.strip() for part in name.partition(":"))
     entry = METRICS.entry(kind)
@@ -163,14 +208,14 @@ def judge_named(name: str, mark_of: MarkOf, prompts: str = "", **settings: Any) 
         flow: Flow = entry.value(case, llm=llm, prompt=prompt, **settings, **known)
         return flow
 
-    return Judge(
+    def read(example: Example, answer: str, judgement: Episode) -> Values:
+        return {f"{column}:{llm}": value for column, value in traits.scores(judgement).items()}
+
+    return JudgeScorer(
         f"{kind}:{llm}",
-        llm,
-        {f"{column.name}:{llm}": column.definition for column in traits.columns},
+        (llm,),
+        tuple(replace(column, name=f"{column.name}:{llm}") for column in traits.columns),
         {**settings, "prompts": texts, "model": mark},
         ask,
-        lambda example, answer, judgement: {
-            f"{column}:{llm}": value for column, value in traits.scores(judgement).items()
-        },
-        {f"{column.name}:{llm}": column.range for column in traits.columns},
+        read,
     )

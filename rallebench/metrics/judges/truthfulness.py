@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.prompts import filled
+from rallebench.core.scoring import ScoreColumn
 from rallebench.core.types import Episode, Example, Flow, Generate, Message, ToolSpec
-from rallebench.metrics import METRICS, ScoreColumn
+from rallebench.metrics import METRICS
 from rallebench.metrics.judges import Case, ended, judgement_of, mean_of
 from rallebench.metrics.judges._reading import read_scores
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.runs import Judge, RunRequest, Values
+from rallebench.core.runs import RunRequest
+from rallebench.core.scoring import Scorer, Values
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Step
@@ -144,7 +145,7 @@ def boolean_curve(request: ExperimentRequest) -> Experiment:
     return _report(study, report, notes, cases, thresholds)
 
 
-def _run(study: Study, rule: Rule, quality: str, judges: tuple[Judge, ...]) -> RunRequest:
+def _run(study: Study, rule: Rule, quality: str, judges: tuple[Scorer, ...]) -> RunRequest:
     """Both branches of every question, with their tokens and their worth."""
     ask, has_worth = study.request.settings["ask"], quality not in JUDGED
 
@@ -175,7 +176,7 @@ def _run(study: Study, rule: Rule, quality: str, judges: tuple[Judge, ...]) -> R
     )
 
 
-def _judges(study: Study, rule: Rule) -> tuple[Judge, ...]:
+def _judges(study: Study, rule: Rule) -> tuple[Scorer, ...]:
     """The judge of the drafts and that of the answers with passages; () without a judge. Raises UsageError."""
     s = study.request.settings
 

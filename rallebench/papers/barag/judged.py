@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.runs import Judge, RunResult, Values
+from rallebench.core.runs import RunResult
+from rallebench.core.scoring import ScoreColumn, Scorer, Values
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, digest
 from rallebench.experiments.common import SCORES, sentences, string
-from rallebench.metrics import ScoreColumn
-from rallebench.metrics.judges import judge_named, judgement_of
+from rallebench.metrics.judges import JudgeScorer, judge_named, judgement_of
 from rallebench.metrics.judges.truthfulness import COLUMNS, scores_of
 from rallebench.papers.barag.study import tokens_of
 from rallebench.papers.common import behind_api, is_original
@@ -49,7 +49,7 @@ def judge_of(
     examples: Sequence[Example],
     branch: str = "",
     text: Callable[[Episode], str | None] = lambda episode: episode.answer,
-) -> Judge:
+) -> JudgeScorer:
     """The judge that the settings name. Raises UsageError, BadFileError for its prompts.
 
     ``examples``: each with its article, as ``articles.example_of`` makes them. ``branch``: the name of the ``text`` of an episode
@@ -75,20 +75,19 @@ def judge_of(
     columns = (*COLUMNS, *(SPREADS if several else ()))
     before = f"{branch}_" if branch else ""
 
-    def scores(example: Example, answer: str, judgement: Episode) -> Values:
+    def read(example: Example, answer: str, judgement: Episode) -> Values:
         return {f"{before}{name}": value for name, value in values_of(judgement).items()}
 
     return replace(
         judge,
         name=f"{judge.name} ({branch})" if branch else judge.name,
-        columns={f"{before}{column.name}": column.definition for column in columns},
+        columns=tuple(replace(column, name=f"{before}{column.name}") for column in columns),
         settings={
             **judge.settings,
             "articles": digest([[e.record["title"], e.gold.reference] for e in examples]),
         },
-        scores=scores,
-        ranges={f"{before}{column.name}": column.range for column in columns},
-        text=text,
+        read=read,
+        judged=text,
     )
 
 
@@ -103,7 +102,7 @@ def values_of(judgement: Episode) -> Values:
     return values
 
 
-def report_of(answered: RunResult, judge: Judge) -> dict[str, Any]:
+def report_of(answered: RunResult, judge: Scorer) -> dict[str, Any]:
     """The number of answers that were judged, of judgements and single replies that say nothing, and the judge's tokens; {}
     where the judge failed as a whole."""
     if judge.name not in answered.judgements:
@@ -124,7 +123,7 @@ def report_of(answered: RunResult, judge: Judge) -> dict[str, Any]:
     }
 
 
-def notes_of(label: str, report: Mapping[str, Any], judge: Judge) -> tuple[str, ...]:
+def notes_of(label: str, report: Mapping[str, Any], judge: Scorer) -> tuple[str, ...]:
     """Notes for a reader of the scores. ``report``: see ``report_of``."""
     keys = ("judged", "replies", "unparsed_replies", "unparsed", "failed")
     judged, replies, bad_replies, bad, failed = (report.get(key, 0) for key in keys)

@@ -9,7 +9,8 @@ from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.runs import Judge, RunRequest, RunResult
+from rallebench.core.runs import RunRequest, RunResult
+from rallebench.core.scoring import Scorer
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Mean, Table
 from rallebench.experiments.common import SCORES, failed_note, several, values_in
@@ -203,7 +204,7 @@ def _other_tokens(title: str, counts: Mapping[str, Mapping[str, int | None]]) ->
     return (Table(title, ("Run", *(OTHER[name] for name in names)), rows, note=note),)
 
 
-def _run(study: Study, mode: str, judges: tuple[Judge, ...]) -> RunRequest:
+def _run(study: Study, mode: str, judges: tuple[Scorer, ...]) -> RunRequest:
     s, settings = study.request.settings, {"mode": mode}
     flow: Any = MODES.get(mode)
     if mode == "uncertain":

@@ -11,15 +11,8 @@ from rallebench.core.answers import answer_tokens
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import SHIPPED, Wording, prompt_text, wording_of
-from rallebench.core.runs import (
-    Backends,
-    DatasetRef,
-    FlowFactory,
-    Judge,
-    RunRequest,
-    RunResult,
-    Values,
-)
+from rallebench.core.runs import Backends, DatasetRef, FlowFactory, RunRequest, RunResult
+from rallebench.core.scoring import Scorer, Values
 from rallebench.core.types import (
     Episode,
     Example,
@@ -136,7 +129,7 @@ class Study:
         settings: Mapping[str, Any],
         score: Callable[[Example, Episode], Values],
         columns: Mapping[str, str],
-        judges: tuple[Judge, ...] = (),
+        judges: tuple[Scorer, ...] = (),
         *,
         examples: tuple[Example, ...] | None = None,
         searches: bool = True,

@@ -10,7 +10,8 @@ from typing import Any
 
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import SHIPPED, Wording, filled, prompt_text, wording_of
-from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
+from rallebench.core.scoring import Values
 from rallebench.core.types import (
     Episode,
     Evidence,

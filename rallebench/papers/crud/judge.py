@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.prompts import filled
+from rallebench.core.scoring import ScoreColumn
 from rallebench.core.structured import json_in
 from rallebench.core.types import Episode, Example, Flow, Generate, Message, Reply
-from rallebench.metrics import METRICS, ScoreColumn
+from rallebench.metrics import METRICS
 from rallebench.metrics.judges import Case, Judgement, ended, judgement_of
 from rallebench.metrics.words import jieba_words
 

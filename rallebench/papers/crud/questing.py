@@ -15,12 +15,13 @@ from typing import Any
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json, write_json
-from rallebench.core.runs import Judge, RunResult
+from rallebench.core.runs import RunResult
+from rallebench.core.scoring import Values
 from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Example, Flow, digest
 from rallebench.experiments.common import in_folder
 from rallebench.metrics import METRICS
-from rallebench.metrics.judges import judge_named
+from rallebench.metrics.judges import JudgeScorer, judge_named
 from rallebench.papers.common import is_original
 from rallebench.papers.crud.judge import COLUMNS, quest_scores, texts
 from rallebench.papers.crud.records import CrudTask, Record
@@ -100,7 +101,7 @@ class Judging:
     """``file``: where questions are stored; ``known``: the stored and the published ones, by key; ``entries``: record id → those on
     its reference, None if there are none that can be used."""
 
-    judge: Judge
+    judge: JudgeScorer
     file: Path
     known: Mapping[str, Entry]
     entries: Mapping[str, Entry | None]
@@ -130,14 +131,17 @@ def judging_of(
     def ask(example: Example, answer: str) -> Flow | None:
         return judge.ask(example, answer, known=entries[example.question.qid])
 
+    def read(example: Example, answer: str, judgement: Episode) -> Values:
+        values: Values = _content(judgement).get("values", {})
+        return values
+
     judge_of_task = replace(
         judge,
-        columns={column.name: column.definition for column in COLUMNS},
+        columns=COLUMNS,
         settings={**judge.settings, "gold": digest(published)[:12] if published else ""},
         ask=ask,
-        scores=lambda example, answer, judgement: _content(judgement).get("values", {}),
-        ranges={column.name: column.range for column in COLUMNS},
-        text=lambda episode: episode.answer or None,
+        read=read,
+        judged=lambda episode: episode.answer or None,
     )
     return Judging(judge_of_task, file, known, entries)
 
@@ -187,7 +191,7 @@ def store_questions(judging: Judging, records: Sequence[Record], answered: RunRe
             mark = digest(record.reference)
             key = f"{record.id} {mark[:8]}" if record.id in entries else record.id
             questions = {name: content[name] for name in QUESTIONS}
-            entries[key] = {**questions, "reference": mark, "llm": judging.judge.llm}
+            entries[key] = {**questions, "reference": mark, "llm": judging.judge.llms[0]}
     before = read_cache(judging.file)
     after = {**entries, **before}
     if after != before:

@@ -104,7 +104,7 @@ def own_of(cell: Cell, factor: str, value: Any) -> OwnRow:
         request,
         plan.wording,
         f"Ours retrieve from {plan.index}, the paper's from 86,834 articles." * bool(plan.k),
-        f"RAGQuestEval by {judged.llm}, the paper's by GPT-3.5-turbo." if judged else "",
+        f"RAGQuestEval by {judged.llms[0]}, the paper's by GPT-3.5-turbo." if judged else "",
         "The paper does not print its number of records.",
     )
     table, setting = FACTOR_TABLES[factor]
@@ -202,7 +202,7 @@ def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
             else "over the questions that the text answers, too (as CRUD-RAG's code has it)"
         )
         notes.append(
-            f"RAGQuestEval is by {first.judging.judge.llm}, the paper's by GPT-3.5-turbo; precision is {how}."
+            f"RAGQuestEval is by {first.judging.judge.llms[0]}, the paper's by GPT-3.5-turbo; precision is {how}."
         )
     return tuple(dict.fromkeys(filter(None, notes)))
 

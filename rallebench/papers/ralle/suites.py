@@ -14,7 +14,7 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
-from rallebench.engine.score import DEFAULT_METRICS, has_gold
+from rallebench.engine.metric_choice import DEFAULT_METRICS, has_gold
 from rallebench.experiments.common import failed_note, scored_run, several, string, values_in
 from rallebench.experiments.official import unverified
 from rallebench.experiments.published_rows import KEY, unlike
@@ -118,7 +118,7 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
     differs = differs_by(request, wording, over * bool(searched))
     results = []
     for each, mode, run in runs:
-        if run.rates.columns:
+        if run.columns:
             result = yield run
             results.append(SetResult(each.kilt, mode, result, _why(request, each, result.n)))
             notes += failed_note(run.label, result, "counted here and in no mean")

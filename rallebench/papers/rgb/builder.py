@@ -15,7 +15,8 @@ from rallebench.core.answers import find_answers
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.files import json_lines
-from rallebench.core.runs import DatasetRef, RunRequest, Values
+from rallebench.core.runs import DatasetRef, RunRequest
+from rallebench.core.scoring import Values
 from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Example, Flow, Outcome, Question, Retrieve

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rallebench.core.prompts import filled
+from rallebench.core.scoring import ScoreColumn
 from rallebench.core.types import Flow, Generate, Message
 from rallebench.core.verdicts import Claim, read_verdict
-from rallebench.metrics import METRICS, ScoreColumn
+from rallebench.metrics import METRICS
 from rallebench.metrics.judges import Case, decided, verdict_of
 
 FOLDER = "suites/rgb"

@@ -9,7 +9,8 @@ from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.runs import Judge, RunResult, Values
+from rallebench.core.runs import RunResult
+from rallebench.core.scoring import ScoreColumn, Scorer, Values
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Flow
@@ -103,7 +104,7 @@ JUDGED = {
 }
 
 
-def judges_of(testbed: Testbed) -> tuple[Judge, ...]:
+def judges_of(testbed: Testbed) -> tuple[Scorer, ...]:
     """The judge of the test, in a tuple, if the setting ``judge`` names its model. Raises UsageError, BadFileError.
 
     In the original a reply that says neither yes nor no counts as a no.
@@ -119,13 +120,13 @@ def judges_of(testbed: Testbed) -> tuple[Judge, ...]:
     def ask(example: Example, answer: str) -> Flow | None:
         return judge.ask(example, as_scored(answer, language))
 
-    def scores(example: Example, answer: str, judgement: Episode) -> Values:
+    def read(example: Example, answer: str, judgement: Episode) -> Values:
         verdict = judgement_of(judgement).values.get(VERDICT, 0.0 if testbed.original else None)
         right = float(assess(answer, example.gold.required, language).right)
         return {verdict_name: verdict, **dict.fromkeys(corrected, right if verdict else None)}
 
-    ranges = dict.fromkeys(columns, (0.0, 1.0))
-    return (replace(judge, columns=columns, ask=ask, scores=scores, ranges=ranges),)
+    scored = tuple(ScoreColumn(column, text) for column, text in columns.items())
+    return (replace(judge, columns=scored, ask=ask, read=read),)
 
 
 def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tuple[str, ...]]:

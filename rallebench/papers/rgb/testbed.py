@@ -13,7 +13,8 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import json_lines, sha256_file
 from rallebench.core.letters import letters_of
 from rallebench.core.prompts import SHIPPED, Wording, filled, prompt_text, wording_of
-from rallebench.core.runs import DatasetRef, Judge, RunRequest, RunResult, Values
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
+from rallebench.core.scoring import Scorer, Values
 from rallebench.core.types import (
     Episode,
     Evidence,
@@ -286,7 +287,7 @@ def make_test(
     return replace(test, earlier=earlier, earlier_sha256=sha256_file(file) if rows else "")
 
 
-def rgb_run(test: Test, label: str, judges: tuple[Judge, ...] = ()) -> RunRequest:
+def rgb_run(test: Test, label: str, judges: tuple[Scorer, ...] = ()) -> RunRequest:
     """The test as a run; answers in RGB's own files of an earlier time are not asked again."""
     testbed = test.testbed
     llm, prompt = testbed.request.llm, testbed.prompt

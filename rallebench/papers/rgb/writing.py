@@ -18,7 +18,8 @@ from rallebench.core.errors import BackendError, Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import json_lines
 from rallebench.core.prompts import filled, prompt_text, wording_of
-from rallebench.core.runs import DatasetRef, RunRequest, RunResult, Values
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult
+from rallebench.core.scoring import Values
 from rallebench.core.structured import json_in
 from rallebench.core.types import (
     Episode,

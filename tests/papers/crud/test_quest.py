@@ -13,8 +13,9 @@ import pytest
 from small_workspace import read_lines
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.runs import Judge, RunResult
+from rallebench.core.runs import RunResult
 from rallebench.core.types import Episode, Outcome, digest
+from rallebench.metrics.judges import JudgeScorer
 from rallebench.papers.crud import questing
 from rallebench.papers.crud.judge import (
     UNKNOWN,
@@ -142,7 +143,7 @@ def test_an_entry_of_another_reference_is_none_and_stays_as_it_is(tmp_path: Path
     assert all(questing.entry_for(published, record, "甲") is None for record in "ab")
     uneven = questing.entry_for(published, "b", "甲", original=True)
     assert uneven is not None and uneven["answers"] == ["甲", "乙"]
-    judge = Judge("ragquesteval:judge", "judge", {}, {}, lambda *_: None, lambda *_: {})
+    judge = JudgeScorer("ragquesteval:judge", ("judge",), (), {}, lambda *_: None, lambda *_: {})
     questions = {"key_info": ["甲"], "question": ["谁？"], "answers": ["甲"]}
     judgement = Episode("", "", (), Outcome(json.dumps(questions)))
 

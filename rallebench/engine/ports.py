@@ -1,0 +1,59 @@
+"""Protocols of the parts of the product that the engine calls: loading, the reply cache, indexes, tracking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from rallebench.core.events import Operation
+from rallebench.core.experiments import IndexResult
+from rallebench.core.runs import Backends, RunRequest
+from rallebench.engine.reply_cache import ReplyCache
+from rallebench.engine.store import RunFolder
+
+
+class RunContext(Protocol):
+    """The surroundings of a run, or of a judge's pass inside a run."""
+
+    @property
+    def runs(self) -> Path:
+        """The folder of all runs."""
+
+    def load(self, request: RunRequest) -> Operation[Backends]:
+        """Load and hold the models and indexes that a run names."""
+
+    def reply_cache(self) -> ReplyCache | None:
+        """Open the cache of replies. Called after everything is loaded, so that a refused request writes nothing."""
+
+    def memory(self, names: tuple[str, ...]) -> Mapping[str, Mapping[str, int] | None]:
+        """Return model or index, and its parts → bytes of ``ram`` and ``vram``; None if they are unknown."""
+
+    def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
+        """Return one sentence per retriever that lacks gold pages. Without ``backends``: those that are known before the
+        load; with them: the others."""
+
+    def track(self, run: RunFolder) -> str:
+        """Log a run. Returns '' or one sentence on why that failed."""
+
+
+class WorkContext(RunContext, Protocol):
+    """The surroundings of an experiment; ``services.context`` has the one of the workbench."""
+
+    def load_models(self, llms: tuple[str, ...]) -> Operation[Backends]:
+        """Load and hold language models."""
+
+    def ensure_index(self, recipe: Any) -> Operation[IndexResult]:
+        """Find or build an index."""
+
+    def foresee(self, recipe: Any) -> tuple[str, bool]:
+        """Return the name of the index of a recipe, '' if it is not known yet, and whether it is built."""
+
+    def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
+        """Return the costs of the indexes of these recipes, in one sentence."""
+
+    def release(self, names: tuple[str, ...]) -> None:
+        """Unload models and indexes that were loaded for the experiment, unless they are in use."""
+
+    def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
+        """Put the runs below one parent in MLflow. Returns '' or one sentence on why that failed."""
