@@ -1,1 +1,1 @@
-"""The page: a thin view. A handler reads widgets, makes one core call, and shows the result with a pure view."""
+"""The page: a thin view. A handler reads fields, makes one call of the services, and draws the result with a pure view."""

@@ -51,10 +51,7 @@ KEYS = (
 
 
 def build_app(page: Page) -> gr.Blocks:
-    """The whole page; nothing heavy is loaded yet.
-
-    It is one component: the frame's script calls its server functions, see ``gui.frame``.
-    """
+    """The whole page as one Gradio component; its script calls the server functions of ``gui.frame``. Loads no model."""
     with gr.Blocks(title="rallebench", analytics_enabled=False, fill_width=True) as blocks:
         gr.HTML(
             skeleton(page),
@@ -67,7 +64,7 @@ def build_app(page: Page) -> gr.Blocks:
 
 
 def server_functions(page: Page) -> list[Callable[[dict[str, Any]], Any]]:
-    """What the script may call, by name. Gradio marks the functions, which it cannot do with methods."""
+    """The functions that the script may call, by name. Gradio marks each function, and cannot mark a method."""
 
     def jobs(message: dict[str, Any]) -> dict[str, Any]:
         return as_sent(chip(page.workbench))
@@ -83,8 +80,10 @@ def server_functions(page: Page) -> list[Callable[[dict[str, Any]], Any]]:
 
 
 def refuse_problem(patch: dict[str, Any]) -> dict[str, Any]:
-    """A patch that is sent. Raises HTTPException with it where an action was refused: 400, or 500 for a bug; ``refusals.js``
-    makes a patch of it again."""
+    """Return a patch.
+
+    Raises HTTPException with the patch if the action was refused: 400, or 500 for a bug; ``refusals.js`` shows it.
+    """
     if "problem" not in patch:
         return patch
     status = 500 if is_bug(patch) else 400
@@ -92,13 +91,13 @@ def refuse_problem(patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def script(page: Page) -> str:
-    """The frame's script and those of the places, which begin when all are there."""
+    """The scripts of the frame and of all places; they start once all are loaded."""
     first = {place.name: page.first_view(place.name) for place in page.places}
     return "\n".join([f"const FIRST = {json.dumps(first)};", *files("js", SCRIPTS), "begin();"])
 
 
 def style() -> Markup:
-    """The style sheet of the frame and those of the places, which are the program's own files."""
+    """The style sheets of the frame and of all places."""
     return Markup("\n".join(files("css", STYLES)))
 
 
@@ -110,7 +109,7 @@ def files(suffix: str, names: Sequence[str]) -> list[str]:
 
 
 def theme() -> Any:
-    """A plain theme whose fonts are the visitor's own: the page needs no network."""
+    """A plain theme in the visitor's own fonts: the page needs no network."""
     return gr.themes.Base(
         font=["-apple-system", "BlinkMacSystemFont", "Segoe UI", "Roboto", "sans-serif"],
         font_mono=["SFMono-Regular", "Menlo", "Consolas", "monospace"],
@@ -118,7 +117,7 @@ def theme() -> Any:
 
 
 def login(args: argparse.Namespace) -> tuple[str, str] | None:
-    """User and password from ``--auth`` or the environment; UsageError if a public address has none."""
+    """User and password from ``--auth`` or the environment. Raises UsageError if a public address has none."""
     text = args.auth or os.environ.get(AUTH_VARIABLE, "")
     user, colon, password = text.partition(":")
     if text and not (user and colon and password):
@@ -131,7 +130,7 @@ def login(args: argparse.Namespace) -> tuple[str, str] | None:
 
 
 def check_address(host: str, port: int) -> int:
-    """The port to listen at: ``port``, or a free one for 0. Raises UsageError with the system's own reason if it is taken."""
+    """The port to listen on: ``port``, or a free one for 0. Raises UsageError with the system's reason if it is taken."""
     try:
         if not 0 <= port <= 65535:  # looking up the host would cut it to 16 bits
             raise OverflowError("a port is a number from 0 to 65535")
@@ -150,8 +149,10 @@ def check_address(host: str, port: int) -> int:
 
 
 def serve(args: argparse.Namespace) -> None:
-    """Open the page and serve until Ctrl-C or SIGTERM, which end all work. Raises UsageError for a bad address or a busy
-    port."""
+    """Open the page and serve until Ctrl-C or SIGTERM, which end all work.
+
+    Raises UsageError for a bad address or a busy port.
+    """
     auth = login(args)
     access = access_of(args.host, args.allowed_host)
     os.environ.setdefault("FORWARDED_ALLOW_IPS", "")  # no visitor says from which address it comes
@@ -208,19 +209,19 @@ def serve(args: argparse.Namespace) -> None:
 
 
 def reach_without_proxy(host: str) -> None:
-    """Exempt this machine from the proxy of the environment: Gradio opens its own page once when it starts."""
+    """Exempt this machine from the environment's proxy: Gradio requests its own page once at start-up."""
     for variable in ("NO_PROXY", "no_proxy"):
         names = [os.environ.get(variable, ""), "127.0.0.1", "localhost", "::1", host.strip("[]")]
         os.environ[variable] = ",".join(filter(None, names))
 
 
 def _first_sentence(error: Exception) -> str:
-    """The reason of an error; Gradio's longer ones go on with advice about proxies and shared links."""
+    """The first sentence of an error; Gradio's longer ones add advice about proxies and shared links."""
     return str(error).split(". ")[0].removesuffix(".") or type(error).__name__
 
 
 def skeleton(page: Page) -> Markup:
-    """The page before anything is opened."""
+    """The page before any view is open."""
     tabs = Markup().join(
         Markup('<a role="tab" aria-selected="false" data-place="{}" href="#/{}">{}</a>').format(
             place.name, page.first_view(place.name), place.traits["label"]

@@ -1,4 +1,4 @@
-"""What the page may load, told to the browser with every answer: a second wall behind everything that is escaped."""
+"""The content security policy of the page: a second wall behind the escaping."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _SCRIPT = re.compile(rb"<script(?=[\s>])")
 
 
 class ContentPolicy:
-    """An ASGI application that sends the policy with every answer, and marks the scripts of its HTML pages with a nonce."""
+    """ASGI middleware that sends the policy with every answer and marks the scripts of HTML pages with a nonce."""
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self._app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass the request on; look at the answer's body if it is HTML."""
+        """Pass the request on; rewrite the body if it is HTML."""
         nonce = secrets.token_urlsafe(16)
         start: Any = None
 
@@ -70,25 +70,25 @@ class ContentPolicy:
 
 
 def header(nonce: str) -> tuple[bytes, bytes]:
-    """The policy of an answer whose scripts have this nonce."""
+    """The policy for an answer whose scripts carry this nonce."""
     policy = POLICY.format(scripts=f"'nonce-{nonce}' {svg.ALLOWED}")
     return b"content-security-policy", policy.encode()
 
 
 def with_nonces(body: bytes, nonce: str) -> bytes:
-    """The first part of Gradio's page: its scripts marked, ``FRAMES`` and ``REFUSALS`` in place of ``BASE``."""
+    """The first part of Gradio's page with its scripts marked, and ``FRAMES`` and ``REFUSALS`` in place of ``BASE``."""
     return _SCRIPT.sub(
         b'<script nonce="%s"' % nonce.encode(), body.replace(BASE, FRAMES + REFUSALS, 1)
     )
 
 
 def is_html(start: Mapping[str, Any]) -> bool:
-    """Return whether an answer is HTML, by its first message."""
+    """Return whether the first message of an answer announces HTML."""
     return bool(dict(start["headers"]).get(b"content-type", b"").startswith(b"text/html"))
 
 
 def longer(headers: Iterable[tuple[bytes, bytes]], by: int) -> list[tuple[bytes, bytes]]:
-    """The headers of an answer that has so many bytes more."""
+    """The headers with a content length increased by ``more`` bytes."""
     return [
         (name, str(int(value) + by).encode() if name.lower() == b"content-length" else value)
         for name, value in headers

@@ -1,4 +1,4 @@
-"""The HTTP envelope of the page's messages: Gradio gets whole messages of the page's script, everything else is a 4xx.
+"""The HTTP envelope of the page's messages: only well-formed messages of the page's script reach Gradio; the rest is a 4xx.
 
 Messages that a handler refuses are 400 as well (``app.refuse_problem``). Gradio's script drops the body of a 4xx;
 ``script/refusals.js`` hands its sentence on, so the page shows it and programs have the status.
@@ -54,7 +54,7 @@ class Envelope(BaseModel):
 
 
 class RefusedRequest(Exception):
-    """A request that is answered with a status and one sentence."""
+    """A request answered with a status and one sentence."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -62,13 +62,13 @@ class RefusedRequest(Exception):
 
 
 class EnvelopeGuard:
-    """An ASGI application that refuses broken messages and uploads, and requests to addresses that the page does not use."""
+    """ASGI middleware that refuses broken messages, broken uploads, and addresses that the page does not use."""
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self._app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Refuse the request, or pass it on."""
+        """Refuse the request or pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -91,7 +91,7 @@ class EnvelopeGuard:
             await answer(send, refusal.status, refusal.words)
 
     async def _upload(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass an upload on. Raises RefusedRequest where Gradio fails to read it."""
+        """Pass an upload on. Raises RefusedRequest if Gradio cannot read it."""
         is_answered = False
 
         async def noting(message: Any) -> None:
@@ -115,13 +115,13 @@ class EnvelopeGuard:
 
 
 def is_readable(path: str) -> bool:
-    """Return whether an address can name something of the page."""
+    """Return whether an address can name a resource of the page."""
     names = path.encode("utf-8", "replace").split(b"/")
     return not path.startswith(UNUSED) and all(len(name) <= LONGEST_NAME for name in names)
 
 
 async def read_body(scope: Any, receive: Any) -> bytes:
-    """The body of a message in JSON. Raises RefusedRequest."""
+    """The JSON body of a message. Raises RefusedRequest."""
     fields = dict(scope["headers"])
     kind = fields.get(b"content-type", b"").partition(b";")[0].strip().lower()
     body, length, more = bytearray(), 0, True
@@ -141,7 +141,7 @@ async def read_body(scope: Any, receive: Any) -> bytes:
 
 
 def repeating(body: bytes, receive: Any) -> Callable[[], Awaitable[Any]]:
-    """``receive`` of a request whose body was read already."""
+    """A ``receive`` that replays a body already read."""
     is_first = True
 
     async def receive_again() -> Any:
@@ -180,5 +180,5 @@ def check_call(body: bytes, known: frozenset[int]) -> None:
 
 
 def _refuse(constant: str) -> None:
-    """NaN and infinite numbers, which JSON does not have."""
+    """Refuse NaN and infinite numbers, which JSON does not have."""
     raise ValueError(f"{constant} is not valid JSON")

@@ -1,4 +1,4 @@
-"""Numbers, means with their intervals, bars, and tables of results as HTML. Pure."""
+"""Numbers, means with intervals, bars and tables of results as HTML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rallebench.render.numbers import text
 
 
 def figure(words: str, unit: str = "", more: str = "") -> Markup:
-    """Words in tabular figures, with a unit and what stands small beside them."""
+    """A number in tabular figures with its unit and a smaller addition."""
     unit = Markup("<u>{}</u>").format(unit) if unit else Markup()
     more = Markup("<small>{}</small>").format(more) if more else Markup()
     return Markup('<span class="num">{}{}{}</span>').format(words, unit, more)
@@ -78,7 +78,7 @@ def percent(mean: Any, *, share: bool = True) -> Markup:
 
 
 def doubt(mean: Any, clusters: Mapping[str, Any] | None = None) -> str:
-    """Why a mean has no interval or a wide one, for its tooltip; '' where it has a narrow one."""
+    """Tooltip of a mean without an interval or with a wide one: the reason; '' if the interval is narrow."""
     stats = mean_of(mean)
     if stats is None or stats["value"] is None:
         return ""
@@ -135,7 +135,7 @@ def gap_words(difference: float, unit: str) -> str:
 
 
 def plots(drawings: Iterable[Figure]) -> Markup:
-    """Drawings two in a row, each with its links; "" where none has points."""
+    """Drawings, two in a row, each with its links; "" if none has points."""
     drawn = Markup().join(
         Markup('<figure class="x-plot"><figcaption>{}</figcaption>{}</figure>').format(
             value.title, svg.saveable(value, value.title or "plot")
@@ -157,7 +157,7 @@ def points(delta: float) -> str:
 
 
 def interval_bar(mean: Any) -> Markup:
-    """A mean and its interval, as far as it has one, on a scale from 0 to 100 %."""
+    """A mean and its interval on a scale from 0 to 100 %."""
     stats = mean_of(mean)
     if stats is None or (value := stats["value"]) is None:
         return Markup()
@@ -172,7 +172,10 @@ def interval_bar(mean: Any) -> Markup:
 def waterfall_bar(
     parts: Iterable[tuple[str, str, int]], *, tall: bool = False, address: str = ""
 ) -> Markup:
-    """Where questions were lost: (verdict, words, count) from left to right. ``address``: of a part, with ``{verdict}``."""
+    """Bar of the stages at which questions were lost.
+
+    ``parts``: (verdict, words, count) from left to right; ``address``: the link of a part, with ``{verdict}``.
+    """
     cells = Markup()
     for verdict, words, count in parts:
         if not count:
@@ -193,7 +196,7 @@ def waterfall_bar(
 
 
 def table(value: Table) -> Markup:
-    """A table of results, every mean with its interval, every head with its definition."""
+    """A table of results: every mean with its interval, every heading with its definition."""
     columns, lines = value.heads, []
     means = [[mean_of(row[j]) for row in value.rows] for j in range(len(columns))]
     shares = [all(m is None or abs(m["value"] or 0) <= 1 for m in column) for column in means]

@@ -1,4 +1,4 @@
-"""A form of declared settings as HTML, and what the user chose in it."""
+"""Forms of declared settings: drawn as HTML, and read back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def draw(
     prefix: str = "",
     folded: Iterable[str] = (),
 ) -> Markup:
-    """The controls of all settings; ``folded``: those that stand under "Advanced"."""
+    """The controls of all settings; ``folded``: the ones under "Advanced"."""
     hidden = set(folded)
     visible, advanced = "", ""
     for name, setting in form.items():
@@ -43,7 +43,7 @@ def draw(
 
 
 def fields(*controls: str) -> Markup:
-    """Controls side by side, as many in a row as there is room for; "" for none."""
+    """Controls side by side, as many in a row as fit; "" for none."""
     drawn = Markup().join(controls)
     return Markup('<div class="fields">{}</div>').format(drawn) if drawn else Markup()
 
@@ -84,7 +84,7 @@ def control(
 
 
 def limits(setting: Setting) -> Markup:
-    """The attributes ``min`` and ``max`` of a number."""
+    """The attributes ``min`` and ``max`` of a number field."""
     ends = (("min", setting.low), ("max", setting.high))
     return Markup().join(
         Markup(' {}="{:g}"').format(word, limit) for word, limit in ends if limit is not None
@@ -92,12 +92,12 @@ def limits(setting: Setting) -> Markup:
 
 
 def on_change(do: str, **data: Any) -> Markup:
-    """The attributes of a field whose change is an action."""
+    """Attributes that make a change of the field an action."""
     return attributes(do=do, on="change", **data)
 
 
 def on_enter(do: str, **data: Any) -> Markup:
-    """The attributes of the field with which a dialog opens; Enter in it is an action."""
+    """Attributes of a dialog's first field, in which Enter is an action."""
     return Markup("{} autofocus").format(attributes(do=do, on="enter", **data))
 
 
@@ -111,7 +111,7 @@ def check(
     id: str = "",
     kind: str = "checkbox",
 ) -> Markup:
-    """A box to tick; ``kind`` "radio": of those with the same name only one is ticked."""
+    """A check box, or a radio button of a group of equal names."""
     more = Markup().join(
         Markup(' {}="{}"').format(key, words)
         for key, words in (("id", id), ("value", value))
@@ -134,8 +134,11 @@ def checks(
     id: str = "",
     kind: str = "checkbox",
 ) -> Markup:
-    """Boxes of which several may be ticked, each a text or (value, label); ``legend``: their heading, ``about`` a line on it;
-    ``abouts``: value → a line on it; ``id``: with what the ids of the boxes begin."""
+    """A group of check boxes, each a text or (value, label).
+
+    ``legend``: their heading; ``about``: a line below it; ``abouts``: value → a line of its own; ``id``: the prefix
+    of the boxes' ids.
+    """
     ticked, boxes = set(chosen), Markup()
     for value, label in pairs(choices):
         more = {"id": f"{id}-{name}-{value}" if id else "", "about": (abouts or {}).get(value, "")}
@@ -156,7 +159,7 @@ def pairs(choices: Iterable[Any]) -> list[tuple[Any, Any]]:
 def select(
     name: str, choices: Sequence[Any], value: Any, *, blank: str = "", more: Markup = NOTHING
 ) -> Markup:
-    """A drop-down; ``blank``: the label of an empty choice, "" for none. A value that is no choice is named as missing."""
+    """A drop-down. ``blank``: the label of an empty choice, "" for none. A value that is not a choice is shown as missing."""
     offered = [("", blank), *pairs(choices)] if blank else pairs(choices)
     if str(value) not in {str(v) for v, _ in offered} and value not in ("", None):
         offered.append((value, f"{value} (missing)"))
@@ -192,7 +195,7 @@ def text(
     more: Markup = NOTHING,
     offers: Iterable[Any] = (),
 ) -> Markup:
-    """A labelled text field; ``hint`` stands in it while it is empty, ``about`` below it; ``offers``: see ``suggestions``."""
+    """A labelled text field. ``hint``: its placeholder; ``about``: a line below it; ``offers``: see ``suggestions``."""
     listed = f"{name}-offers" if (offers := list(offers)) else ""
     more += Markup(' list="{}"').format(listed) if offers else Markup()
     field = Markup('<input name="{}" value="{}" placeholder="{}"{}>').format(
@@ -209,13 +212,13 @@ def number(
     hint: str = "",
     more: Markup = NOTHING,
 ) -> Markup:
-    """A labelled number; ``low``: the least that is permitted."""
+    """A labelled number field; ``low``: the smallest permitted value."""
     more = Markup(' type="number"{}{}').format(limits(Setting(int, None, low)), more)
     return text(name, title, "" if value is None else value, hint, more=more)
 
 
 def questions(value: Any = "", *, most: str = "all", more: Markup = NOTHING) -> Markup:
-    """How many questions of a dataset are taken, from its first on: any number; ``most``: what an empty field takes."""
+    """The number of questions to take from the start of a dataset; ``most``: the meaning of an empty field."""
     more = Markup(' type="number" min="1"{}').format(more)
     return text("limit", "Questions", value, most, more=more, offers=(10, 30, 50, 100, 200, 500))
 
@@ -223,15 +226,17 @@ def questions(value: Any = "", *, most: str = "all", more: Markup = NOTHING) -> 
 def filter_field(
     id: str, value: str, do: str, hint: str = "Filter", name: str = "words", **data: Any
 ) -> Markup:
-    """The field that filters a list as it is typed into, or ``on="enter"``; ``enter``: what Enter does with its text; ``/`` puts
-    the focus there."""
+    """A field that filters a list on every key, or ``on="enter"``.
+
+    ``enter``: the action of Enter; the key ``/`` moves the focus here.
+    """
     about = Markup(' id="{}" placeholder="{}" aria-label="{}"').format(id, hint, hint)
     follow = attributes(do=do, **{"on": "input", **data})
     return Markup('<input name="{}" value="{}"{} data-filter{}>').format(name, value, about, follow)
 
 
 def area(name: str, title: str, value: str = "", rows: int = 1, more: Markup = NOTHING) -> Markup:
-    """A labelled text of several lines."""
+    """A labelled field of several lines."""
     return labelled(
         title,
         Markup('<textarea name="{}" rows="{}"{}>\n{}</textarea>').format(name, rows, more, value),
@@ -239,7 +244,7 @@ def area(name: str, title: str, value: str = "", rows: int = 1, more: Markup = N
 
 
 def drop(do: str, about: str = "", *, accept: str = "") -> Markup:
-    """A place to drop a file or to choose one."""
+    """An area to drop a file on, or to choose one."""
     kinds = Markup(' accept="{}"').format(accept) if accept else Markup()
     choose = Markup(
         '<label class="link" tabindex="0">Choose a file<input type="file" hidden{}></label>'
@@ -250,7 +255,7 @@ def drop(do: str, about: str = "", *, accept: str = "") -> Markup:
 
 
 def suggestions(id: str, choices: Iterable[Any]) -> Markup:
-    """What a field with ``list=id`` offers, each a text or (value, label)."""
+    """The suggestions of a field with ``list=id``, each a text or (value, label)."""
     pairs = [choice if isinstance(choice, tuple) else (choice, "") for choice in choices]
     options = Markup().join(
         Markup('<option value="{}">{}</option>').format(value, label) for value, label in pairs
@@ -259,7 +264,7 @@ def suggestions(id: str, choices: Iterable[Any]) -> Markup:
 
 
 def hidden(**values: Any) -> Markup:
-    """Values that a form sends and nobody sees."""
+    """Hidden fields that the form sends."""
     return Markup().join(
         Markup('<input type="hidden" name="{}" value="{}">').format(name, value)
         for name, value in values.items()
@@ -285,7 +290,7 @@ def json_or_text(words: str) -> Any:
 
 
 def read(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> dict[str, Any]:
-    """The settings that the user chose, checked; empty fields have their defaults. Raises UsageError."""
+    """The chosen settings, checked; empty fields take their defaults. Raises UsageError."""
     values: dict[str, Any] = {}
     for name, setting in form.items():
         key = f"{prefix}{name}"
@@ -301,6 +306,6 @@ def read(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> 
 
 
 def changed(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> dict[str, Any]:
-    """The chosen settings that differ from the defaults, checked. Raises UsageError."""
+    """The chosen settings that differ from their defaults, checked. Raises UsageError."""
     values = read(form, event, prefix=prefix, owner=owner)
     return {name: value for name, value in values.items() if value != form[name].default}

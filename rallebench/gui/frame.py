@@ -39,7 +39,7 @@ WINDOWS = 200
 
 @dataclass(frozen=True)
 class Event:
-    """What the user did. ``data``: the attributes of the pressed element and the fields around it."""
+    """An action of the user. ``data``: the attributes of the pressed element and the fields around it."""
 
     action: str
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -47,18 +47,18 @@ class Event:
     session: dict[str, Any] = field(default_factory=dict)
 
     def text(self, name: str, default: str = "") -> str:
-        """A field as text without blanks around it; the first value of several."""
+        """A field as text, stripped; the first value of several."""
         value = self.data.get(name, default)
         value = value[0] if isinstance(value, list) and value else value
         return default if value is None or value == [] else str(value).strip()
 
     def path(self, name: str) -> Path | None:
-        """A field as a path, without the quotes that file managers put around it; None if it is empty."""
+        """A field as a path, without the quotes that file managers add; None if it is empty."""
         text = self.text(name).strip("\"'").strip()
         return Path(text).expanduser() if text else None
 
     def many(self, name: str) -> list[str]:
-        """All values of a field, the empty ones left out."""
+        """All non-empty values of a field."""
         value = self.data.get(name) or []
         values = value if isinstance(value, list) else [value]
         return [str(item) for item in values if str(item).strip()]
@@ -90,7 +90,7 @@ class Event:
         raise UsageError(f"{label or name} is {number:g}; it must be a whole number.", name)
 
     def position(self, name: str, count: int | None = None) -> int:
-        """A field as a place in a list, of ``count`` entries. Raises UsageError."""
+        """A field as an index into a list of ``count`` entries. Raises UsageError."""
         place = self.whole(name)
         if place is None or place < 0 or (count is not None and place >= count):
             raise UsageError(
@@ -99,14 +99,14 @@ class Event:
         return place
 
     def choice(self, name: str, known: Collection[str], default: str = "") -> str:
-        """A field as one of the known words. Raises UsageError."""
+        """A field as one of the permitted words. Raises UsageError."""
         word = self.text(name, default)
         if word not in known:
             raise UsageError(f"There is no {name} {word[:60]!r}; reload the page.")
         return word
 
     def file(self) -> tuple[Path, str]:
-        """The first file that the browser has sent, and its name there. Raises UsageError."""
+        """The first uploaded file and its original name. Raises UsageError."""
         files = self.data.get("files") or [None]
         if not isinstance(files[0], Mapping):
             raise UsageError("No file was sent; choose one.")
@@ -119,7 +119,7 @@ RowsHandler = Callable[["Page", dict[str, Any], int, int], Sequence[tuple[str, s
 
 
 class Page:
-    """All places over one workbench. Safe to use by many windows at once."""
+    """All places over one workbench. Safe to use from several windows at once."""
 
     def __init__(self, workbench: Workbench) -> None:
         self.workbench = workbench
@@ -141,22 +141,24 @@ class Page:
     # for places
 
     def view(self, address: str, handler: Handler, *, back: str = "") -> None:
-        """Call ``handler`` whenever the address is ``#/PLACE/VIEW``; the first view of a place is its tab's. ``back``: the view
-        that opens, with the error as a message, where what the address names cannot be opened."""
+        """Register ``handler`` for the address ``#/PLACE/VIEW``; the first view of a place is that of its tab.
+
+        ``back``: the view that opens, with the error as a message, if the named thing cannot be opened.
+        """
         self._file(self.views, address, handler)
         self._backs[address] = back
 
     def action(self, name: str, handler: Handler) -> None:
-        """Call ``handler`` for elements with ``data-do="name"``."""
+        """Register ``handler`` for elements with ``data-do="name"``."""
         self._file(self._actions, name, handler)
 
     def actions(self, part: str, *handlers: Handler) -> None:
-        """Register actions under the names of their handlers: ``delete`` of "runs" is "runs.delete", ``try_`` "….try"."""
+        """Register actions under their handlers' names: ``delete`` of "runs" is "runs.delete", ``try_`` "….try"."""
         for handler in handlers:
             self.action(f"{part}.{handler.__name__.rstrip('_')}", handler)
 
     def rows(self, name: str, handler: RowsHandler) -> None:
-        """Ask ``handler`` for the rows of windowed lists of that name."""
+        """Register ``handler`` as the source of windowed lists called ``name``."""
         self._file(self._rows, name, handler)
 
     @staticmethod
@@ -172,7 +174,7 @@ class Page:
     # for tests and the server functions
 
     def session(self, window: str) -> dict[str, Any]:
-        """What the server keeps for a browser window."""
+        """The server's state of a browser window."""
         with self._lock:
             session = self._windows.setdefault(window, {"window": window})
             self._windows.move_to_end(window)
@@ -181,7 +183,7 @@ class Page:
             return session
 
     def handle(self, message: Mapping[str, Any]) -> Answer:
-        """What the handler of a message answers. Raises RalleError."""
+        """The answer of the handler that a message names. Raises RalleError."""
         name, window = str(message.get("action", "")), str(message.get("window", ""))
         data = message.get("data") or {}
         query = {str(k): str(v) for k, v in (message.get("query") or {}).items()}
@@ -193,7 +195,7 @@ class Page:
         return self._actions[name](self, event)
 
     def _open(self, view: str, event: Event) -> Answer:
-        """What a view answers, with the chain in the header."""
+        """The patch of a view, with the chain in the header."""
         if view not in self.views:
             first = self.first_view(self.places[0].name)
             return {"go": f"#/{first}", "say": "The page has no such address; this is Build."}
@@ -211,8 +213,10 @@ class Page:
     def call(
         self, action: str, data: Mapping[str, Any] | None = None, *, window: str = "w", **query: str
     ) -> Patch:
-        """Do an action to its end and return all its patches in one: for tests, scripts, and handlers that show what another
-        part draws. Raises RalleError."""
+        """Perform an action to its end and return its patches merged: for tests, scripts, and handlers that reuse another's patch.
+
+        Raises RalleError.
+        """
         answer = self.handle(
             {"action": action, "data": data or {}, "window": window, "query": query}
         )
@@ -234,10 +238,11 @@ class Page:
     # server functions: what the page's script calls; each takes one argument and never raises
 
     def act(self, message: dict[str, Any]) -> Patch:
-        """Do an action. Returns its patch, or ``{"stream": id}`` for one that goes on.
+        """Perform an action.
 
-        It ends the stream of an older message with the same action. ``number`` tells which is older: the threads of two
-        messages may get here in either order.
+        Returns its patch, or ``{"stream": id}`` for an action that continues. It ends the stream of an older
+        message with the same action; ``number`` tells which is older, since the threads of two messages may
+        arrive in either order.
         """
         try:
             sent = messages.read(messages.ActMessage, message)
@@ -260,7 +265,7 @@ class Page:
         return {"stream": stream.id}
 
     def more(self, message: dict[str, Any]) -> Patch:
-        """The next patch of a stream; ``over`` is true in its last."""
+        """The next patch of a stream; ``over`` is true in the last one."""
         try:
             stream = self._stream(messages.read(messages.MoreMessage, message).stream)
         except UsageError as error:
@@ -268,7 +273,7 @@ class Page:
         return {"over": True} if stream is None else as_sent(stream.take())
 
     async def wait_for_more(self, message: dict[str, Any]) -> None:
-        """Wait as ``more`` does, but without a thread: any number of silent streams leave the page's threads free."""
+        """Wait as ``more`` does, but without a thread, so that silent streams do not use up the page's threads."""
         with suppress(UsageError):  # which ``more`` tells
             stream = self._stream(messages.read(messages.MoreMessage, message).stream)
             if stream is not None:
@@ -287,7 +292,7 @@ class Page:
         return {}
 
     def close(self) -> None:
-        """End all streams, of a program that ends."""
+        """End all streams at shutdown."""
         with self._lock:
             streams = list(self._streams.values())
         for stream in streams:
@@ -317,6 +322,6 @@ def _after(first: Patch, rest: Iterator[Patch]) -> Iterator[Patch]:
 
 
 def stop(page: Page, event: Event) -> Patch:
-    """Stop a job; it shows so itself."""
+    """Stop a job; its own news show it."""
     page.workbench.jobs.stop(event.text("id"))
     return {"say": "Stopping. What is done is kept."}

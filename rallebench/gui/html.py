@@ -1,4 +1,4 @@
-"""Pieces of HTML that all places use. Pure. HTML is ``Markup``, made from constant templates; every other value is escaped
+"""Pieces of HTML shared by all places.
 where it is put into one."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VERDICTS = {
 
 
 def escape(value: Any) -> Markup:
-    """Text as HTML, an error in the words of the page; HTML stays as it is."""
+    """Text as HTML, an error in the page's words; HTML is returned unchanged."""
     return escape_text(on_page(value) if isinstance(value, RalleError) else value)
 
 
@@ -56,7 +56,7 @@ def button(
     disabled: bool = False,
     **data: Any,
 ) -> Markup:
-    """A button. ``kind``: "primary" (one a view), "quiet", "danger"; ``data``: its ``data-`` attributes."""
+    """A button. ``kind``: "primary" (one per view), "quiet", "danger"; ``data``: its ``data-`` attributes."""
     more = Markup(' disabled aria-disabled="true"') if disabled else Markup()
     tip = Markup(' title="{}"').format(title) if title else Markup()
     run = Markup(" data-primary") if kind == "primary" else NOTHING
@@ -66,12 +66,12 @@ def button(
 
 
 def stop_stream(action: str) -> Markup:
-    """The button that ends the stream of an action."""
+    """A button that ends the stream of an action."""
     return button("Stop", kind="quiet", stop=action)
 
 
 def link(label: str, address: str, kind: str = "link") -> Markup:
-    """A link within the page. ``kind``: "link", "nm" (a name), "button", "" (an entry of a menu)."""
+    """A link within the page. ``kind``: "link", "nm" (a name), "button", "" (a menu entry)."""
     return Markup('<a class="{}" href="{}">{}</a>').format(kind, address, label)
 
 
@@ -85,12 +85,12 @@ def dotted(*words: str | None) -> str:
 
 
 def dotted_html(*parts: str | None) -> Markup:
-    """Facts in one line, of which some are HTML; the empty ones are left out."""
+    """Facts in one line, some of them HTML; empty ones are left out."""
     return Markup(" · ").join(filter(None, parts))
 
 
 def named(label: str, view: str, **query: Any) -> Markup:
-    """The name of a thing, which opens its view."""
+    """The name of a thing as a link to its view."""
     return link(label, address(view, **query), "nm")
 
 
@@ -100,7 +100,7 @@ def note(sentence: object) -> Markup:
 
 
 def heading(title: str, about: str = "", *, first: bool = False) -> Markup:
-    """The heading of a part; ``first``: nothing stands above it."""
+    """The heading of a section; ``first``: the top one."""
     small = Markup(" <small>{}</small>").format(about) if about else Markup()
     return Markup('<h3 class="sub{}">{}{}</h3>').format(" first" if first else "", title, small)
 
@@ -112,7 +112,7 @@ def bullets(lines: Iterable[object], kind: str = "") -> Markup:
 
 
 def pre(text: str, kind: str = "pre") -> Markup:
-    """A text with its lines and blanks as they are."""
+    """A text with its lines and spaces kept."""
     return Markup('<pre class="{}" tabindex="0">{}</pre>').format(kind, text)
 
 
@@ -133,7 +133,7 @@ def address(view: str, **query: Any) -> str:
 
 
 def defs(pairs: Iterable[tuple[str, str]]) -> Markup:
-    """Facts by their names; the empty ones are left out."""
+    """Facts as a definition list; empty ones are left out."""
     rows = Markup().join(
         Markup("<dt>{}</dt><dd>{}</dd>").format(key, value) for key, value in pairs if value
     )
@@ -143,7 +143,7 @@ def defs(pairs: Iterable[tuple[str, str]]) -> Markup:
 def view(
     name: str, title: str, *parts: str, kind: str = "", more: Markup = NOTHING
 ) -> dict[str, str]:
-    """The patch that opens a view: its parts below each other. ``kind``: "wide" for tables; ``more``: attributes of the whole."""
+    """The patch that opens a view made of ``parts``. ``kind``: "wide" for tables; ``more``: attributes of the whole."""
     place, kind = f"#v-{name.replace('/', '-')}", f"wrap-page {kind}".strip()
     return {
         place: Markup('<div class="{}"{}>{}</div>').format(kind, more, Markup().join(parts)),
@@ -152,12 +152,12 @@ def view(
 
 
 def follow(do: str) -> Markup:
-    """What calls an action whenever any job has news."""
+    """An element that triggers an action whenever a job has news."""
     return Markup("<span{}></span>").format(attributes(follow="*", do=do))
 
 
 def dialog(title: str, body: str, *buttons: str, keep: str = "Cancel") -> Markup:
-    """A question to the user with its buttons; ``body`` is HTML whose fields the buttons send."""
+    """A dialog with buttons; ``body``: HTML whose fields the buttons send."""
     ends = button(keep, close="1") + Markup().join(buttons)
     return Markup(
         '<h2>{}</h2><div data-form class="stack">{}<div class="buttons">{}</div></div>'
@@ -167,13 +167,13 @@ def dialog(title: str, body: str, *buttons: str, keep: str = "Cancel") -> Markup
 def ask(
     title: str, body: str, label: str, do: str, *, keep: str = "Cancel", **data: Any
 ) -> dict[str, str]:
-    """The patch that asks for what the fields of ``body`` hold, with one button that does it."""
+    """The patch that opens a dialog with the fields of ``body`` and one button."""
     yes = button(label, do, kind="primary", **data)
     return {"dialog": dialog(title, body, yes, keep=keep)}
 
 
 def ask_delete(thing: str, sentence: str, do: str, **data: Any) -> dict[str, str]:
-    """The patch that asks before something is deleted; ``sentence``: what else breaks."""
+    """The patch that asks before a deletion; ``sentence``: the consequences."""
     yes = button("Delete", do, kind="danger", **data)
     return {
         "dialog": dialog(
@@ -183,7 +183,7 @@ def ask_delete(thing: str, sentence: str, do: str, **data: Any) -> dict[str, str
 
 
 def drawer(title: str, *parts: str) -> dict[str, str]:
-    """The patch that opens a panel at the right of the page; its parts are HTML."""
+    """The patch that opens a panel on the right; its parts are HTML."""
     close = button("Close", kind="quiet", close="1")
     return {
         "drawer": Markup('<div class="dh"><h2>{}</h2>{}</div>{}').format(
@@ -193,7 +193,7 @@ def drawer(title: str, *parts: str) -> dict[str, str]:
 
 
 def form_drawer(title: str, fields: str, *buttons: str) -> dict[str, str]:
-    """The patch that opens a panel with fields, which its buttons send."""
+    """The patch that opens a panel of fields, which its buttons send."""
     inside = Markup('{}<div class="buttons">{}</div>').format(fields, Markup().join(buttons))
     return drawer(
         title, Markup('<div data-form data-problems class="stack">{}</div>').format(inside)
@@ -201,7 +201,7 @@ def form_drawer(title: str, fields: str, *buttons: str) -> dict[str, str]:
 
 
 def mark(verdict: str) -> Markup:
-    """The mark of a verdict, named for screen readers."""
+    """The mark of a verdict, with its name for screen readers."""
     name = VERDICTS.get(verdict, verdict)
     return Markup('<i class="m {}" role="img" title="{}" aria-label="{}">{}</i>').format(
         verdict, name, name, SIGNS.get(verdict, "·")
@@ -215,7 +215,7 @@ def chips(
     name: str = "only",
     **data: Any,
 ) -> Markup:
-    """Filters with counts: (value, label, count); the pressed one sends ``name=value``."""
+    """Filters with counts: (value, label, count); a click sends ``name=value``."""
     buttons = Markup()
     for value, label, count in items:
         on = value == chosen
@@ -233,7 +233,7 @@ def chips(
 
 
 def choice(address: str, title: str, about: str, on: bool, kind: str = "") -> Markup:
-    """A link of several of which the present one is marked, with a line about it."""
+    """A link in a group of which the current one is marked; ``about``: a line below it."""
     current = Markup(" aria-current=true") if on else NOTHING
     names = f"{kind} on".strip() if on else kind
     return Markup('<a href="{}" class="{}"{}><b>{}</b><small>{}</small></a>').format(
@@ -256,7 +256,7 @@ def segments(items: Iterable[tuple[str, str]], chosen: str, label: str = "Mode")
 
 
 def fold(title: str, inside: str, *, gist: str = "", id: str = "", opened: bool = False) -> Markup:
-    """A part that opens. ``title`` and ``gist`` are text, ``inside`` is HTML; with an ``id`` it stays open when it is drawn again."""
+    """A part that folds. ``title`` and ``gist`` are text, ``inside`` is HTML; with an ``id`` it stays open across redraws."""
     name = Markup(' id="{}"').format(id) if id else Markup()
     return Markup(
         '<details class="fold"{}{}><summary>{}<em>{}</em></summary><div>{}</div></details>'
@@ -264,7 +264,7 @@ def fold(title: str, inside: str, *, gist: str = "", id: str = "", opened: bool 
 
 
 def menu(*buttons: str, label: str) -> Markup:
-    """The menu at the end of a row. ``label`` names the row: by it an open menu stays open when the list is drawn again."""
+    """The menu of a row. ``label`` names the row, so that an open menu stays open across redraws."""
     return Markup(
         '<details class="menu"><summary title="{}" aria-label="{}">⋯</summary><div>{}</div></details>'
     ).format(label, label, Markup().join(buttons))
@@ -279,33 +279,33 @@ STATES = {
 
 
 def state(word: str, about: str = "", kind: str = "") -> Markup:
-    """The state of a thing with its dot. ``kind``: "good", "bad", "busy"; by the word where it is empty."""
+    """The state of a thing with a coloured dot. ``kind``: "good", "bad", "busy"; '' derives it from the word."""
     return Markup('<span class="state {}" title="{}">{}</span>').format(
         kind or STATES.get(word, ""), about, word
     )
 
 
 def progress(share: float | None, title: str = "") -> Markup:
-    """A bar; it moves to and fro where the share is not known. ``title``: what it is the progress of."""
+    """A progress bar; it oscillates if the share is unknown. ``title``: the name of the work."""
     value = Markup() if share is None else Markup(' value="{:.0f}"').format(100 * share)
     label = Markup(' aria-label="Progress of {}"').format(title) if title else Markup()
     return Markup('<progress max="100"{}{}></progress>').format(value, label)
 
 
 def doing(words: str, button: str = "", share: float | None = None) -> Markup:
-    """Work that goes on: how far it is, and its button."""
+    """Work in progress with its bar and its button."""
     return Markup('<div class="doing"><span>{}</span>{}{}</div>').format(
         words, button, progress(share)
     )
 
 
 def empty(sentence: str, action: str = "") -> Markup:
-    """An empty place: what to do, with the button that does it."""
+    """An empty list: the next step, and its button."""
     return Markup('<div class="empty"><p>{}</p>{}</div>').format(sentence, action)
 
 
 def problem(error: object) -> Markup:
-    """What went wrong, in the words of the page, where it happened; "" for nothing."""
+    """An error in the page's words, next to its cause; "" for None."""
     return Markup('<p class="problem">{}</p>').format(on_page(error)) if error else Markup()
 
 
@@ -330,8 +330,10 @@ def rows(
     abouts: Sequence[str] = (),
     marked: Sequence[bool] = (),
 ) -> Markup:
-    """A table of HTML cells. A heading that begins with ">" is a column of numbers; ``addresses``: one a row; ``abouts``: one
-    a heading; ``marked``: which rows stand out."""
+    """A table of HTML cells. A heading that begins with ">" is a column of numbers.
+
+    ``addresses``: one per row; ``abouts``: one per heading; ``marked``: the highlighted rows.
+    """
     sides, top, body = ["n" if head.startswith(">") else "" for head in heads], Markup(), Markup()
     for index, head in enumerate(heads):
         about = Markup(' title="{}"').format(abouts[index]) if abouts else Markup()
@@ -364,7 +366,7 @@ def window(
     row: int = 62,
     label: str = "Questions",
 ) -> Markup:
-    """A list whose rows come as they are scrolled into sight; see ``Page.rows``. ``row``: the height of a row in pixels."""
+    """A list that loads its rows as they scroll into sight, see ``Page.rows``. ``row``: the height of a row in pixels."""
     return Markup(
         '<div class="list" id="list-{}" role="listbox" tabindex="0" aria-label="{}" data-list="{}" data-key="{}" data-total="{}" data-at="{}" data-row="{}" data-pick="{}">'
         '<div class="pane"></div></div>'

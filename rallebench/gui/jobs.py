@@ -1,4 +1,4 @@
-"""The chip in the header: all work that is running, and how the last of it ended."""
+"""The chip in the header: all running work, and the outcome of the latest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VERBS = {
 
 
 def chip(workbench: Workbench) -> dict[str, Any]:
-    """The chip, the list below it, and the version of every job: news for what follows it."""
+    """The chip, the list below it, and the version of every job, which triggers its followers."""
     jobs = workbench.jobs.list()
     active = [job for job in jobs if not job.done]
     ended = sorted((job for job in jobs if job.done), key=lambda job: -(job.ended or 0))[:RECENT]
@@ -63,12 +63,12 @@ def _chip(active: list[Job], ended: list[Job]) -> Markup:
 
 
 def left(now: JobStanding) -> str:
-    """The time that work still takes, "" while it is not known."""
+    """The remaining time in words, "" if unknown."""
     return "" if now.left is None else f"{about_time(now.left)} left"
 
 
 def row(job: Job, name: str) -> Markup:
-    """A job in the list, with its stop."""
+    """A job in the list, with its stop button."""
     title = f"{VERBS.get(job.kind, job.kind.capitalize())} {name}"
     if job.done:
         clock = time.strftime("%H:%M", time.localtime(job.ended))
@@ -87,19 +87,19 @@ def row(job: Job, name: str) -> Markup:
 
 
 def share_of(job: Job) -> float | None:
-    """The share of a job that is done, None if it is not known."""
+    """The finished share of a job, None if unknown."""
     now = job.standing
     return None if now is None else now.share
 
 
 def counted(job: Job) -> str:
-    """The progress of a job: "40 of 222 · about 2 min left", "" where it does not know its total."""
+    """The progress of a job: "40 of 222 · about 2 min left", "" without a known total."""
     now = job.standing
     return "" if now is None else dotted(f"{now.done:,} of {now.total:,}", left(now))
 
 
 def doing_now(job: Job, name: Callable[[str], str] = str) -> str:
-    """What a job does now: its task, and its message or how many are done; "" before its first progress."""
+    """The current task of a job with its message or count; "" before its first progress."""
     news = next((x for x in reversed(job.events()) if isinstance(x, Progress)), None)
     if news is None:
         return ""
@@ -108,21 +108,24 @@ def doing_now(job: Job, name: Callable[[str], str] = str) -> str:
 
 
 def stop_button(job: Job, do: str = "jobs.stop", id: str = "", kind: str = "quiet") -> Markup:
-    """The button that stops a job; ``id``: what ``do`` is told, the job's own where it is empty."""
+    """The stop button of a job; ``id``: the argument of ``do``, by default the job's id."""
     if job.stopping:
         return Markup("<small>stopping</small>")
     return button("Stop", do, kind=kind, id=id or job.id)
 
 
 def running(job: Job, title: str, words: str, *more: str, name: str, stop: str = "") -> Markup:
-    """Work that goes on as a line of a list: its title (HTML), how far it is, ``more``, and its ``stop`` button."""
+    """Running work as a line of a list: its title (HTML), its progress, ``more``, and its ``stop`` button."""
     figures = Markup('<span class="num">{}</span>').format(words)
     parts = title, progress(share_of(job), name), figures, *more, stop or stop_button(job)
     return Markup('<div class="running">{}</div>').format(Markup().join(parts))
 
 
 def going(job: Job | None, words: str = "") -> Markup:
-    """How far a job is, with its stop, or why it failed; "" for what is done. ``words``: in place of its newest message."""
+    """The progress of a job with its stop button, or the reason of its failure; "" once it is done.
+
+    ``words`` replace its newest message.
+    """
     if job is None or job.done:
         return problem(job and job.error)
     return doing(words or job.message or "starting", stop_button(job, kind=""))

@@ -1,4 +1,4 @@
-"""The login of the page: what answers without it, and how often a password may be tried."""
+"""The login of the page: the addresses open without it, and a limit on wrong passwords."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ADDRESSES = 10_000
 
 
 class Credentials:
-    """The one user and the password. Both are always compared, by digests of one length: the time tells nothing of either."""
+    """The one user and password. Both are always compared, by digests of equal length, so that the time reveals nothing."""
 
     def __init__(self, user: str, password: str) -> None:
         self._key = secrets.token_bytes(32)
         self._user, self._password = self._digest(user), self._digest(password)
 
     def __call__(self, user: str, password: str) -> bool:
-        """Return whether both are right."""
+        """Return whether user and password are both right."""
         is_user = hmac.compare_digest(self._digest(user), self._user)
         is_password = hmac.compare_digest(self._digest(password), self._password)
         return is_user and is_password
@@ -46,7 +46,7 @@ class Credentials:
 
 @dataclass
 class Tries:
-    """The tries of an address that were not right, or are not answered yet, the last of them, and until when it is locked."""
+    """The failed or pending tries of an address, the time of the latest, and the end of its lock."""
 
     count: int = 0
     last: float = 0.0
@@ -54,14 +54,14 @@ class Tries:
 
 
 class Throttle:
-    """The wrong passwords of each address. A try counts from its beginning, so many at once are no way around it."""
+    """Failed logins per address. A try counts from its start, so that parallel tries do not evade the limit."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._tries: OrderedDict[str, Tries] = OrderedDict()
 
     def begin(self, address: str) -> float:
-        """Count a try. Returns the seconds for which the address is locked, 0 if it may try."""
+        """Count a try. Returns the remaining seconds of the address's lock, 0 if it may try."""
         now, tries = self._clock(), self._tries.setdefault(network(address), Tries())
         self._tries.move_to_end(network(address))
         while len(self._tries) > ADDRESSES:
@@ -76,7 +76,7 @@ class Throttle:
         return 0.0
 
     def end(self, address: str, *, right: bool) -> float:
-        """Note how a try ended. Returns the seconds that its answer waits."""
+        """Record the outcome of a try. Returns the seconds to delay its answer."""
         tries = self._tries.get(network(address), Tries())
         if right:
             self._tries.pop(network(address), None)
@@ -104,10 +104,10 @@ def network(address: str) -> str:
 
 
 class LoginGuard:
-    """An ASGI application in which only ``OPEN_PATHS`` and ``OPEN_FOLDERS`` answer without a login, and passwords are throttled.
+    """ASGI middleware: without a login only ``OPEN_PATHS`` and ``OPEN_FOLDERS`` answer, and wrong passwords are slowed.
 
-    The address is that of the connection; what a proxy's header says of it is believed only where the server's own
-    FORWARDED_ALLOW_IPS names the proxy.
+    The address is that of the connection; a proxy's header is believed only if the server's FORWARDED_ALLOW_IPS
+    names the proxy.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class LoginGuard:
         self._throttle = throttle or Throttle()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Refuse the request, or pass it on."""
+        """Refuse the request or pass it on."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket" and not is_known(scope):
@@ -157,14 +157,14 @@ class LoginGuard:
 
 
 def is_open(scope: Any) -> bool:
-    """Return whether a request is answered without a login."""
+    """Return whether a request needs no login."""
     reads = scope["method"] in ("GET", "HEAD")
     path = scope["path"]
     return reads and (path in OPEN_PATHS or path.startswith(OPEN_FOLDERS))
 
 
 def is_known(scope: Any) -> bool:
-    """Return whether a request carries the cookie of a login; Gradio keeps them."""
+    """Return whether a request carries a login cookie, which Gradio keeps."""
     app = scope.get("app")
     tokens, name = getattr(app, "tokens", {}), getattr(app, "cookie_id", "")
     for header, value in scope["headers"]:

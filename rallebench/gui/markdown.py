@@ -1,4 +1,4 @@
-"""Markdown of models and users → HTML in which nothing loads by itself. Pure."""
+"""Markdown of models and users as HTML that loads nothing by itself."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _is_web_address(url: str) -> bool:
 
 
 def _formula(state: StateInline, silent: bool) -> bool:
-    """``$$…$$``, in which nothing is Markdown: it is shown as it was written."""
+    """``$$…$$`` as it was written, without Markdown in it."""
     start = state.pos + 2
     end = state.src.find("$$", start) if state.src.startswith("$$", state.pos) else -1
     if end <= start or end > state.posMax:

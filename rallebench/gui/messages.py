@@ -1,4 +1,4 @@
-"""The messages of the page's script: one schema, read before anything is done."""
+"""The messages of the page's script: one schema, checked before a handler runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Scalar = Union[Text, bool, Whole, FiniteFloat, None]
 
 
 class PageMessage(BaseModel):
-    """A message; nothing in it is converted, and nothing more than its fields may stand in it."""
+    """A message; its values are not converted, and unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     window: Name = ""
 
 
 class FileMessage(BaseModel):
-    """A file that the browser has sent before."""
+    """A file that the browser uploaded before."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     path: Text
@@ -63,7 +63,7 @@ Kind = TypeVar("Kind", bound=PageMessage)
 
 
 def read(kind: type[Kind], message: Any) -> Kind:
-    """A message of that kind. Raises UsageError, naming the first field that is wrong."""
+    """Parse a message. Raises UsageError naming the first wrong field."""
     try:
         return kind.model_validate(message)
     except ValidationError as error:

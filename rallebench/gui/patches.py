@@ -1,4 +1,4 @@
-"""Patches on their way to the browser: as HTML or text, as a sentence about an error, or one after the other as a stream."""
+"""Patches on their way to the browser: as HTML or text, as the sentence of an error, or in a stream."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Meanwhile = Callable[[bool], "Patch"]
 
 
 def as_sent(patch: Patch) -> Patch:
-    """A patch as the script gets it. The script makes HTML of some of its values: a value that is no ``Markup`` is text."""
+    """A patch as sent: values that the script inserts as HTML are escaped unless they are ``Markup``."""
     return {
         key: str(escape(value)) if is_html(key) and value is not None else value
         for key, value in patch.items()
@@ -43,12 +43,12 @@ def as_sent(patch: Patch) -> Patch:
 
 
 def is_html(key: str) -> bool:
-    """Return whether the script makes HTML of a patch's value."""
+    """Return whether the script inserts a patch's value as HTML."""
     return key.startswith("#") or key in ("dialog", "drawer", "chain", "undo", "chip", "list")
 
 
 def problem(error: Exception) -> Patch:
-    """The sentence about an error, shown at the field that it is about; a bug also leaves its traceback on stderr."""
+    """The patch that shows an error at its field; a bug also prints its traceback to stderr."""
     if isinstance(error, RalleError):
         return {"problem": on_page(error), **({"field": error.setting} if error.setting else {})}
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
@@ -61,12 +61,12 @@ def problem(error: Exception) -> Patch:
 
 
 def is_bug(patch: Patch) -> bool:
-    """Return whether the problem of a patch is an unexpected error."""
+    """Return whether a patch reports an unexpected error."""
     return str(patch.get("problem", "")).startswith(BUG)
 
 
 class PatchStream:
-    """Patches of a generator, made in a thread of their own and taken by the page at its own pace."""
+    """Patches of a generator that runs in its own thread, taken by the page at its own pace."""
 
     def __init__(self, patches: Iterator[Patch], number: int = 0) -> None:
         self.id = uuid.uuid4().hex
@@ -83,17 +83,19 @@ class PatchStream:
 
     @property
     def over(self) -> bool:
-        """True if it has ended and the page has taken all."""
+        """True once the generator has ended and the page has taken every patch."""
         with self._change:
             return self._ended and not self._waiting
 
     def start(self) -> None:
-        """Begin to read the generator."""
+        """Start the generator's thread."""
         threading.Thread(target=self._read, name="page stream", daemon=True).start()
 
     def stop(self, *, shows: bool = True) -> None:
-        """End it: the page gets its last patch at once, the generator waits for no server any more and ends at its next value.
-        ``shows``: not so for a stream that a newer one of the same action replaces."""
+        """End the stream: the page gets its last patch at once, and the generator stops waiting for servers and ends at its next value.
+
+        ``shows``: whether the page is told; not if a newer stream of the same action replaces this one.
+        """
         with self._change:
             if not self._ended:
                 last = self._meanwhile(True)
@@ -103,7 +105,7 @@ class PatchStream:
         self._hang_up.set()
 
     def take(self) -> Patch:
-        """All patches that came since the last call, merged. Waits up to PATIENCE seconds for the first."""
+        """All patches since the last call, merged. Waits up to PATIENCE seconds for the first."""
         with self._change:
             waited, self._waited = self._waited, False
             if not waited:
@@ -116,7 +118,7 @@ class PatchStream:
             return patch or self._meanwhile(False)
 
     async def wait(self) -> None:
-        """Wait as ``take`` does, which then answers at once."""
+        """Wait until ``take`` would return at once."""
         loop, news = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
@@ -136,7 +138,7 @@ class PatchStream:
         self._waited = True
 
     def _tell(self) -> None:
-        """Wake up whoever waits; the lock is held."""
+        """Wake all waiting threads; the lock is held."""
         self._change.notify_all()
         for wake in self._waits:
             wake()
