@@ -1,4 +1,4 @@
-"""Agent: an episode of a workflow in an environment, followed as it happens, edited and continued, kept as a run."""
+"""Agent: an episode of a workflow in an environment, shown live, edited and continued, kept as a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CANNOT_ACT = (
 
 
 def register(page: Page) -> None:
-    """Add this mode."""
+    """Register this mode's views and actions."""
     page.view("build/agent", open_agent)
     page.actions("agent", choose, run, stop, edit, continue_, keep, benchmark)
 
@@ -50,7 +50,7 @@ def state_of(page: Page, event: Event) -> EpisodeState | None:
 
 
 def choices_of(page: Page, event: Event) -> dict[str, Any]:
-    """What the form holds; at first a model that can act, where the workspace has one."""
+    """The values of the form; initially a model that can act, if the workspace has one."""
     if "agent" not in event.session:
         llms = list(page.workbench.workspace.llms())
         llm = next((name for name in llms if not page.workbench.asking.copies(name)), llms[0])
@@ -61,7 +61,7 @@ def choices_of(page: Page, event: Event) -> dict[str, Any]:
 
 
 def open_agent(page: Page, event: Event) -> Iterator[Patch]:
-    """The form and the episode; one that is running is followed."""
+    """The form and the episode; follows a running one."""
     state = state_of(page, event)
     inside = parts(page, state, able(page, event))
     body = columns(
@@ -87,7 +87,7 @@ def able(page: Page, event: Event) -> bool:
 
 
 def parts(page: Page, state: EpisodeState | None, acts: bool = True) -> Patch:
-    """What changes while an episode goes on; ``acts``: whether the chosen model can act."""
+    """The parts that change during an episode; ``acts``: the chosen model can act."""
     going = state is not None and state.going
     return {
         "#agent-episode": episode_html(page, state),
@@ -98,12 +98,12 @@ def parts(page: Page, state: EpisodeState | None, acts: bool = True) -> Patch:
 
 
 def so_far(state: EpisodeState) -> str:
-    """How many steps an episode has, and what they took."""
+    """The number of steps so far, and their time."""
     return html.dotted(plural(len(state.steps), "step"), figures.duration(state.seconds))
 
 
 def buttons(going: bool, acts: bool) -> Markup:
-    """Run, or Stop while an episode is running."""
+    """Run, or Stop during an episode."""
     if going:
         return html.button("Stop", "agent.stop")
     sent = "#agent-form"
@@ -154,7 +154,7 @@ def draw(page: Page, event: Event) -> Markup:
 
 
 def remember(page: Page, event: Event) -> dict[str, Any]:
-    """Take the fields over into the session. Raises UsageError."""
+    """Store the fields in the session. Raises UsageError."""
     chosen = choices_of(page, event)
     sent = {name: event.text(name, chosen[name]) for name in ("workflow", "env", "llm", "question")}
     settings = form.changed(agents.forms(sent["workflow"], sent["env"]), event)
@@ -163,7 +163,7 @@ def remember(page: Page, event: Event) -> dict[str, Any]:
 
 
 def choose(page: Page, event: Event) -> Patch:
-    """Another workflow, environment, model or question."""
+    """Change workflow, environment, model or question."""
     remember(page, event)
     state = state_of(page, event)
     going = state is not None and state.going
@@ -171,7 +171,7 @@ def choose(page: Page, event: Event) -> Patch:
 
 
 def agent_of(chosen: dict[str, Any]) -> tuple[str, str, str, dict[str, Any]]:
-    """Workflow, environment, model and settings that the form describes."""
+    """Workflow, environment, model and settings of the form."""
     workflow = chosen["workflow"]
     env = chosen["env"] if agents.needs_environment(workflow) else ""
     return workflow, env, chosen["llm"], chosen["settings"]
@@ -185,7 +185,7 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def start(page: Page, event: Event, request: EpisodeRequest) -> Iterator[Patch]:
-    """Load what the episode needs, begin it as a job, and follow it."""
+    """Load the backends, start the episode as a job, and follow it."""
     agent = page.workbench.asking.agent(
         request.workflow, request.env, request.llm, request.settings, seed=0
     )
@@ -199,7 +199,7 @@ def start(page: Page, event: Event, request: EpisodeRequest) -> Iterator[Patch]:
 
 
 def watch(page: Page, name: str) -> Iterator[Patch]:
-    """Everything that the episode does, as it happens."""
+    """Stream an episode as it unfolds."""
     seen = ""
     while (state := page.workbench.asking.episode(name)) is not None:
         if state.mark != seen:
@@ -220,7 +220,7 @@ def stop(page: Page, event: Event) -> Patch:
 
 
 def episode_html(page: Page, state: EpisodeState | None) -> Markup:
-    """The question, then thoughts, actions and observations in order, then the tree of a search."""
+    """The question; thoughts, actions and observations in order; then the tree of a search."""
     if state is None:
         return html.empty(
             "Choose a workflow, a model and a question, then press Run. Every thought, action and observation appears here as it happens."
@@ -279,7 +279,7 @@ def _branch(nodes: Sequence[Any], parent: int) -> Markup:
 
 
 def outcome(page: Page, state: EpisodeState | None) -> Markup:
-    """How the episode stands or ended, its answer beside the gold, its cost, and what can be done with it."""
+    """The state or outcome of the episode: its answer beside the gold, its cost, the next steps."""
     if state is None:
         return html.empty("The answer appears here.")
     if state.going:
@@ -310,7 +310,7 @@ def outcome(page: Page, state: EpisodeState | None) -> Markup:
 
 
 def known_state(page: Page, event: Event) -> EpisodeState:
-    """The episode of the window. Raises UsageError where it is gone."""
+    """The episode of the window. Raises UsageError if it is gone."""
     state = state_of(page, event)
     if state is None:
         raise UsageError("The episode is not known any more; run it again.")
@@ -318,7 +318,7 @@ def known_state(page: Page, event: Event) -> EpisodeState:
 
 
 def edit(page: Page, event: Event) -> Patch:
-    """An action of the episode in a drawer, to be changed."""
+    """A drawer that edits an action of the episode."""
     state = known_state(page, event)
     at = event.position("at", len(state.steps))
     text = edit_text(state.steps[at].reply, state.episode_request.workflow)
@@ -329,7 +329,7 @@ def edit(page: Page, event: Event) -> Patch:
 
 
 def continue_(page: Page, event: Event) -> Iterator[Patch]:
-    """Continue the episode with the edited action."""
+    """Continue the episode from the edited action."""
     state = known_state(page, event)
     request, at = state.episode_request, event.position("at", len(state.steps))
     steps = before(state.steps, at, event.text("text"), request.workflow)
@@ -337,7 +337,7 @@ def continue_(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def keep(page: Page, event: Event) -> Patch:
-    """Store the episode as a run, to be compared."""
+    """Store the episode as a run, for comparisons."""
     name = episodes.save_episode(page.workbench, state_of(page, event)).name
     return {"say": f"Kept as the run {name}.", "go": html.address("runs/run", id=name)}
 
@@ -349,5 +349,5 @@ def benchmark(page: Page, event: Event) -> Patch:
 
 
 def flow_of(page: Page, event: Event) -> FlowSpec:
-    """The flow of the agent that the form of this window describes. Raises UsageError."""
+    """The flow of the agent in this window's form. Raises UsageError."""
     return page.workbench.asking.agent(*agent_of(choices_of(page, event))).flow

@@ -1,4 +1,4 @@
-"""What Build keeps for one browser window: the chain, the question, what was executed, and the verdicts so far."""
+"""The state of Build in one browser window: chain, question, steps, and verdicts so far."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ PAUSE = 0.2
 
 @dataclass(eq=False)
 class Execution:
-    """Work of this window that asks models. ``action``: whose stream it is, which a stop ends. ``doing``: what it does now;
-    ``needs``: the models and indexes that are loaded for it first; ``work``: the stop of its stream, which tells its requests from
-    others."""
+    """Work of this window that asks models.
+
+    ``action``: the action whose stream it is, and whose stop ends it. ``doing``: its current task; ``needs``: the
+    models and indexes to load first; ``work``: the stop of its stream, which tells its requests from others.
+    """
 
     action: str
     doing: str = "Running"
@@ -45,7 +47,7 @@ class Execution:
         return tuple(name for name in dict.fromkeys(names) if not models.is_loaded(name))
 
     def words(self, page: Page, llms: tuple[str, ...]) -> Markup:
-        """What is going on, for how long, why a model is asked again, and the stop: HTML."""
+        """The current task, its duration, the reason of a retry, and the stop button, as HTML."""
         waited = time.time() - self.began
         since = text(int(waited), "duration") if waited > 1 else ""
         doing = f"{self.doing[:1].upper()}{self.doing[1:]}"
@@ -61,13 +63,13 @@ class Execution:
 
 @dataclass
 class Busy:
-    """What executes for a window. ``running``: the execution that goes on."""
+    """The executions of a window. ``running``: the current one."""
 
     running: Execution | None = field(default=None, kw_only=True)
 
     @contextmanager
     def executing(self, action: str) -> Iterator[Execution]:
-        """An execution from its beginning to its end."""
+        """Track an execution from start to end."""
         self.running = going = Execution(action)
         try:
             yield going
@@ -75,7 +77,7 @@ class Busy:
             self.end(going)
 
     def end(self, going: Execution) -> bool:
-        """End an execution; whether it still went on. A newer one is left alone."""
+        """End an execution. Returns whether it was the current one; a newer one is left alone."""
         was_running = self.running is going
         self.running = None if was_running else self.running
         return was_running
@@ -114,41 +116,41 @@ class Bench(Busy):
     is_stopped: bool = False
 
     def edit(self, chain: Chain) -> None:
-        """Another chain; undo returns to the one before."""
+        """Replace the chain; undo returns to the previous one."""
         if chain != self.chain:
             self.past = [*self.past[-UNDO_DEPTH:], self.chain]
             self.chain = chain
 
     def forget_steps(self) -> None:
-        """Another question: nothing is executed yet, and what goes on for the one before is left alone."""
+        """Forget the steps of the previous question; its execution is left alone."""
         self.is_stopped = False
         self.running, self.answered, self.earlier = None, None, ()
         self.executed, self.episode, self.verdict = None, None, None
         self.steps, self.ran, self.before, self.verdict_before = {}, {}, {}, ""
 
     def stop(self, *, is_opening: bool) -> None:
-        """The end of an execution that the user stopped: what it gave stays, an earlier answer does not stand for it."""
+        """Record that the user stopped an execution: its steps stay, and no earlier answer stands in for its answer."""
         self.episode, self.verdict, self.answered, self.is_stopped = None, None, None, True
         if is_opening:
             self.executed = None
 
     def put(self, example: Example, episode: Episode, verdict: Verdict) -> None:
-        """The end of an execution."""
+        """Record the outcome of an execution."""
         self.episode, self.verdict, self.answered = episode, verdict, self.executed
         self.verdicts[self.dataset, example.question.qid] = (verdict.kind, episode.answer)
 
     @property
     def verdict_kind(self) -> str:
-        """The verdict in a word, "" before one is known."""
+        """The verdict in a word, "" if unknown."""
         return self.verdict.kind if self.verdict else ""
 
     def is_answered_by(self, chain: Chain) -> bool:
-        """Return whether the result was answered by this very chain."""
+        """Return whether the result came from exactly this chain."""
         return self.answered is not None and self.answered.actions == chain.actions
 
     @property
     def stale_from(self) -> int | None:
-        """The first action whose output the chain as it is now did not give; behind the last one if only the result is old."""
+        """The first action whose output is out of date; one past the last if only the result is."""
         actions = self.chain.actions
         changed = (i for i, action in enumerate(actions) if self.ran.get(i, action) != action)
         old = self.episode is not None and not self.is_answered_by(self.chain)
@@ -156,7 +158,7 @@ class Bench(Busy):
 
 
 def bench_of(page: Page, event: Event) -> Bench:
-    """What Build keeps for the window of an event; the starter's chain and first question in a new one."""
+    """The state of Build in the event's window; a new window starts with the starter's chain and its first question."""
     bench = event.session.get("build")
     if not isinstance(bench, Bench):
         chain = page.workbench.workspace.chain(DEFAULT_CHAIN)
@@ -168,13 +170,13 @@ def bench_of(page: Page, event: Event) -> Bench:
 
 
 def saved_chain(page: Page, bench: Bench, name: str) -> Chain:
-    """A chain of the workspace; the window knows it from now on. Raises RalleError."""
+    """A chain of the workspace, which the window remembers. Raises RalleError."""
     bench.known[name] = page.workbench.workspace.chain(name)
     return bench.known[name]
 
 
 def read_bench(page: Page, event: Event) -> Bench:
-    """What Build keeps for the window, with the chain of the fields where the event brings it. Raises UsageError."""
+    """The state of Build, with the chain of the fields if the event sends it. Raises UsageError."""
     bench = bench_of(page, event)
     if event.text("count"):
         bench.edit(read_chain(event))
@@ -189,8 +191,10 @@ def meanwhile(
     stopped: Callable[[], Patch],
     beside: Callable[[], str] = lambda: "",
 ) -> Meanwhile:
-    """What a stream shows in the element ``at`` while it waits for a model; ``stopped``: what once the user has stopped it.
-    ``beside``: the element that says in full why the model is asked again."""
+    """The status shown in the element ``at`` during an execution.
+
+    ``stopped``: the text after a stop. ``beside``: the element with the full reason of a retry.
+    """
 
     def show(end: bool) -> Patch:
         if end:
@@ -203,7 +207,7 @@ def meanwhile(
 
 
 def followed(page: Page, at: str, busy: Busy) -> Iterator[Patch]:
-    """What goes on in another stream of this window, in the element ``at``, until it ends."""
+    """The status of another stream of this window, in the element ``at``, until it ends."""
     going = busy.running
     while going is not None and busy.running is going:
         yield {at: going.words(page, ())}
@@ -211,6 +215,6 @@ def followed(page: Page, at: str, busy: Busy) -> Iterator[Patch]:
 
 
 def example_of(page: Page, bench: Bench) -> Example:
-    """The question of the bench with its gold; a question of the user's own has none. Raises RalleError."""
+    """The question of the bench with its gold; a typed question has none. Raises RalleError."""
     example = page.workbench.asking.example(bench.dataset, bench.question)
     return replace(example, question=replace(example.question, history=bench.earlier))

@@ -1,4 +1,4 @@
-"""The chain as fields of the page, and the fields as a chain. The fields are the chain: an edit is never elsewhere."""
+"""The chain as fields of the page, and back. The fields are the only copy of an edited chain."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HINTS = {
 
 
 def read_chain(event: Event) -> Chain:
-    """The fields → Chain. Raises UsageError naming the action and the field."""
+    """The chain of the fields. Raises UsageError naming the action and the field."""
     count = event.whole("count") or 0
     if not 1 <= count <= MAX_ACTIONS:
         raise UsageError("The chain on this page is older than the program; reload the page.")
@@ -55,7 +55,7 @@ def _read(event: Event, index: int) -> Action:
 
 
 def _typed(event: Event, name: str) -> str:
-    """A text as it was typed, with its blanks."""
+    """A text exactly as typed, spaces included."""
     value = event.data.get(name, "")
     return str(value[0] if isinstance(value, list) else value).replace("\r\n", "\n")
 
@@ -80,14 +80,14 @@ def _generation(event: Event, key: str, where: str) -> dict[str, Any]:
 
 
 def _unescaped(line: str) -> str:
-    """A stop text as it was typed, in which \\n is a line break."""
+    r"""A stop text as typed, with \n read as a line break."""
     if "\\" not in line:
         return line
     return line.encode("latin-1", "backslashreplace").decode("unicode_escape")
 
 
 def summary(action: Action) -> str:
-    """What an action asks, in a few words.
+    """The request of an action in a few words.
 
     >>> summary(Action("retrieve", "{question}", target="wiki", k=3))
     'wiki · k 3'
@@ -101,12 +101,12 @@ def summary(action: Action) -> str:
 
 
 def summaries(chain: Chain) -> Patch:
-    """What the actions ask, in their lines."""
+    """The summary line of every action."""
     return {f"#what-{i}": escape(summary(action)) for i, action in enumerate(chain.actions)}
 
 
 def editor(workbench: Workbench, action: Action, index: int) -> Markup:
-    """The fields of an action; its template may name what the earlier ones gave."""
+    """The fields of an action; its template may use the outputs of earlier actions."""
     key, space = f"a{index}_", workbench.workspace
     pair, title = Markup(), "Text"
     if action.kind == "retrieve":
@@ -157,7 +157,7 @@ def _more(action: Action, key: str) -> Markup:
 
 
 def hidden_fields(chain: Chain) -> Markup:
-    """What the form of a chain sends beside its actions."""
+    """The fields that the form of a chain sends beside its actions."""
     return form.hidden(count=len(chain.actions), about=chain.about, name=chain.name)
 
 
@@ -168,7 +168,7 @@ def draw(
     gists: Mapping[int, str],
     opened: int | None = None,
 ) -> Markup:
-    """All actions, one line each, which opens into its fields and its output."""
+    """All actions, each a line that opens into its fields and its output."""
     count, rows = len(chain.actions), Markup()
     for index, action in enumerate(chain.actions):
         menu = html.menu(

@@ -1,4 +1,4 @@
-"""Chat: the chain of Build in a conversation, its sources cited beside each sentence."""
+"""Chat: the chain of Build in a conversation, with sources cited beside each sentence."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ NEW_DATASET = "my-chat-questions"
 
 
 def register(page: Page) -> None:
-    """Add this mode."""
+    """Register this mode's views and actions."""
     page.view("build/chat", open_chat)
     page.actions("chat", send, regenerate, edit, resend, branch, new, delete, choose, stop)
     page.actions("chat", sources, open_in_build, keep, save)
 
 
 def talks_of(page: Page, event: Event) -> list[Talk]:
-    """The conversations of this window, the newest first; at least one. Those of an earlier start of the program are read."""
+    """The conversations of this window, newest first, at least one; earlier sessions' are read from disk."""
     session = event.session
     if "talks" not in session:
         stored = stored_conversations.load(page.workbench.workspace, session["window"])
@@ -54,12 +54,12 @@ def talk_of(page: Page, event: Event) -> Talk:
 
 
 def turn_of(page: Page, event: Event) -> Turn:
-    """The turn that an event names. Raises UsageError."""
+    """The turn of an event. Raises UsageError."""
     return talk_of(page, event).turn(event.whole("index") or 0)
 
 
 def save_talks(page: Page, event: Event) -> None:
-    """Write the conversations of this window, so that the next start of the program has them."""
+    """Save the conversations of this window for the next session."""
     workspace = page.workbench.workspace
     stored_conversations.save(workspace, event.session["window"], talks_of(page, event))
 
@@ -68,7 +68,7 @@ def save_talks(page: Page, event: Event) -> None:
 
 
 def open_chat(page: Page, event: Event) -> Iterator[Patch]:
-    """The three columns; an answer that is being written is followed."""
+    """The three columns; follows an answer in progress."""
     talk = talk_of(page, event)
     yield {"title": "Chat", **drawn(page, event)}
     while talk.is_busy and talk is talk_of(page, event):
@@ -78,7 +78,7 @@ def open_chat(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def drawn(page: Page, event: Event) -> Patch:
-    """Conversations, the open one, the sources of its last answer."""
+    """The list of conversations, the open one, and the sources of its last answer."""
     chain, inside = bench_of(page, event).chain, parts(page, event)
     switch, actions = html.segments(MODES, "#/build/chat"), " → ".join(map(summary, chain.actions))
     field = Markup(
@@ -107,7 +107,7 @@ def drawn(page: Page, event: Event) -> Patch:
 
 
 def parts(page: Page, event: Event) -> Patch:
-    """All but the field: what is typed in it while an answer is written stays."""
+    """Everything but the input field, whose text survives an answer in progress."""
     talk, send = talk_of(page, event), html.button("Send", "chat.send", kind="primary")
     return {
         "#chat-list": conversations(page, event),
@@ -118,7 +118,7 @@ def parts(page: Page, event: Event) -> Patch:
 
 
 def how(page: Page, chain: Chain) -> str:
-    """Return whether the chain quotes or writes, and what becomes of a question that leans on the earlier ones."""
+    """A line on the chain: it quotes or writes, and how it handles follow-up questions."""
     asking, writes = page.workbench.asking, ""
     if chain.llms and asking.copies(chain.llms[-1]):
         writes = f"{chain.llms[-1]} quotes: it copies a few words from the passages or declines, and writes nothing of its own. "
@@ -142,7 +142,7 @@ def deletion(page: Page, event: Event) -> Markup:
 
 
 def conversations(page: Page, event: Event) -> Markup:
-    """The list at the left."""
+    """The list on the left."""
     rows, opened = Markup(), talk_of(page, event)
     for index, talk in enumerate(talks_of(page, event)):
         path = talk.path
@@ -166,12 +166,12 @@ def conversations(page: Page, event: Event) -> Markup:
 
 
 def send(page: Page, event: Event) -> Iterator[Patch]:
-    """Ask the chain; the answer appears as it is written."""
+    """Ask the chain and stream its answer."""
     return begun(page, event, event.text("text"), talk_of(page, event).last)
 
 
 def regenerate(page: Page, event: Event) -> Iterator[Patch]:
-    """Ask a question again, of the chain as it is now and past the reply cache; the earlier answer stays as a branch."""
+    """Ask a question again with the current chain and without the reply cache; the earlier answer stays as a branch."""
     turn = turn_of(page, event)
     return begun(page, event, turn.question, turn.before, fresh=True)
 
@@ -185,7 +185,7 @@ def edit(page: Page, event: Event) -> Patch:
 
 
 def resend(page: Page, event: Event) -> Iterator[Patch]:
-    """Ask the edited question in the place of the earlier one, which stays as a branch."""
+    """Send the edited question in place of the earlier one, which stays as a branch."""
     return begun(page, event, event.text("edited"), turn_of(page, event).before, dialog="")
 
 
@@ -198,7 +198,7 @@ def begun(
     fresh: bool = False,
     **more: str,
 ) -> Iterator[Patch]:
-    """A question as a new turn. What refuses it is raised at once, so that an answer that is being written goes on."""
+    """Start a turn. A refusal is raised at once and leaves an answer in progress alone."""
     chain, talk = bench_of(page, event).chain, talk_of(page, event)
     turn = talk.ask(page.workbench.asking, chain, question, before)
     save_talks(page, event)
@@ -208,7 +208,7 @@ def begun(
 def answered(
     page: Page, event: Event, talk: Talk, turn: Turn, fresh: bool, first: Patch
 ) -> Iterator[Patch]:
-    """A turn as it grows. What goes wrong ends in the turn, so that the question stays."""
+    """Stream a turn. An error ends in the turn, so that the question stays."""
     chain, workbench, turn.hang_up = turn.chain, page.workbench, stop_of_thread()
     yield first
     yield {"meanwhile": waiting(page, talk, turn)}
@@ -234,7 +234,7 @@ def answered(
 
 
 def waiting(page: Page, talk: Talk, turn: Turn) -> Meanwhile:
-    """How long a model has been silent, and why it is asked again, in the turn."""
+    """The time a model has been silent, and the reason of a retry, shown in the turn."""
     began, work = time.time(), stop_of_thread()
 
     def show(end: bool) -> Patch:
@@ -248,7 +248,7 @@ def waiting(page: Page, talk: Talk, turn: Turn) -> Meanwhile:
 
 
 def stop(page: Page, event: Event) -> Patch:
-    """Stop the answer; what has come stays."""
+    """Stop the answer; its text so far stays."""
     talk_of(page, event).stop()
     return parts(page, event)
 
@@ -257,13 +257,13 @@ def stop(page: Page, event: Event) -> Patch:
 
 
 def branch(page: Page, event: Event) -> Patch:
-    """Another branch of a question, to its newest end."""
+    """Switch to another branch of a question, at its newest turn."""
     talk_of(page, event).show(turn_of(page, event))
     return parts(page, event)
 
 
 def new(page: Page, event: Event) -> Patch:
-    """A new conversation."""
+    """Start a conversation."""
     talks = talks_of(page, event)
     if talks[0].turns:
         talks.insert(0, Talk())
@@ -272,7 +272,7 @@ def new(page: Page, event: Event) -> Patch:
 
 
 def delete(page: Page, event: Event) -> Patch:
-    """Delete the open conversation; an answer that is being written is stopped."""
+    """Delete the open conversation and stop its answer."""
     talks, talk = talks_of(page, event), talk_of(page, event)
     talk.stop()
     talks.remove(talk)
@@ -283,13 +283,13 @@ def delete(page: Page, event: Event) -> Patch:
 
 
 def choose(page: Page, event: Event) -> Patch:
-    """Another conversation."""
+    """Open another conversation."""
     event.session["talk"] = event.position("index")
     return drawn(page, event)
 
 
 def sources(page: Page, event: Event) -> Patch:
-    """The sources of an answer; of a mark the passage with its span."""
+    """The sources of an answer, or the passage of a citation with its span."""
     cite = event.whole("cite")
     return {"#chat-side": sources_html(turn_of(page, event), cite), "event": {"name": "rb-cited"}}
 
@@ -298,7 +298,7 @@ def sources(page: Page, event: Event) -> Patch:
 
 
 def open_in_build(page: Page, event: Event) -> Patch:
-    """The question as it was answered, its chain and its steps, in One question."""
+    """Open a question with its chain and steps in One question."""
     turn, bench = turn_of(page, event), bench_of(page, event)
     question, steps = turn.in_build
     words: Patch = {}
@@ -319,7 +319,7 @@ def open_in_build(page: Page, event: Event) -> Patch:
 
 
 def keep(page: Page, event: Event) -> Patch:
-    """Ask for the dataset, the right answers and the pages that hold them."""
+    """Ask for the dataset, the gold answers and the gold pages."""
     turn = turn_of(page, event)
     own = page.workbench.data.own_datasets()
     name = event.session.get("chat-dataset") or (own[0] if own else NEW_DATASET)

@@ -27,7 +27,7 @@ def turns_html(page: Page, talk: Talk) -> Markup:
 
 
 def turn_html(page: Page, talk: Talk, turn: Turn) -> Markup:
-    """A turn: question, what was searched for, answer with its citations, steps, buttons."""
+    """A turn: question, search query, answer with citations, steps, buttons."""
     answer, end = Markup(), Markup()
     if turn.state == "done":
         answer, end = answer_html(turn), remark(talk, turn)
@@ -48,7 +48,7 @@ def turn_html(page: Page, talk: Talk, turn: Turn) -> Markup:
 
 
 def searched(turn: Turn) -> Markup:
-    """What was searched for where that is not the question as it was typed."""
+    """The search query if it differs from the typed question."""
     if turn.rewriting is None or turn.standalone == turn.question:
         return Markup()
     refused = ""
@@ -60,7 +60,7 @@ def searched(turn: Turn) -> Markup:
 
 
 def buttons(talk: Talk, turn: Turn) -> Markup:
-    """What can be done with a turn, and the way to its other branches."""
+    """The actions of a turn, and the way to its other branches."""
     number = turn.number
     row = branches(talk, turn) + html.button("Sources", "chat.sources", kind="quiet", index=number)
     if turn.state == "running":
@@ -72,7 +72,7 @@ def buttons(talk: Talk, turn: Turn) -> Markup:
 
 
 def branches(talk: Talk, turn: Turn) -> Markup:
-    """ "2 of 3" with the ways to the branch before and after, "" for one branch."""
+    """ "2 of 3" with links to the previous and next branch, "" for a single one."""
     others = talk.branches(turn)
     if len(others) < 2:
         return Markup()
@@ -95,7 +95,7 @@ def branches(talk: Talk, turn: Turn) -> Markup:
 
 
 def answer_html(turn: Turn) -> Markup:
-    """The answer with a mark behind each sentence that a passage supports."""
+    """The answer with a mark behind each supported sentence."""
     text, listed = "", list[Citation]()
     for sentence in turn.cited:
         plain = re.sub(f"[{_OPEN}{_CLOSE}]", "", sentence.text)
@@ -115,7 +115,7 @@ def answer_html(turn: Turn) -> Markup:
 
 
 def citation_button(turn: Turn, citation: Citation, number: int) -> Markup:
-    """The mark of a citation, which shows its passage; ``number``: its place among those of the answer."""
+    """The mark of a citation, which opens its passage; ``number``: its position in the answer."""
     title = turn.sources[citation.number - 1].passage.title
     about = f"Source {citation.number}, {title}: {HOW[citation.how]}. Show the passage"
     data = attributes(do="chat.sources", index=turn.number, cite=number)
@@ -125,7 +125,7 @@ def citation_button(turn: Turn, citation: Citation, number: int) -> Markup:
 
 
 def remark(talk: Talk, turn: Turn) -> Markup:
-    """What the reader of an answer must know of it: whether it is empty, new, and supported."""
+    """A caveat for the reader: an empty, uncached or unsupported answer."""
     if not turn.answer.strip():
         return html.note("The answer is empty.")
     words = []
@@ -141,7 +141,7 @@ def remark(talk: Talk, turn: Turn) -> Markup:
 
 
 def steps_fold(page: Page, turn: Turn) -> Markup:
-    """The steps of a turn, with what they took; the rewriting of the question is the first."""
+    """The steps of a turn with their costs, the rewriting of the question first."""
     prices = page.workbench.models.prices_of_use()
     steps = ((turn.rewriting,) if turn.rewriting else ()) + turn.steps
     facts = html.dotted(
@@ -156,7 +156,7 @@ def steps_fold(page: Page, turn: Turn) -> Markup:
 
 
 def sources_html(turn: Turn | None, cite: int | None = None) -> Markup:
-    """The sources of an answer with what it cites of them; the chosen citation first in sight, its span marked."""
+    """The sources of an answer with the cited spans; the chosen citation is scrolled into view."""
     if turn is None or (turn.state == "running" and not turn.sources):
         return html.empty("The sources of an answer appear here.")
     citations = [citation for sentence in turn.cited for citation in sentence.citations]
@@ -181,7 +181,7 @@ def cut(question: str) -> str:
 
 
 def status(turn: Turn, chosen: Citation | None) -> Markup:
-    """How the chosen passage supports its sentence, with the span; read aloud when it is chosen."""
+    """The support of the chosen passage for its sentence, announced to screen readers."""
     words = ""
     if chosen is not None:
         passage = turn.sources[chosen.number - 1].passage

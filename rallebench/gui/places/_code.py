@@ -1,4 +1,4 @@
-"""The chain as code: JSON, YAML, RaLLe's form, a Python program, the command line; and bringing one in."""
+"""The chain as code: JSON, YAML, RaLLe's format, a Python program, the command line; and its import."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rallebench.views import chain_forms
 
 
 def register(page: Page) -> None:
-    """Add the actions of this drawer."""
+    """Register the actions of this drawer."""
     page.actions("code", show, download, paste, upload)
 
 
 def show(page: Page, event: Event) -> Patch:
-    """The drawer, with one form shown."""
+    """Open the drawer on one format."""
     bench, shape = read_bench(page, event), event.choice("shape", chain_forms.FORMS, "json")
     tabs = Markup().join(
         html.button(label, "code.show", kind="on" if key == shape else "", shape=key)
@@ -44,7 +44,7 @@ def show(page: Page, event: Event) -> Patch:
 
 
 def download(page: Page, event: Event) -> Patch:
-    """The chain as a file."""
+    """Download the chain as a file."""
     bench, shape = bench_of(page, event), event.choice("shape", chain_forms.FORMS)
     name = chain_forms.file_stem(bench.chain.name) + chain_forms.FORMS[shape][1]
     text = chain_forms.code(page.workbench, bench.chain, bench.dataset, shape)
@@ -52,17 +52,17 @@ def download(page: Page, event: Event) -> Patch:
 
 
 def paste(page: Page, event: Event) -> Patch:
-    """The chain of a pasted text."""
+    """Import the chain of a pasted text."""
     return opened(page, event, chain_forms.read_text(event.text("text")))
 
 
 def upload(page: Page, event: Event) -> Patch:
-    """The chain of a file."""
+    """Import the chain of a file."""
     return opened(page, event, chain_forms.read_file(*event.file()))
 
 
 def opened(page: Page, event: Event, chain: Chain) -> Patch:
-    """The chain in Build; Undo returns to the one before."""
+    """Open the chain in Build; Undo returns to the previous one."""
     bench = bench_of(page, event)
     bench.edit(chain)
     sentence = f"{chain.name} is open. Undo returns to the chain before."

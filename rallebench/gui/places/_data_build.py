@@ -1,5 +1,4 @@
-"""Two drawers: an index is built over a corpus, and retrievers are combined or reranked under a name; and the fields that say
-how documents are cut into chunks."""
+"""Two drawers, which build an index over a corpus and combine or rerank retrievers; and the fields of chunking."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ def register(page: Page) -> None:
 
 
 def options(registry: str) -> list[tuple[str, str]]:
-    """The things of a registry in the order of their use, with a line about each."""
+    """The entries of a registry, most used first, with a line about each."""
     names = catalog.names("index kinds" if registry == "index_kinds" else registry)
     return [(name, f"{name}: {catalog.entry(registry, name).about}") for name in names]
 
@@ -68,7 +67,7 @@ def build_form(page: Page, event: Event) -> Patch:
 
 
 def settings_of_kind(kind: str, corpus: str) -> Markup:
-    """The fields that a kind has: its own, its encoder, the vectors of another program, and a name."""
+    """The fields of a kind: its own, its encoder, imported vectors, and a name."""
     item = catalog.entry("index_kinds", kind)
     name = f"{corpus}-{kind}" if corpus else ""
     parts = form.text("name", "Name", name, "made of corpus and kind")
@@ -89,7 +88,7 @@ def build_kind(page: Page, event: Event) -> Patch:
 
 
 def place_of(page: Page, event: Event, name: str) -> str:
-    """The documents that a form names: a path that was typed, else the corpus of the field ``name``."""
+    """The documents of a form: a typed path, else the corpus in the field ``name``."""
     return str(event.path("path") or gold_coverage.place_of(page.workbench, event.text(name)))
 
 
@@ -108,7 +107,7 @@ def chosen(page: Page, event: Event) -> tuple[str, str, dict[str, Any]]:
 
 
 def estimate(page: Page, event: Event) -> Iterator[Patch]:
-    """Measure on a sample what the build would take."""
+    """Estimate the costs of the build on a sample."""
     corpus, kind, settings = chosen(page, event)
     for piece in page.workbench.data.estimate_build(corpus, kind, **settings):
         news = isinstance(piece, str)
@@ -133,7 +132,7 @@ def estimated(piece: Any) -> Markup:
 
 
 def build(page: Page, event: Event) -> Patch:
-    """Build it as a job; what is wrong at once is said in the form."""
+    """Build as a job; an immediate error is shown in the form."""
     workbench = page.workbench
     corpus, kind, settings = chosen(page, event)
     pages = event.path("pages")
@@ -150,7 +149,7 @@ def build(page: Page, event: Event) -> Patch:
 
 
 def raise_at_once(page: Page, job: Job | None) -> None:
-    """Raise what a job that has just begun failed with; it is then not told again."""
+    """Raise the error of a job that has just started and failed; its news are then suppressed."""
     if job is not None and job.wait(AT_ONCE) and isinstance(job.error, UsageError):
         page.workbench.jobs.forget(job.id)
         raise job.error
@@ -184,7 +183,7 @@ def combine_way(page: Page, event: Event) -> Patch:
 
 
 def combine(page: Page, event: Event) -> Patch:
-    """Save the combination; only settings that differ from the defaults are written."""
+    """Save the combination, without settings that equal their defaults."""
     way, known = event.text("way"), catalog.entry("composites", event.text("way")).form
     own = form.changed(known, event, prefix="set-", owner=f"way {way!r}")
     if not event.many("parts"):
@@ -200,7 +199,7 @@ def combine(page: Page, event: Event) -> Patch:
 def chunk_fields(
     chunking: Chunking | Literal["default"] | None, more: Markup = html.NOTHING
 ) -> Markup:
-    """The fields; ``more``: attributes of each, to follow changes."""
+    """The fields of chunking; ``more``: attributes of each, to follow changes."""
     if isinstance(chunking, str) or (chunking and chunking.tokenizer):
         name, chunking = DEFAULT, None
     else:
@@ -245,7 +244,7 @@ def chunking_of(event: Event, encoder: str = "") -> Chunking | None:
 
 
 def marked(text: str, chunking: Chunking | None, document: str = "", title: str = "") -> Markup:
-    """A text with its cuts: neighbours in two tints, what two chunks share in a third."""
+    """A text with its chunks in two alternating tints and their overlaps in a third."""
     cuts = (spans(text, chunking, document, title) if chunking else []) or [(0, len(text))]
     lengths = [len(text[start:end].split()) for start, end in cuts]
     mean = sum(lengths) / len(cuts)

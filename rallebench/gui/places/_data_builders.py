@@ -1,4 +1,4 @@
-"""Dataset builders: the form, the plan, the stages of what was begun, their rows to look at and to edit."""
+"""Dataset builders: the form, the plan, the stages so far, and their rows to inspect and edit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def register(page: Page) -> None:
 
 
 def stage_name(label: str) -> str:
-    """How a stage is called.
+    """The title of a stage.
 
     >>> stage_name("2-dates"), stage_name("documents")
     ('Date filter', 'Documents')
@@ -56,7 +56,7 @@ def stage_name(label: str) -> str:
 
 
 def open_builder(page: Page, event: Event) -> Patch:
-    """The form, or with an id the stages of what was begun."""
+    """The form, or with an id the stages of a started dataset."""
     if name := event.query.get("id", ""):
         return html.view("data/builder", name, stored_view(page, event, name))
     about = "questions of your own articles, stage by stage"
@@ -115,7 +115,7 @@ def redraw(page: Page, event: Event) -> Patch:
 
 
 def request_of(page: Page, event: Event) -> ExperimentRequest:
-    """The request that the form makes. Raises UsageError."""
+    """The request of the form. Raises UsageError."""
     builder = event.text("maker")
     item = catalog.entry("builders", builder)
     settings = form.read(item.form, event, prefix="set-", owner=f"builder {builder!r}")
@@ -140,7 +140,7 @@ def plan(page: Page, event: Event) -> Patch:
 
 
 def drawn_plan(planned: Any, more: str = "") -> Patch:
-    """A plan: its runs and stages, and what to know."""
+    """A plan: its runs and stages, with notes."""
     head = Markup()
     if planned.runs:
         asks = sum(run.generations.high for run in planned.runs)
@@ -152,7 +152,7 @@ def drawn_plan(planned: Any, more: str = "") -> Patch:
 
 
 def pilot(page: Page, event: Event) -> Iterator[Patch]:
-    """Ask about a few and tell what all would cost."""
+    """Ask a small sample and extrapolate the costs."""
     request = request_of(page, event)
     planned = page.workbench.experiments.plan(request)
     stop = html.stop_stream("builder.pilot")
@@ -172,7 +172,7 @@ def pilot(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def begin(page: Page, request: ExperimentRequest) -> None:
-    """Begin or continue a builder as a job. Raises UsageError."""
+    """Start or continue a builder as a job. Raises UsageError."""
     raise_at_once(page, page.workbench.experiments.start(request, service.UNTRACKED))
 
 
@@ -191,7 +191,7 @@ def continue_(page: Page, event: Event) -> Patch:
 
 
 def stored_view(page: Page, event: Event, name: str) -> Markup:
-    """The stages of a dataset, and the rows of the chosen stage."""
+    """The stages of a dataset, and the rows of the chosen one."""
     kind = service.open_builder(page.workbench.workspace, name).request.kind
     back = html.button("Continue", "builder.continue", kind="primary", id=name)
     about = service.BUILDERS.name_of(kind)
@@ -208,7 +208,7 @@ def follow(page: Page, event: Event) -> Patch:
 
 
 def stages_view(page: Page, name: str) -> Markup:
-    """How far it is, a row a stage, and what came out."""
+    """The progress: a row per stage, and the result."""
     job = page.workbench.jobs.get(service.NOUN, name)
     progress = going(job, (doing_now(job, stage_name) if job else "") or "starting")
     try:
@@ -223,7 +223,7 @@ def stages_view(page: Page, name: str) -> Markup:
 
 
 def stage_cells(name: str, label: str, counts: Mapping[str, Any]) -> list[str]:
-    """A row: how many came in and stayed, why others did not, what asking took."""
+    """A table row: inputs, kept rows, reasons of the losses, costs."""
     left = ", ".join(f"{count:,} {reason}" for reason, count in counts.get("left_out", {}).items())
     worth = (f"{counts[key]:,} {words}" for key, words in WORTH_A_LOOK.items() if counts.get(key))
     calls = tokens = ""
@@ -242,7 +242,7 @@ def stage_cells(name: str, label: str, counts: Mapping[str, Any]) -> list[str]:
 
 
 def ended(report: Mapping[str, Any]) -> Markup:
-    """What came out, what to know of it, and where it is."""
+    """The result with its notes and its place."""
     counts, name, links = report.get("counts", {}), report.get("name", ""), Markup()
     records = ", ".join(f"{n:,} records in {file}" for file, n in counts.get("records", {}).items())
     words = records or "no question is left"
@@ -325,14 +325,14 @@ def save(page: Page, event: Event) -> Patch:
 
 
 def toggle(page: Page, event: Event) -> Patch:
-    """Keep a row, or leave it out."""
+    """Keep a row, or drop it."""
     place = (event.text(name) for name in ("id", "stage", "row"))
     row = service.stage_row(page.workbench.workspace, *place)
     return write(page, event, json.dumps({**row, "keep": not row.get("keep", True)}))
 
 
 def checked(page: Page, event: Event) -> Patch:
-    """Store a person's judgement of a row, and show the next one."""
+    """Store a person's judgement of a row and show the next."""
     place = event.text("id"), event.text("stage"), event.text("row")
     keep = bool(event.text("keep"))
     service.check_row(page.workbench.workspace, *place, corrected(event), keep=keep)
@@ -341,7 +341,7 @@ def checked(page: Page, event: Event) -> Patch:
 
 
 def write(page: Page, event: Event, text: str) -> Patch:
-    """Put a row into its stage's file; the stages and the rows as they are then."""
+    """Write a row into its stage's file and redraw stages and rows."""
     name, stage = event.text("id"), event.text("stage")
     service.edit_row(page.workbench.workspace, name, stage, event.text("row"), text)
     return {**follow(page, event), "#builder-rows": rows_view(page, name, stage, "all")}

@@ -1,4 +1,4 @@
-"""The annotator's step of a dataset builder: its rows one by one, beside their articles; a person accepts, corrects or rejects each."""
+"""The annotator's step of a dataset builder: row by row beside its articles, to accept, correct or reject."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINES, WIDTH = 8, 60
 
 
 def check_button(page: Page, name: str, stage: str) -> Markup:
-    """The button that begins or continues the check of a stage, with its count; "" where there is nothing to check."""
+    """The button that starts or continues the check of a stage, with its count; "" if nothing is left to check."""
     done, rows, _ = service.unchecked(page.workbench.workspace, name, stage)
     if not rows:
         return Markup()
@@ -26,7 +26,7 @@ def check_button(page: Page, name: str, stage: str) -> Markup:
 
 
 def check(page: Page, event: Event) -> Patch:
-    """The next row that nobody has checked."""
+    """The next unchecked row."""
     name, stage = event.text("id"), event.text("stage")
     done, rows, row = service.unchecked(page.workbench.workspace, name, stage)
     if row is None:
@@ -53,11 +53,11 @@ def check(page: Page, event: Event) -> Patch:
 
 
 def source(key: str, value: str) -> Markup:
-    """A text that the row was made of."""
+    """A source text of the row."""
     text = Markup('<p class="pre" dir="auto">{}</p>').format(value)
     return html.fold(key, text, opened=True)
 
 
 def corrected(event: Event) -> Mapping[str, Any]:
-    """The fields of the drawer."""
+    """The corrected fields of the drawer."""
     return {key[2:]: event.text(key) for key in event.data if key.startswith("f:")}

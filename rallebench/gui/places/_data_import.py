@@ -40,7 +40,7 @@ def register(page: Page) -> None:
 
 
 def panel(page: Page, event: Event) -> Markup:
-    """The panel at the step where this window is."""
+    """The panel at this window's step."""
     state = event.session.get("import", {})
     job = page.workbench.jobs.get("import", state.get("name", ""))
     if state.get("step") == "build" and job is not None:
@@ -52,7 +52,7 @@ def panel(page: Page, event: Event) -> Markup:
 
 
 def head(step: str) -> Markup:
-    """The heading, and where one is."""
+    """The heading with the current step."""
     steps = Markup()
     for name in STEPS:
         current = Markup(' class="on" aria-current="step"') if name == step else Markup()
@@ -73,7 +73,7 @@ def choose() -> Markup:
 
 
 def previewed(page: Page, seen: Looked, state: dict[str, Any]) -> Markup:
-    """What was recognised, how it begins, and what is to be built."""
+    """The recognised format, the first rows, and the indexes to build."""
     kind = state.get("kind") or seen.kind
     formats = {*catalog.names("corpora"), *catalog.names("datasets")} - {"imported"}
     recognised = seen.dataset if kind == "dataset" else seen.corpus or seen.dataset
@@ -121,7 +121,7 @@ ON_LOOK = form.on_change("import.preview")
 
 
 def chunks(page: Page, corpus: Preview, chunking: Any, state: dict[str, Any]) -> Markup:
-    """The first chunks, and whether the encoder reads them whole."""
+    """The first chunks, and the share that exceeds the encoder's window."""
     long = imports.long_sentence(corpus, chunking, state.get("encoder", "minilm"))
     items = Markup().join(
         bit(
@@ -157,7 +157,7 @@ def short(text: str) -> str:
 
 
 def first_rows(page: Page, preview: Preview, noun: str, items: str) -> Markup:
-    """The first rows, and the bad ones with what is to happen to them."""
+    """The first rows, then the bad rows and how to treat them."""
     more = plural(preview.read, "row") + (" read" if preview.ended else " read, there are more")
     no_rows = f"No {noun} can be read here. Choose what it is, or another format."
     items = items or html.note(no_rows)
@@ -178,7 +178,7 @@ def first_rows(page: Page, preview: Preview, noun: str, items: str) -> Markup:
 
 
 def warned(warnings: Iterable[str], notes: Iterable[str] = ()) -> Markup:
-    """Warnings, and notes below them."""
+    """Warnings, with notes below."""
     return Markup().join([*map(html.warning, warnings), *map(html.note, notes)])
 
 
@@ -198,7 +198,7 @@ def settings(state: dict[str, Any]) -> Markup:
 
 
 def building(page: Page, job: Job) -> Markup:
-    """How far the import is, or what came of it."""
+    """The progress of the import, or its result."""
     tasks = [(name, x) for name, x in job.tasks.items() if isinstance(x, Progress)]
     lines, going = Markup(), 0 if job.done else 1
     for name, news in tasks[: len(tasks) - (going or job.error is not None)]:
@@ -260,7 +260,7 @@ def counted(count: int, noun: str, skipped: int) -> str:
 
 
 def look(page: Page, state: dict[str, Any]) -> Looked:
-    """The source of this window's import, looked at."""
+    """This window's source, as recognised."""
     if "source" not in state:
         raise UsageError("Nothing was chosen to import; choose a file or a folder.")
     return imports.look(
@@ -273,7 +273,7 @@ def look(page: Page, state: dict[str, Any]) -> Looked:
 
 
 def preview(page: Page, event: Event) -> Patch:
-    """Take what was dropped, typed or changed, and show how it begins."""
+    """Take the dropped, typed or changed source and preview it."""
     before = event.session.get("import", {})
     files = event.data.get("files") or []
     page_map = event.text("as") == "pages"
@@ -296,7 +296,7 @@ def preview(page: Page, event: Event) -> Patch:
 
 
 def keep(state: dict[str, Any], event: Event) -> None:
-    """Remember what the form holds; another kind has formats of its own, and recognises one."""
+    """Store the form; another kind of import has its own formats and is recognised anew."""
     kind = event.text("kind")
     state["form"] = event.text("form") if kind == (state.get("kind") or kind) else ""
     state |= {"kind": kind, "pages": str(event.path("pages") or ""), "name": event.text("name")}
@@ -304,7 +304,7 @@ def keep(state: dict[str, Any], event: Event) -> None:
 
 
 def rechunk(page: Page, event: Event) -> Patch:
-    """Cut the first documents as the form says."""
+    """Chunk the first documents as the form says."""
     state = event.session.get("import", {})
     state["encoder"] = event.text("encoder", "minilm")
     state["chunking"] = chunking_of(event, state["encoder"])
@@ -313,7 +313,7 @@ def rechunk(page: Page, event: Event) -> Patch:
 
 
 def start(page: Page, event: Event) -> Patch:
-    """Import it and build its indexes, as one job."""
+    """Import and build the indexes as one job."""
     state = event.session.get("import", {})
     if not state.get("source"):
         raise UsageError("Choose what to import first.")

@@ -1,4 +1,4 @@
-"""The passages of a corpus and the records of a dataset: a list that is filtered, and what is chosen beside it."""
+"""The passages of a corpus and the records of a dataset: a filtered list beside the chosen row."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def reader(
     chosen: str,
     notes: str,
 ) -> Patch:
-    """A header with what the import said, the filtered list, and the chosen row beside it."""
+    """A header with the notes of the import, the filtered list, and the chosen row beside it."""
     name, find = event.query.get("id", ""), event.query.get("find", "")
     title = html.crumb("Data", "#/data/list", name, about, buttons=buttons)
     field = form.filter_field(f"{view}-find", find, "read.refilter", name="find")
@@ -88,7 +88,7 @@ def said_at_import(
 
 
 def listing(view: str, name: str, find: str, total: int, at: int = -1) -> Markup:
-    """The windowed list of the ``total`` rows that hold some words."""
+    """The windowed list of the ``total`` rows that contain the words."""
     noun = NOUNS[view]
     if not total:
         return html.empty(f"No {noun} holds these words. Type others, or empty the filter.")
@@ -98,7 +98,7 @@ def listing(view: str, name: str, find: str, total: int, at: int = -1) -> Markup
 
 
 def fitting(page: Page, view: str, name: str, find: str) -> Sequence[Any]:
-    """The rows of a corpus or the examples of a dataset that hold some words."""
+    """The rows of a corpus or the examples of a dataset that contain the words."""
     rows = passages.corpus_rows if view == "corpus" else passages.records
     return rows(page.workbench, name, find)
 
@@ -117,7 +117,7 @@ def list_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[t
 
 
 def pick(page: Page, event: Event) -> Patch:
-    """Show a row of either list whole."""
+    """Show a row of either list in full."""
     view, name, id = event.text("view"), event.query.get("id", ""), event.text("id")
     if view == "corpus":
         chosen = passage_view(passages.passage_of(page.workbench, name, id), name)
@@ -127,7 +127,7 @@ def pick(page: Page, event: Event) -> Patch:
 
 
 def refilter(page: Page, event: Event) -> Patch:
-    """The list with the words that are typed; the address keeps them."""
+    """Filter the list by the typed words and keep them in the address."""
     view, name, find = event.text("view"), event.text("id"), event.text("find")
     total = len(fitting(page, view, name, find))
     address = html.address(f"data/{view}", id=name, find=find)
@@ -158,7 +158,7 @@ def open_corpus(page: Page, event: Event) -> Patch:
 
 
 def passage_view(passage: Passage, corpus: str) -> Markup:
-    """A passage, and how it could be cut."""
+    """A passage, and a preview of its chunks."""
     words = plural(len(passage.text.split()), "word")
     facts = html.dotted(f"id {passage.doc_id}", f"page {passage.page_id or 'none'}", words)
     more = form.on_change("read.cut")
@@ -178,7 +178,7 @@ def passage_view(passage: Passage, corpus: str) -> Markup:
 
 
 def cut(page: Page, event: Event) -> Patch:
-    """Mark the cuts in the passage, or in the text that was typed."""
+    """Mark the chunks of the passage, or of the typed text."""
     chunking, own = chunking_of(event), str(event.data.get("text") or "")
     if own.strip():
         return {"#corpus-text": marked(own, chunking)}
@@ -241,7 +241,7 @@ def record_view(dataset: str, example: Example) -> Markup:
 
 
 def covered(page: Page, event: Event) -> Patch:
-    """The coverage of a dataset by every retriever: read when the fold is opened."""
+    """The coverage of a dataset by every retriever, read when the fold opens."""
     rows = []
     for name, share in gold_coverage.index_coverage(page.workbench, event.text("id")).items():
         count = f"{share.held:,} of {share.total:,}" if share else "–"

@@ -1,4 +1,4 @@
-"""One index: its kind, state and coverage in words, what it says of itself, and a search with its knobs."""
+"""One index: kind, state, coverage and manifest, and a search with its knobs."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def badge(share: Coverage | None, *, loading: bool = False) -> Markup:
 
 
 def delete_button(what: str, name: str, able: bool) -> Markup:
-    """The button that asks before it deletes, "" for what is not deletable."""
+    """The button that asks before deleting, "" for a thing that cannot be deleted."""
     return html.button("Delete…", "data.ask_delete", what=what, id=name) if able else Markup()
 
 
 def index_buttons(line: RetrieverLine) -> Markup:
-    """What can be done with an index or a combination."""
+    """The actions on an index or a combination."""
     built = line.bytes is not None or line.state == "damaged"
     able, what = line.own and bool(line.parts or built), "combination" if line.parts else "index"
     return (
@@ -92,7 +92,7 @@ def index_buttons(line: RetrieverLine) -> Markup:
 
 
 def line_of(page: Page, name: str) -> RetrieverLine:
-    """The line of a retriever. Raises NotFoundError with the names that there are."""
+    """The line of a retriever. Raises NotFoundError with the known names."""
     lines = {line.name: line for line in library.retrievers(page.workbench)}
     if name not in lines:
         page.workbench.workspace.retriever(name)  # says what is wrong with the name
@@ -101,7 +101,7 @@ def line_of(page: Page, name: str) -> RetrieverLine:
 
 
 def open_index(page: Page, event: Event) -> Patch:
-    """The index that the address names, else the first; with the query of the address it is searched by the button."""
+    """Open the index of the address, else the first; the address's query is searched by the button."""
     names = [line.name for line in library.retrievers(page.workbench)]
     name = event.query.get("id") or next(iter(names), "")
     line = line_of(page, name)
@@ -131,7 +131,7 @@ def head(line: RetrieverLine) -> Markup:
 
 
 def refresh(page: Page, event: Event) -> Patch:
-    """The head as it is now."""
+    """Redraw the head."""
     name = event.text("id") or event.query.get("id", "")
     if not name:
         return {}
@@ -203,7 +203,7 @@ def offer(page: Page, event: Event) -> Patch:
 
 
 def search(page: Page, event: Event) -> Iterator[Patch]:
-    """Search, loading what is not loaded."""
+    """Search; loads the retriever if necessary."""
     example = passages.example_of(page.workbench, event.text("set"), event.text("q"))
     gold = example.gold if example else Gold()
     query = event.text("query") or (example.question.text if example else "")

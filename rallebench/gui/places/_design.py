@@ -1,4 +1,4 @@
-"""The three steps of a new experiment: what, over what, how. Every field has a control of its own."""
+"""The three steps of a new experiment: what to vary, on which questions, with which models. Every field has its own control."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PARTS = ("set", "datasets", "tasks", "split", "language", "instances")
 
 
 def design_of(page: Page, event: Event) -> Design:
-    """The design of the window of an event; a sweep of k in a new one."""
+    """The design of the event's window; a new one sweeps k."""
     design = event.session.get("design")
     if not isinstance(design, Design):
         design = event.session["design"] = Design()
@@ -58,7 +58,7 @@ def design_of(page: Page, event: Event) -> Design:
 
 
 def chain_of(page: Page, event: Event, design: Design) -> Chain:
-    """The chain that is varied: that of Build, or a saved one. Raises NotFoundError."""
+    """The chain to vary: the one in Build, or a saved one. Raises NotFoundError."""
     if design.chain:
         return page.workbench.workspace.chain(design.chain)
     return bench_of(page, event).chain
@@ -68,7 +68,7 @@ def chain_of(page: Page, event: Event, design: Design) -> Chain:
 
 
 def read(page: Page, event: Event) -> Design:
-    """The design of the window, with the fields of the form put into it."""
+    """The design of the window, updated from the form."""
     design = design_of(page, event)
     design.name, design.seed = event.text("name", design.name), event.text("seed", design.seed)
     design.limit = event.text("limit") if "limit" in event.data else design.limit
@@ -103,7 +103,7 @@ def read(page: Page, event: Event) -> Design:
 
 
 def request_of(page: Page, event: Event, design: Design) -> ExperimentRequest:
-    """What was chosen as a request. Raises UsageError, NotFoundError."""
+    """The chosen settings as a request. Raises UsageError, NotFoundError."""
     return experiment_design.request_of(page.workbench, design, chain_of(page, event, design))
 
 
@@ -152,12 +152,12 @@ ticks = partial(form.checks, id="x")
 
 
 def three(*fields: str) -> Markup:
-    """Fields side by side, three in a row."""
+    """Fields side by side, three per row."""
     return Markup('<div class="fields x-three">{}</div>').format(Markup().join(fields))
 
 
 def vary(title: str, about: str, values: str, more: str = "", drop: str = "") -> Markup:
-    """What is varied, with its values as boxes and what adds one."""
+    """The varied fields, each with boxes of values and an adder."""
     return Markup(
         '<fieldset class="x-vary"><legend>Vary <b>{}</b><small>{}</small>{}</legend><div class="row">{}{}</div></fieldset>'
     ).format(title, about, drop, values, more)
@@ -230,7 +230,7 @@ def vary_row(variable: Variable, design: Design) -> Markup:
 def questions(
     page: Page, design: Design, *, metric: bool = False, most: str = "all", more: str = ""
 ) -> Markup:
-    """Dataset, number of questions, and what decides."""
+    """Dataset, number of questions, and the deciding metric."""
     datasets = list(page.workbench.workspace.dataset_paths())
     fields = form.chooser("Dataset", "dataset", datasets, design.dataset)
     fields += form.questions(design.limit, most=most)
@@ -271,7 +271,7 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
 
 
 def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: Set[str]) -> Markup:
-    """Some settings of a benchmark: lists first, then a dataset or path with what the workspace has, then the rest by its kind."""
+    """Some settings of a benchmark: lists first, then datasets or paths with the workspace's suggestions, then the rest by type."""
     values = {"models": [design.llm], **experiment_design.typed(design)}
     choices, folded = catalog.choices(page.workbench.workspace, known), designs.advanced(known)
     if sets := designs.sets_of(page.workbench, design.suite, str(values.get("data") or "")):

@@ -1,4 +1,4 @@
-"""One experiment: who wins and how sure that is, plots, tables beside the paper's, files, and what may be done next."""
+"""One experiment: its winner and the evidence, plots, tables beside the paper's, files, and next steps."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def address(name: str) -> str:
 
 
 def open_one(page: Page, event: Event) -> Patch:
-    """Everything about it. ``by``: the metric that ranks; ``beside``: another experiment; ``x``, ``y``: axes of a trade-off."""
+    """The whole experiment. ``by``: the ranking metric; ``beside``: another experiment; ``x``, ``y``: axes of a trade-off."""
     name, store = event.query.get("id", ""), page.workbench.experiments.store
     if not store.exists(name):
         say = f"There is no experiment {name}; these are the experiments."
@@ -98,7 +98,7 @@ def unfinished(page: Page, event: Event, stored: StoredExperiment) -> Markup:
 
 
 def parts_of(job: Job) -> Markup:
-    """The runs of an experiment that goes on: where each is and its mean so far."""
+    """The runs of an unfinished experiment: their progress and means so far."""
     lines = Markup()
     for part in experiment_jobs.parts(job):
         kind = {"done": "good", "failed": "bad"}.get(part.state, "busy")
@@ -124,7 +124,7 @@ def warnings_of(failed: Mapping[str, Any]) -> Markup:
 
 
 def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: str = "") -> Markup:
-    """A choice that is part of the address, in a row."""
+    """A choice within the address, in a row."""
     field = form.chooser(
         title, key, options, chosen, blank=blank, more=Markup(' data-go="{}"').format(key)
     )
@@ -252,7 +252,7 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> Markup:
 
 
 def paper_tables(document: Mapping[str, Any]) -> Markup:
-    """The tables of a report, in which the paper's rows are told from ours."""
+    """The tables of a report, with the paper's rows set apart from ours."""
     drawn = Markup()
     for value in tables_of(document):
         drawn += figures.table(value)
@@ -302,7 +302,7 @@ def _runs(stored: StoredExperiment) -> Markup:
 
 
 def files(page: Page, stored: StoredExperiment) -> Markup:
-    """The files with labels to fill in, then all files."""
+    """The files to label, then all files."""
     names, drawn, lines = experiment_results.files(page.workbench, stored.name), Markup(), []
     for number, name in enumerate(names):
         data: dict[str, Any] = {"id": stored.name, "file": name}
@@ -329,7 +329,7 @@ def save_file(page: Page, event: Event) -> Patch:
 
 
 def edit_file(page: Page, event: Event) -> Patch:
-    """A drawer with a file of labels: a row an error, its category a field."""
+    """A drawer with a file of labels: a row per error, its category as a field."""
     name, file = event.text("id"), event.text("file")
     _, lines = experiment_results.label_rows(page.workbench, name, file)
     fields = Markup()
@@ -357,7 +357,7 @@ def edit_file(page: Page, event: Event) -> Patch:
 
 
 def save_labels(page: Page, event: Event) -> Patch:
-    """Write the categories into the file; the benchmark reads them when it is run again."""
+    """Write the categories into the file, which the benchmark reads on its next run."""
     name, file = event.text("id"), event.text("file")
     chosen = {int(key[2:]): event.text(key) for key in event.data if key.startswith("c:")}
     path = experiment_results.write_labels(page.workbench, name, file, chosen)
@@ -375,7 +375,7 @@ def tables_of(document: Mapping[str, Any]) -> list[Table]:
 
 
 def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Figure], str]:
-    """(tables, figures, verdict) of an experiment for files."""
+    """(tables, figures, verdict) of an experiment, for files."""
     results, document = experiment_results, stored.report or {}
     if stored.kind in ("sweep", "batch"):
         value = results.ranking(page.workbench, stored)
@@ -416,7 +416,7 @@ def export(page: Page, event: Event) -> Patch:
 
 
 def to_mlflow(page: Page, event: Event) -> Patch:
-    """Put the experiment's runs below one parent in MLflow."""
+    """Group the experiment's runs under one parent in MLflow."""
     stored = page.workbench.experiments.store.open(event.text("id"))
     problem = page.workbench.tracking.track_experiment(stored.report or {}, stored.kind)
     return {"say": on_page(problem) if problem else f"{stored.name} is in MLflow."}

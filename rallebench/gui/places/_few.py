@@ -1,4 +1,4 @@
-"""A few questions: variants of the chain × questions; cells fill as answers come, and only what is new is asked."""
+"""A few questions: variants of the chain × questions. Cells fill as answers arrive; only new ones are asked."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Sheet:
 
     @property
     def metric(self) -> str:
-        """The metric that decides between all columns."""
+        """The metric that ranks all columns."""
         return variants.deciding(self.chains, self.examples)
 
     def label(self, chain: Chain) -> str:
@@ -82,12 +82,12 @@ class Sheet:
         return variants.variant_label(base, chain, saved)
 
     def against(self, chain: Chain) -> PairedComparison:
-        """A variant against the base."""
+        """A variant compared with the base."""
         return variants.paired(self.chains[0], chain, self.examples, self.grid.cells, self.metric)
 
 
 def register(page: Page) -> None:
-    """Add this mode."""
+    """Register this mode's views and actions."""
     page.view("build/few", open_few)
     page.actions("few", run, ask_all, run_all, choose, ask_variant, add, drop, use, pick)
 
@@ -99,7 +99,7 @@ def grid_of(event: Event) -> VariantGrid:
 
 
 def sheet_of(page: Page, event: Event) -> Sheet:
-    """The grid of this window: the saved chain where that of Build is edited, the chain of Build, the variants."""
+    """The grid of this window: the saved chain if Build's is edited, Build's chain, the variants."""
     bench, grid, space = bench_of(page, event), grid_of(event), page.workbench.workspace
     chains = [bench.chain, *grid.variants]
     if bench.chain.name in space.chain_paths() and not is_saved(page.workbench, bench.chain):
@@ -121,7 +121,7 @@ def chosen(page: Page, bench: Bench, grid: VariantGrid) -> list[Example]:
 
 
 def open_few(page: Page, event: Event) -> Iterator[Patch]:
-    """The grid; ``q=a,b`` in the address picks questions by hand. What runs already is followed."""
+    """Open the grid; ``q=a,b`` in the address picks questions by hand. Follows a running one."""
     grid = grid_of(event)
     if event.query.get("q"):
         grid.sample, grid.picked = "picked", event.query["q"].split(",")
@@ -204,7 +204,7 @@ def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
 
 
 def difference(pair: PairedComparison) -> Markup:
-    """A paired difference with its interval and its counts."""
+    """A paired difference with its interval and counts."""
     if not pair.n:
         return Markup("not asked yet")
     gap = figures.gap(pair.gap)
@@ -230,7 +230,7 @@ def cell(sheet: Sheet, chain: Chain, x: Example, index: int) -> Markup:
 
 
 def sentence(sheet: Sheet) -> Markup:
-    """Return whether the questions suffice, and where the whole dataset is run."""
+    """Advice: enough questions or too few, and the way to a run on the whole dataset."""
     count, base = len(sheet.examples), sheet.chains[0]
     if not count:
         nothing = NOTHING.get(sheet.grid.sample, NOTHING["picked"])
@@ -266,7 +266,7 @@ def sentence(sheet: Sheet) -> Markup:
 
 
 def run(page: Page, event: Event) -> Iterator[Patch]:
-    """Ask what is missing; each cell appears as it is answered."""
+    """Ask the missing cells and fill each as its answer arrives."""
     sheet = sheet_of(page, event)
     grid, chains = sheet.grid, sheet.chains
     jobs = variants.missing(chains, sheet.examples, grid.cells)
@@ -294,7 +294,7 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def duration_of_all(sheet: Sheet, whole: int) -> str:
-    """The time that the columns take for ``whole`` questions each, by the answers of each so far; "" while one has none."""
+    """The duration of ``whole`` questions per column, from the answers so far; "" while a column has none."""
     expected = 0.0
     for chain in sheet.chains:
         cells = (sheet.grid.cells.get(cell_of(chain, x)) for x in sheet.examples)
@@ -306,7 +306,7 @@ def duration_of_all(sheet: Sheet, whole: int) -> str:
 
 
 def ask_all(page: Page, event: Event) -> Patch:
-    """What is run on the whole dataset, before it starts."""
+    """Confirm the runs on the whole dataset."""
     sheet = sheet_of(page, event)
     whole, count = len(page.workbench.asking.questions(sheet.dataset)), len(sheet.chains)
     names = map(sheet.label, sheet.chains)
@@ -321,7 +321,7 @@ def ask_all(page: Page, event: Event) -> Patch:
 
 
 def run_all(page: Page, event: Event) -> Patch:
-    """A run of every column on the whole dataset, as jobs; the list of runs compares them."""
+    """Start a run of every column on the whole dataset; the list of runs compares them."""
     sheet, stamp = sheet_of(page, event), time.strftime("%Y%m%d-%H%M%S")
     options = BenchmarkOptions(dataset=sheet.dataset)
     planned = [
@@ -335,20 +335,20 @@ def run_all(page: Page, event: Event) -> Patch:
 
 
 def choose(page: Page, event: Event) -> Patch:
-    """Another sample."""
+    """Draw another sample."""
     grid_of(event).sample = event.choice("sample", [name for name, _ in SAMPLES])
     return drawn(page, event)
 
 
 def pick(page: Page, event: Event) -> Patch:
-    """Add the question of Build to those picked by hand."""
+    """Add Build's question to the picked ones."""
     grid, question = grid_of(event), bench_of(page, event).question
     grid.sample, grid.picked = "picked", list(dict.fromkeys([*grid.picked, question]))
     return {"say": f"{len(grid.picked)} questions are picked.", "go": "#/build/few"}
 
 
 def ask_variant(page: Page, event: Event) -> Patch:
-    """A dialog with the fields of the base, or of a variant, to be changed."""
+    """A dialog with the fields of the base, or of a variant, to edit."""
     bench, index, start = bench_of(page, event), event.whole("index"), event.whole("start")
     starts = starting_points(page, bench)
     others = grid_of(event).variants
@@ -370,7 +370,7 @@ def ask_variant(page: Page, event: Event) -> Patch:
 
 
 def starting_points(page: Page, bench: Bench) -> list[tuple[str, Chain]]:
-    """The chain of Build, its versions, and the other saved chains, each with what tells it apart."""
+    """Build's chain, its versions, and the other saved chains, each with its difference."""
     points = [("the chain in Build", bench.chain)]
     for source, version, _, _ in all_versions(page, bench):
         if version.chain.actions != bench.chain.actions:
@@ -383,7 +383,7 @@ def starting_points(page: Page, bench: Bench) -> list[tuple[str, Chain]]:
 
 
 def add(page: Page, event: Event) -> Iterator[Patch]:
-    """Add a variant, and ask it."""
+    """Add a variant and ask it."""
     chain, present = read_chain(event), sheet_of(page, event).chains
     if len(present) >= MOST_VARIANTS:
         raise UsageError(f"A grid has at most {MOST_VARIANTS} columns; remove one first.")
@@ -404,7 +404,7 @@ def drop(page: Page, event: Event) -> Patch:
 
 
 def use(page: Page, event: Event) -> Patch:
-    """Make a variant the chain of Build; the chain before stays in the grid."""
+    """Open a variant in Build; the previous chain stays in the grid."""
     bench, others = bench_of(page, event), grid_of(event).variants
     index = event.position("index", len(others))
     before, chain = bench.chain, others.pop(index)

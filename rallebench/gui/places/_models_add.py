@@ -1,4 +1,4 @@
-"""Three ways to add a language model: a server, a folder on this machine, a preset; and any other backend."""
+"""Three ways to add a language model (a server, a local folder, a preset), and any other backend."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def head(title: str, about: str) -> Markup:
 
 
 def added(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: str = "") -> Patch:
-    """Save an entry, and ``then`` begin to "test" or "load" it; without a name it has a free one made of ``wish``."""
+    """Save an entry under ``wish`` or a free name like it, and ``then`` "test" or "load" it."""
     if wish and not name:
         name = model_entries.free_name(page.workbench.workspace, wish)
     _, *more = page.workbench.models.add(name, entry)
@@ -75,7 +75,7 @@ def key_field() -> Markup:
 
 
 def address_of(event: Event) -> dict[str, Any]:
-    """Where the server is, as settings; a typed key is held in memory."""
+    """The address of the server as settings; a typed key is held in memory."""
     settings = {name: event.text(name) for name in ("base_url", "api_key_env") if event.text(name)}
     return model_entries.with_key(settings, event.text("key"))
 
@@ -106,7 +106,7 @@ def add_server(page: Page, event: Event) -> Patch:
 
 
 def price_fields(now: Mapping[str, float]) -> Markup:
-    """Two fields for dollars a million tokens. ``now``: ``prompt`` and ``completion`` → the price; absent: unknown."""
+    """Two fields for dollars per million tokens. ``now``: ``prompt`` and ``completion`` → price; absent: unknown."""
     fields = Markup()
     for name, way, kind in (("price_in", "in", "prompt"), ("price_out", "out", "completion")):
         value, title = f"{now[kind]:g}" if kind in now else "", f"$ a million tokens {way}"
@@ -115,7 +115,7 @@ def price_fields(now: Mapping[str, float]) -> Markup:
 
 
 def priced(event: Event, entry: LLMEntry) -> LLMEntry:
-    """The entry with the prices of the form."""
+    """The entry with the form's prices."""
     pair = event.number("price_in", "The price in"), event.number("price_out", "The price out")
     return model_entries.with_prices(entry, *pair)
 
@@ -138,13 +138,13 @@ def folder() -> Markup:
 
 
 def memory_field(more: Markup = html.NOTHING) -> Markup:
-    """How many bits a weight takes."""
+    """The number of bits per weight."""
     choices = list(QUANTIZATIONS.items())
     return form.chooser("Weights", "quantization", choices, "none", more=more)
 
 
 def quantization_of(event: Event) -> dict[str, str]:
-    """The chosen weights as a setting; those that a model is stored with need none."""
+    """The chosen quantisation as a setting; the stored precision needs none."""
     chosen = event.text("quantization", "none")
     return {"quantization": chosen} if chosen != "none" else {}
 
@@ -184,7 +184,7 @@ def preset() -> Markup:
 
 
 def facts(name: str, settings: Mapping[str, str]) -> Markup:
-    """What is known of a preset, and whether it fits with these settings."""
+    """The facts of a preset, and whether it fits in memory with these settings."""
     item = catalog.presets()[name]
     lines = [item.about + "."]
     lines += [f"Licence: {item.licence}."] if item.licence else []
@@ -206,7 +206,7 @@ def preset_facts(page: Page, event: Event) -> Patch:
 
 
 def add_preset(page: Page, event: Event) -> Patch:
-    """Add a preset and begin to load it, which downloads it. One in a package that is not installed is refused."""
+    """Add a preset and load it, which downloads it. Refused if its package is not installed."""
     chosen = event.text("preset")
     entry = model_entries.entry_of(page.workbench, quantization_of(event), preset=chosen)
     return added(page, "", entry, wish=chosen, then="load")
