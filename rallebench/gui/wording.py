@@ -1,4 +1,4 @@
-"""Errors in the words of the page: the sentence of the lower layer, then its hint as fields and buttons. Pure."""
+"""Errors in the words of the page: the sentence of the lower layer, then its hint as fields and buttons."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def on_page(text: object) -> str:
 
 
 def _field(pair: str) -> str:
-    """What to do with the field of ``name=value``; a value in capitals is the user's own."""
+    """The advice about the field of ``name=value``; an upper-case value is the user's own."""
     name, _, value = pair.partition("=")
     label = name.replace("_", " ").capitalize()
     boxes = {"false": f"untick {label}", "true": f"tick {label}"}

@@ -1,4 +1,4 @@
-"""One question: the bar, the list of questions, the chain and the result, as HTML."""
+"""One question as HTML: the bar, the list of questions, the chain and the result."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ OWN = "Your own question"
 
 
 def columns(bar: str, left: str, middle: str, right: str) -> Markup:
-    """A bar over three columns: what may be chosen, what is worked on, what came of it."""
+    """A bar over three columns: question list, chain editor, results."""
     return Markup('<div class="bar">{}</div><div class="cols three build">{}{}{}</div>').format(
         bar, left, middle, right
     )
 
 
 def status(mode: str, words: str = "") -> Markup:
-    """The modes at the left of the bar, and what goes on in this one."""
+    """The mode switch on the left of the bar, and the status of this mode."""
     switch = html.segments(MODES, f"#/build/{mode}")
     return Markup('{}<span id="{}-status" class="note status" role="status">{}</span>').format(
         switch, mode, words
@@ -44,7 +44,7 @@ def status(mode: str, words: str = "") -> Markup:
 
 
 def view(page: Page, bench: Bench) -> Markup:
-    """The bar and the three columns; what goes wrong is said over the result."""
+    """The bar and the three columns; errors are shown above the result."""
     return columns(
         bar(page, bench),
         Markup('<div class="start" data-form>{}</div>').format(left(page, bench)),
@@ -58,7 +58,7 @@ def view(page: Page, bench: Bench) -> Markup:
 
 
 def bar(page: Page, bench: Bench) -> Markup:
-    """Modes at the left; the chain and what is done with it at the right."""
+    """The mode switch on the left; the chain and its actions on the right."""
     names = list(page.workbench.workspace.chain_paths())
     if bench.chain.name not in names:
         names.insert(0, bench.chain.name)
@@ -83,7 +83,7 @@ def bar(page: Page, bench: Bench) -> Markup:
 
 
 def question(page: Page, bench: Bench) -> Markup:
-    """The question, its gold, and where it is in the dataset."""
+    """The question, its gold, and its position in the dataset."""
     try:
         example = example_of(page, bench)
     except RalleError as error:
@@ -114,7 +114,7 @@ def question(page: Page, bench: Bench) -> Markup:
 
 
 def chain_html(page: Page, bench: Bench, opened: int | None = None) -> Markup:
-    """All actions with what they gave."""
+    """All actions with their outputs."""
     count = len(bench.chain.actions)
     parts = {i: action_parts(page, bench, i) for i in range(count)}
     gists, outputs = ({i: part[side] for i, part in parts.items()} for side in (0, 1))
@@ -123,7 +123,7 @@ def chain_html(page: Page, bench: Bench, opened: int | None = None) -> Markup:
 
 
 def action_parts(page: Page, bench: Bench, index: int) -> tuple[str, str]:
-    """What an action gave, in its line and beside its fields: nothing before it was executed, the error where it failed."""
+    """An action's summary and output: empty before its execution, an error if it failed."""
     if (step := bench.steps.get(index)) is not None:
         return gist(step, example_of(page, bench).gold), output_html(page, bench, index, step)
     if bench.episode is None or not bench.episode.error or not bench.is_answered_by(bench.chain):
@@ -134,7 +134,7 @@ def action_parts(page: Page, bench: Bench, index: int) -> tuple[str, str]:
 
 
 def output_html(page: Page, bench: Bench, index: int, step: Step) -> Markup:
-    """The output of an action, the one before beside it where it differs."""
+    """The output of an action beside its previous output if they differ."""
     before = bench.before.get(index)
     if before and (before.request, before.reply.text) == (step.request, step.reply.text):
         before = None
@@ -158,7 +158,7 @@ def result_html(page: Page, bench: Bench) -> Markup:
 
 
 def header(page: Page, bench: Bench) -> Patch:
-    """The chain in the header, with a dot while it has unsaved changes; an edited one is also kept by the browser."""
+    """The chain in the header, with a dot for unsaved changes; the browser also keeps an edited one."""
     edited_now = not is_saved(page.workbench, bench.chain)
     dot = (
         Markup('<i class="dot" title="Unsaved changes" data-unsaved></i>')
@@ -179,7 +179,7 @@ def header(page: Page, bench: Bench) -> Patch:
 
 
 def left_behind(page: Page, bench: Bench, draft: str = "") -> Markup:
-    """The offer to restore the edited chain that the browser kept through a crash; "" where there is none."""
+    """The offer to restore an edited chain that the browser kept through a crash; "" if there is none."""
     with suppress(ValueError, LookupError, TypeError, RalleError):  # "" or damaged: there is none
         chain = chain_from_json(json.loads(draft)["chain"])
         if not is_saved(page.workbench, chain) and is_saved(page.workbench, bench.chain):
@@ -194,7 +194,7 @@ def left_behind(page: Page, bench: Bench, draft: str = "") -> Markup:
 
 
 def chain_patch(page: Page, bench: Bench, opened: int | None = None) -> Patch:
-    """The bar and the chain drawn again."""
+    """The patch that redraws the bar and the chain."""
     return {
         "#v-build-one": view(page, bench) if opened is None else None,
         "#chain-form": chain_html(page, bench, opened),
@@ -204,6 +204,6 @@ def chain_patch(page: Page, bench: Bench, opened: int | None = None) -> Patch:
 
 
 def stale(bench: Bench) -> Patch:
-    """Marks what the chain as it is now did not give."""
+    """The marks of outputs that are out of date."""
     index = bench.stale_from
     return {} if index is None else {"event": {"name": "rb-stale", "index": index}}

@@ -1,4 +1,4 @@
-"""Papers: the tables that papers print, found by words, sorted by a column, drawn, and taken away; our runs stand in them."""
+"""Papers: their printed tables, searched, sorted, drawn and exported, with our runs among the rows."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def address(table: str) -> str:
 
 
 def register(page: Page) -> None:
-    """Add this view."""
+    """Register this view."""
     page.view("experiments/published", open_view)
     page.actions("published", save, search)
 
 
 def open_view(page: Page, event: Event) -> Patch:
-    """The table that the address names, else all with a field that searches them. Raises NotFoundError."""
+    """The table of the address, else all tables with a search field. Raises NotFoundError."""
     if chosen := event.query.get("table", ""):
         return open_table(page, event, chosen)
     words = event.session.get(WORDS, "")
@@ -63,13 +63,13 @@ def open_view(page: Page, event: Event) -> Patch:
 
 
 def search(page: Page, event: Event) -> Patch:
-    """The tables that have the words."""
+    """Filter the tables by the words."""
     words = event.session[WORDS] = event.text("words")
     return {"#x-papers": papers(page, words)}
 
 
 def papers(page: Page, words: str) -> Markup:
-    """Paper by paper its tables: what each has, how many questions, how many of our experiments stand in it."""
+    """Each paper's tables: contents, number of questions, number of our experiments in them."""
     counts, drawn = published.counts(page.workbench), Markup()
     for paper, tables in published.searched(words).items():
         lines, addresses = [], []
@@ -133,7 +133,7 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
 
 
 def _tells(column: int, rows: Sequence[Sequence[object]]) -> bool:
-    """Return whether a column of words differs between rows; figures are always shown, empty columns never."""
+    """Return whether a column helps: its words differ between rows, or it has figures."""
     cells = [str(row[column]) for row in rows]
     if not any(cells):
         return False
@@ -153,7 +153,7 @@ def _head(label: str) -> str:
 
 
 def _cell(text: str) -> Markup:
-    """A cell in words; a short one stays in one line."""
+    """A cell in words; a short one does not wrap."""
     words = escape({"": "–", "True": "yes", "False": "no"}.get(text, text))
     return Markup('<span class="nowrap">{}</span>').format(words) if len(text) <= SHORT else words
 
@@ -183,7 +183,7 @@ def _list(chosen: str) -> Markup:
 
 
 def save(page: Page, event: Event) -> Patch:
-    """The table as a file."""
+    """Download the table as a file."""
     name, suffix = event.text("table"), event.text("suffix")
     value = published.opened(name)
     own = published.own_rows(page.workbench, value)

@@ -1,4 +1,4 @@
-"""Lists of questions by verdict: that of Build's dataset, and what the one of a run shares with it."""
+"""Lists of questions by verdict: the one of Build's dataset, and the pieces shared with the one of a run."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def verdict_chips(
     filters: Sequence[tuple[str, str]] = FILTERS,
     **data: Any,
 ) -> Markup:
-    """The filters with their counts; those without a question are left out."""
+    """The filters with their counts; those without questions are left out."""
     numbers = counts(listed)
     offered = [(key, label, numbers.get(key, 0)) for key, label in filters]
     return html.chips([chip for chip in offered if not chip[0] or chip[2]], only, do, **data)
 
 
 def position(listed: Sequence[QuestionRow], qid: str) -> int:
-    """Where a question is in a list, -1 if it is not."""
+    """The index of a question in a list, -1 if absent."""
     return next((i for i, row in enumerate(listed) if row.qid == qid), -1)
 
 
 def listed_row(row: QuestionRow, below: str) -> Markup:
-    """A row of a list; ``below``: what stands below the question, HTML."""
+    """A row of a list; ``below``: HTML below the question."""
     text = " ".join(row.text.split())[:240]
     return Markup('{}<span><em dir="auto">{}</em><small dir="auto">{}</small></span>').format(
         html.mark(row.kind), text, below
@@ -57,7 +57,7 @@ def listed_row(row: QuestionRow, below: str) -> Markup:
 
 
 def rows_of(page: Page, bench: Bench, examples: Sequence[Example]) -> list[QuestionRow]:
-    """Questions with the verdicts of the newest run of this chain, and over them those of this window."""
+    """The questions with the verdicts of this chain's newest run, overridden by those of this window."""
     try:
         known = dict(last_verdicts(page.workbench, bench.dataset, bench.chain.name))
     except RalleError:
@@ -99,7 +99,7 @@ def chips(page: Page, bench: Bench) -> Markup:
 
 
 def listed(page: Page, bench: Bench) -> Markup:
-    """Chips with counts, and the list below them."""
+    """Filters with counts, and the list below them."""
     rows = filtered(all_rows(page, bench), bench.only, bench.words)
     own = Markup()
     if words := bench.words.strip():
@@ -114,7 +114,7 @@ def listed(page: Page, bench: Bench) -> Markup:
 
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
-    """Rows of the list."""
+    """A window of the list's rows."""
     bench = page.session(key["window"]).get("build")
     if not isinstance(bench, Bench):
         return []

@@ -1,4 +1,4 @@
-"""Compare two runs: one sentence of verdict, the flipped questions, what is different; three and more: the ranking."""
+"""Comparisons: two runs with a verdict, the flipped questions and the differences in settings; three or more as a ranking."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def register(page: Page) -> None:
 
 
 def open_compare(page: Page, event: Event) -> Patch:
-    """Two runs ``a`` and ``b`` of the address, or several ``r0``, ``r1`` …"""
+    """Compare runs ``a`` and ``b`` of the address, or several ``r0``, ``r1`` …"""
     query, several = event.query, list[str]()
     while f"r{len(several)}" in query:
         several.append(query[f"r{len(several)}"])
@@ -74,12 +74,12 @@ def pair(page: Page, a: str, b: str, metric: str) -> Markup:
 
 
 def rows_of(page: Page, names: Sequence[str]) -> list[RunRow]:
-    """The compared runs, under titles that differ."""
+    """The compared runs by distinct titles."""
     return tell_apart([run_list.row_of(page.workbench, name) for name in names])
 
 
 def tell_apart(rows: list[RunRow]) -> list[RunRow]:
-    """The runs; those of one title have their times in it, with seconds if they need them."""
+    """The titles of the runs; equal ones are extended by their times, to the second if necessary."""
     own = [row.title for row in rows]
     for seconds in (False, True):
         titles = [row.title for row in rows]
@@ -95,14 +95,16 @@ def tell_apart(rows: list[RunRow]) -> list[RunRow]:
 def under_titles(
     compared: run_views.MultiRunComparison, titles: Mapping[str, str]
 ) -> run_views.MultiRunComparison:
-    """The comparison with the titles of its runs in the place of their names, for its warnings and tables."""
+    """The comparison with the runs' names in warnings and tables replaced by their titles."""
     sides = (replace(side, name=titles[side.name]) for side in compared.sides)
     return replace(compared, sides=tuple(sides))
 
 
 def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> Markup:
-    """The verdict in one sentence. Which run is faster is said of the same questions only, where both were really asked them
-    and a difference is shown."""
+    """The verdict in one sentence.
+
+    A faster run is named only if both were really asked the same questions and a difference is shown.
+    """
     word = compared.verdict
     size = gap_words(abs(compared.pair.difference or 0.0), compared.unit).removeprefix("+")
     if word in ("better", "worse"):
@@ -122,7 +124,7 @@ def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> M
 
 
 def reason(compared: run_views.Comparison, first: RunRow, second: RunRow) -> Markup:
-    """Counts, difference, interval, p, and how many questions would settle it."""
+    """Counts, difference, interval, p, and the number of questions that would decide."""
     pair = compared.pair
     counted = Markup(
         "<b>{}</b> answers {:,} of {:,} questions better and {:,} worse than <b>{}</b>: {} {}"
@@ -147,7 +149,7 @@ def reason(compared: run_views.Comparison, first: RunRow, second: RunRow) -> Mar
 
 
 def duel(compared: run_views.Comparison, both: Sequence[RunRow]) -> Markup:
-    """The mean and the time of each over the questions that both have scored."""
+    """Mean and time of each run over the questions scored in both."""
     lines, cells = Markup(), compared.runs.cells
     times = [mean.value for mean in cells.get("seconds", ())]
     times = times if times and compared.timed else [None, None]
@@ -162,7 +164,7 @@ def duel(compared: run_views.Comparison, both: Sequence[RunRow]) -> Markup:
 
 
 def flips(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> Markup:
-    """The questions whose score changed."""
+    """The questions whose scores differ."""
     pair = compared.pair
     same = pair.n - pair.wins - pair.losses
     counts = html.dotted(f"{pair.wins:,} better", f"{pair.losses:,} worse", f"{same:,} the same")
@@ -193,7 +195,7 @@ def flips(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) ->
 
 
 def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> Markup:
-    """The chain's differences word by word, then every other setting."""
+    """The differences of the chains word by word, then every other setting."""
     head = html.heading("What is different")
     if not compared.changes:
         why = ": the runs differ by chance, or by a model that is not deterministic"
@@ -218,7 +220,7 @@ def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> 
 
 
 def folds(page: Page, compared: run_views.MultiRunComparison, both: Sequence[RunRow]) -> Markup:
-    """Where questions were lost, and time and price, of the questions that both runs share: folded, with their gist."""
+    """The lost questions, time and price of both runs over their common questions, folded."""
     qids = {example.question.qid for example in compared.common}
     parts = [lost_of(page, row.name, qids) for row in both]
     bars = Markup().join(
@@ -257,7 +259,7 @@ def plots(
     metric: str,
     compared: run_views.MultiRunComparison | None = None,
 ) -> Iterator[str]:
-    """Every metric, means by kind of question, quality against time, tokens or price, and the analysis of agents, as folds."""
+    """Folds of every metric, means by type of question, quality against time, tokens or price, and the analysis of agents."""
     if compared is not None:
         metric = compared.metric
         every = figures.table(run_views.comparison(under_titles(compared, titles)))
@@ -276,7 +278,7 @@ def plots(
 
 
 def metric_choice(compared: run_views.MultiRunComparison) -> Markup:
-    """What is to be known of a comparison, and the metric that decides, kept in the address."""
+    """Caveats of a comparison, and the deciding metric, kept in the address."""
     few = smallness(compared.clusters.as_json(), len(compared.common))
     options = [
         (name, run_views.label(name))
@@ -333,7 +335,7 @@ def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
 
 
 def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> Markup:
-    """A line a run, the best mean first: its mean, and what it differs from the first run by."""
+    """A line per run, the best mean first: its mean, and its difference from the first run."""
     unit, up = compared.measure.unit, compared.measure.higher_is_better
     base = compared.sides[0].name
     cells = list(zip((side.name for side in compared.sides), compared.cells[compared.metric]))

@@ -1,4 +1,4 @@
-"""One run in figures: its tiles, every metric, what it cost; and the analysis of agents."""
+"""One run in figures: its tiles, every metric, its costs; and the analysis of agents."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _tile(title: str, figure: str, below: str, about: str = "") -> Markup:
 
 
 def price_of(page: Page, report: Mapping[str, Any]) -> tuple[str, str]:
-    """The price of a run, and what is to be said of it."""
+    """The price of a run, with a caveat."""
     cost = report.get("cost") or {}
     total = cost.get("total") or {}
     if not costs.is_recorded(cost):
@@ -96,7 +96,7 @@ def metrics(page: Page, run: RunFolder) -> Markup:
 
 
 def cost(page: Page, run: RunFolder) -> Markup:
-    """Time, tokens and price, in all and of each action."""
+    """Time, tokens and price, in total and per action."""
     report = run.report()
     if report is None or not report.get("cost"):
         return html.empty("The cost is known once the run is scored.")

@@ -1,4 +1,4 @@
-"""The list of runs: what each scored, where it lost its questions, what is running now, and the bin."""
+"""The list of runs: scores, the stages at which questions were lost, running work, and the bin."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ def address(name: str, **query: str) -> str:
 
 
 def pair_address(a: str, b: str) -> str:
-    """The address of a comparison, its base first."""
+    """The address of a comparison, the baseline first."""
     return html.address("runs/compare", a=a, b=b)
 
 
 def reading(do: str, **data: str) -> Markup:
-    """The words beside a legend while it is read where questions were lost; the action begins when they are seen."""
+    """The status beside the legend during the analysis of lost questions, which starts once it is visible."""
     return Markup(
         '<span class="note" data-lazy{}>reading where questions were lost …</span>'
     ).format(attributes(do=do, **data))
 
 
 def view(page: Page, event: Event) -> Patch:
-    """Heading, what is running, the table."""
+    """Heading, running work, table."""
     datasets = {row.dataset for row in run_list.rows(page.workbench) if row.dataset}
     filters = chosen(event)
     more = Markup(' class="short" aria-label="Dataset"{}').format(form.on_change("runs.refresh"))
@@ -110,7 +110,7 @@ def now(page: Page) -> Markup:
 
 
 def running(page: Page, job: Job, more: str = "") -> Markup:
-    """A run that goes on: how far it is, its score so far, and its stop."""
+    """A run in progress: its share, its score so far, its stop button."""
     row = next((r for r in run_list.rows(page.workbench) if r.name == job.name), None)
     title = run_list.titles(page.workbench, [job]).get(job.name, job.name)
     trouble = page.workbench.models.trouble(row.chain.llms, job.work) if row and row.chain else ""
@@ -120,7 +120,7 @@ def running(page: Page, job: Job, more: str = "") -> Markup:
 
 
 def so_far(page: Page, job: Job) -> str:
-    """How many of the answers of a run that goes on are right, "" where there are none yet."""
+    """The share of right answers of a run in progress, "" before the first."""
     with suppress(RalleError):
         if folder := page.workbench.runs.folder_of(job):
             count = run_questions.counts(run_questions.questions(page.workbench, folder))
@@ -130,13 +130,13 @@ def so_far(page: Page, job: Job) -> str:
 
 
 def shown_rows(page: Page, filters: dict[str, Any]) -> list[RunRow]:
-    """The runs that fit ``filters``: ``words`` and ``dataset``, '' for all."""
+    """The runs that pass ``filters``: ``words`` and ``dataset``, '' for all."""
     listed = run_list.rows(page.workbench)
     return run_list.filtered(listed, filters["words"], filters["dataset"])
 
 
 def table(page: Page, event: Event) -> Markup:
-    """The list itself, windowed."""
+    """The windowed list itself."""
     filters, rows = chosen(event), shown_rows(page, chosen(event))
     if not run_list.rows(page.workbench):
         if page.workbench.jobs.list("run", active=True):
@@ -161,7 +161,7 @@ def table(page: Page, event: Event) -> Markup:
 
 
 def unread(page: Page, rows: Sequence[RunRow]) -> list[RunFolder]:
-    """The newest finished runs of which it is not known yet where they lost their questions."""
+    """The newest finished runs whose lost questions were not analysed yet."""
     large = run_questions.LARGE
     ended = [row for row in rows[:NEWEST] if row.state == "done" and 0 < row.total <= large]
     runs = (page.workbench.runs.open(row.name) for row in ended if not row.problem)
@@ -169,7 +169,7 @@ def unread(page: Page, rows: Sequence[RunRow]) -> list[RunFolder]:
 
 
 def losses(page: Page, event: Event) -> Iterator[Patch]:
-    """Read where the questions of the newest runs were lost, a run after the other."""
+    """Analyse the lost questions of the newest runs, one run after another."""
     for run in unread(page, shown_rows(page, chosen(event))):
         run_questions.read_stages(page.workbench, run)
         yield {"event": {"name": "rb-rows", "list": "runs"}}
@@ -228,7 +228,7 @@ def run_row(page: Page, row: RunRow) -> Markup:
 
 
 def run_menu(row: RunRow, first: str = "") -> Markup:
-    """What can be done with a run; ``first``: what comes before it."""
+    """The actions on a run; ``first``: the entries before them."""
     return html.menu(
         first,
         html.button("Rename", "runs.ask_title", id=row.name),
@@ -255,7 +255,7 @@ def delete_button(row: RunRow) -> Markup:
 def lost_of(
     page: Page, name: str, qids: Collection[str] | None = None
 ) -> list[tuple[str, str, int]]:
-    """Where the questions of a run, or those of ``qids``, were lost; nothing where its answers cannot be read."""
+    """The stages at which the questions of a run, or of ``qids``, were lost; empty if its answers cannot be read."""
     with suppress(RalleError):
         run = page.workbench.runs.open(name)
         listed = run_questions.questions(page.workbench, run)
@@ -264,7 +264,7 @@ def lost_of(
 
 
 def lost_bar(page: Page, name: str, *, tall: bool = False) -> Markup:
-    """Where the questions of a run were lost as a bar whose parts open them."""
+    """The stages at which questions were lost, as a bar whose parts open the questions."""
     target = f"{address(name)}&only={{verdict}}"
     return figures.waterfall_bar(lost_of(page, name), tall=tall, address=target)
 
@@ -273,7 +273,7 @@ def lost_bar(page: Page, name: str, *, tall: bool = False) -> Markup:
 
 
 def refresh(page: Page, event: Event) -> Patch:
-    """The list by another filter, or after something changed."""
+    """Redraw the list with another filter or after a change."""
     filters = chosen(event)
     for name in ("words", "dataset"):
         filters[name] = event.text(name, filters[name])
@@ -322,7 +322,7 @@ def open_bin(page: Page, event: Event) -> Patch:
 
 
 def restore(page: Page, event: Event) -> Patch:
-    """Bring a run back; the bin stays open while it holds others."""
+    """Restore a run; the bin stays open while it holds others."""
     run_list.restore(page.workbench, event.text("id"))
     more = open_bin(page, event) if run_list.in_bin(page.workbench) else {"drawer": ""}
     return {**view(page, event), **more}
@@ -334,7 +334,7 @@ def empty_bin(page: Page, event: Event) -> Patch:
 
 
 def stop(page: Page, event: Event) -> Patch:
-    """Stop a run; what it has answered is scored."""
+    """Stop a run; its answers so far are scored."""
     page.workbench.runs.stop(event.text("id"))
     return {"say": "Stopping after this batch; what is answered is scored.", "#runs-now": now(page)}
 

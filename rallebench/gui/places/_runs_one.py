@@ -1,4 +1,4 @@
-"""One run: tiles, where its questions were lost, the questions beside their steps; metrics, cost and settings second."""
+"""One run: tiles, the stages at which questions were lost, the questions with their steps; then metrics, cost and settings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def register(page: Page) -> None:
 
 
 def folder(page: Page, event: Event) -> RunFolder:
-    """The run that the event or the address names. Raises UsageError."""
+    """The run of the event or the address. Raises UsageError."""
     name = event.text("run") or event.query.get("id", "")
     if not name:
         raise UsageError("The address names no run; choose one of the list.")
@@ -42,7 +42,7 @@ def folder(page: Page, event: Event) -> RunFolder:
 
 
 def open_run(page: Page, event: Event) -> Patch:
-    """The run, with the part, the filter and the question of the address."""
+    """The run, opened at the section, filter and question of the address."""
     name, part = event.query.get("id", ""), event.query.get("part", "questions")
     job = page.workbench.jobs.get("run", name)
     if job is not None and not job.done and page.workbench.runs.folder_of(job) is None:
@@ -90,7 +90,7 @@ def heading(page: Page, row: run_list.RunRow, part: str) -> Markup:
 
 
 def compare_menu(page: Page, row: run_list.RunRow) -> Markup:
-    """The other runs on the same dataset, "" where there are none."""
+    """The other runs on the same dataset, "" if there are none."""
     listed = run_list.rows(page.workbench)
     others = [r for r in listed if r.name != row.name and r.dataset == row.dataset][:30]
     links = Markup()
@@ -106,7 +106,7 @@ def compare_menu(page: Page, row: run_list.RunRow) -> Markup:
 
 
 def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
-    """Tiles, the bar, the list beside one question."""
+    """Tiles, the bar, and the list beside one question."""
     job, live_part = page.workbench.jobs.get("run", run.name), Markup()
     if job:
         follow = attributes(follow=f"run {run.name}", do="runs.live", run=run.name)
@@ -125,7 +125,7 @@ def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> Mark
 
 
 def top(page: Page, run: RunFolder) -> Markup:
-    """Tiles, the bar where questions were lost, and warnings. Where they were lost is read when the legend is first seen."""
+    """Tiles, the bar of lost questions, and warnings. The bar is computed once its legend is visible."""
     report, going = run.report(), is_going(run)
     legend = Markup().join(
         Markup("<span>{}</span>").format(text) for _, text, _ in _runs_list.lost_of(page, run.name)
@@ -146,7 +146,7 @@ def top(page: Page, run: RunFolder) -> Markup:
 
 
 def is_going(run: RunFolder) -> bool:
-    """Return whether answers or scores of the run still come."""
+    """Return whether answers or scores of the run are still arriving."""
     return run.state()["state"] in ("running", "scoring")
 
 
@@ -165,7 +165,7 @@ def chips(page: Page, run: RunFolder, only: str) -> Markup:
 
 
 def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
-    """The list itself, windowed."""
+    """The windowed list itself."""
     rows, count = fitting(page, run, query), len(run_questions.questions(page.workbench, run))
     if not rows:
         return html.note("No question fits the filter.")
@@ -177,13 +177,13 @@ def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
 
 
 def fitting(page: Page, run: RunFolder, query: Mapping[str, Any]) -> list[QuestionRow]:
-    """The questions that fit the filter."""
+    """The questions that pass the filter."""
     every = run_questions.questions(page.workbench, run)
     return run_questions.filtered(every, query.get("only", ""), query.get("words", ""))
 
 
 def opened_first(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
-    """The question of the address, else the first one of the list that was answered wrong, else the first one."""
+    """The question of the address, else the first wrong one in the list, else the first."""
     if query.get("q") or is_going(run):
         return query.get("q", "")
     rows = fitting(page, run, query)
@@ -204,7 +204,7 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
 
 
 def detail(page: Page, run: RunFolder, qid: str) -> Markup:
-    """A question with its steps, HTML; a hint to choose one where ``qid`` is ''."""
+    """A question with its steps as HTML; a hint to choose one if ``qid`` is ''."""
     if not qid:
         return html.empty(
             "Choose a question: its steps appear here. J and K move through the list."
@@ -264,7 +264,7 @@ def bring_back(page: Page, event: Event) -> Patch:
 
 
 def choose(page: Page, event: Event) -> Patch:
-    """Another filter; the address keeps it."""
+    """Change the filter, which the address keeps."""
     run = folder(page, event)
     query = {"only": event.text("only"), "words": event.text("words")}
     query["q"] = event.query.get("q", "")
@@ -272,14 +272,14 @@ def choose(page: Page, event: Event) -> Patch:
 
 
 def stages(page: Page, event: Event) -> Patch:
-    """Read where the questions were lost, which takes a while for a large run."""
+    """Analyse the lost questions, which takes a while for a large run."""
     run = folder(page, event)
     run_questions.read_stages(page.workbench, run)
     return {"#run-top": top(page, run), "#run-list": listed(page, run, event.query)}
 
 
 def live(page: Page, event: Event) -> Patch:
-    """The run while it runs: rows arrive as they are answered."""
+    """Follow a run in progress: rows appear as they are answered."""
     run = folder(page, event)
     job = page.workbench.jobs.get("run", run.name)
     going = job is not None and not job.done

@@ -1,4 +1,4 @@
-"""What a step was asked and answered, as HTML: passages with gold marks, prompts, replies, costs."""
+"""The request and reply of a step as HTML: passages with gold marks, prompts, replies, costs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Place = tuple[int, str, int]
 
 
 def places(text: str, gold: Iterable[str], answer: str = "") -> list[Place]:
-    """Where a text holds gold answers, and a wrong answer."""
+    """The positions of gold answers in a text, and of a wrong answer."""
     marks = [(start, "", end) for start, end in spans(text, tuple(gold))]
     if is_span(answer):
         marks += [(start, "answer", end) for start, end in spans(text, (answer.strip(),))]
@@ -47,7 +47,7 @@ def marked(text: str, gold: Iterable[str]) -> Markup:
 
 
 def highlighted(text: str, marks: Iterable[Place]) -> Markup:
-    """The text with its marks; of those that overlap only the first."""
+    """The text with its marks; of overlapping ones only the first."""
     parts, at = Markup(), 0
     for start, kind, end in sorted(marks):
         if start >= at:
@@ -59,7 +59,7 @@ def highlighted(text: str, marks: Iterable[Place]) -> Markup:
 
 
 def passages(hits: Sequence[Hit], gold: Gold, k: int, answer: str = "", beyond: int = 3) -> Markup:
-    """Ranked passages; ``beyond``: how many after the first k are shown below a divider."""
+    """Ranked passages; ``beyond``: the number after the first k, shown below a divider."""
     # without gold answers nobody knows that the answer is wrong
     wrong = answer if gold.answers and not spans(answer, gold.answers) else ""
     rows = Markup()
@@ -86,7 +86,7 @@ def passage(rank: int, hit: Hit, gold: Gold, far: bool = False, wrong: str = "")
 
 
 def article(rank: int, hit: Hit, marks: Sequence[Place], tags: str = "", kinds: str = "") -> Markup:
-    """A passage with its rank, its score and its marks; ``tags``: HTML behind its title."""
+    """A passage with its rank, its score and its marks; ``tags``: HTML after its title."""
     of_page = f"page {hit.passage.page_id}, passage {hit.passage.doc_id}"
     return Markup(
         '<article class="{}" tabindex="0"><h4><b>{}</b><span dir="auto">{}</span>{}'
@@ -103,8 +103,10 @@ def article(rank: int, hit: Hit, marks: Sequence[Place], tags: str = "", kinds: 
 
 
 def excerpt(text: str, marks: Sequence[Place]) -> Markup:
-    """A passage with its marks, HTML. Of a closed passage only the first lines are in sight, so what stands long before the
-    first mark is left out of them."""
+    """A passage with its marks as HTML.
+
+    Only the first lines of a closed passage are visible, so the text long before the first mark is cut.
+    """
     first = min((start for start, _, _ in marks), default=0)
     at = text.rfind(" ", 0, first - BEFORE_MARK) if first > LONG_BEFORE else -1
     if at < 0:
@@ -116,13 +118,13 @@ def excerpt(text: str, marks: Sequence[Place]) -> Markup:
 
 
 def tokens(step: Step) -> str:
-    """Tokens in + out, "" where the backend counts none."""
+    """Tokens in + out, "" if the backend counts none."""
     counted = tokens_of([step])
     return "" if counted is None else f"{counted[0]:,} + {counted[1]:,} tokens"
 
 
 def price(steps: Sequence[Step], prices: Prices) -> str:
-    """The price of some steps: "none" for local models, "unknown" where a price is not set."""
+    """The price of some steps: "none" for local models, "unknown" without a known price."""
     dollars = price_of(steps, prices)
     return "unknown" if dollars is None else in_words(dollars, "usd") if dollars else "none"
 
@@ -134,7 +136,7 @@ def gold_rank(hits: Sequence[Hit], gold: Gold) -> int:
 
 
 def gist(step: Step, gold: Gold) -> Markup:
-    """What a step gave, on one line."""
+    """The output of a step on one line."""
     if isinstance(step.request, Retrieve):
         at = Markup()
         if rank := gold_rank(step.reply.hits, gold):
@@ -150,7 +152,7 @@ def gist(step: Step, gold: Gold) -> Markup:
 
 
 def answer_of(text: str) -> Markup:
-    """An answer, or a word where it is empty."""
+    """An answer, or a word for an empty one."""
     return escape(text) or Markup("<em>empty</em>")
 
 
@@ -160,7 +162,7 @@ def output(
     before: Step | None,
     verdicts: tuple[str, str] = ("", ""),
 ) -> Markup:
-    """The output of an action: the result now beside the one before, the prompt as sent, the reply as it came."""
+    """The output of an action: the current result beside the previous, the prompt as sent, the reply as received."""
     if isinstance(step.request, Retrieve):
         return _retrieval(step, step.request.query, gold)
     versions = _version("Now", step, verdicts[0])
@@ -200,13 +202,13 @@ def _retrieval(step: Step, query: str, gold: Gold) -> Markup:
 
 
 def _part(title: str, text: str, kind: str = "pre") -> Markup:
-    """A text as it is, below its title; both are HTML."""
+    """A text, kept as it is, below its title; both are HTML."""
     head = Markup("<h5>{}</h5>").format(title) if title else Markup()
     return Markup('{}<p class="{}" dir="auto">{}</p>').format(head, kind, text)
 
 
 def answer_line(verdict: str, answer: str, more: str = "") -> Markup:
-    """An answer with the mark of its verdict, if it has one, and what stands behind it; both are HTML."""
+    """An answer with the mark of its verdict, if any, and a remark; both are HTML."""
     sign = html.mark(verdict) if verdict else Markup()
     return Markup('<p class="ans" dir="auto">{}<span>{}</span>{}</p>').format(sign, answer, more)
 
@@ -225,7 +227,7 @@ def result(
     verdict: Verdict,
     prices: Prices,
 ) -> Markup:
-    """The verdict, the answer over the gold, where it was lost, five numbers, and the passages."""
+    """The verdict, the answer over the gold, the stage at which it was lost, five numbers, and the passages."""
     gold = example.gold
     why = "The question has no gold answer to compare with." if verdict.kind == "none" else ""
     retrievals = [s for s in steps if isinstance(s.request, Retrieve)]
@@ -239,7 +241,7 @@ def result(
 def verdict_box(
     kind: str, title: str, gold: Gold, answer: str, error: object, *below: str
 ) -> Markup:
-    """A verdict, the answer or the error over the gold, and below it what stands beside them."""
+    """A verdict, the answer or the error over the gold, and further facts below."""
     pairs = Markup('<dt>answer</dt><dd dir="auto">{}</dd>').format(answer_of(answer))
     if error:
         pairs = Markup('<dt>error</dt><dd class="bad">{}</dd>').format(on_page(error))
@@ -256,14 +258,17 @@ def verdict_box(
 
 
 def question_html(question: str, below: str) -> Markup:
-    """The question that is answered; ``below``: its gold and where it is from, HTML."""
+    """The question; ``below``: its gold and origin as HTML."""
     title = Markup('<h1 dir="auto">{}</h1>').format(question)
     return Markup('<div class="asked-question">{}<p>{}</p></div>').format(title, below)
 
 
 def folds(steps: Sequence[Step], gold: Gold, first: str = "", answer: str | None = None) -> Markup:
-    """Every step, folded; ``first``: the name of the first where that is not what it asks. ``answer``: that of a run, whose
-    first two steps and those of the model are open."""
+    """Every step, folded.
+
+    ``first``: the title of the first if it is not its request. ``answer``: the answer of a run, whose first two
+    steps and model steps are open.
+    """
     rows, of_run = Markup(), answer is not None
     for n, step in enumerate(steps, 1):
         request, inside = step.request, Markup()
@@ -289,7 +294,7 @@ def folds(steps: Sequence[Step], gold: Gold, first: str = "", answer: str | None
 
 
 def _passages(step: Step, gold: Gold, answer: str, verdict: Verdict) -> Markup:
-    """The passages of a retrieval, and at which rank the first gold page is."""
+    """The passages of a retrieval, with the rank of the first gold page."""
     assert isinstance(step.request, Retrieve)
     hits, k = verdict.deeper or step.reply.hits, step.request.k
     at = first_gold(verdict.rank, k, len(hits), gold)
@@ -298,14 +303,14 @@ def _passages(step: Step, gold: Gold, answer: str, verdict: Verdict) -> Markup:
 
 
 def first_gold(rank: int | None, k: int, depth: int, gold: Gold) -> str:
-    """At which rank the first gold page of a retrieval is, "" for a question without gold pages."""
+    """The rank of the first gold page of a retrieval in words, "" for a question without gold pages."""
     if rank:
         return f"first gold page at rank {rank}{f': k = {k} cuts it off' * (rank > k)}"
     return f"no gold page among the first {depth}" if gold.pages else ""
 
 
 def stations(verdict: Verdict) -> Markup:
-    """Retrieved, in the prompt, in the answer, format: where the question was lost."""
+    """Retrieved, in the prompt, in the answer, format: the stage at which the question was lost."""
     if verdict.kind in ("none", "failed"):
         return Markup()
     items = Markup()
@@ -342,7 +347,7 @@ def facts(steps: Sequence[Step], verdict: Verdict, prices: Prices) -> Markup:
 
 
 def numbers_box(*pairs: tuple[str, str]) -> Markup:
-    """Figures side by side, each over its name."""
+    """Figures side by side, each above its name."""
     cells = Markup().join(
         Markup("<span><b>{}</b>{}</span>").format(value, name) for value, name in pairs
     )

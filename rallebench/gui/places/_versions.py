@@ -1,4 +1,4 @@
-"""Versions of the chain: saved ones and those executed in this window, with what changed, and saving."""
+"""Versions of the chain: the saved ones and those executed in this window, with their differences; and saving."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from rallebench.views.chain_versions import Version
 
 
 def register(page: Page) -> None:
-    """Add the actions of this drawer."""
+    """Register the actions of this drawer."""
     page.actions("versions", show, restore, save, save_as)
 
 
 def all_versions(page: Page, bench: Bench) -> list[tuple[str, Version, str, str]]:
-    """(where from, version, answer, verdict), the newest first: those saved, and of the others those executed."""
+    """(origin, version, answer, verdict), newest first: the saved versions and those only executed."""
     saved = chain_versions.versions(page.workbench, bench.chain.name)
     listed = [(f"version {v.number}, saved", v, "", "") for v in saved]
     for at, chain, answer, kind, qid in reversed(bench.history):
@@ -39,12 +39,12 @@ def all_versions(page: Page, bench: Bench) -> list[tuple[str, Version, str, str]
 
 
 def clock(version: Version) -> str:
-    """When a version was executed or saved."""
+    """The time of a version."""
     return moment(datetime.fromtimestamp(version.time))
 
 
 def show(page: Page, event: Event) -> Patch:
-    """The drawer."""
+    """Open the drawer."""
     bench = read_bench(page, event)
     rows = Markup()
     for index, (source, version, answer, kind) in enumerate(all_versions(page, bench)):
@@ -61,7 +61,7 @@ def show(page: Page, event: Event) -> Patch:
 
 
 def restore(page: Page, event: Event) -> Patch:
-    """Bring a version back; Undo returns from it."""
+    """Restore a version; Undo returns to the current one."""
     bench = bench_of(page, event)
     listed = all_versions(page, bench)
     bench.edit(listed[event.position("index", len(listed))][1].chain)
@@ -69,7 +69,7 @@ def restore(page: Page, event: Event) -> Patch:
 
 
 def difference(old: Chain, new: Chain) -> Markup:
-    """What changed from one chain to another, action by action."""
+    """The differences between two chains, action by action."""
     rows = Markup()
     for number, (before, after) in enumerate(zip_longest(old.actions, new.actions), 1):
         if before != after:
@@ -103,7 +103,7 @@ def _changed(before: Action | None, after: Action | None) -> Markup:
 
 
 def words_changed(old: str, new: str) -> Markup:
-    """A text with the words that went and came."""
+    """A text with removed and added words marked."""
     a, b = (re.findall(r"\w+|\s+|[^\w\s]", text) for text in (old, new))
     parts = Markup()
     for kind, i, j, k, m in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
@@ -117,7 +117,7 @@ def words_changed(old: str, new: str) -> Markup:
 
 
 def save(page: Page, event: Event) -> Patch:
-    """Under which name to save."""
+    """Ask for the name to save under."""
     bench = read_bench(page, event)
     body = form.text("as", "Name", bench.chain.name, more=form.on_enter("versions.save_as"))
     body += html.note(
@@ -127,7 +127,7 @@ def save(page: Page, event: Event) -> Patch:
 
 
 def save_as(page: Page, event: Event) -> Patch:
-    """Save the chain in the workspace; ask before it replaces one that this window does not know."""
+    """Save the chain in the workspace; asks before it replaces one that this window does not know."""
     bench, name = bench_of(page, event), event.text("as")
     other = chain_versions.replaced_by(page.workbench, name, bench.known.get(name))
     if other is not None and other.chain.actions != bench.chain.actions and not event.flag("over"):

@@ -1,4 +1,4 @@
-"""Build: a chain on one question, action by action, with the verdict always in sight."""
+"""Build: a chain on one question, action by action, with the verdict always in view."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def build(page: Page) -> None:
 
 
 def open_one(page: Page, event: Event) -> Iterator[Patch]:
-    """The view as the window left it, or as the address says; the question is executed if it was not."""
+    """Open the view as the window left it, or as the address says; execute the question if that was not done."""
     bench = bench_of(page, event)
     asks = follow(page, bench, event)
     _one.left_behind(page, bench, event.text("draft"))
@@ -51,7 +51,7 @@ def open_one(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def opened_view(page: Page, bench: Bench, event: Event, asks: Patch) -> Iterator[Patch]:
-    """The view, then its execution; ``asks``: the dialog that comes first."""
+    """The view, then its execution; ``asks``: a dialog that comes first."""
     yield {
         "#v-build-one": view(page, bench),
         "title": "Build",
@@ -68,8 +68,10 @@ def opened_view(page: Page, bench: Bench, event: Event, asks: Patch) -> Iterator
 
 
 def follow(page: Page, bench: Bench, event: Event) -> Patch:
-    """Go where the address says: dataset, question by its id (``q``) or its text (``ask``), chain, or a question of a run.
-    Returns a question to the user where that would lose an edited chain, else nothing. Raises RalleError."""
+    """Apply the address: dataset, question by its id (``q``) or text (``ask``), chain, or a question of a run.
+
+    Returns a question to the user if that would lose an edited chain, else an empty patch. Raises RalleError.
+    """
     query = event.query
     dataset = query.get("set") or bench.dataset
     ids = [x.question.qid for x in page.workbench.asking.questions(dataset)]
@@ -104,7 +106,7 @@ def chain_from(page: Page, bench: Bench, run: str = "", chain: str = "") -> Chai
 
 
 def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
-    """Put the chain of the address in place of the edited one."""
+    """Replace the edited chain by the one of the address."""
     source = {key: name for key in ("run", "chain") if (name := event.text(key))}
     event.session["build-source"] = source
     chain = chain_from(page, bench_of(page, event), **source)
@@ -112,14 +114,14 @@ def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def restore_edits(page: Page, event: Event) -> Iterator[Patch]:
-    """Take up the edits that a crash left in the browser."""
+    """Restore the edits that the browser kept through a crash."""
     bench = bench_of(page, event)
     chain, bench.left_behind = bench.left_behind or bench.chain, None
     yield from opened_chain(page, event, chain)
 
 
 def discard_edits(page: Page, event: Event) -> Patch:
-    """Forget those edits."""
+    """Discard those edits."""
     bench = bench_of(page, event)
     bench.left_behind = None
     return {"#build-draft": "", "store": {"rb-draft": bench.draft}}
@@ -129,7 +131,7 @@ def discard_edits(page: Page, event: Event) -> Patch:
 
 
 def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> Iterator[Patch]:
-    """Run the whole chain on the question; everything is shown as it comes."""
+    """Run the whole chain on the question and show every step as it arrives."""
     example, chain = example_of(page, bench), bench.chain
     check_targets(chain)
     if bench.answered is not None and not bench.is_answered_by(chain):
@@ -169,7 +171,7 @@ def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> It
 def executed(
     page: Page, bench: Bench, example: Example, going: _bench.Execution, heavy: bool
 ) -> Iterator[Patch]:
-    """What an execution shows; what it learns is kept only while it is the one that goes on."""
+    """Stream an execution; a newer execution discards its results."""
     workbench, chain, written = page.workbench, bench.chain, ""
     with workbench.models.lease(f"the chain {chain.name!r}, which is being executed") as lease:
         going.needs = going.unloaded(page, (*chain.llms, *chain.retrievers))
@@ -199,13 +201,13 @@ def executed(
 
 
 def action_patch(page: Page, bench: Bench, index: int) -> Patch:
-    """What an action gave, in its line and beside its fields."""
+    """The patch of an action's output, in its line and beside its fields."""
     line, out = _one.action_parts(page, bench, index)
     return {f"#gist-{index}": line, f"#out-{index}": out}
 
 
 def check_targets(chain: Chain) -> None:
-    """Raise UsageError for an action that names no index or no model."""
+    """Raise UsageError for an action without an index or a model."""
     for number, action in enumerate(chain.actions, 1):
         if action.kind != "identity" and action.template and not action.target:
             noun = "index" if action.kind == "retrieve" else "model"
@@ -213,7 +215,7 @@ def check_targets(chain: Chain) -> None:
 
 
 def ended(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch:
-    """The verdict, and the row of the question with it."""
+    """The verdict, and the question's row with it."""
     bench.put(example, episode, verdict(page.workbench, example, episode))
     patch: Patch = {
         "#build-result": result_html(page, bench),
@@ -227,14 +229,14 @@ def ended(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch
 
 
 def run(page: Page, event: Event) -> Iterator[Patch]:
-    """Run the chain as it is in the fields."""
+    """Run the chain of the fields."""
     bench = read_bench(page, event)
     yield {**header(page, bench), **summaries(bench.chain)}
     yield from execute(page, bench, event)
 
 
 def run_action(page: Page, event: Event) -> Iterator[Patch]:
-    """Run one action on what the earlier ones answered."""
+    """Run one action on the outputs of the earlier ones."""
     bench = read_bench(page, event)
     index = event.position("index", len(bench.chain.actions))
     example, workbench = example_of(page, bench), page.workbench
@@ -256,7 +258,7 @@ def run_action(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def earlier(bench: Bench, index: int) -> list[Step]:
-    """The steps of the actions before ``index``. Raises UsageError where one was not executed."""
+    """The steps of the actions before ``index``. Raises UsageError if one was not executed."""
     missing = next((i for i in range(index) if i not in bench.steps), None)
     if missing is not None:
         number = missing + 1
@@ -265,7 +267,7 @@ def earlier(bench: Bench, index: int) -> list[Step]:
 
 
 def show_prompt(page: Page, event: Event) -> Patch:
-    """Fill in the template of an action; nothing is asked."""
+    """Fill in the template of an action without asking anything."""
     bench, chain = bench_of(page, event), read_chain(event)
     index = event.position("index", len(chain.actions))
     question, steps = example_of(page, bench).question, earlier(bench, index)
@@ -278,7 +280,7 @@ def show_prompt(page: Page, event: Event) -> Patch:
 
 
 def edit(page: Page, event: Event) -> Patch:
-    """Take over what was typed. A chain that cannot be read yet waits until it can; a field with an impossible value says so."""
+    """Take over an edit. An unreadable chain waits until it is readable; a field with an impossible value shows its error."""
     try:
         bench = read_bench(page, event)
     except RalleError as error:
@@ -301,7 +303,7 @@ def restructure(page: Page, event: Event) -> Patch:
 
 
 def undo(page: Page, event: Event) -> Patch:
-    """The chain before its last change."""
+    """Return to the chain before its last change."""
     bench = bench_of(page, event)
     if not bench.past:
         return {"say": "There is nothing to undo: the chain is as it was opened."}
@@ -310,7 +312,7 @@ def undo(page: Page, event: Event) -> Patch:
 
 
 def load_chain(page: Page, event: Event) -> Iterator[Patch]:
-    """Another saved chain. An edited one is in Undo, and in Versions."""
+    """Load another saved chain. An edited one remains in Undo and in Versions."""
     bench = bench_of(page, event)
     lost = not is_saved(page.workbench, bench.chain)
     chain = _bench.saved_chain(page, bench, event.text("chain"))
@@ -321,7 +323,7 @@ def load_chain(page: Page, event: Event) -> Iterator[Patch]:
 def opened_chain(
     page: Page, event: Event, chain: Chain, *, heavy: bool = True, **more: str
 ) -> Iterator[Patch]:
-    """Another chain in place of the present one, executed; Undo returns."""
+    """Replace the chain and execute it; Undo returns."""
     bench = bench_of(page, event)
     bench.edit(chain)
     yield {**chain_patch(page, bench), **more}
@@ -329,7 +331,7 @@ def opened_chain(
 
 
 def benchmark(page: Page, event: Event) -> Patch:
-    """Run the chain on a dataset: the dialog of a new run, over Build."""
+    """Run the chain on a dataset: open the dialog of a new run."""
     return page.call("runs.new", window=read_bench(page, event).window)
 
 
@@ -337,7 +339,7 @@ def benchmark(page: Page, event: Event) -> Patch:
 
 
 def choose_dataset(page: Page, event: Event) -> Iterator[Patch]:
-    """Another dataset: its first question."""
+    """Choose another dataset and open its first question."""
     bench, name = bench_of(page, event), event.text("dataset")
     first = page.workbench.asking.questions(name)[0].question.qid
     bench.dataset, bench.only, bench.words = name, "", ""
@@ -345,14 +347,14 @@ def choose_dataset(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def filter_list(page: Page, event: Event) -> Patch:
-    """The list by words, or by verdict."""
+    """Filter the list by words or by verdict."""
     bench = bench_of(page, event)
     bench.only, bench.words = event.text("only", bench.only), event.text("words", bench.words)
     return {"#build-list": listed(page, bench)}
 
 
 def pick(page: Page, event: Event) -> Iterator[Patch]:
-    """Another question of the list, else one that the user typed; the chain stays as it is."""
+    """Open another question of the list, else a typed one; the chain stays."""
     bench, qid = bench_of(page, event), event.text("id")
     yield from opened_question(page, bench, event, qid or event.text("words"), redraw=not qid)
 
@@ -360,7 +362,7 @@ def pick(page: Page, event: Event) -> Iterator[Patch]:
 def opened_question(
     page: Page, bench: Bench, event: Event, qid: str, *, redraw: bool = True
 ) -> Iterator[Patch]:
-    """Show a question and execute the chain on it; cached steps make this quick."""
+    """Open a question and execute the chain on it; cached steps make this quick."""
     bench.question = qid
     bench.forget_steps()
     ids = {x.question.qid for x in page.workbench.asking.questions(bench.dataset)}

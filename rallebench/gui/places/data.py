@@ -1,4 +1,4 @@
-"""Data: corpora, indexes and datasets as lists, the import beside them; what is kept for further builds below."""
+"""Data: lists of corpora, indexes and datasets beside the import, and the caches of builds below."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def data(page: Page) -> None:
 
 
 def open_list(page: Page, event: Event) -> Patch:
-    """The lists; coverage follows, since it reads every dataset."""
+    """The lists first, then the coverage, which reads every dataset."""
     lists = Markup().join(
         Markup('<div id="data-{}">{}</div>').format(part, draw)
         for part, draw in lists_of(page, quick=True).items()
@@ -62,7 +62,7 @@ def open_list(page: Page, event: Event) -> Patch:
 
 
 def lists_of(page: Page, *, quick: bool = False) -> dict[str, str]:
-    """The HTML of the three lists, by the names of their elements."""
+    """The HTML of the three lists by element id."""
     failure = Markup()
     try:
         retrievers = library.retrievers(page.workbench)
@@ -76,7 +76,7 @@ def lists_of(page: Page, *, quick: bool = False) -> dict[str, str]:
 
 
 def refresh(page: Page, event: Event) -> Patch:
-    """The lists again, and how far an import is."""
+    """Redraw the lists, and the progress of an import."""
     patch = {f"#data-{part}": draw for part, draw in lists_of(page).items()}
     if event.session.get("import", {}).get("step") == "build":
         patch["#data-import"] = _data_import.panel(page, event)
@@ -86,7 +86,7 @@ def refresh(page: Page, event: Event) -> Patch:
 def table(
     title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], about: str = "", kind: str = ""
 ) -> Markup:
-    """A list under its heading, with the number of its rows."""
+    """A list under its heading with its number of rows."""
     head = html.heading(title, html.dotted(f"{len(rows)}", about), first=True)
     return head + html.rows(heads, rows, kind=f"roomy {kind}".strip())
 
@@ -145,7 +145,7 @@ def index_table(lines: list[RetrieverLine]) -> Markup:
 
 
 def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> Markup:
-    """The datasets with their coverage by the corpora; ``quick``: without it."""
+    """The datasets with their coverage by the corpora; ``quick``: without coverage."""
     corpora = list(gold_coverage.indexed_corpora(page.workbench))[:COLUMNS]
     warnings, rows = [], []
     for line in lines:
@@ -174,7 +174,7 @@ def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> Markup:
 
 
 def warning_of(dataset: str, shares: Mapping[str, Coverage | None]) -> Markup:
-    """The warning about corpora in which none of a dataset's gold pages is, '' if there is none."""
+    """A warning about corpora that hold none of a dataset's gold pages, '' if there are none."""
     none = [name for name, share in shares.items() if share and share.share == 0]
     if not none:
         return Markup()
@@ -190,7 +190,7 @@ def warning_of(dataset: str, shares: Mapping[str, Coverage | None]) -> Markup:
 
 
 def more(page: Page) -> Markup:
-    """Vectors, passages and texts that builds keep, each with its button to delete it."""
+    """Vectors, passages and texts kept by builds, each with a delete button."""
     files = []
     for vectors in page.workbench.data.vectors():
         if vectors.problem:
@@ -219,7 +219,7 @@ def more(page: Page) -> Markup:
 
 
 def ask_delete(page: Page, event: Event) -> Patch:
-    """Say what else a deletion breaks, and ask."""
+    """Name the consequences of a deletion and ask."""
     what, name = event.text("what"), event.text("id")
     label = {"vectors": "these vectors", "stored": "these files"}.get(what)
     sentence = "Indexes keep what they hold; it is made again when it is next needed."
@@ -252,7 +252,7 @@ def verify(page: Page, event: Event) -> Patch:
 
 
 def use(page: Page, event: Event) -> Patch:
-    """Put a retriever into the first retrieve action of the chain in Build, which can be undone there."""
+    """Put a retriever into the first retrieve action of Build's chain, with Undo there."""
     bench = bench_of(page, event)
     kinds = [action.kind for action in bench.chain.actions]
     if "retrieve" not in kinds:

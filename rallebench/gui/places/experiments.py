@@ -1,4 +1,4 @@
-"""Experiments: cards, three steps and a plan; what runs, and what is done as groups of runs with their winners."""
+"""Experiments: cards, three steps and a plan; running ones; and finished ones as groups of runs with their winners."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def experiments(page: Page) -> None:
 
 
 def open_list(page: Page, event: Event) -> Iterator[Patch]:
-    """The page with its steps; the plan follows when it is counted."""
+    """The page with its steps, then the plan once it is computed."""
     design, query = design_of(page, event), event.query
     if query.get("kind"):
         design.kind = query["kind"] if query["kind"] in KINDS else "sweep"
@@ -78,12 +78,12 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def change(page: Page, event: Event) -> Iterator[Patch]:
-    """A field has changed: the steps where they have other fields now, and the plan."""
+    """Redraw the steps whose fields changed, and the plan."""
     yield from redrawn(page, event, read(page, event))
 
 
 def redrawn(page: Page, event: Event, design: Design) -> Iterator[Patch]:
-    """The steps, if they have other fields than before, then the plan."""
+    """The steps if their fields changed, then the plan."""
     if event.session.get("design-shape") != design.shape:
         event.session["design-shape"] = design.shape
         yield {"#x-form": steps(page, event, design)}
@@ -92,7 +92,7 @@ def redrawn(page: Page, event: Event, design: Design) -> Iterator[Patch]:
 
 
 def show_plan(page: Page, event: Event) -> Patch:
-    """News of an estimate: how far it is, and at its end the plan."""
+    """Follow an estimate: its progress, then the plan."""
     pilot = page.workbench.jobs.get(experiment_jobs.PILOT, event.text("name"))
     if pilot is not None and not pilot.done:
         return {"#x-estimate": estimating(pilot)}
@@ -100,7 +100,7 @@ def show_plan(page: Page, event: Event) -> Patch:
 
 
 def add_field(page: Page, event: Event) -> Iterator[Patch]:
-    """Vary one more field; its first values are the chain's own and the next one."""
+    """Add a varied field; its first values are the chain's own and the next one."""
     design = read(page, event)
     known = designs.variables(page.workbench, chain_of(page, event, design))
     variable = known.get(event.text("field"))
@@ -117,7 +117,7 @@ def drop_field(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def ask_prompt(page: Page, event: Event) -> Patch:
-    """A dialog for a prompt of one's own; it begins with the chain's."""
+    """A dialog for a new prompt that starts from the chain's."""
     design, name = design_of(page, event), event.text("field")
     number, actions = name.partition(".")[0], chain_of(page, event, design).actions
     if number not in map(str, range(1, len(actions) + 1)):
@@ -145,7 +145,7 @@ def add_prompt(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def choose_paper(page: Page, event: Event) -> Iterator[Patch]:
-    """Another paper: its first benchmark."""
+    """Choose another paper and its first benchmark."""
     design = read(page, event)
     design.suite = designs.first_suite(event.text("paper"))
     yield from redrawn(page, event, design)
@@ -155,7 +155,7 @@ def choose_paper(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def run(page: Page, event: Event) -> Patch:
-    """Begin the experiment; it goes on without the page."""
+    """Start the experiment, which continues without the page."""
     design = read(page, event)
     request = request_of(page, event, design)
     _start(page, request, design.track)
@@ -178,20 +178,20 @@ def estimate(page: Page, event: Event) -> Patch:
 
 
 def resume(page: Page, event: Event) -> Patch:
-    """Continue an experiment that was stopped: what was answered is not asked again."""
+    """Resume a stopped experiment; answered questions are not asked again."""
     _start(page, designs.stored_request(page.workbench, event.text("id")))
     return {"#x-running": running(page), "#x-done": done(page), "go": "#/experiments/list"}
 
 
 def again(page: Page, event: Event) -> Patch:
-    """Put an earlier experiment's settings into the steps, to be run with a change."""
+    """Put an earlier experiment's settings into the steps."""
     design = design_of(page, event)
     experiment_design.take(page.workbench, design, event.text("id"))
     return {"go": f"#/experiments/list?kind={design.kind}"}
 
 
 def running(page: Page) -> Markup:
-    """What runs now, with its parts."""
+    """The running experiments with their runs."""
     titles = {g.name: g.title for g in groups.groups(page.workbench) if g.automatic}
     drawn = Markup()
     for job in experiment_jobs.active(page.workbench):
@@ -202,7 +202,7 @@ def running(page: Page) -> Markup:
 
 
 def news(page: Page, event: Event) -> Patch:
-    """Follow what runs; the list of what is done only where something has ended."""
+    """Follow running experiments; the finished ones are redrawn only when one ends."""
     patch: Patch = {"#x-running": running(page)}
     ended = _ended(page)
     if event.session.get("experiments-ended") != ended:
@@ -264,7 +264,7 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
 
 
 def beside(group: ExperimentRow) -> Markup:
-    """What the best run is compared with, and the difference."""
+    """The best run's comparison and the difference."""
     if group.difference is None:
         return escape(group.beside)
     words = "no difference"
@@ -285,7 +285,7 @@ FORM = "#x-form"
 
 
 def plan(page: Page, event: Event, design: Design) -> Markup:
-    """The plan, or the sentence about what is missing for one."""
+    """The plan, or the reason why there is none yet."""
     try:
         request = request_of(page, event, design)
         value = forecast(page.workbench, request)
@@ -367,7 +367,7 @@ def _big(value: Forecast, noun: str) -> Markup:
 
 
 def facts(value: Forecast) -> list[str]:
-    """Calls, the cache, indexes, and what the questions can show, in sentences."""
+    """Calls, cache hits, indexes, and the detectable difference, in sentences."""
     lines = []
     if value.questions and not value.left:
         lines.append("Every question is answered already, so this costs nothing.")
@@ -392,7 +392,7 @@ def facts(value: Forecast) -> list[str]:
 
 
 def estimating(pilot: Job | None, *, measured: bool = False) -> Markup:
-    """The button that measures, or how far that is."""
+    """The button that measures, or the progress of the measurement."""
     if pilot is not None and not pilot.done:
         news = doing_now(pilot) or "beginning"
         return jobs.going(pilot, f"Asking 3 questions of each run · {news}")

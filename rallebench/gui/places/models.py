@@ -1,4 +1,4 @@
-"""Models: a card for each language model, encoders, retrievers and rerankers below; and one model with its settings."""
+"""Models: a card per language model; encoders, retrievers and rerankers below; and one model with its settings."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def open_list(page: Page, event: Event) -> Patch:
 
 
 def drawn(page: Page) -> dict[str, str]:
-    """What changes while models are loaded, by the names of its elements."""
+    """The parts that change during loads, by element id."""
     cards = Markup().join(map(card, model_lines.models(page.workbench)))
     cards += Markup().join(starmap(broken_card, page.workbench.workspace.damaged_llms().items()))
     try:
@@ -73,7 +73,7 @@ def drawn(page: Page) -> dict[str, str]:
 
 
 def card(line: ModelLine) -> Markup:
-    """A language model: its state, its facts, what can be done with it."""
+    """A language model: its state, its facts, its actions."""
     id, address = line.name, html.address("models/one", id=line.name)
     priced = line.own and not line.local
     copy = f"Delete the converted copy ({size(line.converted)})"
@@ -106,14 +106,14 @@ def card(line: ModelLine) -> Markup:
 
 
 def broken_card(name: str, sentence: str) -> Markup:
-    """An entry that cannot be read."""
+    """An unreadable entry."""
     return Markup('<article class="mc"><h4><b class="nm">{}</b>{}</h4>{}</article>').format(
         name, html.state("damaged"), html.problem(sentence)
     )
 
 
 def buttons(line: ModelLine) -> Markup:
-    """Test a model or stop the test; load it, cancel that, or unload it."""
+    """Test or stop the test; load, cancel or unload."""
     busy, test = line.state in ("loading", "waiting", "cancelling"), line.test
     first, second = html.button("Test", "models.test", disabled=busy, id=line.name), Markup()
     if test is not None and not test.done:
@@ -127,13 +127,13 @@ def buttons(line: ModelLine) -> Markup:
 
 
 def progress(news: object) -> Markup:
-    """The bar of a load, with its share where the news end in a count such as "64/256"."""
+    """The bar of a load; its share is known if the news end in a count such as "64/256"."""
     count = re.search(r" (\d+)/(\d+)$", str(news))
     return html.progress(min(1.0, int(count[1]) / max(1, int(count[2]))) if count else None)
 
 
 def facts(line: ModelLine) -> list[tuple[str, str]]:
-    """Memory or the last test, speed, price."""
+    """Memory or the latest test, speed, price."""
     test, speed, last, price = line.test, "not tested", "never", "none"
     if test is not None:
         last = "going on"
@@ -182,24 +182,24 @@ def other_encoders(page: Page) -> Markup:
 
 
 def refresh(page: Page, event: Event) -> Patch:
-    """The cards and the lists as they are now."""
+    """Redraw the cards and the lists."""
     return {f"#models-{name}": draw for name, draw in drawn(page).items()}
 
 
 def test(page: Page, event: Event) -> Patch:
-    """Load a model if it is not, and ask it one prompt, as a job."""
+    """Load a model if necessary and ask it one prompt, as a job."""
     model_lines.start_test(page.workbench, event.text("id")).wait(0.2)
     return refresh(page, event)
 
 
 def load(page: Page, event: Event) -> Patch:
-    """Begin to load a language model, or a ``what="retriever"``; what follows its job shows it."""
+    """Start to load a language model, or a ``what="retriever"``; the followers of its job show it."""
     page.workbench.models.begin(event.text("id"), event.text("what", "language model"))
     return refresh(page, event)
 
 
 def let_go(page: Page, event: Event) -> Patch:
-    """Cancel a load, unload a model, or delete the converted copy of a GGUF file, which stays."""
+    """Cancel a load, unload a model, or delete the converted copy of a GGUF file (the original stays)."""
     models, id = page.workbench.models, event.text("id")
     if event.action == "models.delete_copy":
         sentence = models.delete_converted(id)
@@ -247,7 +247,7 @@ def open_one(page: Page, event: Event) -> Patch:
 
 
 def part(title: str, fields: str, button: str) -> Markup:
-    """A form of its own under its heading."""
+    """A form under its own heading."""
     return Markup(
         '{}<div data-form data-problems class="stack">{}<div class="row">{}</div></div>'
     ).format(html.heading(title, first=True), fields, button)
@@ -257,7 +257,7 @@ def part(title: str, fields: str, button: str) -> Markup:
 
 
 def try_(page: Page, event: Event) -> Patch:
-    """Ask the model, as a job: past the cache of replies."""
+    """Ask the model as a job, without the reply cache."""
     prompt = str(event.data.get("prompt", ""))
     model_lines.start_test(page.workbench, event.text("id"), prompt).wait(0.3)
     return follow(page, event)
@@ -268,7 +268,7 @@ def follow(page: Page, event: Event) -> Patch:
 
 
 def answer(job: Job | None) -> Markup:
-    """What the model answered, or how far it is."""
+    """The answer of the model, or its progress."""
     if job is None:
         return html.note("The answer comes here; the model is loaded if it is not.")
     if not job.done or job.error is not None:
@@ -286,7 +286,7 @@ def answer(job: Job | None) -> Markup:
 
 
 def known_of(entry: LLMEntry) -> form.Form:
-    """The settings of an entry's backend, the prices left out; none for an unknown backend."""
+    """The settings of an entry's backend without the prices; none for an unknown backend."""
     if entry.backend not in catalog.names("llms"):
         return {}
     known = catalog.entry("llms", entry.backend).form
@@ -317,7 +317,7 @@ def change(page: Page, event: Event) -> Patch:
 
 
 def saved(page: Page, name: str, entry: LLMEntry) -> Patch:
-    """Save a changed entry; a loaded model is unloaded, so that the change counts."""
+    """Save a changed entry; a loaded model is unloaded so that the change takes effect."""
     models = page.workbench.models
     if models.is_loaded(name) and entry != models.entry(name):
         models.unload(name)  # raises while it is in use: then nothing is written
@@ -326,7 +326,7 @@ def saved(page: Page, name: str, entry: LLMEntry) -> Patch:
 
 
 def forms(page: Page, name: str) -> Markup:
-    """A table of the memory that each quantisation needs, HTML; "" where the model has none."""
+    """A table of the memory per quantisation as HTML; "" for a model without any."""
     try:
         fits = page.workbench.models.room_in_every_form(name)
     except RalleError as error:
@@ -340,7 +340,7 @@ def forms(page: Page, name: str) -> Markup:
 
 
 def borders() -> Markup:
-    """What the built-in reader loses and gains by declining more."""
+    """The built-in reader's gains and losses when it declines more often."""
     usual, prompts, rows = model_lines.reader_borders()
     note = (
         f"decline_below is the confidence below which the reader withholds its answer: {usual['short']:g} where the prompt "
@@ -383,7 +383,7 @@ def key_form(page: Page, event: Event) -> Patch:
 
 
 def hold(page: Page, event: Event) -> Patch:
-    """Hold the typed key of a model, or forget the one that is held."""
+    """Hold the typed key of a model in memory, or forget it."""
     words = event.text("key") if event.action == "models.key" else ""
     if event.action == "models.key" and not words:
         raise UsageError("The key is empty; type it, or forget the one that is held.")

@@ -1,4 +1,4 @@
-"""Runs: what is done with them beside reading: a new one, further metrics, imported predictions, exports, MLflow."""
+"""Runs: starting a run, adding metrics, importing predictions, exports and MLflow; reading is in the other modules."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FORMS = {
 
 @PLACES.register("runs", label="Runs", order=2)
 def runs(page: Page) -> None:
-    """Run a chain over a dataset, read what came, compare."""
+    """Run a chain over a dataset, read the result, compare."""
     page.view("runs/list", open_list)
     page.actions("runs", new, check, start, ask_metrics, rescore, ask_predictions, import_file)
     page.actions("runs", ask_form, download, report, mlflow, track)
@@ -58,7 +58,7 @@ def open_list(page: Page, event: Event) -> Patch:
 
 
 def new(page: Page, event: Event) -> Patch:
-    """The dialog of a new run of a chain, or of the ``agent`` that this window has chosen."""
+    """The dialog of a new run of a chain, or of the ``agent`` chosen in this window."""
     bench, space = bench_of(page, event), page.workbench.workspace
     change = form.on_change("runs.check")
     title, gist = "Run the agent on a dataset", "metrics, name"
@@ -90,7 +90,7 @@ def new(page: Page, event: Event) -> Patch:
 
 
 def chain_fields(page: Page, bench: Bench, change: Markup) -> list[str]:
-    """Which chain is run, and what takes the place of its model and its index."""
+    """The chain to run, and replacements of its model and its index."""
     space, as_is = page.workbench.workspace, "as in the chain"
     name, chains = bench.chain.name, [(name, name) for name in space.chain_paths()]
     if not is_saved(page.workbench, bench.chain):
@@ -104,7 +104,7 @@ def chain_fields(page: Page, bench: Bench, change: Markup) -> list[str]:
 
 
 def benchmark(page: Page, event: Event) -> PreparedRun:
-    """The benchmark that the fields describe; nothing is loaded. Raises UsageError."""
+    """The benchmark of the fields; nothing is loaded. Raises UsageError."""
     bench, name, run = bench_of(page, event), event.text("chain"), event.text("name")
     options = BenchmarkOptions(
         dataset=event.text("dataset") or bench.dataset,
@@ -124,7 +124,7 @@ def benchmark(page: Page, event: Event) -> PreparedRun:
 
 
 def check(page: Page, event: Event) -> Patch:
-    """What a run by these fields will take: questions, models, minutes, what is wrong, and the button that starts it."""
+    """The plan of a run: questions, models, minutes, problems, and the start button."""
     try:
         value = benchmark(page, event)
     except RalleError as error:
@@ -146,7 +146,7 @@ def check(page: Page, event: Event) -> Patch:
 
 
 def estimate(page: Page, value: PreparedRun) -> str:
-    """Time and price of a new run: what the cache holds takes none, the rest as in earlier runs of the same chain."""
+    """Time and price of a new run: cached answers cost nothing, the rest as in earlier runs of the same chain."""
     flow, examples = value.request.flow, value.request.examples
     chains = [flow.chain] if flow.chain else []
     known = forecasts.in_cache(page.workbench, chains, examples, PATIENCE)
@@ -176,7 +176,7 @@ def start(page: Page, event: Event) -> Patch:
 
 
 def metric_fields(page: Page, usual: str = "") -> Markup:
-    """The metrics to score by, each a box, and a judge with its model. ``usual``: what is used where none is ticked."""
+    """The metrics as boxes, and a judge with its model. ``usual``: the metrics used if none is ticked."""
     models, lines = list(page.workbench.workspace.llms()), run_views.judge_lines()
     fields = form.fields(
         form.chooser("Judge", "judge", [name for name, _ in lines], "", blank="none"),
@@ -190,13 +190,13 @@ def metric_fields(page: Page, usual: str = "") -> Markup:
 
 
 def chosen_metrics(event: Event) -> list[str]:
-    """The metrics of ``metric_fields``, the judge as ``name:model``."""
+    """The metrics chosen in ``metric_fields``, the judge as ``name:model``."""
     judge = event.text("judge")
     return event.many("metric") + ([f"{judge}:{event.text('judge_model')}"] if judge else [])
 
 
 def ask_metrics(page: Page, event: Event) -> Patch:
-    """By which metrics a run is scored, too."""
+    """Ask for further metrics of a run."""
     note = "No answer is asked again. A judge asks its model once for each answer; a resumed pass continues."
     body, title = metric_fields(page) + html.note(note), "Score by more metrics"
     return html.ask(title, body, "Score", "runs.rescore", run=event.text("run"))
@@ -228,7 +228,7 @@ def ask_predictions(page: Page, event: Event) -> Patch:
 
 
 def import_file(page: Page, event: Event) -> Patch:
-    """Make a run of a file of predictions."""
+    """Import a file of predictions as a run."""
     (path, file), system = event.file(), event.text("system")
     name = event.text("as") or Path(file).stem
     dataset = "" if system else event.text("dataset")
@@ -252,7 +252,7 @@ def ask_form(page: Page, event: Event) -> Patch:
 
 
 def download(page: Page, event: Event) -> Patch:
-    """The run in a form of other tools."""
+    """Download the run in another tool's format."""
     name, shape = event.text("run"), event.text("shape")
     lines, caveat = exchange.exported(page.workbench.runs.open(name), shape)
     text = "".join(lines).encode("utf-8", "backslashreplace").decode()
@@ -261,7 +261,7 @@ def download(page: Page, event: Event) -> Patch:
 
 
 def report(page: Page, event: Event) -> Patch:
-    """The run, or a comparison, as one HTML file."""
+    """Download the run, or a comparison, as one HTML file."""
     names = event.text("run").split(",")
     runs = [page.workbench.runs.open(name) for name in names]
     title, sections = report_of(runs, page.workbench.workspace)
