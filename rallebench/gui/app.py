@@ -132,12 +132,12 @@ def login(args: argparse.Namespace) -> tuple[str, str] | None:
 def check_address(host: str, port: int) -> int:
     """The port to listen on: ``port``, or a free one for 0. Raises UsageError with the system's reason if it is taken."""
     try:
-        if not 0 <= port <= 65535:  # looking up the host would cut it to 16 bits
+        if not 0 <= port <= 65535:  # a lookup of the host would cut the port to 16 bits
             raise OverflowError("a port is a number from 0 to 65535")
         addresses = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
         kind, _, _, _, address = addresses[0]
         with socket.socket(kind, socket.SOCK_STREAM) as probe:
-            if os.name == "posix":  # a server that has just ended leaves its port waiting
+            if os.name == "posix":  # the port of a server that just ended stays in TIME_WAIT
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
             return int(probe.getsockname()[1])
@@ -155,7 +155,7 @@ def serve(args: argparse.Namespace) -> None:
     """
     auth = login(args)
     access = access_of(args.host, args.allowed_host)
-    os.environ.setdefault("FORWARDED_ALLOW_IPS", "")  # no visitor says from which address it comes
+    os.environ.setdefault("FORWARDED_ALLOW_IPS", "")  # visitors cannot claim another address
     port = check_address(args.host, args.port)
     reach_without_proxy(args.host)
     workbench = Workbench(
@@ -205,7 +205,7 @@ def serve(args: argparse.Namespace) -> None:
         page.close()
         blocks.server.close()
         workbench.close()
-        gc.freeze()  # else the end of the process walks for seconds through all that the libraries hold
+        gc.freeze()  # otherwise shutdown spends seconds collecting the libraries' objects
 
 
 def reach_without_proxy(host: str) -> None:

@@ -15,7 +15,7 @@ POLICY = (
     "img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' data: blob:; worker-src 'self' blob:; "
     "object-src 'none'; frame-src 'none'; frame-ancestors 'none'; form-action 'self'; base-uri 'none'"
 )
-"""Its own server's files alone; plots and downloads are data: and blob: addresses. Of scripts inside the page only those
+"""Only its own server's files; plots and downloads are data: and blob: addresses. Of scripts inside the page only those
 run that the server wrote into this very answer, and the handler that saves a plot. Gradio compiles the page's script from
 text, hence 'unsafe-eval', and writes styles into the page."""
 
@@ -28,13 +28,15 @@ window.rallebenchFrame = window.requestAnimationFrame.bind(window);
 window.requestAnimationFrame = (draw) => window.rallebenchIdle
   ? setTimeout(() => draw(performance.now()), 5000) : window.rallebenchFrame(draw);
 </script>"""
-"""Stands in place of ``BASE``, before any of Gradio's scripts. Gradio's loading animation never ends, also behind a page of
-one line, and keeps 8 % of a core busy: once our page is there, what is not its own is drawn every five seconds."""
+"""Replaces ``BASE``, before any of Gradio's scripts.
+
+Gradio's loading animation never ends, even behind a page of one line, and keeps 8 % of a core busy: once our page is
+there, foreign animation frames run every five seconds."""
 
 REFUSALS = (
     b"<script>\n%s</script>" % (Path(__file__).parent / "script" / "refusals.js").read_bytes()
 )
-"""Stands behind ``FRAMES``, also in the page of the login."""
+"""Follows ``FRAMES``, also on the login page."""
 
 _SCRIPT = re.compile(rb"<script(?=[\s>])")
 """The beginning of a script in Gradio's template. Its configuration, which holds our HTML, writes ``<`` as an escape."""
@@ -56,7 +58,7 @@ class ContentPolicy:
             if message["type"] == "http.response.start":
                 message = {**message, "headers": [*message.get("headers", ()), header(nonce)]}
                 if is_html(message):
-                    start = message  # its length is known with the first part of the body
+                    start = message  # the length changes with the first part of the body
                     return
             elif start is not None:
                 body = message.get("body", b"")

@@ -21,17 +21,17 @@ log = logging.getLogger(__name__)
 
 CALL, UPLOAD = "/gradio_api/component_server", "/gradio_api/upload"
 CHANGING = frozenset({CALL, UPLOAD, "/login"})
-"""All addresses that take anything; the page uses no other of Gradio's."""
+"""The addresses that take input; the page uses no others of Gradio's."""
 
 UNUSED = ("/gradio_api/proxy=", "/monitoring")
-"""Beginnings of addresses of Gradio's that the page has no use for, and that fail for odd texts behind them."""
+"""Prefixes of Gradio's addresses that the page does not use and that fail on odd paths."""
 LONGEST_NAME = 255
-"""Bytes of a part of an address; no file system has a longer name."""
+"""Bytes of a path segment; no file system has a longer name."""
 
 MOST_BYTES = 4 * 2**20
-"""A message's length at most: twice the longest text of its schema."""
+"""Longest message: twice the longest text of its schema."""
 DRAINED = 64 * 2**20
-"""Bytes of a longer message that are read and dropped, so that its sender reads the refusal."""
+"""Bytes of a longer message to read and drop, so that its sender receives the refusal."""
 
 FUNCTIONS: Mapping[str, type[messages.PageMessage]] = {
     "act": messages.ActMessage,
@@ -111,7 +111,7 @@ class EnvelopeGuard:
             if is_answered:
                 raise
             log.debug("An upload could not be read.", exc_info=error)
-            raise RefusedRequest(400, "The upload is no form with named files.") from None
+            raise RefusedRequest(400, "The upload is not a form with named files.") from None
 
 
 def is_readable(path: str) -> bool:

@@ -183,7 +183,7 @@ def chooser(
     more: Markup = NOTHING,
 ) -> Markup:
     """A labelled drop-down; see ``select``."""
-    return labelled(title, select(name, choices, value, blank=blank, more=more), about)
+    return label_field(title, select(name, choices, value, blank=blank, more=more), about)
 
 
 def text(
@@ -201,7 +201,7 @@ def text(
     field = Markup('<input name="{}" value="{}" placeholder="{}"{}>').format(
         name, value, hint, more
     )
-    return labelled(title, field + (suggestions(listed, offers) if offers else Markup()), about)
+    return label_field(title, field + (suggestions(listed, offers) if offers else Markup()), about)
 
 
 def number(
@@ -237,7 +237,7 @@ def filter_field(
 
 def area(name: str, title: str, value: str = "", rows: int = 1, more: Markup = NOTHING) -> Markup:
     """A labelled field of several lines."""
-    return labelled(
+    return label_field(
         title,
         Markup('<textarea name="{}" rows="{}"{}>\n{}</textarea>').format(name, rows, more, value),
     )
@@ -263,7 +263,7 @@ def suggestions(id: str, choices: Iterable[Any]) -> Markup:
     return Markup('<datalist id="{}">{}</datalist>').format(id, options)
 
 
-def hidden(**values: Any) -> Markup:
+def hidden_fields(**values: Any) -> Markup:
     """Hidden fields that the form sends."""
     return Markup().join(
         Markup('<input type="hidden" name="{}" value="{}">').format(name, value)
@@ -271,7 +271,7 @@ def hidden(**values: Any) -> Markup:
     )
 
 
-def labelled(title: str, field: str, about: str = "") -> Markup:
+def label_field(title: str, field: str, about: str = "") -> Markup:
     """A field with its label."""
     hint = Markup("<small>{}</small>").format(about) if about else Markup()
     return Markup('<label class="field"><span>{}</span>{}{}</label>').format(title, field, hint)
@@ -305,7 +305,9 @@ def read(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> 
     return checked(owner, form, values)
 
 
-def changed(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> dict[str, Any]:
+def changed_settings(
+    form: Form, event: Event, *, prefix: str = "", owner: str = "form"
+) -> dict[str, Any]:
     """The chosen settings that differ from their defaults, checked. Raises UsageError."""
     values = read(form, event, prefix=prefix, owner=owner)
     return {name: value for name, value in values.items() if value != form[name].default}

@@ -34,7 +34,7 @@ PLACES: Registry[Callable[[Page], None]] = Registry(
 )
 
 WINDOWS = 200
-"""How many browser windows the server keeps values for; the one that was idle longest is forgotten."""
+"""Browser windows whose state the server keeps; the longest idle one is forgotten."""
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,7 @@ class Page:
 
     async def wait_for_more(self, message: dict[str, Any]) -> None:
         """Wait as ``more`` does, but without a thread, so that silent streams do not use up the page's threads."""
-        with suppress(UsageError):  # which ``more`` tells
+        with suppress(UsageError):  # ``more`` reports the error
             stream = self._stream(messages.read(messages.MoreMessage, message).stream)
             if stream is not None:
                 await stream.wait()
@@ -324,4 +324,4 @@ def _after(first: Patch, rest: Iterator[Patch]) -> Iterator[Patch]:
 def stop(page: Page, event: Event) -> Patch:
     """Stop a job; its own news show it."""
     page.workbench.jobs.stop(event.text("id"))
-    return {"say": "Stopping. What is done is kept."}
+    return {"say": "Stopping. Finished work is kept."}

@@ -24,7 +24,7 @@ VERDICTS = {
     "failed": "failed",
     "none": "not asked yet",
 }
-"""Verdict of a question → what it is called."""
+"""Verdict of a question → its name."""
 
 
 def escape(value: Any) -> Markup:
@@ -75,7 +75,7 @@ def link(label: str, address: str, kind: str = "link") -> Markup:
     return Markup('<a class="{}" href="{}">{}</a>').format(kind, address, label)
 
 
-def dotted(*words: str | None) -> str:
+def join_facts(*words: str | None) -> str:
     """Facts in one line, the empty ones left out.
 
     >>> dotted("2 steps", "", "0.4 s")
@@ -84,12 +84,12 @@ def dotted(*words: str | None) -> str:
     return " · ".join(filter(None, words))
 
 
-def dotted_html(*parts: str | None) -> Markup:
+def join_facts_html(*parts: str | None) -> Markup:
     """Facts in one line, some of them HTML; empty ones are left out."""
     return Markup(" · ").join(filter(None, parts))
 
 
-def named(label: str, view: str, **query: Any) -> Markup:
+def name_link(label: str, view: str, **query: Any) -> Markup:
     """The name of a thing as a link to its view."""
     return link(label, address(view, **query), "nm")
 

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rallebench.core.events import Progress
-from rallebench.gui.html import button, doing, dotted, escape, problem, progress, state
+from rallebench.gui.html import button, doing, escape, join_facts, problem, progress, state
 from rallebench.render.numbers import about_time, plural
 from rallebench.services.jobs import Job
 from rallebench.services.pace import JobStanding
@@ -17,7 +17,7 @@ from rallebench.services.workbench import Workbench
 from rallebench.views import run_list
 
 RECENT = 8
-"""How many jobs that have ended the list names."""
+"""Finished jobs in the list."""
 
 VERBS = {
     "run": "Run",
@@ -56,13 +56,13 @@ def _chip(active: list[Job], ended: list[Job]) -> Markup:
         return Markup('<span class="bad">Last job failed</span>') if failed else Markup("Jobs")
     words, now = plural(len(active), "job"), active[0].standing
     if now is not None and len(active) == 1:
-        words = dotted(words, f"{100 * now.share:.0f} %", left(now))
+        words = join_facts(words, f"{100 * now.share:.0f} %", remaining_time(now))
     share = now.share if now is not None else 0.05
     ring = Markup('<span class="ring" style="--share:{:.0f}%"></span>').format(100 * share)
     return ring + escape(words)
 
 
-def left(now: JobStanding) -> str:
+def remaining_time(now: JobStanding) -> str:
     """The remaining time in words, "" if unknown."""
     return "" if now.left is None else f"{about_time(now.left)} left"
 
@@ -77,25 +77,25 @@ def row(job: Job, name: str) -> Markup:
         return Markup(
             '<div class="job"><span>{}</span>{}<small class="{}">{}{}</small></div>'
         ).format(title, end, kind, clock, reason)
-    words = dotted(
-        counted(job), job.message or str(getattr(job.newest, "message", job.newest) or "")
+    words = join_facts(
+        progress_words(job), job.message or str(getattr(job.newest, "message", job.newest) or "")
     )
-    bar = progress(share_of(job))
+    bar = progress(done_share(job))
     return Markup('<div class="job"><span>{}</span>{}<small>{}</small>{}</div>').format(
         title, stop_button(job), words, bar
     )
 
 
-def share_of(job: Job) -> float | None:
+def done_share(job: Job) -> float | None:
     """The finished share of a job, None if unknown."""
     now = job.standing
     return None if now is None else now.share
 
 
-def counted(job: Job) -> str:
+def progress_words(job: Job) -> str:
     """The progress of a job: "40 of 222 · about 2 min left", "" without a known total."""
     now = job.standing
-    return "" if now is None else dotted(f"{now.done:,} of {now.total:,}", left(now))
+    return "" if now is None else join_facts(f"{now.done:,} of {now.total:,}", remaining_time(now))
 
 
 def doing_now(job: Job, name: Callable[[str], str] = str) -> str:
@@ -117,7 +117,7 @@ def stop_button(job: Job, do: str = "jobs.stop", id: str = "", kind: str = "quie
 def running(job: Job, title: str, words: str, *more: str, name: str, stop: str = "") -> Markup:
     """Running work as a line of a list: its title (HTML), its progress, ``more``, and its ``stop`` button."""
     figures = Markup('<span class="num">{}</span>').format(words)
-    parts = title, progress(share_of(job), name), figures, *more, stop or stop_button(job)
+    parts = title, progress(done_share(job), name), figures, *more, stop or stop_button(job)
     return Markup('<div class="running">{}</div>').format(Markup().join(parts))
 
 

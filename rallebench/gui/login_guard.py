@@ -16,15 +16,15 @@ from typing import Any
 
 OPEN_PATHS = frozenset({"/", "/login", "/theme.css", "/favicon.ico", "/gradio_api/startup-events"})
 OPEN_FOLDERS = ("/assets/", "/static/")
-"""All that answers without a login: the login itself, which is Gradio's page without its contents, that page's scripts,
+"""All addresses without a login: the login itself, which is Gradio's page without its contents, that page's scripts,
 styles and pictures, and the address by which Gradio sees that its server is up."""
 
 TRIES, LOCKED = 5, 60.0
 """Wrong passwords of an address in a row, after which it is locked, and for how many seconds."""
 SLOWEST = 4.0
-"""Seconds that an answer to a wrong password waits at most; the first waits a quarter of a second, each later one twice as long."""
+"""Longest delay of an answer to a wrong password in seconds; the first is 0.25 s, each later one twice as long."""
 ADDRESSES = 10_000
-"""Addresses that are remembered; the one that tried longest ago is forgotten."""
+"""Remembered addresses; the one with the oldest try is forgotten."""
 
 
 class Credentials:
@@ -70,7 +70,7 @@ class Throttle:
             return tries.until - now
         if tries.until or now - tries.last > LOCKED:
             tries.count, tries.until = 0, 0.0
-        if tries.count >= TRIES:  # as many are being answered
+        if tries.count >= TRIES:  # that many tries are pending
             return LOCKED
         tries.count, tries.last = tries.count + 1, now
         return 0.0

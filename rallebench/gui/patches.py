@@ -21,13 +21,13 @@ log = logging.getLogger(__name__)
 Patch = dict[str, Any]
 
 PACE = 0.08
-"""Seconds between two patches of one stream: a page redraws slowly."""
+"""Seconds between two patches of a stream: redrawing a page is slow."""
 
 PATIENCE = 2.0
-"""Seconds after which a request for more of a silent stream is answered with its ``meanwhile``."""
+"""Seconds until a request to a silent stream is answered with its ``meanwhile``."""
 
 BUG = "rallebench met an unexpected error"
-"""The beginning of the sentence about an error that is none of ours."""
+"""The beginning of the sentence about an unexpected error."""
 
 Meanwhile = Callable[[bool], "Patch"]
 """The patch of a stream that waits (False), or that the user has stopped (True). A stream may yield it as
@@ -147,7 +147,7 @@ class PatchStream:
         with self._change:
             if not self._stopped:
                 self._meanwhile = patch.pop("meanwhile", self._meanwhile)
-                for key in patch:  # the newest last: a view replaces its parts, not they it
+                for key in patch:  # newest last: a view replaces its parts, and not the reverse
                     self._waiting.pop(key, None)
                 self._waiting |= patch
                 self._tell()

@@ -38,11 +38,11 @@ def test_the_page_opens_with_a_question_already_executed(opened: Page) -> None:
 
 def test_a_first_execution_says_how_many_of_its_models_and_indexes_are_loaded(page: Page) -> None:
     going = Execution("open", "loading")
-    going.needs = going.unloaded(page, ("starter-bm25", "extractive-reader"))
+    going.needs = going.missing(page, ("starter-bm25", "extractive-reader"))
     assert "1 of 2 · Loading" in texts(going.words(page, ()))
     list(page.workbench.models.load("starter-bm25", "retriever"))
     assert "2 of 2 · Loading" in texts(going.words(page, ()))
-    assert going.unloaded(page, going.needs) == ("extractive-reader",)
+    assert going.missing(page, going.needs) == ("extractive-reader",)
     going.needs = ("starter-bm25",)
     assert "1 of" not in texts(going.words(page, ()))
 

@@ -20,8 +20,8 @@ from rallebench.core.errors import (
     UsageError,
 )
 from rallebench.gui.frame import Event, Page
-from rallebench.gui.places._data_build import marked
-from rallebench.gui.places._data_builders import ended as outcome
+from rallebench.gui.places._data_build import mark_chunks
+from rallebench.gui.places._data_builders import outcome as outcome
 from rallebench.services.imports import Chunking
 
 TEXT = "It happened in a town by the sea, and <b>everybody</b> remembers. " * 20
@@ -428,7 +428,7 @@ def test_a_corpus_is_read_filtered_and_cut(page: Page) -> None:
 
 
 def test_what_two_chunks_share_is_marked() -> None:
-    view = marked("a b c d", Chunking(3, 1))
+    view = mark_chunks("a b c d", Chunking(3, 1))
     assert 'class="chunk both">c<' in view.replace("> ", ">") and "2 chunks" in view
 
 

@@ -106,7 +106,7 @@ def test_what_is_planted_is_an_element_where_nothing_escapes_it() -> None:
 PIECES: dict[str, Callable[[], Any]] = {
     "button": lambda: html.button(TEXT, TEXT, title=TEXT, id=TEXT),
     "link": lambda: html.link(TEXT, NAME),
-    "named": lambda: html.named(TEXT, "runs/run", id=NAME),
+    "named": lambda: html.name_link(TEXT, "runs/run", id=NAME),
     "note": lambda: html.note(TEXT),
     "heading": lambda: html.heading(TEXT, TEXT),
     "bullets": lambda: html.bullets([TEXT]),

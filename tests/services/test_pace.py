@@ -73,7 +73,7 @@ def test_the_time_of_one_stage_says_nothing_of_the_next() -> None:
 
 def test_a_job_whose_total_is_unknown_has_no_share_even_if_a_part_of_it_has_one() -> None:
     job, _ = job_of((0, 3), total=None)
-    assert job.standing is None and chip.share_of(job) is None and chip.counted(job) == ""
+    assert job.standing is None and chip.done_share(job) is None and chip.progress_words(job) == ""
     job.publish(Progress("r/reader", 30, 200))
     assert job.standing is None
 
@@ -82,14 +82,14 @@ def test_all_counted_is_not_all_done_while_the_job_goes_on() -> None:
     job, clock = job_of((0, 0), (10, 50), (20, 100))
     clock.now = 30
     assert job.standing is not None and job.standing.share < 1 and job.standing.left is None
-    assert "left" not in chip.counted(job)
+    assert "left" not in chip.progress_words(job)
 
 
 def test_the_chip_and_the_row_of_a_job_say_the_same_time() -> None:
     job, clock = job_of((0, 0), (10, 20), (20, 40))
     clock.now = 21
     assert "40 % · about 30 s left" in chip._chip([job], [])
-    assert chip.counted(job) == "40 of 100 · about 30 s left"
+    assert chip.progress_words(job) == "40 of 100 · about 30 s left"
     assert "40 of 100 · about 30 s left" in chip.row(job, "r")
 
 

@@ -14,7 +14,7 @@ from rallebench.core.runs import FlowSpec
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.patches import Patch
-from rallebench.gui.places._bench import PAUSE, bench_of
+from rallebench.gui.places._bench import PAUSE, window_bench
 from rallebench.gui.places._one import columns, status
 from rallebench.gui.places._steps import (
     TITLES,
@@ -42,14 +42,14 @@ def register(page: Page) -> None:
     page.actions("agent", choose, run, stop, edit, continue_, keep, benchmark)
 
 
-def state_of(page: Page, event: Event) -> EpisodeState | None:
+def window_episode(page: Page, event: Event) -> EpisodeState | None:
     """The episode of this window; ``run`` and ``q`` in the address name one of a run."""
     if event.query.get("run") and event.query.get("q"):
         return episodes.open_episode(page.workbench, event.query["run"], event.query["q"])
     return page.workbench.asking.episode(str(event.session.get("episode", "")))
 
 
-def choices_of(page: Page, event: Event) -> dict[str, Any]:
+def form_values(page: Page, event: Event) -> dict[str, Any]:
     """The values of the form; initially a model that can act, if the workspace has one."""
     if "agent" not in event.session:
         llms = list(page.workbench.workspace.llms())
@@ -62,7 +62,7 @@ def choices_of(page: Page, event: Event) -> dict[str, Any]:
 
 def open_agent(page: Page, event: Event) -> Iterator[Patch]:
     """The form and the episode; follows a running one."""
-    state = state_of(page, event)
+    state = window_episode(page, event)
     inside = parts(page, state, able(page, event))
     body = columns(
         Markup('{}<span id="agent-buttons" class="row">{}</span>').format(
@@ -83,7 +83,7 @@ def open_agent(page: Page, event: Event) -> Iterator[Patch]:
 
 def able(page: Page, event: Event) -> bool:
     """Return whether the chosen model can act."""
-    return not page.workbench.asking.copies(choices_of(page, event)["llm"])
+    return not page.workbench.asking.copies(form_values(page, event)["llm"])
 
 
 def parts(page: Page, state: EpisodeState | None, acts: bool = True) -> Patch:
@@ -99,7 +99,7 @@ def parts(page: Page, state: EpisodeState | None, acts: bool = True) -> Patch:
 
 def so_far(state: EpisodeState) -> str:
     """The number of steps so far, and their time."""
-    return html.dotted(plural(len(state.steps), "step"), figures.duration(state.seconds))
+    return html.join_facts(plural(len(state.steps), "step"), figures.duration(state.seconds))
 
 
 def buttons(going: bool, acts: bool) -> Markup:
@@ -113,7 +113,7 @@ def buttons(going: bool, acts: bool) -> Markup:
 
 def draw(page: Page, event: Event) -> Markup:
     """Workflow, environment, model, question and all settings."""
-    bench, chosen = bench_of(page, event), choices_of(page, event)
+    bench, chosen = window_bench(page, event), form_values(page, event)
     workflow, env, llm = chosen["workflow"], chosen["env"], chosen["llm"]
     change, about = form.on_change("agent.choose"), agents.workflows()
     parts = form.chooser(
@@ -155,22 +155,22 @@ def draw(page: Page, event: Event) -> Markup:
 
 def remember(page: Page, event: Event) -> dict[str, Any]:
     """Store the fields in the session. Raises UsageError."""
-    chosen = choices_of(page, event)
+    chosen = form_values(page, event)
     sent = {name: event.text(name, chosen[name]) for name in ("workflow", "env", "llm", "question")}
-    settings = form.changed(agents.forms(sent["workflow"], sent["env"]), event)
-    chosen |= {**sent, "settings": settings}  # what is unknown was refused and is not kept
+    settings = form.changed_settings(agents.forms(sent["workflow"], sent["env"]), event)
+    chosen |= {**sent, "settings": settings}  # unknown values were refused above
     return chosen
 
 
 def choose(page: Page, event: Event) -> Patch:
     """Change workflow, environment, model or question."""
     remember(page, event)
-    state = state_of(page, event)
+    state = window_episode(page, event)
     going = state is not None and state.going
     return {"#agent-form": draw(page, event), "#agent-buttons": buttons(going, able(page, event))}
 
 
-def agent_of(chosen: dict[str, Any]) -> tuple[str, str, str, dict[str, Any]]:
+def chosen_agent(chosen: dict[str, Any]) -> tuple[str, str, str, dict[str, Any]]:
     """Workflow, environment, model and settings of the form."""
     workflow = chosen["workflow"]
     env = chosen["env"] if agents.needs_environment(workflow) else ""
@@ -179,9 +179,9 @@ def agent_of(chosen: dict[str, Any]) -> tuple[str, str, str, dict[str, Any]]:
 
 def run(page: Page, event: Event) -> Iterator[Patch]:
     """Start an episode and follow it."""
-    chosen, dataset = remember(page, event), bench_of(page, event).dataset
+    chosen, dataset = remember(page, event), window_bench(page, event).dataset
     question = episodes.example_of(page.workbench, dataset, chosen["question"])
-    yield from start(page, event, EpisodeRequest(*agent_of(chosen), *question))
+    yield from start(page, event, EpisodeRequest(*chosen_agent(chosen), *question))
 
 
 def start(page: Page, event: Event, request: EpisodeRequest) -> Iterator[Patch]:
@@ -216,7 +216,7 @@ def stop(page: Page, event: Event) -> Patch:
     return {}
 
 
-# what is shown
+# drawing
 
 
 def episode_html(page: Page, state: EpisodeState | None) -> Markup:
@@ -311,7 +311,7 @@ def outcome(page: Page, state: EpisodeState | None) -> Markup:
 
 def known_state(page: Page, event: Event) -> EpisodeState:
     """The episode of the window. Raises UsageError if it is gone."""
-    state = state_of(page, event)
+    state = window_episode(page, event)
     if state is None:
         raise UsageError("The episode is not known any more; run it again.")
     return state
@@ -338,7 +338,7 @@ def continue_(page: Page, event: Event) -> Iterator[Patch]:
 
 def keep(page: Page, event: Event) -> Patch:
     """Store the episode as a run, for comparisons."""
-    name = episodes.save_episode(page.workbench, state_of(page, event)).name
+    name = episodes.save_episode(page.workbench, window_episode(page, event)).name
     return {"say": f"Kept as the run {name}.", "go": html.address("runs/run", id=name)}
 
 
@@ -348,6 +348,6 @@ def benchmark(page: Page, event: Event) -> Patch:
     return page.call("runs.new", {"agent": "on"}, window=event.session["window"])
 
 
-def flow_of(page: Page, event: Event) -> FlowSpec:
+def chosen_flow(page: Page, event: Event) -> FlowSpec:
     """The flow of the agent in this window's form. Raises UsageError."""
-    return page.workbench.asking.agent(*agent_of(choices_of(page, event))).flow
+    return page.workbench.asking.agent(*chosen_agent(form_values(page, event))).flow

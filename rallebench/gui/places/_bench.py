@@ -21,10 +21,10 @@ from rallebench.views.chain_forms import DEFAULT_CHAIN, DEFAULT_DATASET
 from rallebench.views.verdicts import Verdict
 
 UNDO_DEPTH = 60
-"""Versions of a chain that undo remembers."""
+"""Versions of a chain kept for undo."""
 
 PAUSE = 0.2
-"""Seconds between two looks at work that another stream does."""
+"""Seconds between two looks at another stream's work."""
 
 
 @dataclass(eq=False)
@@ -41,7 +41,7 @@ class Execution:
     began: float = field(default_factory=time.time)
     work: Stop = field(default_factory=stop_of_thread)
 
-    def unloaded(self, page: Page, names: tuple[str, ...]) -> tuple[str, ...]:
+    def missing(self, page: Page, names: tuple[str, ...]) -> tuple[str, ...]:
         """The ``names`` that are not loaded."""
         models = page.workbench.models
         return tuple(name for name in dict.fromkeys(names) if not models.is_loaded(name))
@@ -51,10 +51,10 @@ class Execution:
         waited = time.time() - self.began
         since = text(int(waited), "duration") if waited > 1 else ""
         doing = f"{self.doing[:1].upper()}{self.doing[1:]}"
-        left, total = len(self.unloaded(page, self.needs)), len(self.needs)
+        left, total = len(self.missing(page, self.needs)), len(self.needs)
         share = f"{total - left + 1} of {total}" if left and total > 1 else ""
         words = escape(
-            html.dotted(share, doing, since, page.workbench.models.trouble(llms, self.work))
+            html.join_facts(share, doing, since, page.workbench.models.trouble(llms, self.work))
         )
         return Markup('{}<span title="{}">{} …</span>').format(
             html.stop_stream(self.action), words, words
@@ -157,7 +157,7 @@ class Bench(Busy):
         return next(changed, len(actions) if old else None)
 
 
-def bench_of(page: Page, event: Event) -> Bench:
+def window_bench(page: Page, event: Event) -> Bench:
     """The state of Build in the event's window; a new window starts with the starter's chain and its first question."""
     bench = event.session.get("build")
     if not isinstance(bench, Bench):
@@ -177,7 +177,7 @@ def saved_chain(page: Page, bench: Bench, name: str) -> Chain:
 
 def read_bench(page: Page, event: Event) -> Bench:
     """The state of Build, with the chain of the fields if the event sends it. Raises UsageError."""
-    bench = bench_of(page, event)
+    bench = window_bench(page, event)
     if event.text("count"):
         bench.edit(read_chain(event))
     return bench
@@ -206,7 +206,7 @@ def meanwhile(
     return show
 
 
-def followed(page: Page, at: str, busy: Busy) -> Iterator[Patch]:
+def follow_other(page: Page, at: str, busy: Busy) -> Iterator[Patch]:
     """The status of another stream of this window, in the element ``at``, until it ends."""
     going = busy.running
     while going is not None and busy.running is going:
@@ -214,7 +214,7 @@ def followed(page: Page, at: str, busy: Busy) -> Iterator[Patch]:
         time.sleep(PAUSE)
 
 
-def example_of(page: Page, bench: Bench) -> Example:
+def bench_example(page: Page, bench: Bench) -> Example:
     """The question of the bench with its gold; a typed question has none. Raises RalleError."""
     example = page.workbench.asking.example(bench.dataset, bench.question)
     return replace(example, question=replace(example.question, history=bench.earlier))

@@ -21,7 +21,7 @@ KINDS = {"retrieve": "Retrieve", "generate": "Generate", "identity": "Pass on"}
 DIALECTS = [("fstring", "f-string"), ("eval", "eval")]
 NUMBERS = {"max_tokens": "Tokens at most", "temperature": "Temperature", "seed": "Seed"}
 OWN = (*NUMBERS, "stop", "system")
-"""Settings of a generate action that have fields of their own."""
+"""Settings of a generate action with their own fields."""
 
 HINTS = {
     "fstring": "{question} {response[0]} {prompt[0]} {documents[0][0][title]} {history}",
@@ -51,10 +51,10 @@ def _read(event: Event, index: int) -> Action:
     generation = _generation(event, key, where) if kind == "generate" else {}
     target = "" if kind == "identity" else target
     dialect = event.text(f"{key}dialect") or "fstring"
-    return Action(kind, _typed(event, f"{key}template"), dialect, target, k or 5, generation)  # type: ignore[arg-type]
+    return Action(kind, _raw_text(event, f"{key}template"), dialect, target, k or 5, generation)  # type: ignore[arg-type]
 
 
-def _typed(event: Event, name: str) -> str:
+def _raw_text(event: Event, name: str) -> str:
     """A text exactly as typed, spaces included."""
     value = event.data.get(name, "")
     return str(value[0] if isinstance(value, list) else value).replace("\r\n", "\n")
@@ -72,14 +72,14 @@ def _generation(event: Event, key: str, where: str) -> dict[str, Any]:
     for name, label in NUMBERS.items():
         if (number := event.number(f"{key}{name}", f"{where}: {label.lower()}")) is not None:
             settings[name] = int(number) if number == int(number) else number
-    if system := _typed(event, f"{key}system"):
+    if system := _raw_text(event, f"{key}system"):
         settings["system"] = system
-    if stops := [_unescaped(line) for line in _typed(event, f"{key}stop").split("\n") if line]:
+    if stops := [_unescape(line) for line in _raw_text(event, f"{key}stop").split("\n") if line]:
         settings["stop"] = stops
     return checked_generation(settings, where)
 
 
-def _unescaped(line: str) -> str:
+def _unescape(line: str) -> str:
     r"""A stop text as typed, with \n read as a line break."""
     if "\\" not in line:
         return line
@@ -97,7 +97,7 @@ def summary(action: Action) -> str:
     k = f"k {action.k}" if action.kind == "retrieve" else ""
     most = action.generation.get("max_tokens")
     tokens = "" if most is None else f"{most} tokens at most"
-    return html.dotted(action.target or "nothing chosen", k, tokens)
+    return html.join_facts(action.target or "nothing chosen", k, tokens)
 
 
 def summaries(chain: Chain) -> Patch:
@@ -125,7 +125,7 @@ def editor(workbench: Workbench, action: Action, index: int) -> Markup:
     words = " ".join(["{question}", *earlier, "{history}"]).split()
     names_used = Markup(" ").join(Markup("<code>{}</code>").format(word) for word in words)
     return (
-        form.hidden(**{f"{key}kind": action.kind})
+        form.hidden_fields(**{f"{key}kind": action.kind})
         + (Markup('<div class="field-pair">{}</div>').format(pair) if pair else Markup())
         + form.area(f"{key}template", title, action.template, 2, more)
         + Markup('<small class="names">Variables {}</small>').format(names_used)
@@ -158,7 +158,7 @@ def _more(action: Action, key: str) -> Markup:
 
 def hidden_fields(chain: Chain) -> Markup:
     """The fields that the form of a chain sends beside its actions."""
-    return form.hidden(count=len(chain.actions), about=chain.about, name=chain.name)
+    return form.hidden_fields(count=len(chain.actions), about=chain.about, name=chain.name)
 
 
 def draw(
@@ -200,7 +200,7 @@ def draw(
     return Markup('{}{}<div class="row add">{}</div>').format(hidden_fields(chain), rows, more)
 
 
-def edited(chain: Chain, verb: str, index: int = 0, by: int = 0, kind: str = "") -> Chain:
+def edit_actions(chain: Chain, verb: str, index: int = 0, by: int = 0, kind: str = "") -> Chain:
     """The chain with an action added, removed or moved. Raises UsageError."""
     rows = list(chain.actions)
     if verb == "add":

@@ -15,7 +15,7 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes
 from rallebench.gui.patches import Meanwhile, Patch
-from rallebench.gui.places._bench import PAUSE, bench_of
+from rallebench.gui.places._bench import PAUSE, window_bench
 from rallebench.gui.places._chain import summary
 from rallebench.gui.places._chat_turn import sources_html, turns_html
 from rallebench.gui.places._one import MODES, columns
@@ -37,7 +37,7 @@ def register(page: Page) -> None:
     page.actions("chat", sources, open_in_build, keep, save)
 
 
-def talks_of(page: Page, event: Event) -> list[Talk]:
+def window_talks(page: Page, event: Event) -> list[Talk]:
     """The conversations of this window, newest first, at least one; earlier sessions' are read from disk."""
     session = event.session
     if "talks" not in session:
@@ -47,21 +47,21 @@ def talks_of(page: Page, event: Event) -> list[Talk]:
     return talks
 
 
-def talk_of(page: Page, event: Event) -> Talk:
+def open_talk(page: Page, event: Event) -> Talk:
     """The open conversation."""
-    talks = talks_of(page, event)
+    talks = window_talks(page, event)
     return talks[min(int(event.session.get("talk", 0)), len(talks) - 1)]
 
 
-def turn_of(page: Page, event: Event) -> Turn:
+def event_turn(page: Page, event: Event) -> Turn:
     """The turn of an event. Raises UsageError."""
-    return talk_of(page, event).turn(event.whole("index") or 0)
+    return open_talk(page, event).turn(event.whole("index") or 0)
 
 
 def save_talks(page: Page, event: Event) -> None:
     """Save the conversations of this window for the next session."""
     workspace = page.workbench.workspace
-    stored_conversations.save(workspace, event.session["window"], talks_of(page, event))
+    stored_conversations.save(workspace, event.session["window"], window_talks(page, event))
 
 
 # the view
@@ -69,17 +69,17 @@ def save_talks(page: Page, event: Event) -> None:
 
 def open_chat(page: Page, event: Event) -> Iterator[Patch]:
     """The three columns; follows an answer in progress."""
-    talk = talk_of(page, event)
-    yield {"title": "Chat", **drawn(page, event)}
-    while talk.is_busy and talk is talk_of(page, event):
+    talk = open_talk(page, event)
+    yield {"title": "Chat", **draw_parts(page, event)}
+    while talk.is_busy and talk is open_talk(page, event):
         yield {"#turns": turns_html(page, talk)}
         time.sleep(PAUSE)
     yield parts(page, event)
 
 
-def drawn(page: Page, event: Event) -> Patch:
+def draw_parts(page: Page, event: Event) -> Patch:
     """The list of conversations, the open one, and the sources of its last answer."""
-    chain, inside = bench_of(page, event).chain, parts(page, event)
+    chain, inside = window_bench(page, event).chain, parts(page, event)
     switch, actions = html.segments(MODES, "#/build/chat"), " → ".join(map(summary, chain.actions))
     field = Markup(
         '<textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Enter sends it, Shift Enter begins a line" data-on="enter" data-do="chat.send" autofocus></textarea>'
@@ -108,7 +108,7 @@ def drawn(page: Page, event: Event) -> Patch:
 
 def parts(page: Page, event: Event) -> Patch:
     """Everything but the input field, whose text survives an answer in progress."""
-    talk, send = talk_of(page, event), html.button("Send", "chat.send", kind="primary")
+    talk, send = open_talk(page, event), html.button("Send", "chat.send", kind="primary")
     return {
         "#chat-list": conversations(page, event),
         "#turns": turns_html(page, talk),
@@ -134,7 +134,7 @@ def how(page: Page, chain: Chain) -> str:
 
 def deletion(page: Page, event: Event) -> Markup:
     """The button that deletes the open conversation, "" before its first turn."""
-    turns = talk_of(page, event).turns
+    turns = open_talk(page, event).turns
     if not turns:
         return Markup()
     sure = f"Delete this conversation of {plural(len(turns), 'turn')}? Nothing brings it back."
@@ -143,8 +143,8 @@ def deletion(page: Page, event: Event) -> Markup:
 
 def conversations(page: Page, event: Event) -> Markup:
     """The list on the left."""
-    rows, opened = Markup(), talk_of(page, event)
-    for index, talk in enumerate(talks_of(page, event)):
+    rows, opened = Markup(), open_talk(page, event)
+    for index, talk in enumerate(window_talks(page, event)):
         path = talk.path
         title = path[0].question if path else "New conversation"
         on = "on" if talk is opened else ""
@@ -167,18 +167,18 @@ def conversations(page: Page, event: Event) -> Markup:
 
 def send(page: Page, event: Event) -> Iterator[Patch]:
     """Ask the chain and stream its answer."""
-    return begun(page, event, event.text("text"), talk_of(page, event).last)
+    return begin_turn(page, event, event.text("text"), open_talk(page, event).last)
 
 
 def regenerate(page: Page, event: Event) -> Iterator[Patch]:
     """Ask a question again with the current chain and without the reply cache; the earlier answer stays as a branch."""
-    turn = turn_of(page, event)
-    return begun(page, event, turn.question, turn.before, fresh=True)
+    turn = event_turn(page, event)
+    return begin_turn(page, event, turn.question, turn.before, fresh=True)
 
 
 def edit(page: Page, event: Event) -> Patch:
     """Ask for another wording of a question."""
-    turn = turn_of(page, event)
+    turn = event_turn(page, event)
     body = form.area("edited", "Question", turn.question, rows=3, more=Markup(" autofocus"))
     body += html.note("The earlier question and all that came after it stay as a branch.")
     return html.ask("Edit and send again", body, "Send", "chat.resend", index=turn.number)
@@ -186,10 +186,10 @@ def edit(page: Page, event: Event) -> Patch:
 
 def resend(page: Page, event: Event) -> Iterator[Patch]:
     """Send the edited question in place of the earlier one, which stays as a branch."""
-    return begun(page, event, event.text("edited"), turn_of(page, event).before, dialog="")
+    return begin_turn(page, event, event.text("edited"), event_turn(page, event).before, dialog="")
 
 
-def begun(
+def begin_turn(
     page: Page,
     event: Event,
     question: str,
@@ -199,13 +199,15 @@ def begun(
     **more: str,
 ) -> Iterator[Patch]:
     """Start a turn. A refusal is raised at once and leaves an answer in progress alone."""
-    chain, talk = bench_of(page, event).chain, talk_of(page, event)
+    chain, talk = window_bench(page, event).chain, open_talk(page, event)
     turn = talk.ask(page.workbench.asking, chain, question, before)
     save_talks(page, event)
-    return answered(page, event, talk, turn, fresh, {**drawn(page, event), **BOTTOM, **more})
+    return stream_turn(
+        page, event, talk, turn, fresh, {**draw_parts(page, event), **BOTTOM, **more}
+    )
 
 
-def answered(
+def stream_turn(
     page: Page, event: Event, talk: Talk, turn: Turn, fresh: bool, first: Patch
 ) -> Iterator[Patch]:
     """Stream a turn. An error ends in the turn, so that the question stays."""
@@ -241,7 +243,7 @@ def waiting(page: Page, talk: Talk, turn: Turn) -> Meanwhile:
         if not end and not turn.answer:
             silent = text(int(time.time() - began), "duration")
             trouble = page.workbench.models.trouble(turn.chain.llms, work)
-            turn.activity = html.dotted("Waiting for the model", silent, trouble)
+            turn.activity = html.join_facts("Waiting for the model", silent, trouble)
         return {"#turns": turns_html(page, talk)}
 
     return show
@@ -249,7 +251,7 @@ def waiting(page: Page, talk: Talk, turn: Turn) -> Meanwhile:
 
 def stop(page: Page, event: Event) -> Patch:
     """Stop the answer; its text so far stays."""
-    talk_of(page, event).stop()
+    open_talk(page, event).stop()
     return parts(page, event)
 
 
@@ -258,40 +260,43 @@ def stop(page: Page, event: Event) -> Patch:
 
 def branch(page: Page, event: Event) -> Patch:
     """Switch to another branch of a question, at its newest turn."""
-    talk_of(page, event).show(turn_of(page, event))
+    open_talk(page, event).show(event_turn(page, event))
     return parts(page, event)
 
 
 def new(page: Page, event: Event) -> Patch:
     """Start a conversation."""
-    talks = talks_of(page, event)
+    talks = window_talks(page, event)
     if talks[0].turns:
         talks.insert(0, Talk())
     event.session["talk"] = 0
-    return drawn(page, event)
+    return draw_parts(page, event)
 
 
 def delete(page: Page, event: Event) -> Patch:
     """Delete the open conversation and stop its answer."""
-    talks, talk = talks_of(page, event), talk_of(page, event)
+    talks, talk = window_talks(page, event), open_talk(page, event)
     talk.stop()
     talks.remove(talk)
     if not talks:
         talks.append(Talk())
     save_talks(page, event)
-    return drawn(page, event)
+    return draw_parts(page, event)
 
 
 def choose(page: Page, event: Event) -> Patch:
     """Open another conversation."""
     event.session["talk"] = event.position("index")
-    return drawn(page, event)
+    return draw_parts(page, event)
 
 
 def sources(page: Page, event: Event) -> Patch:
     """The sources of an answer, or the passage of a citation with its span."""
     cite = event.whole("cite")
-    return {"#chat-side": sources_html(turn_of(page, event), cite), "event": {"name": "rb-cited"}}
+    return {
+        "#chat-side": sources_html(event_turn(page, event), cite),
+        "event": {"name": "rb-cited"},
+    }
 
 
 # to other places
@@ -299,7 +304,7 @@ def sources(page: Page, event: Event) -> Patch:
 
 def open_in_build(page: Page, event: Event) -> Patch:
     """Open a question with its chain and steps in One question."""
-    turn, bench = turn_of(page, event), bench_of(page, event)
+    turn, bench = event_turn(page, event), window_bench(page, event)
     question, steps = turn.in_build
     words: Patch = {}
     if bench.chain != turn.chain:
@@ -320,7 +325,7 @@ def open_in_build(page: Page, event: Event) -> Patch:
 
 def keep(page: Page, event: Event) -> Patch:
     """Ask for the dataset, the gold answers and the gold pages."""
-    turn = turn_of(page, event)
+    turn = event_turn(page, event)
     own = page.workbench.data.own_datasets()
     name = event.session.get("chat-dataset") or (own[0] if own else NEW_DATASET)
     about = "A dataset of this workspace, or a new name."
@@ -342,7 +347,7 @@ def keep(page: Page, event: Event) -> Patch:
 
 def save(page: Page, event: Event) -> Patch:
     """Add the question to the dataset."""
-    titles = {hit.passage.page_id: hit.passage.title for hit in turn_of(page, event).sources}
+    titles = {hit.passage.page_id: hit.passage.title for hit in event_turn(page, event).sources}
     pages = {page_id: titles.get(page_id, "") for page_id in event.many("page")}
     name, answers = event.text("dataset"), event.text("answers").splitlines()
     count = page.workbench.data.add_question(

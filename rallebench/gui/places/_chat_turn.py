@@ -16,7 +16,7 @@ from rallebench.services.citations import HOW, Citation
 from rallebench.services.conversations import Talk, Turn
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
-"""Stand around the number of a citation until the answer is HTML; they are nobody's characters."""
+"""Enclose the number of a citation until the answer is HTML; private-use characters that no text contains."""
 
 
 def turns_html(page: Page, talk: Talk) -> Markup:
@@ -44,10 +44,12 @@ def turn_html(page: Page, talk: Talk, turn: Turn) -> Markup:
     return Markup(
         '<section class="turn" id="t{}"><h4 dir="auto">{}</h4>{}<div class="said" dir="auto">{}</div>{}{}'
         '<div class="row">{}</div></section>'
-    ).format(turn.number, turn.question, searched(turn), answer, end, steps, buttons(talk, turn))
+    ).format(
+        turn.number, turn.question, search_query(turn), answer, end, steps, buttons(talk, turn)
+    )
 
 
-def searched(turn: Turn) -> Markup:
+def search_query(turn: Turn) -> Markup:
     """The search query if it differs from the typed question."""
     if turn.rewriting is None or turn.standalone == turn.question:
         return Markup()
@@ -144,7 +146,7 @@ def steps_fold(page: Page, turn: Turn) -> Markup:
     """The steps of a turn with their costs, the rewriting of the question first."""
     prices = page.workbench.models.prices_of_use()
     steps = ((turn.rewriting,) if turn.rewriting else ()) + turn.steps
-    facts = html.dotted(
+    facts = html.join_facts(
         figures.duration(sum(step.seconds for step in steps)),
         tokens(steps[-1]),
         f"price {price(steps, prices)}",

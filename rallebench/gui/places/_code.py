@@ -8,7 +8,7 @@ from rallebench.core.types import Chain
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.patches import Patch
-from rallebench.gui.places._bench import bench_of, read_bench
+from rallebench.gui.places._bench import read_bench, window_bench
 from rallebench.gui.places._one import chain_patch
 from rallebench.views import chain_forms
 
@@ -45,7 +45,7 @@ def show(page: Page, event: Event) -> Patch:
 
 def download(page: Page, event: Event) -> Patch:
     """Download the chain as a file."""
-    bench, shape = bench_of(page, event), event.choice("shape", chain_forms.FORMS)
+    bench, shape = window_bench(page, event), event.choice("shape", chain_forms.FORMS)
     name = chain_forms.file_stem(bench.chain.name) + chain_forms.FORMS[shape][1]
     text = chain_forms.code(page.workbench, bench.chain, bench.dataset, shape)
     return {"download": {"name": name, "text": text}}
@@ -53,17 +53,17 @@ def download(page: Page, event: Event) -> Patch:
 
 def paste(page: Page, event: Event) -> Patch:
     """Import the chain of a pasted text."""
-    return opened(page, event, chain_forms.read_text(event.text("text")))
+    return open_in_build(page, event, chain_forms.read_text(event.text("text")))
 
 
 def upload(page: Page, event: Event) -> Patch:
     """Import the chain of a file."""
-    return opened(page, event, chain_forms.read_file(*event.file()))
+    return open_in_build(page, event, chain_forms.read_file(*event.file()))
 
 
-def opened(page: Page, event: Event, chain: Chain) -> Patch:
+def open_in_build(page: Page, event: Event, chain: Chain) -> Patch:
     """Open the chain in Build; Undo returns to the previous one."""
-    bench = bench_of(page, event)
+    bench = window_bench(page, event)
     bench.edit(chain)
     sentence = f"{chain.name} is open. Undo returns to the chain before."
     if missing := chain_forms.unknown_targets(page.workbench, chain):

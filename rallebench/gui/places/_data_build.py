@@ -26,7 +26,7 @@ PAGES = "path of a JSON, TSV or JSONL file"
 FIRST_KIND, FIRST_WAY = "bm25", "rrf"
 FOREIGN = "Vectors or index of another program"
 AT_ONCE = 0.4
-"""Seconds that a form waits for a job to say what is wrong with it."""
+"""Seconds that a form waits for a job's immediate error."""
 
 
 def register(page: Page) -> None:
@@ -87,14 +87,14 @@ def build_kind(page: Page, event: Event) -> Patch:
     return {"#build-settings": settings_of_kind(event.text("kind"), event.text("corpus"))}
 
 
-def place_of(page: Page, event: Event, name: str) -> str:
+def form_documents(page: Page, event: Event, name: str) -> str:
     """The documents of a form: a typed path, else the corpus in the field ``name``."""
     return str(event.path("path") or gold_coverage.place_of(page.workbench, event.text(name)))
 
 
-def chosen(page: Page, event: Event) -> tuple[str, str, dict[str, Any]]:
+def form_index(page: Page, event: Event) -> tuple[str, str, dict[str, Any]]:
     """(corpus, kind, settings) of the form. Raises UsageError."""
-    kind, corpus = event.text("kind"), place_of(page, event, "corpus")
+    kind, corpus = event.text("kind"), form_documents(page, event, "corpus")
     known = catalog.entry("index_kinds", kind).form
     values = form.read(known, event, prefix="set-", owner=f"index kind {kind!r}")
     settings: dict[str, Any] = {"parameters": values}
@@ -102,20 +102,20 @@ def chosen(page: Page, event: Event) -> tuple[str, str, dict[str, Any]]:
         settings["encoder"] = event.text("encoder_other") or event.text("encoder", "minilm")
     typed = event.text("size") or event.text("overlap")
     if typed or event.text("cut", DEFAULT) != DEFAULT:
-        settings["chunking"] = chunking_of(event, settings.get("encoder", ""))
+        settings["chunking"] = form_chunking(event, settings.get("encoder", ""))
     return corpus, kind, settings
 
 
 def estimate(page: Page, event: Event) -> Iterator[Patch]:
     """Estimate the costs of the build on a sample."""
-    corpus, kind, settings = chosen(page, event)
+    corpus, kind, settings = form_index(page, event)
     for piece in page.workbench.data.estimate_build(corpus, kind, **settings):
         news = isinstance(piece, str)
-        words = html.note(f"Estimating: {piece} …") if news else estimated(piece)
+        words = html.note(f"Estimating: {piece} …") if news else estimate_html(piece)
         yield {"#build-estimate": words}
 
 
-def estimated(piece: Any) -> Markup:
+def estimate_html(piece: Any) -> Markup:
     about = "" if piece.counted else "about "
     dim = f" × {piece.dim} dimensions" if piece.dim else ""
     time = text(piece.seconds, "duration")
@@ -134,7 +134,7 @@ def estimated(piece: Any) -> Markup:
 def build(page: Page, event: Event) -> Patch:
     """Build as a job; an immediate error is shown in the form."""
     workbench = page.workbench
-    corpus, kind, settings = chosen(page, event)
+    corpus, kind, settings = form_index(page, event)
     pages = event.path("pages")
     if corpus == str(gold_coverage.STARTER_CORPUS) and not pages:
         pages = gold_coverage.STARTER_PAGES
@@ -185,7 +185,7 @@ def combine_way(page: Page, event: Event) -> Patch:
 def combine(page: Page, event: Event) -> Patch:
     """Save the combination, without settings that equal their defaults."""
     way, known = event.text("way"), catalog.entry("composites", event.text("way")).form
-    own = form.changed(known, event, prefix="set-", owner=f"way {way!r}")
+    own = form.changed_settings(known, event, prefix="set-", owner=f"way {way!r}")
     if not event.many("parts"):
         raise UsageError("No retriever is chosen; tick at least one.")
     name = event.text("name")
@@ -226,7 +226,7 @@ def chunk_fields(
     )
 
 
-def chunking_of(event: Event, encoder: str = "") -> Chunking | None:
+def form_chunking(event: Event, encoder: str = "") -> Chunking | None:
     """The fields as a Chunking, None for whole rows and documents. Raises UsageError."""
     name = event.text("cut", WHOLE)
     if name == WHOLE:
@@ -243,7 +243,9 @@ def chunking_of(event: Event, encoder: str = "") -> Chunking | None:
     return choose(how=how, size=size, overlap=overlap or 0, unit="" if how != "blocks" else unit)
 
 
-def marked(text: str, chunking: Chunking | None, document: str = "", title: str = "") -> Markup:
+def mark_chunks(
+    text: str, chunking: Chunking | None, document: str = "", title: str = ""
+) -> Markup:
     """A text with its chunks in two alternating tints and their overlaps in a third."""
     cuts = (spans(text, chunking, document, title) if chunking else []) or [(0, len(text))]
     lengths = [len(text[start:end].split()) for start, end in cuts]

@@ -16,8 +16,8 @@ from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
 from rallebench.gui.jobs import doing_now, going
 from rallebench.gui.patches import Patch
-from rallebench.gui.places._data_build import options, place_of, raise_at_once
-from rallebench.gui.places._data_check import check, check_button, corrected
+from rallebench.gui.places._data_build import form_documents, options, raise_at_once
+from rallebench.gui.places._data_check import check, check_button, correction
 from rallebench.render.numbers import plural, text, time_range
 from rallebench.services import builders as service
 from rallebench.views import catalog, gold_coverage
@@ -32,7 +32,7 @@ STAGES = {
 }
 MOST_ROWS = 30
 VISIBLE_SETTINGS = ("tasks", "questions", "after", "index", "data", "tables", "templates", "number")
-"""Settings that are not folded."""
+"""Settings shown without unfolding."""
 WORTH_A_LOOK = {
     "unknown": "replies could not be read",
     "failed": "failed, tried again next time",
@@ -43,7 +43,8 @@ WORTH_A_LOOK = {
 def register(page: Page) -> None:
     page.view("data/builder", open_builder, back="data/builder")
     page.actions("builder", redraw, plan, pilot, start, continue_, follow, rows, edit, save, toggle)
-    page.actions("builder", check, checked)
+    page.actions("builder", check)
+    page.action("builder.checked", store_check)
 
 
 def stage_name(label: str) -> str:
@@ -63,7 +64,8 @@ def open_builder(page: Page, event: Event) -> Patch:
     crumb = html.crumb("Data", "#/data/list", "Build dataset", about)
     names = service.builders_begun(page.workbench.workspace)
     begun = Markup().join(
-        Markup("<li>{}</li>").format(html.named(name, "data/builder", id=name)) for name in names
+        Markup("<li>{}</li>").format(html.name_link(name, "data/builder", id=name))
+        for name in names
     )
     begun = Markup("<ul>{}</ul>").format(begun) if begun else html.note("None yet.")
     head = html.heading("Begun or built", str(len(names)), first=True)
@@ -114,7 +116,7 @@ def redraw(page: Page, event: Event) -> Patch:
     return {"#builder-form": draw(page, event)}
 
 
-def request_of(page: Page, event: Event) -> ExperimentRequest:
+def form_request(page: Page, event: Event) -> ExperimentRequest:
     """The request of the form. Raises UsageError."""
     builder = event.text("maker")
     item = catalog.entry("builders", builder)
@@ -123,7 +125,7 @@ def request_of(page: Page, event: Event) -> ExperimentRequest:
         raise UsageError("The dataset needs a name.")
     articles = ""
     if item.traits.get("articles", True):
-        articles = place_of(page, event, "articles")
+        articles = form_documents(page, event, "articles")
     return service.builder_request(
         page.workbench.workspace,
         builder,
@@ -136,7 +138,7 @@ def request_of(page: Page, event: Event) -> ExperimentRequest:
 
 
 def plan(page: Page, event: Event) -> Patch:
-    return drawn_plan(page.workbench.experiments.plan(request_of(page, event)))
+    return drawn_plan(page.workbench.experiments.plan(form_request(page, event)))
 
 
 def drawn_plan(planned: Any, more: str = "") -> Patch:
@@ -153,7 +155,7 @@ def drawn_plan(planned: Any, more: str = "") -> Patch:
 
 def pilot(page: Page, event: Event) -> Iterator[Patch]:
     """Ask a small sample and extrapolate the costs."""
-    request = request_of(page, event)
+    request = form_request(page, event)
     planned = page.workbench.experiments.plan(request)
     stop = html.stop_stream("builder.pilot")
     waiting = Markup('<p class="note">{} … {}</p>')
@@ -166,7 +168,7 @@ def pilot(page: Page, event: Event) -> Iterator[Patch]:
     seconds, dollars = estimate.total["seconds"], estimate.total["usd"].value
     low, high = seconds.low, seconds.high
     took = "" if low is None or high is None else time_range(low, high)
-    words = html.dotted(took, text(dollars, "usd") if dollars else "")
+    words = html.join_facts(took, text(dollars, "usd") if dollars else "")
     words = Markup("<p><b>{}</b></p>").format(words or "The time cannot be foreseen.")
     yield drawn_plan(planned, words + html.bullets(estimate.notes))
 
@@ -177,7 +179,7 @@ def begin(page: Page, request: ExperimentRequest) -> None:
 
 
 def start(page: Page, event: Event) -> Patch:
-    request = request_of(page, event)
+    request = form_request(page, event)
     begin(page, request)
     return {"go": html.address("data/builder", id=request.name)}
 
@@ -187,7 +189,7 @@ def continue_(page: Page, event: Event) -> Patch:
     return follow(page, event)
 
 
-# what was begun
+# started datasets
 
 
 def stored_view(page: Page, event: Event, name: str) -> Markup:
@@ -218,7 +220,7 @@ def stages_view(page: Page, name: str) -> Markup:
     lines = [stage_cells(name, label, counts) for label, counts in stored.stages.items()]
     heads = ["Stage", ">In", ">Kept", "Left out", "Worth a look", ">Requests", ">Tokens"]
     table = html.rows(heads, lines) if lines else html.note("This builder keeps no stages.")
-    end = ended(stored.report) if stored.report else Markup()
+    end = outcome(stored.report) if stored.report else Markup()
     return Markup('{}<div class="wide">{}</div>{}').format(progress, table, end)
 
 
@@ -231,7 +233,7 @@ def stage_cells(name: str, label: str, counts: Mapping[str, Any]) -> list[str]:
         calls = f"{counts['calls']:,}"
         tokens = f"{counts['prompt_tokens']:,} + {counts['completion_tokens']:,}"
     return [
-        html.named(stage_name(label), "data/builder", id=name, stage=label),
+        html.name_link(stage_name(label), "data/builder", id=name, stage=label),
         f"{counts.get('inputs', 0):,}",
         f"{counts.get('kept', 0):,}",
         escape(left or "none"),
@@ -241,7 +243,7 @@ def stage_cells(name: str, label: str, counts: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def ended(report: Mapping[str, Any]) -> Markup:
+def outcome(report: Mapping[str, Any]) -> Markup:
     """The result with its notes and its place."""
     counts, name, links = report.get("counts", {}), report.get("name", ""), Markup()
     records = ", ".join(f"{n:,} records in {file}" for file, n in counts.get("records", {}).items())
@@ -304,7 +306,7 @@ def row_view(row: Mapping[str, Any]) -> Markup:
     parts = Markup("<b>{}</b>").format(str(row.get("title") or row["id"])[:90])
     for key in ("question", "answers", "content", "error"):
         if value := row.get(key):
-            words = html.dotted(*map(str, value)) if isinstance(value, list) else str(value)
+            words = html.join_facts(*map(str, value)) if isinstance(value, list) else str(value)
             parts += Markup("<small>{}: {}</small>").format(key, " ".join(words.split())[:240])
     return parts + html.fold("Whole row", html.as_json(dict(row)))
 
@@ -331,11 +333,11 @@ def toggle(page: Page, event: Event) -> Patch:
     return write(page, event, json.dumps({**row, "keep": not row.get("keep", True)}))
 
 
-def checked(page: Page, event: Event) -> Patch:
+def store_check(page: Page, event: Event) -> Patch:
     """Store a person's judgement of a row and show the next."""
     place = event.text("id"), event.text("stage"), event.text("row")
     keep = bool(event.text("keep"))
-    service.check_row(page.workbench.workspace, *place, corrected(event), keep=keep)
+    service.check_row(page.workbench.workspace, *place, correction(event), keep=keep)
     drawn = rows_view(page, *place[:2], "all")
     return {**follow(page, event), "#builder-rows": drawn, **check(page, event)}
 

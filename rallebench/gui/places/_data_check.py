@@ -58,6 +58,6 @@ def source(key: str, value: str) -> Markup:
     return html.fold(key, text, opened=True)
 
 
-def corrected(event: Event) -> Mapping[str, Any]:
+def correction(event: Event) -> Mapping[str, Any]:
     """The corrected fields of the drawer."""
     return {key[2:]: event.text(key) for key in event.data if key.startswith("f:")}

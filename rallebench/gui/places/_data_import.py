@@ -16,7 +16,7 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
-from rallebench.gui.places._data_build import PAGES, chunk_fields, chunking_of
+from rallebench.gui.places._data_build import PAGES, chunk_fields, form_chunking
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
 from rallebench.services import imports, uploads
@@ -47,7 +47,7 @@ def panel(page: Page, event: Event) -> Markup:
         return head("build") + building(page, job)
     with suppress(RalleError):
         if state.get("step") == "preview":
-            return head("preview") + previewed(page, look(page, state), state)
+            return head("preview") + preview_parts(page, look(page, state), state)
     return head("choose") + choose()
 
 
@@ -72,7 +72,7 @@ def choose() -> Markup:
     ).format(html.note(FORMS), html.button("Preview", "import.preview", kind="primary"))
 
 
-def previewed(page: Page, seen: Looked, state: dict[str, Any]) -> Markup:
+def preview_parts(page: Page, seen: Looked, state: dict[str, Any]) -> Markup:
     """The recognised format, the first rows, and the indexes to build."""
     kind = state.get("kind") or seen.kind
     formats = {*catalog.names("corpora"), *catalog.names("datasets")} - {"imported"}
@@ -139,7 +139,7 @@ def questions(page: Page, preview: Preview) -> Markup:
         pages = Markup('<span class="note"> {}</span>').format(
             plural(len(x.gold.pages), "gold page")
         )
-        answers = short(html.dotted(*x.gold.answers[:3])) or "no answer"
+        answers = short(html.join_facts(*x.gold.answers[:3])) or "no answer"
         items += bit(escape(short(x.question.text)), escape(answers) + pages)
     return first_rows(page, preview, "question", items)
 
@@ -164,7 +164,7 @@ def first_rows(page: Page, preview: Preview, noun: str, items: str) -> Markup:
     drawn = Markup('{}<div class="firsts">{}</div>').format(
         html.heading(f"First {noun}s", more), items
     )
-    drawn += warned(preview.warnings, preview.notes)
+    drawn += warning_list(preview.warnings, preview.notes)
     if not preview.bad:
         return drawn
     lines = html.bullets(
@@ -177,7 +177,7 @@ def first_rows(page: Page, preview: Preview, noun: str, items: str) -> Markup:
     )
 
 
-def warned(warnings: Iterable[str], notes: Iterable[str] = ()) -> Markup:
+def warning_list(warnings: Iterable[str], notes: Iterable[str] = ()) -> Markup:
     """Warnings, with notes below."""
     return Markup().join([*map(html.warning, warnings), *map(html.note, notes)])
 
@@ -218,27 +218,27 @@ def building(page: Page, job: Job) -> Markup:
         lines += html.problem(uploads.as_sent(page.workbench.workspace, on_page(job.error)))
         other = html.button("Back", "import.show", step="preview") + other
     else:
-        lines += done(job.name, job.result)
+        lines += import_result(job.name, job.result)
     return Markup('{}<div class="buttons">{}</div>').format(lines, other)
 
 
-def done(name: str, result: ImportResult) -> Markup:
+def import_result(name: str, result: ImportResult) -> Markup:
     parts, links, more = [], Markup(), Markup()
     if (corpus := result.corpus) is not None:
         cut = result.passages if result.passages != corpus.passages else 0
         noun = "document" if cut else "passage"
-        parts.append(counted(corpus.passages, noun, corpus.skipped))
+        parts.append(count_words(corpus.passages, noun, corpus.skipped))
         parts += [f"cut into {plural(cut, 'passage')}"] if cut else []
-        more += warned(corpus.warnings)
+        more += warning_list(corpus.warnings)
         links += html.link("Read passages", html.address("data/corpus", id=name), "button")
         if corpus.has_pages and (lost := corpus.passages_without_page):
             parts.append(f"{lost:,} of them without a page, which can never count as gold pages")
     if (dataset := result.dataset) is not None:
-        parts.append(counted(dataset.questions, "question", dataset.skipped))
+        parts.append(count_words(dataset.questions, "question", dataset.skipped))
         parts.append(
             f"{dataset.answers:,} with answers, {dataset.pages:,} with gold pages, {dataset.neither:,} with neither"
         )
-        more += warned(dataset.warnings, dataset.notes)
+        more += warning_list(dataset.warnings, dataset.notes)
         links += html.link("Use in Build", html.address("build/one", set=name), "button")
     if result.indexes:
         last = result.indexes[-1]
@@ -252,7 +252,7 @@ def done(name: str, result: ImportResult) -> Markup:
     return Markup('{}<div class="row">{}</div>').format(brought, links)
 
 
-def counted(count: int, noun: str, skipped: int) -> str:
+def count_words(count: int, noun: str, skipped: int) -> str:
     return plural(count, noun) + (f", {plural(skipped, 'bad row')} left out" if skipped else "")
 
 
@@ -290,7 +290,7 @@ def preview(page: Page, event: Event) -> Patch:
     if before.get("step") == "preview" and not files:
         keep(state, event)
     state["step"] = "preview"
-    body = previewed(page, look(page, state), state)
+    body = preview_parts(page, look(page, state), state)
     event.session["import"] = state
     return {"#data-import": head("preview") + body}
 
@@ -307,7 +307,7 @@ def rechunk(page: Page, event: Event) -> Patch:
     """Chunk the first documents as the form says."""
     state = event.session.get("import", {})
     state["encoder"] = event.text("encoder", "minilm")
-    state["chunking"] = chunking_of(event, state["encoder"])
+    state["chunking"] = form_chunking(event, state["encoder"])
     corpus = look(page, state).corpus
     return {"#import-chunks": chunks(page, corpus, state["chunking"], state)} if corpus else {}
 
@@ -326,7 +326,7 @@ def start(page: Page, event: Event) -> Patch:
         state["form"],
         event.path("pages"),
         event.flag("skip_bad"),
-        chunking_of(event, event.text("encoder", "minilm")) if seen.corpus else None,
+        form_chunking(event, event.text("encoder", "minilm")) if seen.corpus else None,
         tuple(event.many("indexes")) if seen.corpus else (),
         event.text("encoder", "minilm"),
     )

@@ -12,8 +12,8 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes, escape
 from rallebench.gui.patches import Patch
-from rallebench.gui.places._data_build import chunk_fields, chunking_of, marked
-from rallebench.gui.places._data_import import warned
+from rallebench.gui.places._data_build import chunk_fields, form_chunking, mark_chunks
+from rallebench.gui.places._data_import import warning_list
 from rallebench.gui.places._data_search import badge, delete_button
 from rallebench.render.numbers import plural
 from rallebench.services import uploads
@@ -21,7 +21,7 @@ from rallebench.views import gold_coverage, library, passages
 
 ROW = 50
 NOUNS = {"corpus": "passage", "dataset": "question"}
-"""View → what its list holds."""
+"""View → the contents of its list."""
 
 
 def register(page: Page) -> None:
@@ -29,7 +29,8 @@ def register(page: Page) -> None:
     page.view("data/dataset", open_dataset, back="data/list")
     for view in NOUNS:
         page.rows(f"data-{view}", list_rows)
-    page.actions("read", pick, refilter, cut, covered)
+    page.actions("read", pick, refilter, cut)
+    page.action("read.covered", coverage_table)
 
 
 def reader(
@@ -53,7 +54,7 @@ def reader(
     ).format(
         title,
         notes,
-        form.hidden(id=name, view=view),
+        form.hidden_fields(id=name, view=view),
         field,
         view,
         listing(view, name, find, total, at),
@@ -76,7 +77,7 @@ def said_at_import(
     parts += [plural(len(notes), "note")] if notes else []
     if not parts:
         return Markup()
-    body = warned(warnings, notes)
+    body = warning_list(warnings, notes)
     if skipped:
         rest = plural(skipped - len(problems), "further bad row") if skipped > len(problems) else ""
         lines = html.bullets(
@@ -84,7 +85,7 @@ def said_at_import(
             for line in filter(None, [*problems, rest])
         )
         body += Markup('<div class="warn"><b>{}.</b>{}</div>').format(parts[0], lines)
-    return html.fold("Import", body, gist=html.dotted(*parts), id="import-said")
+    return html.fold("Import", body, gist=html.join_facts(*parts), id="import-said")
 
 
 def listing(view: str, name: str, find: str, total: int, at: int = -1) -> Markup:
@@ -110,7 +111,7 @@ def list_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[t
         listed_passages = passages.passages_at(page.workbench, key["id"], list(part))
         lines = [(p.doc_id, p.title or p.doc_id, p.text[:120]) for p in listed_passages]
     else:
-        answers = [html.dotted(*example.gold.answers[:2]) or "no answer" for example in part]
+        answers = [html.join_facts(*example.gold.answers[:2]) or "no answer" for example in part]
         lines = [(x.question.qid, x.question.text, below) for x, below in zip(part, answers)]
     row = Markup('<span><b class="cut" dir="auto">{}</b><small dir="auto">{}</small></span>')
     return [(id, row.format(title, below)) for id, title, below in lines]
@@ -147,7 +148,7 @@ def open_corpus(page: Page, event: Event) -> Patch:
     about, buttons = "", Markup()
     if line := next((x for x in library.corpora(page.workbench) if x.name == name), None):
         pages = "" if line.pages is None else f"{line.pages:,} pages"
-        about = html.dotted(f"{line.passages:,} passages", pages)
+        about = html.join_facts(f"{line.passages:,} passages", pages)
         buttons = delete_button("corpus", name, line.own)
     buttons += html.button("Build an index…", "data.build_form", id=name)
     notes = Markup()
@@ -160,11 +161,11 @@ def open_corpus(page: Page, event: Event) -> Patch:
 def passage_view(passage: Passage, corpus: str) -> Markup:
     """A passage, and a preview of its chunks."""
     words = plural(len(passage.text.split()), "word")
-    facts = html.dotted(f"id {passage.doc_id}", f"page {passage.page_id or 'none'}", words)
+    facts = html.join_facts(f"id {passage.doc_id}", f"page {passage.page_id or 'none'}", words)
     more = form.on_change("read.cut")
     hint = "… or a text of your own, cut in place of this passage"
     own = form.area("text", "Text", rows=3, more=Markup(' placeholder="{}"{}').format(hint, more))
-    fields = form.hidden(corpus=corpus, doc=passage.doc_id) + chunk_fields(None, more) + own
+    fields = form.hidden_fields(corpus=corpus, doc=passage.doc_id) + chunk_fields(None, more) + own
     fields = Markup('<div data-form class="stack">{}</div>').format(fields)
     gist = "the cuts are marked in the text"
     return Markup(
@@ -179,12 +180,12 @@ def passage_view(passage: Passage, corpus: str) -> Markup:
 
 def cut(page: Page, event: Event) -> Patch:
     """Mark the chunks of the passage, or of the typed text."""
-    chunking, own = chunking_of(event), str(event.data.get("text") or "")
+    chunking, own = form_chunking(event), str(event.data.get("text") or "")
     if own.strip():
-        return {"#corpus-text": marked(own, chunking)}
+        return {"#corpus-text": mark_chunks(own, chunking)}
     passage = passages.passage_of(page.workbench, event.text("corpus"), event.text("doc"))
     text = (
-        marked(passage.text, chunking, passage.doc_id, passage.title)
+        mark_chunks(passage.text, chunking, passage.doc_id, passage.title)
         if chunking
         else escape(passage.text)
     )
@@ -204,7 +205,7 @@ def open_dataset(page: Page, event: Event) -> Patch:
     total = f"{len(page.workbench.asking.questions(name)):,} questions"
     buttons = delete_button("dataset", name, bool(line and line.own))
     buttons += html.link("Use in Build", html.address("build/one", set=name), "button")
-    about = html.dotted(total, line.kind if line else "")
+    about = html.join_facts(total, line.kind if line else "")
     imported = page.workbench.data.import_notes(name)
     notes = said_at_import(
         page, imported.skipped, imported.problems, imported.warnings, imported.notes
@@ -217,7 +218,7 @@ def record_view(dataset: str, example: Example) -> Markup:
     pages = [f"{gold.titles[p]} ({p})" if gold.titles.get(p) else p for p in sorted(gold.pages)]
     facts = [
         ("Id", question.qid),
-        ("Answers", html.dotted(*gold.answers) or "none"),
+        ("Answers", html.join_facts(*gold.answers) or "none"),
         ("Must hold", " and ".join(" or ".join(group) for group in gold.required)),
         ("Gold pages", ", ".join(pages) or "none"),
         ("Reference", gold.reference),
@@ -240,10 +241,10 @@ def record_view(dataset: str, example: Example) -> Markup:
     )
 
 
-def covered(page: Page, event: Event) -> Patch:
+def coverage_table(page: Page, event: Event) -> Patch:
     """The coverage of a dataset by every retriever, read when the fold opens."""
     rows = []
     for name, share in gold_coverage.index_coverage(page.workbench, event.text("id")).items():
         count = f"{share.held:,} of {share.total:,}" if share else "–"
-        rows.append([html.named(name, "data/index", id=name), badge(share), count])
+        rows.append([html.name_link(name, "data/index", id=name), badge(share), count])
     return {"#dataset-covered": html.rows(["Index", "Coverage", ">Gold pages"], rows, kind="covs")}

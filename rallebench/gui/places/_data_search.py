@@ -20,7 +20,7 @@ from rallebench.views.gold_coverage import Coverage
 from rallebench.views.library import RetrieverLine
 
 OFFERED = 200
-"""Questions of a dataset that a field offers."""
+"""Questions of a dataset offered by a field."""
 KINDS = {
     "bm25": "words",
     "flat": "dense, exact",
@@ -35,7 +35,7 @@ KINDS = {
     "rerank": "reranked",
     "llm-rerank": "reranked by a model",
 }
-"""Kind of an index or way of combining → what it is called; the exact name is the tooltip."""
+"""Kind of an index or combination → its display name; the exact name is the tooltip."""
 
 
 def register(page: Page) -> None:
@@ -91,11 +91,11 @@ def index_buttons(line: RetrieverLine) -> Markup:
     )
 
 
-def line_of(page: Page, name: str) -> RetrieverLine:
+def retriever_line(page: Page, name: str) -> RetrieverLine:
     """The line of a retriever. Raises NotFoundError with the known names."""
     lines = {line.name: line for line in library.retrievers(page.workbench)}
     if name not in lines:
-        page.workbench.workspace.retriever(name)  # says what is wrong with the name
+        page.workbench.workspace.retriever(name)  # raises with the reason
         return RetrieverLine(name, "", about="written out", own=False)
     return lines[name]
 
@@ -104,7 +104,7 @@ def open_index(page: Page, event: Event) -> Patch:
     """Open the index of the address, else the first; the address's query is searched by the button."""
     names = [line.name for line in library.retrievers(page.workbench)]
     name = event.query.get("id") or next(iter(names), "")
-    line = line_of(page, name)
+    line = retriever_line(page, name)
     hint = "Type a query, or choose a question, whose gold is then marked. The index is loaded if it is not."
     body = Markup(
         '<div id="index-head">{}</div><div class="index-cols"><div class="stack">{}'
@@ -126,7 +126,7 @@ def switch(page: Page, event: Event) -> Patch:
 
 def head(line: RetrieverLine) -> Markup:
     buttons = state(line) + index_buttons(line)
-    about = html.dotted(KINDS.get(line.kind, line.kind), line.corpus)
+    about = html.join_facts(KINDS.get(line.kind, line.kind), line.corpus)
     return html.crumb("Data", "#/data/list", line.name, about, buttons=buttons)
 
 
@@ -135,14 +135,14 @@ def refresh(page: Page, event: Event) -> Patch:
     name = event.text("id") or event.query.get("id", "")
     if not name:
         return {}
-    line = line_of(page, name)
+    line = retriever_line(page, name)
     return {"#index-head": head(line), "#index-about": about(page, line)}
 
 
 def search_form(page: Page, event: Event, name: str, names: list[str]) -> Markup:
     """Query, k, knobs, and the question whose gold is marked."""
     sets = list(page.workbench.workspace.dataset_paths())
-    corpus = line_of(page, name).corpus
+    corpus = retriever_line(page, name).corpus
     chosen = event.query.get("set") or library.fitting_dataset(page.workbench, corpus)
     question = event.query.get("q", "")
     query = event.query.get("query", "")
@@ -160,7 +160,7 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> Markup
     choices = (
         form.chooser("Index", "id", names, name, more=form.on_change("index.switch")),
         form.chooser("Dataset", "set", sets, chosen, more=form.on_change("index.offer")),
-        form.labelled("Question whose gold is marked", field),
+        form.label_field("Question whose gold is marked", field),
     )
     return Markup(
         '<div class="ask"><span id="index-query">{}</span>'
@@ -221,7 +221,7 @@ def hits(result: Search, gold: Gold, k: int) -> Markup:
     """The ranked passages, the gold ones marked."""
     where = first_gold(result.gold_rank, k, result.depth, gold)
     took = figures.duration(result.milliseconds / 1000)
-    head = html.heading("Passages", html.dotted(f"{len(result.hits)} of k = {k}", took, where))
+    head = html.heading("Passages", html.join_facts(f"{len(result.hits)} of k = {k}", took, where))
     items = Markup().join(passage(rank, hit, gold) for rank, hit in enumerate(result.hits, 1))
     return head + (items or html.note("No passage has a word of the query."))
 

@@ -14,7 +14,7 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes
 from rallebench.gui.places import _published
-from rallebench.gui.places._bench import bench_of
+from rallebench.gui.places._bench import window_bench
 from rallebench.views import catalog, designs, experiment_design
 from rallebench.views import experiment_groups as groups
 from rallebench.views.designs import Variable
@@ -36,32 +36,32 @@ KINDS = {
 }
 """Kind of experiment → its card."""
 FEW_SHOWN = 12
-"""Choices that are shown as boxes; more are chosen from a list."""
+"""Most choices shown as boxes; more become a list."""
 DATA = frozenset(
     {"retriever", "index", "dataset", "corpus", "table", "environment", "run", "file", "folder"}
 )
-"""What those settings of published benchmarks name that say over what they run."""
+"""Kinds of names in the settings that choose a published benchmark's data."""
 PARTS = ("set", "datasets", "tasks", "split", "language", "instances")
-"""Settings that say which part of the questions is taken."""
+"""Settings that select a part of the questions."""
 
 
-def design_of(page: Page, event: Event) -> Design:
+def window_design(page: Page, event: Event) -> Design:
     """The design of the event's window; a new one sweeps k."""
     design = event.session.get("design")
     if not isinstance(design, Design):
         design = event.session["design"] = Design()
-        fields = designs.variables(page.workbench, chain_of(page, event, design))
+        fields = designs.variables(page.workbench, varied_chain(page, event, design))
         first = next((name for name in ("k", "llm") if name in fields), next(iter(fields), ""))
         if first:
             design.vary[first] = ["3", "5", "10"] if first == "k" else [fields[first].current]
     return design
 
 
-def chain_of(page: Page, event: Event, design: Design) -> Chain:
+def varied_chain(page: Page, event: Event, design: Design) -> Chain:
     """The chain to vary: the one in Build, or a saved one. Raises NotFoundError."""
     if design.chain:
         return page.workbench.workspace.chain(design.chain)
-    return bench_of(page, event).chain
+    return window_bench(page, event).chain
 
 
 # reading
@@ -69,7 +69,7 @@ def chain_of(page: Page, event: Event, design: Design) -> Chain:
 
 def read(page: Page, event: Event) -> Design:
     """The design of the window, updated from the form."""
-    design = design_of(page, event)
+    design = window_design(page, event)
     design.name, design.seed = event.text("name", design.name), event.text("seed", design.seed)
     design.limit = event.text("limit") if "limit" in event.data else design.limit
     design.track = event.flag("track") if "name" in event.data else design.track
@@ -102,9 +102,9 @@ def read(page: Page, event: Event) -> Design:
     return design
 
 
-def request_of(page: Page, event: Event, design: Design) -> ExperimentRequest:
+def design_request(page: Page, event: Event, design: Design) -> ExperimentRequest:
     """The chosen settings as a request. Raises UsageError, NotFoundError."""
-    return experiment_design.request_of(page.workbench, design, chain_of(page, event, design))
+    return experiment_design.request_of(page.workbench, design, varied_chain(page, event, design))
 
 
 # drawing
@@ -123,7 +123,7 @@ def cards(chosen: str) -> Markup:
 def steps(page: Page, event: Event, design: Design) -> Markup:
     drawn, searched = Markup(), tuple(design.indexes) if design.kind == "tradeoff" else ()
     if design.kind == "sweep":
-        searched = chain_of(page, event, design).retrievers
+        searched = varied_chain(page, event, design).retrievers
     experiment_design.fit_dataset(page.workbench, design, searched)
     parts = [step for step in _STEPS[design.kind](page, event, design) if step[1]]
     for number, (title, part) in enumerate(parts, 1):
@@ -174,7 +174,7 @@ Steps = tuple[tuple[str, str], ...]
 
 
 def _sweep(page: Page, event: Event, design: Design) -> Steps:
-    known = designs.variables(page.workbench, chain_of(page, event, design))
+    known = designs.variables(page.workbench, varied_chain(page, event, design))
     rows = Markup().join(vary_row(known[name], design) for name in design.vary if name in known)
     rest, do = [v for name, v in known.items() if name not in design.vary], "experiments.add_field"
     adds = Markup().join(
@@ -185,7 +185,7 @@ def _sweep(page: Page, event: Event, design: Design) -> Steps:
     adds += form.select("field", others, "", blank=blank, more=more)
     chains = page.workbench.workspace.chain_paths()
     more = Markup(' aria-label="Chain" class="x-chain"')
-    as_is = f"{bench_of(page, event).chain.name}, as in Build"
+    as_is = f"{window_bench(page, event).chain.name}, as in Build"
     source = form.select("chain", list(chains), design.chain, blank=as_is, more=more)
     return (
         (
@@ -259,7 +259,7 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
     tables = html.link("The paper's tables", printed)
     which = Markup(
         '<div class="seg" role="group" aria-label="Paper">{}</div>{}<p class="note">{} {}</p>{}'
-    ).format(tabs, three(what), about, tables, form.hidden(shown=design.suite))
+    ).format(tabs, three(what), about, tables, form.hidden_fields(shown=design.suite))
     over = {n for n, s in known.items() if n in PARTS or not DATA.isdisjoint(s.named)}
     over.difference_update(designs.advanced(known))
     size = form.fields(form.questions(design.limit))

@@ -50,17 +50,17 @@ def open_one(page: Page, event: Event) -> Patch:
         say = f"There is no experiment {name}; these are the experiments."
         return {"go": "#/experiments/list", "say": say}
     with store.reading(name):
-        return _opened(page, event, store.open(name))
+        return _opening(page, event, store.open(name))
 
 
-def _opened(page: Page, event: Event, stored: StoredExperiment) -> Patch:
+def _opening(page: Page, event: Event, stored: StoredExperiment) -> Patch:
     name, group = stored.name, experiment_groups.group(page.workbench, stored.name)
-    title, about = group.name, html.dotted(group.title, group.about)
+    title, about = group.name, html.join_facts(group.title, group.about)
     if group.automatic:
-        title, about = group.title, html.dotted(group.about, name)
+        title, about = group.title, html.join_facts(group.about, name)
     draw, follow = _BODIES.get(stored.kind, _suite), Markup(' data-on="none"')
     if stored.report is None:
-        draw = unfinished
+        draw = unfinished_note
         follow += attributes(follow="*", do="open", view="experiments/one")
     buttons = _buttons(page, stored)
     crumb = html.crumb("Experiments", "#/experiments/list", title, about, buttons=buttons)
@@ -89,15 +89,15 @@ def _buttons(page: Page, stored: StoredExperiment) -> Markup:
     return again + use + html.menu(*saves, label="Export")
 
 
-def unfinished(page: Page, event: Event, stored: StoredExperiment) -> Markup:
+def unfinished_note(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     job, drawn = experiment_jobs.newest(page.workbench, stored.name), Markup()
     if job is None or job.done:
         mend = "It has not ended. Continue: what was answered is kept and is not asked again."
         drawn = html.problem(job and job.error) + say(mend)
-    return drawn + (parts_of(job) if job else Markup())
+    return drawn + (run_rows(job) if job else Markup())
 
 
-def parts_of(job: Job) -> Markup:
+def run_rows(job: Job) -> Markup:
     """The runs of an unfinished experiment: their progress and means so far."""
     lines = Markup()
     for part in experiment_jobs.parts(job):
@@ -109,7 +109,7 @@ def parts_of(job: Job) -> Markup:
             score = f"{100 * best[1]:.1f} %" if share else text(best[1])
             mean = f"{experiment_groups.label_of(best[0])} {score}"
         message = on_page(part.message) if part.state != "done" else ""
-        about = html.dotted(where, mean, message)
+        about = html.join_facts(where, mean, message)
         name = html.state(plain_label(part.label), kind=kind)
         lines += Markup('<li>{}<small class="num">{}</small></li>').format(name, about)
     return Markup('<ul class="x-parts">{}</ul>').format(lines)
@@ -119,7 +119,7 @@ def say(sentence: str) -> Markup:
     return Markup('<p class="say">{}</p>').format(sentence)
 
 
-def warnings_of(failed: Mapping[str, Any]) -> Markup:
+def warning_notes(failed: Mapping[str, Any]) -> Markup:
     return Markup().join(warning(f"{plain_label(label)}: {why}") for label, why in failed.items())
 
 
@@ -134,7 +134,7 @@ def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: 
 # rankings
 
 
-def _ranked(page: Page, event: Event, stored: StoredExperiment) -> Markup:
+def _rank_table(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     value = experiment_results.ranking(page.workbench, stored, event.query.get("by", ""))
     document, chooser = value.document, Markup()
     warned = Markup().join(map(warning, document["warnings"]))
@@ -147,7 +147,7 @@ def _ranked(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     return Markup("{}{}{}{}{}{}{}").format(
         judgement(*map(escape, experiment_results.verdict(value))),
         warned,
-        warnings_of(document["failed"]),
+        warning_notes(document["failed"]),
         chooser,
         ranking(value),
         figures.plots(experiment_results.figures(value)),
@@ -219,7 +219,7 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
         score = f"{experiment_groups.label_of(group.metric)} {100 * group.mean['value']:.1f} %"
         best = f"{group.winner} has {score}{more}."
     return Markup('{}{}<div class="wide">{}</div>{}<div class="row">{}</div>{}').format(
-        say(best), warnings_of(failed), table, html.note(note), choosers, figures.plots([figure])
+        say(best), warning_notes(failed), table, html.note(note), choosers, figures.plots([figure])
     )
 
 
@@ -228,7 +228,7 @@ def _baselines(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     run = html.link(document["run"], _runs_list.address(document["run"]))
     tables = Markup().join(map(figures.table, _tables(page, stored)[0]))
     return Markup('<p class="say">The run {} between its baselines.</p>{}{}{}').format(
-        run, warnings_of(document["failed"]), tables, _runs(stored)
+        run, warning_notes(document["failed"]), tables, _runs(stored)
     )
 
 
@@ -254,7 +254,7 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> Markup:
 def paper_tables(document: Mapping[str, Any]) -> Markup:
     """The tables of a report, with the paper's rows set apart from ours."""
     drawn = Markup()
-    for value in tables_of(document):
+    for value in result_tables(document):
         drawn += figures.table(value)
         for name in (str(row[0]) for row in value.rows):
             if experiment_groups.is_printed(name):
@@ -274,7 +274,7 @@ def _beside(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     if other not in others:
         return chooser
     differences, pairs = experiment_results.beside(page.workbench, stored.name, other)
-    links = html.dotted_html(
+    links = html.join_facts_html(
         *(html.link(label, _runs_list.pair_address(*pair)) for label, pair in pairs.items())
     )
     theirs = paper_tables(page.workbench.experiments.store.open(other).report or {})
@@ -370,7 +370,7 @@ def save_labels(page: Page, event: Event) -> Patch:
 # exports
 
 
-def tables_of(document: Mapping[str, Any]) -> list[Table]:
+def result_tables(document: Mapping[str, Any]) -> list[Table]:
     return [Table.from_json(value) for value in document.get("tables", ())]
 
 
@@ -387,7 +387,7 @@ def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Fig
         return [results.tradeoff_table(points)], [figure], ""
     if stored.kind == "baselines":
         return [results.baseline_table(document), results.baseline_tests(document)], [], ""
-    tables = tables_of(document)
+    tables = result_tables(document)
     tables += experiments.parts(document) if document.get("parts") else []
     drawings = [Figure(**value) for value in document.get("plots", ())]
     return tables, drawings, " ".join(document.get("notes", ()))
@@ -422,4 +422,9 @@ def to_mlflow(page: Page, event: Event) -> Patch:
     return {"say": on_page(problem) if problem else f"{stored.name} is in MLflow."}
 
 
-_BODIES = {"sweep": _ranked, "batch": _ranked, "tradeoff": _tradeoff, "baselines": _baselines}
+_BODIES = {
+    "sweep": _rank_table,
+    "batch": _rank_table,
+    "tradeoff": _tradeoff,
+    "baselines": _baselines,
+}

@@ -14,11 +14,11 @@ from rallebench.core.types import Chain, Example
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.patches import Patch
-from rallebench.gui.places._bench import Bench, Busy, bench_of, followed, meanwhile
+from rallebench.gui.places._bench import Bench, Busy, follow_other, meanwhile, window_bench
 from rallebench.gui.places._chain import KINDS, editor, hidden_fields, read_chain
 from rallebench.gui.places._one import header, status
 from rallebench.gui.places._questions import all_rows
-from rallebench.gui.places._steps import answer_of
+from rallebench.gui.places._steps import answer_text
 from rallebench.gui.places._versions import all_versions, clock
 from rallebench.render.numbers import plural, time_range
 from rallebench.services.runs import BenchmarkOptions, of_chain
@@ -36,7 +36,7 @@ NOTHING = {
         "No question is picked. Choose a sample above, or press Pick for a few questions at a question."
     ),
 }
-"""Sample → what to do where it has no question."""
+"""Sample → the advice if it has no question."""
 SAMPLES = (
     ("10", "10 questions, evenly spread"),
     ("20", "20 questions, evenly spread"),
@@ -77,7 +77,7 @@ class Sheet:
         saved: Chain | None = None
         if chain is base:
             return base.name
-        with suppress(RalleError):  # it was deleted
+        with suppress(RalleError):  # the variant was deleted
             saved = self.page.workbench.workspace.chain(chain.name)
         return variants.variant_label(base, chain, saved)
 
@@ -92,23 +92,23 @@ def register(page: Page) -> None:
     page.actions("few", run, ask_all, run_all, choose, ask_variant, add, drop, use, pick)
 
 
-def grid_of(event: Event) -> VariantGrid:
+def window_grid(event: Event) -> VariantGrid:
     """The grid of this window."""
     grid: VariantGrid = event.session.setdefault("few", VariantGrid())
     return grid
 
 
-def sheet_of(page: Page, event: Event) -> Sheet:
+def window_sheet(page: Page, event: Event) -> Sheet:
     """The grid of this window: the saved chain if Build's is edited, Build's chain, the variants."""
-    bench, grid, space = bench_of(page, event), grid_of(event), page.workbench.workspace
+    bench, grid, space = window_bench(page, event), window_grid(event), page.workbench.workspace
     chains = [bench.chain, *grid.variants]
     if bench.chain.name in space.chain_paths() and not is_saved(page.workbench, bench.chain):
-        with suppress(RalleError):  # a saved chain that cannot be read is no base
+        with suppress(RalleError):  # an unreadable chain cannot be the base
             chains.insert(0, space.chain(bench.chain.name))
-    return Sheet(page, bench.dataset, grid, chains, chosen(page, bench, grid))
+    return Sheet(page, bench.dataset, grid, chains, grid_questions(page, bench, grid))
 
 
-def chosen(page: Page, bench: Bench, grid: VariantGrid) -> list[Example]:
+def grid_questions(page: Page, bench: Bench, grid: VariantGrid) -> list[Example]:
     """The questions of the grid."""
     examples = page.workbench.asking.questions(bench.dataset)
     if grid.sample not in NOTHING:
@@ -122,19 +122,19 @@ def chosen(page: Page, bench: Bench, grid: VariantGrid) -> list[Example]:
 
 def open_few(page: Page, event: Event) -> Iterator[Patch]:
     """Open the grid; ``q=a,b`` in the address picks questions by hand. Follows a running one."""
-    grid = grid_of(event)
+    grid = window_grid(event)
     if event.query.get("q"):
         grid.sample, grid.picked = "picked", event.query["q"].split(",")
-    yield {"title": "A few questions", **drawn(page, event)}
+    yield {"title": "A few questions", **draw_parts(page, event)}
     if grid.running is not None:
-        for patch in followed(page, "#few-status", grid):
-            yield {**patch, "#few-grid": table(sheet_of(page, event))}
-        yield drawn(page, event)
+        for patch in follow_other(page, "#few-status", grid):
+            yield {**patch, "#few-grid": table(window_sheet(page, event))}
+        yield draw_parts(page, event)
 
 
-def drawn(page: Page, event: Event) -> Patch:
+def draw_parts(page: Page, event: Event) -> Patch:
     """Bar, sentence, table."""
-    sheet = sheet_of(page, event)
+    sheet = window_sheet(page, event)
     grid, new = sheet.grid, len(variants.missing(sheet.chains, sheet.examples, sheet.grid.cells))
     more = Markup(' aria-label="Questions" class="chains"{}').format(form.on_change("few.choose"))
     label = f"Ask {plural(new, 'question')}" if new or not sheet.examples else "All answered"
@@ -218,7 +218,7 @@ def cell(sheet: Sheet, chain: Chain, x: Example, index: int) -> Markup:
     tint, inside = "", Markup("<small>–</small>")
     if value:
         inside = Markup('{}<span dir="auto">{}</span>').format(
-            html.mark(value.kind), answer_of(value.answer[:300])
+            html.mark(value.kind), answer_text(value.answer[:300])
         )
     both = [answer.score(sheet.metric) for answer in (value, first) if answer]
     scored = [score for score in both if score is not None]
@@ -244,7 +244,7 @@ def sentence(sheet: Sheet) -> Markup:
         (chain, pair) for chain, pair in pairs if pair.significant and pair.difference
     ]
     whole = len(sheet.page.workbench.asking.questions(sheet.dataset))
-    label = html.dotted(f"Run on all {whole:,}", duration_of_all(sheet, whole))
+    label = html.join_facts(f"Run on all {whole:,}", duration_of_all(sheet, whole))
     more = html.button(label, "few.ask_all", kind="quiet")
     if significant_pairs:
         chain, pair = max(significant_pairs, key=lambda item: abs(item[1].difference or 0))
@@ -267,18 +267,18 @@ def sentence(sheet: Sheet) -> Markup:
 
 def run(page: Page, event: Event) -> Iterator[Patch]:
     """Ask the missing cells and fill each as its answer arrives."""
-    sheet = sheet_of(page, event)
+    sheet = window_sheet(page, event)
     grid, chains = sheet.grid, sheet.chains
     jobs = variants.missing(chains, sheet.examples, grid.cells)
     llms, lease_of = tuple({x: None for c in chains for x in c.llms}), page.workbench.models.lease
     with grid.executing(event.action) as going, lease_of("a grid of a few questions") as lease:
 
-        def stopped() -> Patch:
+        def stop_patch() -> Patch:
             grid.end(going)
-            return drawn(page, event)
+            return draw_parts(page, event)
 
-        silent = meanwhile(page, "#few-status", going, llms, stopped)
-        yield {**drawn(page, event), "meanwhile": silent}
+        silent = meanwhile(page, "#few-status", going, llms, stop_patch)
+        yield {**draw_parts(page, event), "meanwhile": silent}
         for chain in chains:
             for news in lease.load_for(chain.llms, chain.retrievers):
                 going.doing = news.message
@@ -290,7 +290,7 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
             if grid.running is not going:
                 return
             grid.cells[cell_of(chain, x)] = answer
-    yield drawn(page, event)
+    yield draw_parts(page, event)
 
 
 def duration_of_all(sheet: Sheet, whole: int) -> str:
@@ -307,11 +307,11 @@ def duration_of_all(sheet: Sheet, whole: int) -> str:
 
 def ask_all(page: Page, event: Event) -> Patch:
     """Confirm the runs on the whole dataset."""
-    sheet = sheet_of(page, event)
+    sheet = window_sheet(page, event)
     whole, count = len(page.workbench.asking.questions(sheet.dataset)), len(sheet.chains)
     names = map(sheet.label, sheet.chains)
     lines = Markup().join(Markup("<li>{}</li>").format(name) for name in names)
-    size = html.dotted(
+    size = html.join_facts(
         f"{plural(count, 'run')} of {whole:,} questions", duration_of_all(sheet, whole)
     )
     body = Markup("<ul>{}</ul>{}").format(lines, html.note(size))
@@ -322,7 +322,7 @@ def ask_all(page: Page, event: Event) -> Patch:
 
 def run_all(page: Page, event: Event) -> Patch:
     """Start a run of every column on the whole dataset; the list of runs compares them."""
-    sheet, stamp = sheet_of(page, event), time.strftime("%Y%m%d-%H%M%S")
+    sheet, stamp = window_sheet(page, event), time.strftime("%Y%m%d-%H%M%S")
     options = BenchmarkOptions(dataset=sheet.dataset)
     planned = [
         of_chain(page.workbench, chain, options, run=f"{chain.name}-{sheet.dataset}-{stamp}-{i}")
@@ -336,22 +336,22 @@ def run_all(page: Page, event: Event) -> Patch:
 
 def choose(page: Page, event: Event) -> Patch:
     """Draw another sample."""
-    grid_of(event).sample = event.choice("sample", [name for name, _ in SAMPLES])
-    return drawn(page, event)
+    window_grid(event).sample = event.choice("sample", [name for name, _ in SAMPLES])
+    return draw_parts(page, event)
 
 
 def pick(page: Page, event: Event) -> Patch:
     """Add Build's question to the picked ones."""
-    grid, question = grid_of(event), bench_of(page, event).question
+    grid, question = window_grid(event), window_bench(page, event).question
     grid.sample, grid.picked = "picked", list(dict.fromkeys([*grid.picked, question]))
     return {"say": f"{len(grid.picked)} questions are picked.", "go": "#/build/few"}
 
 
 def ask_variant(page: Page, event: Event) -> Patch:
     """A dialog with the fields of the base, or of a variant, to edit."""
-    bench, index, start = bench_of(page, event), event.whole("index"), event.whole("start")
+    bench, index, start = window_bench(page, event), event.whole("index"), event.whole("start")
     starts = starting_points(page, bench)
-    others = grid_of(event).variants
+    others = window_grid(event).variants
     chain = bench.chain if index is None else others[event.position("index", len(others))]
     if start is not None:
         chain = starts[event.position("start", len(starts))][1]
@@ -377,40 +377,40 @@ def starting_points(page: Page, bench: Bench) -> list[tuple[str, Chain]]:
             different = variants.difference_label(bench.chain, version.chain)
             points.append((f"{clock(version)}, {source}: {different}", version.chain))
     for name in page.workbench.workspace.chain_paths():
-        with suppress(RalleError):  # one that cannot be read is not offered
+        with suppress(RalleError):  # unreadable chains are not offered
             points.append((f"the chain {name}", page.workbench.workspace.chain(name)))
     return points
 
 
 def add(page: Page, event: Event) -> Iterator[Patch]:
     """Add a variant and ask it."""
-    chain, present = read_chain(event), sheet_of(page, event).chains
+    chain, present = read_chain(event), window_sheet(page, event).chains
     if len(present) >= MOST_VARIANTS:
         raise UsageError(f"A grid has at most {MOST_VARIANTS} columns; remove one first.")
     if key_of(chain) in map(key_of, present):
         raise UsageError(
             "Nothing is different from a chain that is in the grid already; change a field."
         )
-    grid_of(event).variants.append(chain)
+    window_grid(event).variants.append(chain)
     yield {"dialog": ""}
     yield from run(page, event)
 
 
 def drop(page: Page, event: Event) -> Patch:
     """Remove a variant; its answers stay in the cache."""
-    others = grid_of(event).variants
+    others = window_grid(event).variants
     del others[event.position("index", len(others))]
-    return drawn(page, event)
+    return draw_parts(page, event)
 
 
 def use(page: Page, event: Event) -> Patch:
     """Open a variant in Build; the previous chain stays in the grid."""
-    bench, others = bench_of(page, event), grid_of(event).variants
+    bench, others = window_bench(page, event), window_grid(event).variants
     index = event.position("index", len(others))
     before, chain = bench.chain, others.pop(index)
     is_same = chain.name == before.name
     bench.edit(Chain(before.name, chain.actions, before.about) if is_same else chain)
-    if key_of(before) not in map(key_of, sheet_of(page, event).chains):
+    if key_of(before) not in map(key_of, window_sheet(page, event).chains):
         others.insert(index, before)
     say = "This variant is the chain in Build now; Undo returns."
-    return {"say": say, **drawn(page, event), **header(page, bench)}
+    return {"say": say, **draw_parts(page, event), **header(page, bench)}

@@ -37,7 +37,7 @@ def head(title: str, about: str) -> Markup:
     return Markup("<h4><b>{}</b></h4><p>{}</p>").format(title, about)
 
 
-def added(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: str = "") -> Patch:
+def save_entry(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: str = "") -> Patch:
     """Save an entry under ``wish`` or a free name like it, and ``then`` "test" or "load" it."""
     if wish and not name:
         name = model_entries.free_name(page.workbench.workspace, wish)
@@ -74,14 +74,14 @@ def key_field() -> Markup:
     return form.text("key", "Key", "", "none", KEY_NOTE, more)
 
 
-def address_of(event: Event) -> dict[str, Any]:
+def server_settings(event: Event) -> dict[str, Any]:
     """The address of the server as settings; a typed key is held in memory."""
     settings = {name: event.text(name) for name in ("base_url", "api_key_env") if event.text(name)}
     return model_entries.with_key(settings, event.text("key"))
 
 
 def find(page: Page, event: Event) -> Patch:
-    names = model_entries.served(address_of(event))
+    names = model_entries.served(server_settings(event))
     if not names:
         raise UsageError(
             "The server answers but has no model yet; load or fetch one there, then find models again."
@@ -100,9 +100,9 @@ def find(page: Page, event: Event) -> Patch:
 def add_server(page: Page, event: Event) -> Patch:
     if not (model := event.text("model")):
         raise UsageError("Choose a model of the server.")
-    settings = {"model": model, **address_of(event)}
-    entry = priced(event, LLMEntry(backend=model_entries.ELSEWHERE, settings=settings))
-    return added(page, event.text("model_name"), entry, wish=model, then="test")
+    settings = {"model": model, **server_settings(event)}
+    entry = with_prices(event, LLMEntry(backend=model_entries.ELSEWHERE, settings=settings))
+    return save_entry(page, event.text("model_name"), entry, wish=model, then="test")
 
 
 def price_fields(now: Mapping[str, float]) -> Markup:
@@ -114,7 +114,7 @@ def price_fields(now: Mapping[str, float]) -> Markup:
     return Markup('<div class="pair">{}</div>').format(fields)
 
 
-def priced(event: Event, entry: LLMEntry) -> LLMEntry:
+def with_prices(event: Event, entry: LLMEntry) -> LLMEntry:
     """The entry with the form's prices."""
     pair = event.number("price_in", "The price in"), event.number("price_out", "The price out")
     return model_entries.with_prices(entry, *pair)
@@ -143,7 +143,7 @@ def memory_field(more: Markup = html.NOTHING) -> Markup:
     return form.chooser("Weights", "quantization", choices, "none", more=more)
 
 
-def quantization_of(event: Event) -> dict[str, str]:
+def chosen_quantization(event: Event) -> dict[str, str]:
     """The chosen quantisation as a setting; the stored precision needs none."""
     chosen = event.text("quantization", "none")
     return {"quantization": chosen} if chosen != "none" else {}
@@ -154,15 +154,15 @@ def add_folder(page: Page, event: Event) -> Patch:
         raise UsageError("No folder is given; type the path of a model.")
     if not place.is_dir() and place.suffix.lower() != ".gguf":
         raise UsageError(
-            f"{place} is no folder; type the path of a transformers folder or a GGUF file."
+            f"{place} is not a folder; type the path of a transformers folder or a GGUF file."
         )
-    settings = {"model": str(place), **quantization_of(event)}
+    settings = {"model": str(place), **chosen_quantization(event)}
     needs = model_entries.needs(settings)
     if not needs.fits:
         raise UsageError(" ".join(needs.sentences))
     entry = LLMEntry(backend="transformers", settings=settings)
     stem = place if place.is_dir() else place.with_suffix("")
-    return added(page, event.text("name"), entry, wish=str(stem))
+    return save_entry(page, event.text("name"), entry, wish=str(stem))
 
 
 # a preset
@@ -201,15 +201,17 @@ def facts(name: str, settings: Mapping[str, str]) -> Markup:
 
 def preset_facts(page: Page, event: Event) -> Patch:
     return {
-        "#preset-facts": facts(event.choice("preset", catalog.presets()), quantization_of(event))
+        "#preset-facts": facts(
+            event.choice("preset", catalog.presets()), chosen_quantization(event)
+        )
     }
 
 
 def add_preset(page: Page, event: Event) -> Patch:
     """Add a preset and load it, which downloads it. Refused if its package is not installed."""
     chosen = event.text("preset")
-    entry = model_entries.entry_of(page.workbench, quantization_of(event), preset=chosen)
-    return added(page, "", entry, wish=chosen, then="load")
+    entry = model_entries.entry_of(page.workbench, chosen_quantization(event), preset=chosen)
+    return save_entry(page, "", entry, wish=chosen, then="load")
 
 
 # another backend
@@ -233,4 +235,4 @@ def add_other(page: Page, event: Event) -> Patch:
     if not isinstance(settings, dict):
         raise UsageError('The settings must be a JSON object, as in {"decline_below": 0.3}.')
     entry = LLMEntry(backend=event.text("backend"), settings=settings)
-    return added(page, event.text("other_name"), entry)
+    return save_entry(page, event.text("other_name"), entry)

@@ -12,9 +12,9 @@ from rallebench.core.types import Step
 from rallebench.gui import form, html
 from rallebench.gui.frame import Page
 from rallebench.gui.patches import Patch
-from rallebench.gui.places._bench import Bench, example_of
+from rallebench.gui.places._bench import Bench, bench_example
 from rallebench.gui.places._chain import draw
-from rallebench.gui.places._questions import left
+from rallebench.gui.places._questions import question_column
 from rallebench.gui.places._steps import gist, output, question_html, result
 from rallebench.views.chain_forms import chain_from_json, chain_to_json
 from rallebench.views.chain_versions import is_saved
@@ -47,7 +47,7 @@ def view(page: Page, bench: Bench) -> Markup:
     """The bar and the three columns; errors are shown above the result."""
     return columns(
         bar(page, bench),
-        Markup('<div class="start" data-form>{}</div>').format(left(page, bench)),
+        Markup('<div class="start" data-form>{}</div>').format(question_column(page, bench)),
         Markup(
             '<div class="mid"><div id="build-draft">{}</div><div id="build-question">{}</div><div id="chain-form" data-form data-run>{}</div></div>'
         ).format(left_behind(page, bench), question(page, bench), chain_html(page, bench)),
@@ -85,7 +85,7 @@ def bar(page: Page, bench: Bench) -> Markup:
 def question(page: Page, bench: Bench) -> Markup:
     """The question, its gold, and its position in the dataset."""
     try:
-        example = example_of(page, bench)
+        example = bench_example(page, bench)
     except RalleError as error:
         return Markup('<div class="asked-question">{}</div>').format(html.problem(error))
     gold, examples = example.gold, page.workbench.asking.questions(bench.dataset)
@@ -125,7 +125,7 @@ def chain_html(page: Page, bench: Bench, opened: int | None = None) -> Markup:
 def action_parts(page: Page, bench: Bench, index: int) -> tuple[str, str]:
     """An action's summary and output: empty before its execution, an error if it failed."""
     if (step := bench.steps.get(index)) is not None:
-        return gist(step, example_of(page, bench).gold), output_html(page, bench, index, step)
+        return gist(step, bench_example(page, bench).gold), output_html(page, bench, index, step)
     if bench.episode is None or not bench.episode.error or not bench.is_answered_by(bench.chain):
         return "", ""
     if index > len(bench.steps):
@@ -141,7 +141,7 @@ def output_html(page: Page, bench: Bench, index: int, step: Step) -> Markup:
     marks = ("", "")
     if index == len(bench.chain.actions) - 1:
         marks = (bench.verdict_kind, bench.verdict_before)
-    return output(step, example_of(page, bench).gold, before, marks)
+    return output(step, bench_example(page, bench).gold, before, marks)
 
 
 def result_html(page: Page, bench: Bench) -> Markup:
@@ -153,7 +153,7 @@ def result_html(page: Page, bench: Bench) -> Markup:
     if bench.episode is None or bench.verdict is None:
         return html.empty("Run the chain to see its answer, and where it was lost.")
     prices, episode = page.workbench.models.prices_of_use(), bench.episode
-    example = example_of(page, bench)
+    example = bench_example(page, bench)
     return result(example, episode.steps, episode.answer, episode.error, bench.verdict, prices)
 
 
@@ -172,7 +172,7 @@ def header(page: Page, bench: Bench) -> Patch:
     }
     edits = {"window": bench.window, "chain": chain_to_json(bench.chain)} if edited_now else None
     draft = json.dumps(edits, ensure_ascii=False) if edits else None
-    if draft != bench.draft:  # a window without edits leaves the draft of another alone
+    if draft != bench.draft:  # a window without edits must not drop another's draft
         bench.draft = draft
         patch["store"] = {"rb-draft": draft}
     return patch
@@ -180,7 +180,7 @@ def header(page: Page, bench: Bench) -> Patch:
 
 def left_behind(page: Page, bench: Bench, draft: str = "") -> Markup:
     """The offer to restore an edited chain that the browser kept through a crash; "" if there is none."""
-    with suppress(ValueError, LookupError, TypeError, RalleError):  # "" or damaged: there is none
+    with suppress(ValueError, LookupError, TypeError, RalleError):  # "" or damaged: no draft
         chain = chain_from_json(json.loads(draft)["chain"])
         if not is_saved(page.workbench, chain) and is_saved(page.workbench, bench.chain):
             bench.left_behind = chain

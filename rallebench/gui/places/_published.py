@@ -29,9 +29,9 @@ FIRST_TABLES = {
 NONE_YET = "None of your runs is beside it: run the benchmark on the paper's own questions."
 SAVED = (("CSV", "csv"), ("LaTeX", "tex"), ("JSON", "json"))
 SHORT = 24
-"""Characters of a cell that stand in one line."""
+"""Longest cell that is kept on one line, in characters."""
 WORDS = "papers-words"
-"""Where a window keeps what it searches for."""
+"""Session key of a window's search words."""
 ABOUT = "Every table that the papers of the benchmarks print. Your runs stand in them where set, split, metric and number of questions are the paper's."
 SUITES = {table.partition(":")[0]: suite for suite, table in FIRST_TABLES.items()}
 
@@ -176,7 +176,7 @@ def _list(chosen: str) -> Markup:
             items += html.choice(address(name), label, about, name == chosen)
         title, gist = published.PAPERS.get(paper, paper), plural(len(tables), "table")
         opened = chosen.startswith(f"{paper}:")
-        # A fold keeps its state by its id; that of the chosen paper has one of its own, so that it opens.
+        # A fold keeps its state by its id; the chosen paper's has its own id, so that it opens.
         name = f"x-paper-{paper}{'-chosen' * opened}"
         drawn += html.fold(title, items, gist=gist, id=name, opened=opened)
     return drawn

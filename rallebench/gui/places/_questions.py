@@ -45,7 +45,7 @@ def position(listed: Sequence[QuestionRow], qid: str) -> int:
     return next((i for i, row in enumerate(listed) if row.qid == qid), -1)
 
 
-def listed_row(row: QuestionRow, below: str) -> Markup:
+def list_row(row: QuestionRow, below: str) -> Markup:
     """A row of a list; ``below``: HTML below the question."""
     text = " ".join(row.text.split())[:240]
     return Markup('{}<span><em dir="auto">{}</em><small dir="auto">{}</small></span>').format(
@@ -56,7 +56,7 @@ def listed_row(row: QuestionRow, below: str) -> Markup:
 # Build
 
 
-def rows_of(page: Page, bench: Bench, examples: Sequence[Example]) -> list[QuestionRow]:
+def bench_rows(page: Page, bench: Bench, examples: Sequence[Example]) -> list[QuestionRow]:
     """The questions with the verdicts of this chain's newest run, overridden by those of this window."""
     try:
         known = dict(last_verdicts(page.workbench, bench.dataset, bench.chain.name))
@@ -73,10 +73,10 @@ def rows_of(page: Page, bench: Bench, examples: Sequence[Example]) -> list[Quest
 
 def all_rows(page: Page, bench: Bench) -> list[QuestionRow]:
     """All questions of the dataset."""
-    return rows_of(page, bench, page.workbench.asking.questions(bench.dataset))
+    return bench_rows(page, bench, page.workbench.asking.questions(bench.dataset))
 
 
-def left(page: Page, bench: Bench) -> Markup:
+def question_column(page: Page, bench: Bench) -> Markup:
     """The whole column."""
     follow = Markup(' aria-label="Dataset"{}').format(form.on_change("build.choose_dataset"))
     choose = form.select(
@@ -90,7 +90,7 @@ def left(page: Page, bench: Bench) -> Markup:
     )
     return Markup(
         '{}{}<div id="build-list" class="stack-list">{}</div><div class="foot">{}</div>'
-    ).format(choose, field, listed(page, bench), keys)
+    ).format(choose, field, list_parts(page, bench), keys)
 
 
 def chips(page: Page, bench: Bench) -> Markup:
@@ -98,7 +98,7 @@ def chips(page: Page, bench: Bench) -> Markup:
     return verdict_chips(all_rows(page, bench), bench.only, "build.filter_list", IN_BUILD)
 
 
-def listed(page: Page, bench: Bench) -> Markup:
+def list_parts(page: Page, bench: Bench) -> Markup:
     """Filters with counts, and the list below them."""
     rows = filtered(all_rows(page, bench), bench.only, bench.words)
     own = Markup()
@@ -120,8 +120,8 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
         return []
     examples, part = page.workbench.asking.questions(key["dataset"]), slice(start, start + count)
     if key["only"] or key["words"]:
-        rows = filtered(rows_of(page, bench, examples), key["only"], key["words"])[part]
+        rows = filtered(bench_rows(page, bench, examples), key["only"], key["words"])[part]
     else:
-        rows = rows_of(page, bench, examples[part])
+        rows = bench_rows(page, bench, examples[part])
     none = {"none": html.VERDICTS["none"]}
-    return [(x.qid, listed_row(x, escape(x.answer[:120] or none.get(x.kind, "")))) for x in rows]
+    return [(x.qid, list_row(x, escape(x.answer[:120] or none.get(x.kind, "")))) for x in rows]

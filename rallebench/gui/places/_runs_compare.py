@@ -15,8 +15,8 @@ from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import VERDICTS, escape
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._runs_figures import agents
-from rallebench.gui.places._runs_list import address, lost_of, pair_address, unread
-from rallebench.gui.places._steps import marked
+from rallebench.gui.places._runs_list import address, lost_stages, pair_address, unread
+from rallebench.gui.places._steps import mark_gold
 from rallebench.gui.places._versions import difference, words_changed
 from rallebench.render import numbers
 from rallebench.views import run_list, run_questions, run_views
@@ -59,7 +59,7 @@ def pair(page: Page, a: str, b: str, metric: str) -> Markup:
         raise UsageError(
             "The address names no two runs; tick them in the list of runs and choose Compare."
         )
-    both = first, second = rows_of(page, (a, b))
+    both = first, second = title_rows(page, (a, b))
     compared = run_views.compare_two(page.workbench, a, b, metric)
     for run in unread(page, both):
         run_questions.read_stages(page.workbench, run)
@@ -73,7 +73,7 @@ def pair(page: Page, a: str, b: str, metric: str) -> Markup:
     return Markup().join((*head, *below, Markup("<div>"), *folded, Markup("</div>")))
 
 
-def rows_of(page: Page, names: Sequence[str]) -> list[RunRow]:
+def title_rows(page: Page, names: Sequence[str]) -> list[RunRow]:
     """The compared runs by distinct titles."""
     return tell_apart([run_list.row_of(page.workbench, name) for name in names])
 
@@ -167,7 +167,9 @@ def flips(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) ->
     """The questions whose scores differ."""
     pair = compared.pair
     same = pair.n - pair.wins - pair.losses
-    counts = html.dotted(f"{pair.wins:,} better", f"{pair.losses:,} worse", f"{same:,} the same")
+    counts = html.join_facts(
+        f"{pair.wins:,} better", f"{pair.losses:,} worse", f"{same:,} the same"
+    )
     head = html.heading("Questions that flipped", counts)
     if not pair.flipped:
         return head + html.note("Every question has the same score in both runs.")
@@ -179,7 +181,7 @@ def flips(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) ->
         accepted = example.gold.answers
         cells = [
             Markup('{} <span dir="auto">{}</span>').format(
-                html.mark(rows[qid].kind), marked(rows[qid].answer[:300], accepted)
+                html.mark(rows[qid].kind), mark_gold(rows[qid].answer[:300], accepted)
             )
             if qid in rows
             else "–"
@@ -205,7 +207,7 @@ def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> 
     if first.chain and second.chain and first.chain.actions != second.chain.actions:
         chain_changes = difference(first.chain, second.chain)
         others = [c for c in others if not c.where.startswith("action ")]
-        # the fingerprint of an index that only one of the two has says no more than its name
+        # the fingerprint of an index in only one of the runs adds nothing to its name
         named = {c.where for c in others if "–" in (c.a, c.b)}
         others = [c for c in others if c.where not in named or not c.where.startswith("backends")]
     lines = Markup().join(
@@ -222,14 +224,14 @@ def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> 
 def folds(page: Page, compared: run_views.MultiRunComparison, both: Sequence[RunRow]) -> Markup:
     """The lost questions, time and price of both runs over their common questions, folded."""
     qids = {example.question.qid for example in compared.common}
-    parts = [lost_of(page, row.name, qids) for row in both]
+    parts = [lost_stages(page, row.name, qids) for row in both]
     bars = Markup().join(
         Markup("<p>{}</p>{}").format(row.title, figures.waterfall_bar(lost, tall=True))
         for row, lost in zip(both, parts)
     )
     before, after = ({kind: count for kind, _, count in lost} for lost in parts)
     words = {**VERDICTS, "wrong": "not in the answer"}
-    moved = html.dotted(
+    moved = html.join_facts(
         *(
             f"{words[kind]} {before.get(kind, 0):,} → {after.get(kind, 0):,}"
             for kind in ("lost", "wrong", "format", "failed")
@@ -300,7 +302,7 @@ def decide(page: Page, event: Event) -> Patch:
 
 
 def ranking(page: Page, names: Sequence[str], metric: str) -> Markup:
-    titles = {row.name: row.title for row in rows_of(page, names)}
+    titles = {row.name: row.title for row in title_rows(page, names)}
     if run_views.share_nothing(page.workbench, names):
         head = f"{len(names)} runs of different datasets"
         why = "They share no question, so only their means stand side by side."
@@ -311,7 +313,7 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> Markup:
     )
     decided = metric_choice(under_titles(compared, titles))
     head = Markup("{}{}{}").format(
-        judgement(winner(compared, titles), why), decided, ranked(compared, titles)
+        judgement(winner(compared, titles), why), decided, ranking_rows(compared, titles)
     )
     return Markup().join(
         (head, Markup("<div>"), *plots(page, titles, metric, compared), Markup("</div>"))
@@ -334,7 +336,7 @@ def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
     return Markup("Keep <b>{}</b>: it is better than {} by {}.").format(titles[best], first, size)
 
 
-def ranked(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> Markup:
+def ranking_rows(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> Markup:
     """A line per run, the best mean first: its mean, and its difference from the first run."""
     unit, up = compared.measure.unit, compared.measure.higher_is_better
     base = compared.sides[0].name

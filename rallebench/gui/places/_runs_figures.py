@@ -40,7 +40,7 @@ def tiles(page: Page, run: RunFolder, report: Mapping[str, Any]) -> Markup:
     if mean := run_views.seconds_of(report):
         whole = f"{numbers.text(report.get('seconds') or 0, 'duration')} on the clock"
         boxes += _tile("Time a question", figures.quantity(mean, "seconds"), whole, CLOCK)
-    boxes += _tile("Price", *price_of(page, report))
+    boxes += _tile("Price", *price_figure(page, report))
     few = smallness(report.get("clusters"), report.get("n_done") or 0)
     return Markup('<div class="tiles">{}</div>{}').format(boxes, html.note(few) if few else "")
 
@@ -51,7 +51,7 @@ def _tile(title: str, figure: str, below: str, about: str = "") -> Markup:
     )
 
 
-def price_of(page: Page, report: Mapping[str, Any]) -> tuple[str, str]:
+def price_figure(page: Page, report: Mapping[str, Any]) -> tuple[str, str]:
     """The price of a run, with a caveat."""
     cost = report.get("cost") or {}
     total = cost.get("total") or {}
@@ -109,7 +109,7 @@ def cost(page: Page, run: RunFolder) -> Markup:
         ["Calls to models", f"{total['model_calls']:,}"],
         ["Retrievals", f"{total['retrievals']:,}"],
         ["Tokens", costs.tokens(total)],
-        ["Price", price_of(page, report)[0]],
+        ["Price", price_figure(page, report)[0]],
     ]
     heads = (
         "Action",

@@ -12,7 +12,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import figures, form, html, jobs
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes
-from rallebench.gui.jobs import counted, stop_button
+from rallebench.gui.jobs import progress_words, stop_button
 from rallebench.gui.patches import Patch
 from rallebench.render import numbers
 from rallebench.services.jobs import Job
@@ -35,7 +35,7 @@ HEADS = Markup(
     '<span class="n">Price</span>\n<span></span></div>'
 )
 NEWEST = 30
-"""Runs of the list whose steps are read to draw where questions were lost."""
+"""Runs of the list whose steps are read for the bar of lost questions."""
 
 LEGEND = (
     ("lost", "not retrieved"),
@@ -70,7 +70,7 @@ def reading(do: str, **data: str) -> Markup:
 def view(page: Page, event: Event) -> Patch:
     """Heading, running work, table."""
     datasets = {row.dataset for row in run_list.rows(page.workbench) if row.dataset}
-    filters = chosen(event)
+    filters = window_filter(event)
     more = Markup(' class="short" aria-label="Dataset"{}').format(form.on_change("runs.refresh"))
     count = len(run_list.in_bin(page.workbench))
     bar = (
@@ -98,7 +98,7 @@ def view(page: Page, event: Event) -> Patch:
     )
 
 
-def chosen(event: Event) -> dict[str, str]:
+def window_filter(event: Event) -> dict[str, str]:
     """The filter of this window."""
     filters: dict[str, str] = event.session.setdefault("runs", {"words": "", "dataset": ""})
     return filters
@@ -114,7 +114,7 @@ def running(page: Page, job: Job, more: str = "") -> Markup:
     row = next((r for r in run_list.rows(page.workbench) if r.name == job.name), None)
     title = run_list.titles(page.workbench, [job]).get(job.name, job.name)
     trouble = page.workbench.models.trouble(row.chain.llms, job.work) if row and row.chain else ""
-    words = html.dotted(counted(job) or job.message, so_far(page, job), trouble)
+    words = html.join_facts(progress_words(job) or job.message, so_far(page, job), trouble)
     stop = stop_button(job, "runs.stop", job.name)
     return jobs.running(job, Markup("<b>{}</b>").format(title), words, more, name=title, stop=stop)
 
@@ -137,7 +137,7 @@ def shown_rows(page: Page, filters: dict[str, Any]) -> list[RunRow]:
 
 def table(page: Page, event: Event) -> Markup:
     """The windowed list itself."""
-    filters, rows = chosen(event), shown_rows(page, chosen(event))
+    filters, rows = window_filter(event), shown_rows(page, window_filter(event))
     if not run_list.rows(page.workbench):
         if page.workbench.jobs.list("run", active=True):
             return Markup()
@@ -170,7 +170,7 @@ def unread(page: Page, rows: Sequence[RunRow]) -> list[RunFolder]:
 
 def losses(page: Page, event: Event) -> Iterator[Patch]:
     """Analyse the lost questions of the newest runs, one run after another."""
-    for run in unread(page, shown_rows(page, chosen(event))):
+    for run in unread(page, shown_rows(page, window_filter(event))):
         run_questions.read_stages(page.workbench, run)
         yield {"event": {"name": "rb-rows", "list": "runs"}}
     yield {"#runs-rows": table(page, event)}
@@ -190,7 +190,7 @@ def run_row(page: Page, row: RunRow) -> Markup:
         ).format(row.name, row.problem, row.problem, gone)
     chain = row.chain
     depths = [f"k {a.k}" for a in chain.actions if a.kind == "retrieve"][-1:] if chain else []
-    about = html.dotted(
+    about = html.join_facts(
         *depths,
         *(chain.llms if chain else ()),
         numbers.moment(row.created),
@@ -209,7 +209,7 @@ def run_row(page: Page, row: RunRow) -> Markup:
         Markup('<span><a class="nm" href="{}" title="{}">{}</a><small>{}</small></span>').format(
             place, row.name, row.title, about
         ),
-        Markup("<span>{}<small>{}</small></span>").format(row.dataset, questions_of(row)),
+        Markup("<span>{}<small>{}</small></span>").format(row.dataset, question_count(row)),
         Markup('<span class="n" title="{}">{}<small>{}</small></span>').format(
             figures.doubt(row.mean),
             figures.percent(row.mean) if row.mean else "–",
@@ -241,7 +241,7 @@ def run_menu(row: RunRow, first: str = "") -> Markup:
     )
 
 
-def questions_of(row: RunRow) -> str:
+def question_count(row: RunRow) -> str:
     return f"{row.done:,} of {row.total:,}" if row.done != row.total else f"{row.total:,} questions"
 
 
@@ -252,7 +252,7 @@ def delete_button(row: RunRow) -> Markup:
     )
 
 
-def lost_of(
+def lost_stages(
     page: Page, name: str, qids: Collection[str] | None = None
 ) -> list[tuple[str, str, int]]:
     """The stages at which the questions of a run, or of ``qids``, were lost; empty if its answers cannot be read."""
@@ -266,7 +266,7 @@ def lost_of(
 def lost_bar(page: Page, name: str, *, tall: bool = False) -> Markup:
     """The stages at which questions were lost, as a bar whose parts open the questions."""
     target = f"{address(name)}&only={{verdict}}"
-    return figures.waterfall_bar(lost_of(page, name), tall=tall, address=target)
+    return figures.waterfall_bar(lost_stages(page, name), tall=tall, address=target)
 
 
 # actions
@@ -274,7 +274,7 @@ def lost_bar(page: Page, name: str, *, tall: bool = False) -> Markup:
 
 def refresh(page: Page, event: Event) -> Patch:
     """Redraw the list with another filter or after a change."""
-    filters = chosen(event)
+    filters = window_filter(event)
     for name in ("words", "dataset"):
         filters[name] = event.text(name, filters[name])
     return {"#runs-now": now(page), "#runs-rows": table(page, event)}
@@ -304,7 +304,7 @@ def delete(page: Page, event: Event) -> Patch:
 def open_bin(page: Page, event: Event) -> Patch:
     binned, lines = run_list.in_bin(page.workbench), []
     for row in binned:
-        about = html.dotted(row.dataset, numbers.moment(row.created))
+        about = html.join_facts(row.dataset, numbers.moment(row.created))
         name = Markup('<b class="nm" title="{}">{}</b><small>{}</small>').format(
             row.name, row.title, about
         )
@@ -336,7 +336,10 @@ def empty_bin(page: Page, event: Event) -> Patch:
 def stop(page: Page, event: Event) -> Patch:
     """Stop a run; its answers so far are scored."""
     page.workbench.runs.stop(event.text("id"))
-    return {"say": "Stopping after this batch; what is answered is scored.", "#runs-now": now(page)}
+    return {
+        "say": "Stopping after this batch; its answers so far are scored.",
+        "#runs-now": now(page),
+    }
 
 
 def compare(page: Page, event: Event) -> Patch:
@@ -344,6 +347,6 @@ def compare(page: Page, event: Event) -> Patch:
     names = [row.name for row in run_list.rows(page.workbench) if row.name in ticked]
     if len(names) < 2:
         raise UsageError("Tick two or more runs of the list, then press Compare.")
-    names.reverse()  # the oldest one is the base
+    names.reverse()  # the oldest is the baseline
     keys = "ab" if len(names) == 2 else [f"r{i}" for i in range(len(names))]
     return {"go": html.address("runs/compare", **dict(zip(keys, names)))}

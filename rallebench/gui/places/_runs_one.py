@@ -14,10 +14,10 @@ from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes
 from rallebench.gui.patches import Patch
 from rallebench.gui.places import _runs_list
-from rallebench.gui.places._questions import listed_row, position, verdict_chips
+from rallebench.gui.places._questions import list_row, position, verdict_chips
 from rallebench.gui.places._runs_figures import cost, metrics, tiles
-from rallebench.gui.places._runs_list import address, lost_bar, questions_of, reading, running
-from rallebench.gui.places._steps import answer_line, folds, marked, price
+from rallebench.gui.places._runs_list import address, lost_bar, question_count, reading, running
+from rallebench.gui.places._steps import answer_line, folds, mark_gold, price
 from rallebench.render import numbers
 from rallebench.views import run_list, run_questions, run_views
 from rallebench.views.run_questions import QuestionRow
@@ -47,7 +47,7 @@ def open_run(page: Page, event: Event) -> Patch:
     job = page.workbench.jobs.get("run", name)
     if job is not None and not job.done and page.workbench.runs.folder_of(job) is None:
         title = run_list.titles(page.workbench, [job])[name]
-        # its index and models are made ready
+        # preparing its index and models
         head = html.crumb("Runs", "#/runs/list", title, "starting")
         follow = attributes(follow="*", do="open", view="runs/run")
         return html.view("runs/run", title, head, running(page, job), kind="wide", more=follow)
@@ -70,8 +70,8 @@ def open_run(page: Page, event: Event) -> Patch:
 
 def heading(page: Page, row: run_list.RunRow, part: str) -> Markup:
     when, state = numbers.moment(row.created), _runs_list.STATES.get(row.state, row.state)
-    counted = f"{questions_of(row).removesuffix(' questions')} questions"
-    about = html.dotted(f"on {row.dataset}", counted, when, state)
+    counted = f"{question_count(row).removesuffix(' questions')} questions"
+    about = html.join_facts(f"on {row.dataset}", counted, when, state)
     done, buttons = row.state == "done", Markup()
     if row.state not in ("done", "running", "scoring") and not row.problem:
         buttons += html.button("Resume", "runs.resume", run=row.name)
@@ -91,11 +91,11 @@ def heading(page: Page, row: run_list.RunRow, part: str) -> Markup:
 
 def compare_menu(page: Page, row: run_list.RunRow) -> Markup:
     """The other runs on the same dataset, "" if there are none."""
-    listed = run_list.rows(page.workbench)
-    others = [r for r in listed if r.name != row.name and r.dataset == row.dataset][:30]
+    question_list = run_list.rows(page.workbench)
+    others = [r for r in question_list if r.name != row.name and r.dataset == row.dataset][:30]
     links = Markup()
     for other in others:
-        title = html.dotted(other.title, numbers.moment(other.created))
+        title = html.join_facts(other.title, numbers.moment(other.created))
         links += html.link(title, _runs_list.pair_address(other.name, row.name), "")
     summary = Markup('<summary class="button">Compare with …</summary>')
     return (
@@ -119,7 +119,7 @@ def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> Mark
     ).format(
         live_part,
         top(page, run),
-        listed(page, run, query),
+        question_list(page, run, query),
         detail(page, run, opened_first(page, run, query)),
     )
 
@@ -128,7 +128,8 @@ def top(page: Page, run: RunFolder) -> Markup:
     """Tiles, the bar of lost questions, and warnings. The bar is computed once its legend is visible."""
     report, going = run.report(), is_going(run)
     legend = Markup().join(
-        Markup("<span>{}</span>").format(text) for _, text, _ in _runs_list.lost_of(page, run.name)
+        Markup("<span>{}</span>").format(text)
+        for _, text, _ in _runs_list.lost_stages(page, run.name)
     )
     answers = run_questions.questions(page.workbench, run)
     if answers and not going and not run_questions.stages_known(page.workbench, run):
@@ -150,7 +151,7 @@ def is_going(run: RunFolder) -> bool:
     return run.state()["state"] in ("running", "scoring")
 
 
-def listed(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
+def question_list(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
     only, hint = query.get("only", ""), "Filter by words"
     data = {"run": run.name, "only": only}
     field = form.filter_field("run-words", query.get("words", ""), "runs.choose", hint, **data)
@@ -197,7 +198,7 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
     return [
         (
             row.qid,
-            listed_row(row, below.format(row.answer[:120] or "–", row.gold[:80])),
+            list_row(row, below.format(row.answer[:120] or "–", row.gold[:80])),
         )
         for row in rows
     ]
@@ -241,8 +242,8 @@ def detail(page: Page, run: RunFolder, qid: str) -> Markup:
     return Markup('<div class="dh"><h3 dir="auto">{}</h3>{}</div>{}{}{}{}').format(
         example.question.text,
         build,
-        answer_line(kind, marked(answer, gold.answers), accepted),
-        html.note(html.dotted(qid, spent)),
+        answer_line(kind, mark_gold(answer, gold.answers), accepted),
+        html.note(html.join_facts(qid, spent)),
         steps,
         record,
     )
@@ -254,7 +255,7 @@ def detail(page: Page, run: RunFolder, qid: str) -> Markup:
 def question(page: Page, event: Event) -> Patch:
     try:
         return {"#run-question": detail(page, folder(page, event), event.text("id"))}
-    except run_list.InBinError:  # another window has deleted it
+    except run_list.InBinError:  # deleted in another window
         return open_run(page, event)
 
 
@@ -268,14 +269,14 @@ def choose(page: Page, event: Event) -> Patch:
     run = folder(page, event)
     query = {"only": event.text("only"), "words": event.text("words")}
     query["q"] = event.query.get("q", "")
-    return {"#run-list": listed(page, run, query), "address": address(run.name, **query)}
+    return {"#run-list": question_list(page, run, query), "address": address(run.name, **query)}
 
 
 def stages(page: Page, event: Event) -> Patch:
     """Analyse the lost questions, which takes a while for a large run."""
     run = folder(page, event)
     run_questions.read_stages(page.workbench, run)
-    return {"#run-top": top(page, run), "#run-list": listed(page, run, event.query)}
+    return {"#run-top": top(page, run), "#run-list": question_list(page, run, event.query)}
 
 
 def live(page: Page, event: Event) -> Patch:

@@ -26,7 +26,7 @@ TITLES = {
 }
 
 LONG_BEFORE, BEFORE_MARK = 150, 60
-"""Characters before the first mark of a passage from which they are left out, and how many of them stay."""
+"""Characters before a passage's first mark: the most that are shown in full, and the number kept of a longer text."""
 
 
 Place = tuple[int, str, int]
@@ -41,12 +41,12 @@ def places(text: str, gold: Iterable[str], answer: str = "") -> list[Place]:
     return marks
 
 
-def marked(text: str, gold: Iterable[str]) -> Markup:
+def mark_gold(text: str, gold: Iterable[str]) -> Markup:
     """The text with gold answers marked."""
-    return highlighted(text, places(text, gold))
+    return highlight(text, places(text, gold))
 
 
-def highlighted(text: str, marks: Iterable[Place]) -> Markup:
+def highlight(text: str, marks: Iterable[Place]) -> Markup:
     """The text with its marks; of overlapping ones only the first."""
     parts, at = Markup(), 0
     for start, kind, end in sorted(marks):
@@ -110,10 +110,10 @@ def excerpt(text: str, marks: Sequence[Place]) -> Markup:
     first = min((start for start, _, _ in marks), default=0)
     at = text.rfind(" ", 0, first - BEFORE_MARK) if first > LONG_BEFORE else -1
     if at < 0:
-        return highlighted(text, marks)
+        return highlight(text, marks)
     rest = [(start - at - 1, kind, end - at - 1) for start, kind, end in marks]
     return Markup('<span class="lead">{}</span> <span>{}</span>').format(
-        text[:at], highlighted(text[at + 1 :], rest)
+        text[:at], highlight(text[at + 1 :], rest)
     )
 
 
@@ -143,15 +143,15 @@ def gist(step: Step, gold: Gold) -> Markup:
             at = Markup('<span class="good">gold at rank {}</span>').format(rank)
         elif gold.pages:
             at = Markup('<span class="bad">no gold page</span>')
-        words = html.dotted_html(f"{len(step.reply.hits)} passages", at)
+        words = html.join_facts_html(f"{len(step.reply.hits)} passages", at)
     else:
         words = Markup("<span dir=auto>{}</span>").format(" ".join(step.reply.text.split())[:60])
     about = "The reply was in the cache; its time is that of the original call."
     cached = Markup('<span title="{}">cached</span>').format(about) if step.cached else Markup()
-    return html.dotted_html(words, figures.duration(step.seconds), cached)
+    return html.join_facts_html(words, figures.duration(step.seconds), cached)
 
 
-def answer_of(text: str) -> Markup:
+def answer_text(text: str) -> Markup:
     """An answer, or a word for an empty one."""
     return escape(text) or Markup("<em>empty</em>")
 
@@ -169,11 +169,11 @@ def output(
     versions += _version("Before", before, verdicts[1]) if before is not None else Markup()
     earlier = step.request.messages[:-1] if isinstance(step.request, Generate) else ()
     system = Markup().join(_part(m.role.capitalize(), m.content) for m in earlier)
-    sent = system + _part("", marked(prompt_of(step.request), gold.answers))
+    sent = system + _part("", mark_gold(prompt_of(step.request), gold.answers))
     counted = tokens_of([step])
     gist_of = f"{counted[0]:,} tokens" if counted else ""
     thinking = _part("Thinking", step.reply.thinking) if step.reply.thinking else Markup()
-    reply = thinking + _part("", answer_of(step.reply.text)) + html.note(step.reply.note)
+    reply = thinking + _part("", answer_text(step.reply.text)) + html.note(step.reply.note)
     ended = step.reply.finish_reason
     whole = "whole" if ended in ("stop", "") else f"ended: {ended}"
     prompt = html.fold("Prompt as sent", sent, gist=gist_of, opened=True)
@@ -214,8 +214,8 @@ def answer_line(verdict: str, answer: str, more: str = "") -> Markup:
 
 
 def _version(title: str, step: Step, verdict: str) -> Markup:
-    facts = html.dotted(figures.duration(step.seconds), tokens(step))
-    answer = answer_line(verdict, answer_of(step.reply.text))
+    facts = html.join_facts(figures.duration(step.seconds), tokens(step))
+    answer = answer_line(verdict, answer_text(step.reply.text))
     return Markup("<section><h5>{}</h5>{}<small>{}</small></section>").format(title, answer, facts)
 
 
@@ -242,7 +242,7 @@ def verdict_box(
     kind: str, title: str, gold: Gold, answer: str, error: object, *below: str
 ) -> Markup:
     """A verdict, the answer or the error over the gold, and further facts below."""
-    pairs = Markup('<dt>answer</dt><dd dir="auto">{}</dd>').format(answer_of(answer))
+    pairs = Markup('<dt>answer</dt><dd dir="auto">{}</dd>').format(answer_text(answer))
     if error:
         pairs = Markup('<dt>error</dt><dd class="bad">{}</dd>').format(on_page(error))
     if gold.answers:
@@ -284,7 +284,7 @@ def folds(steps: Sequence[Step], gold: Gold, first: str = "", answer: str | None
         is_open = of_run and (n <= 2 or isinstance(request, Generate))
         opened = Markup(" open") if is_open else html.NOTHING
         id = Markup(' id="step-{}"').format(n) if of_run else Markup()
-        about = html.dotted_html(gist(step, gold), tokens(step))
+        about = html.join_facts_html(gist(step, gold), tokens(step))
         head = Markup('<summary><b class="no">{}</b>{}<em>{}</em></summary>').format(n, name, about)
         inside = inside or output(step, gold, None)
         rows += Markup('<details class="fold"{}{}>{}<div>{}</div></details>').format(
@@ -298,7 +298,7 @@ def _passages(step: Step, gold: Gold, answer: str, verdict: Verdict) -> Markup:
     assert isinstance(step.request, Retrieve)
     hits, k = verdict.deeper or step.reply.hits, step.request.k
     at = first_gold(verdict.rank, k, len(hits), gold)
-    about = html.dotted(f"{len(step.reply.hits)} of k = {k}", at)
+    about = html.join_facts(f"{len(step.reply.hits)} of k = {k}", at)
     return html.heading("Passages", about) + passages(hits, gold, k, answer)
 
 

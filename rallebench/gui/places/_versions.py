@@ -14,7 +14,7 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
-from rallebench.gui.places._bench import Bench, bench_of, read_bench
+from rallebench.gui.places._bench import Bench, read_bench, window_bench
 from rallebench.gui.places._chain import KINDS
 from rallebench.gui.places._one import chain_patch
 from rallebench.gui.places._steps import answer_line
@@ -62,7 +62,7 @@ def show(page: Page, event: Event) -> Patch:
 
 def restore(page: Page, event: Event) -> Patch:
     """Restore a version; Undo returns to the current one."""
-    bench = bench_of(page, event)
+    bench = window_bench(page, event)
     listed = all_versions(page, bench)
     bench.edit(listed[event.position("index", len(listed))][1].chain)
     return {"drawer": "", **chain_patch(page, bench)}
@@ -75,14 +75,14 @@ def difference(old: Chain, new: Chain) -> Markup:
         if before != after:
             name = KINDS[(after or before).kind]
             rows += Markup("<div><small>{} {}</small><p>{}</p></div>").format(
-                number, name, _changed(before, after)
+                number, name, _change_words(before, after)
             )
     return Markup('<div class="diff">{}</div>').format(
         rows or Markup("<small>The same actions.</small>")
     )
 
 
-def _changed(before: Action | None, after: Action | None) -> Markup:
+def _change_words(before: Action | None, after: Action | None) -> Markup:
     if before is None or after is None:
         only = before or after
         assert only is not None
@@ -128,7 +128,7 @@ def save(page: Page, event: Event) -> Patch:
 
 def save_as(page: Page, event: Event) -> Patch:
     """Save the chain in the workspace; asks before it replaces one that this window does not know."""
-    bench, name = bench_of(page, event), event.text("as")
+    bench, name = window_bench(page, event), event.text("as")
     other = chain_versions.replaced_by(page.workbench, name, bench.known.get(name))
     if other is not None and other.chain.actions != bench.chain.actions and not event.flag("over"):
         body = Markup(

@@ -15,10 +15,10 @@ from rallebench.gui.frame import PLACES, Event, Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
 from rallebench.gui.places import _agent, _bench, _chat, _code, _few, _one, _versions
-from rallebench.gui.places._bench import Bench, bench_of, example_of, meanwhile, read_bench
-from rallebench.gui.places._chain import edited, read_chain, summaries
+from rallebench.gui.places._bench import Bench, bench_example, meanwhile, read_bench, window_bench
+from rallebench.gui.places._chain import edit_actions, read_chain, summaries
 from rallebench.gui.places._one import chain_html, chain_patch, header, result_html, stale, view
-from rallebench.gui.places._questions import chips, listed, question_rows
+from rallebench.gui.places._questions import chips, list_parts, question_rows
 from rallebench.views.chain_versions import is_saved
 from rallebench.views.steps import Delta, StepDone, StepStarted
 from rallebench.views.verdicts import verdict
@@ -28,7 +28,7 @@ from rallebench.views.verdicts import verdict
 def build(page: Page) -> None:
     """Develop a chain."""
     page.view("build/one", open_one, back="build/one")
-    page.header = lambda event: header(page, bench_of(page, event))
+    page.header = lambda event: header(page, window_bench(page, event))
     page.actions("build", run, run_action, show_prompt, edit, undo, restore_edits, discard_edits)
     page.actions("build", load_chain, replace_chain, benchmark)
     page.actions("build", choose_dataset, filter_list, pick)
@@ -44,7 +44,7 @@ def build(page: Page) -> None:
 
 def open_one(page: Page, event: Event) -> Iterator[Patch]:
     """Open the view as the window left it, or as the address says; execute the question if that was not done."""
-    bench = bench_of(page, event)
+    bench = window_bench(page, event)
     asks = follow(page, bench, event)
     _one.left_behind(page, bench, event.text("draft"))
     return opened_view(page, bench, event, asks)
@@ -60,8 +60,8 @@ def opened_view(page: Page, bench: Bench, event: Event, asks: Patch) -> Iterator
     }
     if asks:
         yield asks
-    elif bench.running is not None:  # begun before the view was left
-        yield from _bench.followed(page, "#one-status", bench)
+    elif bench.running is not None:  # started before the view was left
+        yield from _bench.follow_other(page, "#one-status", bench)
         yield {"#v-build-one": view(page, bench), **stale(bench)}
     elif bench.executed is None and bench.question:
         yield from execute(page, bench, event, heavy=False)
@@ -109,20 +109,20 @@ def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Replace the edited chain by the one of the address."""
     source = {key: name for key in ("run", "chain") if (name := event.text(key))}
     event.session["build-source"] = source
-    chain = chain_from(page, bench_of(page, event), **source)
+    chain = chain_from(page, window_bench(page, event), **source)
     yield from opened_chain(page, event, chain, dialog="")
 
 
 def restore_edits(page: Page, event: Event) -> Iterator[Patch]:
     """Restore the edits that the browser kept through a crash."""
-    bench = bench_of(page, event)
+    bench = window_bench(page, event)
     chain, bench.left_behind = bench.left_behind or bench.chain, None
     yield from opened_chain(page, event, chain)
 
 
 def discard_edits(page: Page, event: Event) -> Patch:
     """Discard those edits."""
-    bench = bench_of(page, event)
+    bench = window_bench(page, event)
     bench.left_behind = None
     return {"#build-draft": "", "store": {"rb-draft": bench.draft}}
 
@@ -132,14 +132,14 @@ def discard_edits(page: Page, event: Event) -> Patch:
 
 def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> Iterator[Patch]:
     """Run the whole chain on the question and show every step as it arrives."""
-    example, chain = example_of(page, bench), bench.chain
+    example, chain = bench_example(page, bench), bench.chain
     check_targets(chain)
     if bench.answered is not None and not bench.is_answered_by(chain):
         bench.before, bench.verdict_before = bench.steps, bench.verdict_kind
     bench.steps, bench.ran, bench.executed, bench.is_stopped = {}, {}, chain, False
     with bench.executing(event.action) as going:
 
-        def stopped() -> Patch:
+        def stop_patch() -> Patch:
             if bench.end(going):
                 bench.stop(is_opening=going.action == "open")
             parts = {
@@ -153,11 +153,11 @@ def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> It
         yield {
             "#one-status": going.words(page, ()),
             "#build-result": result_html(page, bench),
-            "meanwhile": meanwhile(page, *status, stopped, lambda: f"#out-{len(bench.steps)}"),
+            "meanwhile": meanwhile(page, *status, stop_patch, lambda: f"#out-{len(bench.steps)}"),
         }
         try:
-            for patch in executed(page, bench, example, going, heavy):
-                if bench.running is not going:  # stopped, or another question was asked meanwhile
+            for patch in stream_execution(page, bench, example, going, heavy):
+                if bench.running is not going:  # stopped or superseded
                     return
                 yield patch
         except RalleError:
@@ -168,13 +168,13 @@ def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> It
             raise
 
 
-def executed(
+def stream_execution(
     page: Page, bench: Bench, example: Example, going: _bench.Execution, heavy: bool
 ) -> Iterator[Patch]:
     """Stream an execution; a newer execution discards its results."""
     workbench, chain, written = page.workbench, bench.chain, ""
     with workbench.models.lease(f"the chain {chain.name!r}, which is being executed") as lease:
-        going.needs = going.unloaded(page, (*chain.llms, *chain.retrievers))
+        going.needs = going.missing(page, (*chain.llms, *chain.retrievers))
         for news in lease.load_for(chain.llms, chain.retrievers, heavy=heavy):
             going.doing = news.message
             yield {"#one-status": going.words(page, ())}
@@ -194,7 +194,7 @@ def executed(
                 bench.ran[piece.index] = chain.actions[piece.index]
                 yield action_patch(page, bench, piece.index)
             else:
-                patch, qid = ended(page, bench, example, piece), example.question.qid
+                patch, qid = verdict_patch(page, bench, example, piece), example.question.qid
                 bench.history.append((time.time(), chain, piece.answer, bench.verdict_kind, qid))
                 yield patch
                 workbench.tracking.trace(piece, example.question.text, "develop")
@@ -214,7 +214,7 @@ def check_targets(chain: Chain) -> None:
             raise UsageError(f"Action {number} names no {noun}; choose one.")
 
 
-def ended(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch:
+def verdict_patch(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch:
     """The verdict, and the question's row with it."""
     bench.put(example, episode, verdict(page.workbench, example, episode))
     patch: Patch = {
@@ -239,7 +239,7 @@ def run_action(page: Page, event: Event) -> Iterator[Patch]:
     """Run one action on the outputs of the earlier ones."""
     bench = read_bench(page, event)
     index = event.position("index", len(bench.chain.actions))
-    example, workbench = example_of(page, bench), page.workbench
+    example, workbench = bench_example(page, bench), page.workbench
     action = bench.chain.actions[index]
     yield {f"#gist-{index}": "running …", **header(page, bench), **summaries(bench.chain)}
     alone = replace(bench.chain, actions=(action,))
@@ -268,9 +268,9 @@ def earlier(bench: Bench, index: int) -> list[Step]:
 
 def show_prompt(page: Page, event: Event) -> Patch:
     """Fill in the template of an action without asking anything."""
-    bench, chain = bench_of(page, event), read_chain(event)
+    bench, chain = window_bench(page, event), read_chain(event)
     index = event.position("index", len(chain.actions))
-    question, steps = example_of(page, bench).question, earlier(bench, index)
+    question, steps = bench_example(page, bench).question, earlier(bench, index)
     text = page.workbench.asking.plan_action(chain, index, question, steps)
     out = Markup('<h5>Prompt, not sent yet</h5><p class="pre" dir="auto">{}</p>').format(text)
     return {f"#out-{index}": out}
@@ -292,9 +292,9 @@ def edit(page: Page, event: Event) -> Patch:
 
 def restructure(page: Page, event: Event) -> Patch:
     """Add, move or remove an action."""
-    bench, verb = bench_of(page, event), event.action.partition(".")[2]
+    bench, verb = window_bench(page, event), event.action.partition(".")[2]
     index, by = event.whole("index") or 0, event.whole("by") or 0
-    bench.edit(edited(read_chain(event), verb, index, by, event.text("add")))
+    bench.edit(edit_actions(read_chain(event), verb, index, by, event.text("add")))
     if verb != "add":
         bench.steps = {i: s for i, s in bench.steps.items() if i < min(index, index + by)}
         bench.ran = {i: bench.ran[i] for i in bench.steps}
@@ -304,7 +304,7 @@ def restructure(page: Page, event: Event) -> Patch:
 
 def undo(page: Page, event: Event) -> Patch:
     """Return to the chain before its last change."""
-    bench = bench_of(page, event)
+    bench = window_bench(page, event)
     if not bench.past:
         return {"say": "There is nothing to undo: the chain is as it was opened."}
     bench.chain = bench.past.pop()
@@ -313,7 +313,7 @@ def undo(page: Page, event: Event) -> Patch:
 
 def load_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Load another saved chain. An edited one remains in Undo and in Versions."""
-    bench = bench_of(page, event)
+    bench = window_bench(page, event)
     lost = not is_saved(page.workbench, bench.chain)
     chain = _bench.saved_chain(page, bench, event.text("chain"))
     say = {"say": "Undo returns to the chain that you edited."} if lost else {}
@@ -324,7 +324,7 @@ def opened_chain(
     page: Page, event: Event, chain: Chain, *, heavy: bool = True, **more: str
 ) -> Iterator[Patch]:
     """Replace the chain and execute it; Undo returns."""
-    bench = bench_of(page, event)
+    bench = window_bench(page, event)
     bench.edit(chain)
     yield {**chain_patch(page, bench), **more}
     yield from execute(page, bench, event, heavy=heavy)
@@ -340,7 +340,7 @@ def benchmark(page: Page, event: Event) -> Patch:
 
 def choose_dataset(page: Page, event: Event) -> Iterator[Patch]:
     """Choose another dataset and open its first question."""
-    bench, name = bench_of(page, event), event.text("dataset")
+    bench, name = window_bench(page, event), event.text("dataset")
     first = page.workbench.asking.questions(name)[0].question.qid
     bench.dataset, bench.only, bench.words = name, "", ""
     yield from opened_question(page, bench, event, first)
@@ -348,14 +348,14 @@ def choose_dataset(page: Page, event: Event) -> Iterator[Patch]:
 
 def filter_list(page: Page, event: Event) -> Patch:
     """Filter the list by words or by verdict."""
-    bench = bench_of(page, event)
+    bench = window_bench(page, event)
     bench.only, bench.words = event.text("only", bench.only), event.text("words", bench.words)
-    return {"#build-list": listed(page, bench)}
+    return {"#build-list": list_parts(page, bench)}
 
 
 def pick(page: Page, event: Event) -> Iterator[Patch]:
     """Open another question of the list, else a typed one; the chain stays."""
-    bench, qid = bench_of(page, event), event.text("id")
+    bench, qid = window_bench(page, event), event.text("id")
     yield from opened_question(page, bench, event, qid or event.text("words"), redraw=not qid)
 
 

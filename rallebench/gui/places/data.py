@@ -13,7 +13,7 @@ from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
 from rallebench.gui.places import _data_build, _data_builders, _data_import, _data_read
 from rallebench.gui.places import _data_search as search
-from rallebench.gui.places._bench import bench_of
+from rallebench.gui.places._bench import window_bench
 from rallebench.gui.places._data_search import KINDS, badge, delete_button
 from rallebench.render.numbers import plural, text
 from rallebench.views import gold_coverage, library
@@ -21,7 +21,7 @@ from rallebench.views.gold_coverage import Coverage
 from rallebench.views.library import CorpusLine, DatasetLine, RetrieverLine
 
 COLUMNS = 4
-"""Corpora that have a column of coverage; the page of a dataset names all."""
+"""Corpora with a column of coverage; the page of a dataset lists all."""
 
 NOTHING_KEPT = "Nothing is kept yet. Dense builds keep their vectors here, so that no passage is encoded twice."
 
@@ -41,7 +41,7 @@ def open_list(page: Page, event: Event) -> Patch:
     """The lists first, then the coverage, which reads every dataset."""
     lists = Markup().join(
         Markup('<div id="data-{}">{}</div>').format(part, draw)
-        for part, draw in lists_of(page, quick=True).items()
+        for part, draw in list_html(page, quick=True).items()
     )
     buttons = (
         html.link("Search an index", html.address("data/index"), "button quiet")
@@ -61,7 +61,7 @@ def open_list(page: Page, event: Event) -> Patch:
     return html.view("data/list", "Data", *parts, kind="wide")
 
 
-def lists_of(page: Page, *, quick: bool = False) -> dict[str, str]:
+def list_html(page: Page, *, quick: bool = False) -> dict[str, str]:
     """The HTML of the three lists by element id."""
     failure = Markup()
     try:
@@ -77,7 +77,7 @@ def lists_of(page: Page, *, quick: bool = False) -> dict[str, str]:
 
 def refresh(page: Page, event: Event) -> Patch:
     """Redraw the lists, and the progress of an import."""
-    patch = {f"#data-{part}": draw for part, draw in lists_of(page).items()}
+    patch = {f"#data-{part}": draw for part, draw in list_html(page).items()}
     if event.session.get("import", {}).get("step") == "build":
         patch["#data-import"] = _data_import.panel(page, event)
     return patch
@@ -87,12 +87,12 @@ def table(
     title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], about: str = "", kind: str = ""
 ) -> Markup:
     """A list under its heading with its number of rows."""
-    head = html.heading(title, html.dotted(f"{len(rows)}", about), first=True)
+    head = html.heading(title, html.join_facts(f"{len(rows)}", about), first=True)
     return head + html.rows(heads, rows, kind=f"roomy {kind}".strip())
 
 
-def named(name: str, view: str, about: str = "", title: str = "") -> Markup:
-    link = html.named(name, f"data/{view}", id=name)
+def name_links(name: str, view: str, about: str = "", title: str = "") -> Markup:
+    link = html.name_link(name, f"data/{view}", id=name)
     if about:
         return Markup("{}<small>{}</small>").format(link, about)
     return Markup('<span class="nowrap" title="{}">{}</span>').format(title, link)
@@ -120,7 +120,7 @@ def corpora_table(lines: list[CorpusLine]) -> Markup:
             label=f"Actions for {line.name}",
         )
         pages, size = text(line.pages, "count"), figures.amount(line.bytes)
-        name = named(line.name, "corpus", line.about)
+        name = name_links(line.name, "corpus", line.about)
         rows.append([name, f"{line.passages:,}", pages, size, menu])
     return table("Corpora", ["Name", ">Passages", ">Pages", ">Size", ""], rows)
 
@@ -140,7 +140,7 @@ def index_table(lines: list[RetrieverLine]) -> Markup:
         search_link = html.link("Search", html.address("data/index", id=line.name), "")
         label = f"Actions for {line.name}"
         menu = html.menu(search_link, search.index_buttons(line), label=label)
-        rows.append([named(line.name, "index"), *cells, menu])
+        rows.append([name_links(line.name, "index"), *cells, menu])
     return table("Indexes", ["Name", "Kind", "Corpus", ">Size", "State", ""], rows)
 
 
@@ -154,7 +154,7 @@ def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> Markup:
             for corpus in corpora
         }
         if line.own:
-            warnings.append(warning_of(line.name, shares))
+            warnings.append(coverage_warning(line.name, shares))
         count = text(line.questions, "count")
         about = "" if line.own else library.SHIPPED if library.is_shipped(line.path) else "a file"
         kind = escape(line.kind)
@@ -167,13 +167,13 @@ def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> Markup:
             delete_button("dataset", line.name, line.own),
             label=f"Actions for {line.name}",
         )
-        rows.append([named(line.name, "dataset", title=about), count, kind, *badges, menu])
+        rows.append([name_links(line.name, "dataset", title=about), count, kind, *badges, menu])
     about = "share of their gold pages that each corpus holds"
     drawn = table("Datasets", ["Name", ">Questions", "Kind", *corpora, ""], rows, about, "covs")
     return drawn + Markup().join(list(filter(None, warnings))[:3])
 
 
-def warning_of(dataset: str, shares: Mapping[str, Coverage | None]) -> Markup:
+def coverage_warning(dataset: str, shares: Mapping[str, Coverage | None]) -> Markup:
     """A warning about corpora that hold none of a dataset's gold pages, '' if there are none."""
     none = [name for name, share in shares.items() if share and share.share == 0]
     if not none:
@@ -186,7 +186,7 @@ def warning_of(dataset: str, shares: Mapping[str, Coverage | None]) -> Markup:
     ).format(dataset, none[0], mend)
 
 
-# what is kept for further builds
+# caches of builds
 
 
 def more(page: Page) -> Markup:
@@ -253,7 +253,7 @@ def verify(page: Page, event: Event) -> Patch:
 
 def use(page: Page, event: Event) -> Patch:
     """Put a retriever into the first retrieve action of Build's chain, with Undo there."""
-    bench = bench_of(page, event)
+    bench = window_bench(page, event)
     kinds = [action.kind for action in bench.chain.actions]
     if "retrieve" not in kinds:
         raise UsageError("The chain in Build has no Retrieve action; add one there first.")

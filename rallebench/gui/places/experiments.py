@@ -13,10 +13,18 @@ from rallebench.core.runs import RunOptions
 from rallebench.gui import figures, form, html, jobs
 from rallebench.gui.frame import PLACES, Event, Page
 from rallebench.gui.html import attributes, escape, warning
-from rallebench.gui.jobs import counted, doing_now
+from rallebench.gui.jobs import doing_now, progress_words
 from rallebench.gui.patches import Patch
 from rallebench.gui.places import _experiment, _published
-from rallebench.gui.places._design import KINDS, cards, chain_of, design_of, read, request_of, steps
+from rallebench.gui.places._design import (
+    KINDS,
+    cards,
+    design_request,
+    read,
+    steps,
+    varied_chain,
+    window_design,
+)
 from rallebench.gui.places._experiment import address
 from rallebench.gui.wording import on_page
 from rallebench.render.experiments import span
@@ -43,7 +51,7 @@ def experiments(page: Page) -> None:
 
 def open_list(page: Page, event: Event) -> Iterator[Patch]:
     """The page with its steps, then the plan once it is computed."""
-    design, query = design_of(page, event), event.query
+    design, query = window_design(page, event), event.query
     if query.get("kind"):
         design.kind = query["kind"] if query["kind"] in KINDS else "sweep"
     if query.get("paper"):
@@ -66,11 +74,11 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
         html.note("Counting …"),
         running(page),
         html.heading("Done"),
-        done(page),
+        finished_groups(page),
     )
     yield html.view("experiments/list", "Experiments", body, kind="wide")
     event.session["design-shape"] = design.shape
-    event.session["experiments-ended"] = _ended(page)
+    event.session["experiments-ended"] = _ended_note(page)
     yield {"#x-plan": plan(page, event, design)}
 
 
@@ -96,13 +104,13 @@ def show_plan(page: Page, event: Event) -> Patch:
     pilot = page.workbench.jobs.get(experiment_jobs.PILOT, event.text("name"))
     if pilot is not None and not pilot.done:
         return {"#x-estimate": estimating(pilot)}
-    return {"#x-plan": plan(page, event, design_of(page, event))}
+    return {"#x-plan": plan(page, event, window_design(page, event))}
 
 
 def add_field(page: Page, event: Event) -> Iterator[Patch]:
     """Add a varied field; its first values are the chain's own and the next one."""
     design = read(page, event)
-    known = designs.variables(page.workbench, chain_of(page, event, design))
+    known = designs.variables(page.workbench, varied_chain(page, event, design))
     variable = known.get(event.text("field"))
     if variable is not None and variable.name not in design.vary:
         values = [variable.current, *(value for value, _ in variable.choices)]
@@ -118,8 +126,8 @@ def drop_field(page: Page, event: Event) -> Iterator[Patch]:
 
 def ask_prompt(page: Page, event: Event) -> Patch:
     """A dialog for a new prompt that starts from the chain's."""
-    design, name = design_of(page, event), event.text("field")
-    number, actions = name.partition(".")[0], chain_of(page, event, design).actions
+    design, name = window_design(page, event), event.text("field")
+    number, actions = name.partition(".")[0], varied_chain(page, event, design).actions
     if number not in map(str, range(1, len(actions) + 1)):
         raise UsageError("The chain has no such action any more; reload the page.")
     template = actions[int(number) - 1].template
@@ -132,7 +140,7 @@ def ask_prompt(page: Page, event: Event) -> Patch:
 
 
 def add_prompt(page: Page, event: Event) -> Iterator[Patch]:
-    design, name, title = design_of(page, event), event.text("field"), event.text("title")
+    design, name, title = window_design(page, event), event.text("field"), event.text("title")
     if not title or title in design.prompts:
         raise UsageError("Give the prompt a name that no other prompt has.")
     if not event.text("template"):
@@ -157,7 +165,7 @@ def choose_paper(page: Page, event: Event) -> Iterator[Patch]:
 def run(page: Page, event: Event) -> Patch:
     """Start the experiment, which continues without the page."""
     design = read(page, event)
-    request = request_of(page, event, design)
+    request = design_request(page, event, design)
     _start(page, request, design.track)
     design.auto = Design().auto
     say = f"{request.name} is running. It continues if you leave this page."
@@ -172,7 +180,7 @@ def _start(page: Page, request: ExperimentRequest, track: bool = True) -> None:
 
 def estimate(page: Page, event: Event) -> Patch:
     design = read(page, event)
-    request = request_of(page, event, design)
+    request = design_request(page, event, design)
     experiment_jobs.estimate(page.workbench, request, forecasts.planned(page.workbench, request))
     return {"#x-plan": plan(page, event, design)}
 
@@ -180,12 +188,16 @@ def estimate(page: Page, event: Event) -> Patch:
 def resume(page: Page, event: Event) -> Patch:
     """Resume a stopped experiment; answered questions are not asked again."""
     _start(page, designs.stored_request(page.workbench, event.text("id")))
-    return {"#x-running": running(page), "#x-done": done(page), "go": "#/experiments/list"}
+    return {
+        "#x-running": running(page),
+        "#x-done": finished_groups(page),
+        "go": "#/experiments/list",
+    }
 
 
 def again(page: Page, event: Event) -> Patch:
     """Put an earlier experiment's settings into the steps."""
-    design = design_of(page, event)
+    design = window_design(page, event)
     experiment_design.take(page.workbench, design, event.text("id"))
     return {"go": f"#/experiments/list?kind={design.kind}"}
 
@@ -196,29 +208,32 @@ def running(page: Page) -> Markup:
     drawn = Markup()
     for job in experiment_jobs.active(page.workbench):
         title = titles.get(job.name, job.name)
-        link, words = html.link(title, address(job.name), "nm"), counted(job) or job.message
-        drawn += jobs.running(job, link, words, name=title) + _experiment.parts_of(job)
+        link, words = html.link(title, address(job.name), "nm"), progress_words(job) or job.message
+        drawn += jobs.running(job, link, words, name=title) + _experiment.run_rows(job)
     return html.heading("Running") + drawn if drawn else Markup()
 
 
 def news(page: Page, event: Event) -> Patch:
     """Follow running experiments; the finished ones are redrawn only when one ends."""
     patch: Patch = {"#x-running": running(page)}
-    ended = _ended(page)
+    ended = _ended_note(page)
     if event.session.get("experiments-ended") != ended:
         event.session["experiments-ended"] = ended
-        patch |= {"#x-done": done(page), "#x-plan": plan(page, event, design_of(page, event))}
+        patch |= {
+            "#x-done": finished_groups(page),
+            "#x-plan": plan(page, event, window_design(page, event)),
+        }
     return patch
 
 
-def _ended(page: Page) -> str:
+def _ended_note(page: Page) -> str:
     return " ".join(f"{job.id} {job.ended}" for job in experiment_jobs.ended(page.workbench))
 
 
-# what is done
+# finished experiments
 
 
-def done(page: Page) -> Markup:
+def finished_groups(page: Page) -> Markup:
     listed = groups.groups(page.workbench)
     if not listed:
         return html.empty(
@@ -239,7 +254,7 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
             *[""] * 4,
         ]
     if not group.automatic:
-        title, about = group.name, html.dotted(group.title, group.about)
+        title, about = group.name, html.join_facts(group.title, group.about)
     name = Markup("{}<small>{}</small>").format(html.link(title, address(group.name), "nm"), about)
     when = Markup("<small>{}</small>").format(moment(datetime.fromtimestamp(group.changed)))
     if group.ended:
@@ -281,13 +296,13 @@ def beside(group: ExperimentRow) -> Markup:
 NOUNS = {"sweep": "variant", "tradeoff": "measurement", "batch": "chain", "baselines": "baseline"}
 MOST_NOTES = 4
 FORM = "#x-form"
-"""The steps, which the buttons of the plan send."""
+"""The form of the steps, sent by the plan's buttons."""
 
 
 def plan(page: Page, event: Event, design: Design) -> Markup:
     """The plan, or the reason why there is none yet."""
     try:
-        request = request_of(page, event, design)
+        request = design_request(page, event, design)
         value = forecast(page.workbench, request)
     except RalleError as error:
         run = html.button("Run", "experiments.run", kind="primary", disabled=True)
@@ -298,10 +313,10 @@ def plan(page: Page, event: Event, design: Design) -> Markup:
     words = command(request)
     shell = Markup('<p class="pre">{}</p>').format(words)
     shell = html.fold("The same on the command line", shell, id="x-command") if words else Markup()
-    return _drawn(design, value, request.name, pilot) + shell
+    return _draw_steps(design, value, request.name, pilot) + shell
 
 
-def _drawn(design: Design, value: Forecast, name: str, pilot: Job | None) -> Markup:
+def _draw_steps(design: Design, value: Forecast, name: str, pilot: Job | None) -> Markup:
     noun = NOUNS.get(design.kind, "run")
     verb = "Start" if noun == "run" else "Run"
     if 0 < value.left < value.questions:
@@ -358,7 +373,7 @@ def _big(value: Forecast, noun: str) -> Markup:
         left = f"of {value.questions:,} questions left"
     runs = f"{noun}{'s' * (value.runs != 1)}"
     cells = [(f"{value.runs:,}", runs), (f"{value.left:,}", left), (duration, about), (price, of)]
-    if not value.questions:  # what counts no questions says nothing of them
+    if not value.questions:  # without questions there is nothing to say about them
         cells.pop(1)
     return Markup().join(
         Markup("<div><b>{}</b><span>{}</span></div>").format(figure, words)
@@ -386,7 +401,7 @@ def facts(value: Forecast) -> list[str]:
         questions = max(run.questions for run in value.plan.runs)
         sentence = f"{questions:,} questions show a difference of about {100 * value.smallest:.1f} points or more"
         share = f"{100 * CHANGING:.0f} % of the answers change"
-        few = value.smallest > CHANGING  # so many more change, all in one direction
+        few = value.smallest > CHANGING  # that many more change, all in one direction
         lines.append(f"{sentence}, if {'every change is for the better' if few else share}.")
     return lines
 

@@ -17,7 +17,7 @@ from rallebench.gui.html import escape
 from rallebench.gui.jobs import going
 from rallebench.gui.patches import Patch
 from rallebench.gui.places import _models_add
-from rallebench.gui.places._models_add import QUANTIZATIONS, key_field, price_fields, priced
+from rallebench.gui.places._models_add import QUANTIZATIONS, key_field, price_fields, with_prices
 from rallebench.render.numbers import text
 from rallebench.services import model_entries
 from rallebench.services.jobs import Job
@@ -27,7 +27,7 @@ from rallebench.views.model_lines import ModelLine, PartLine
 FIRST = (
     "model", "base_url", "api_key_env", "quantization", "dtype", "max_tokens", "temperature", "decline_below",
 )  # fmt: skip
-"""Settings that are not folded."""
+"""Settings shown without unfolding."""
 
 
 @PLACES.register("models", label="Models", order=5)
@@ -44,7 +44,7 @@ def models(page: Page) -> None:
 
 
 def open_list(page: Page, event: Event) -> Patch:
-    parts = drawn(page)
+    parts = draw_parts(page)
     body = Markup(
         '<div class="crumb"><h1>Models</h1><small id="models-line">{}</small></div>{}'
         '<div class="cards four" id="models-cards">{}</div>{}'
@@ -61,7 +61,7 @@ def open_list(page: Page, event: Event) -> Patch:
     return html.view("models/list", "Models", body, kind="wide")
 
 
-def drawn(page: Page) -> dict[str, str]:
+def draw_parts(page: Page) -> dict[str, str]:
     """The parts that change during loads, by element id."""
     cards = Markup().join(map(card, model_lines.models(page.workbench)))
     cards += Markup().join(starmap(broken_card, page.workbench.workspace.damaged_llms().items()))
@@ -157,7 +157,7 @@ def parts_table(lines: list[PartLine]) -> Markup:
     for line in lines:
         name, menu = Markup('<b class="nm">{}</b>').format(line.name), Markup()
         if line.kind == "retriever":
-            name = html.named(line.name, "data/index", id=line.name)
+            name = html.name_link(line.name, "data/index", id=line.name)
             verb = verbs.get(line.state, ("Load", "models.load"))
             button = html.button(*verb, id=line.name, what="retriever")
             menu = html.menu(button, label=f"Actions for {line.name}")
@@ -183,7 +183,7 @@ def other_encoders(page: Page) -> Markup:
 
 def refresh(page: Page, event: Event) -> Patch:
     """Redraw the cards and the lists."""
-    return {f"#models-{name}": draw for name, draw in drawn(page).items()}
+    return {f"#models-{name}": draw for name, draw in draw_parts(page).items()}
 
 
 def test(page: Page, event: Event) -> Patch:
@@ -277,7 +277,7 @@ def answer(job: Job | None) -> Markup:
     if result.prompt_tokens is not None and result.completion_tokens is not None:
         tokens = f"{result.prompt_tokens:,} + {result.completion_tokens:,} tokens"
     speed = f"{result.speed:.1f} tokens/s" if result.speed else ""
-    words = html.dotted(figures.duration(result.seconds), tokens, speed)
+    words = html.join_facts(figures.duration(result.seconds), tokens, speed)
     text = escape(result.answer or "The answer is empty.")
     return Markup('{}<div class="pre box">{}</div>').format(html.heading("Answer", words), text)
 
@@ -285,7 +285,7 @@ def answer(job: Job | None) -> Markup:
 # settings
 
 
-def known_of(entry: LLMEntry) -> form.Form:
+def known_settings(entry: LLMEntry) -> form.Form:
     """The settings of an entry's backend without the prices; none for an unknown backend."""
     if entry.backend not in catalog.names("llms"):
         return {}
@@ -297,7 +297,7 @@ def settings_form(name: str, entry: LLMEntry) -> Markup:
     """All settings of the entry, the rarer ones folded."""
     if entry.backend not in catalog.names("llms"):
         return html.problem(f"{name} has the backend {entry.backend}, which is not known here.")
-    known = known_of(entry)
+    known = known_settings(entry)
     rare = [setting for setting in known if setting not in FIRST]
     fields = form.draw(known, entry.settings, {}, prefix="set-", folded=rare)
     if entry.backend == model_entries.ELSEWHERE:
@@ -309,18 +309,20 @@ def change(page: Page, event: Event) -> Patch:
     """Save the settings that differ from the defaults."""
     name = event.text("id")
     entry = page.workbench.models.entry(name)
-    own = form.changed(known_of(entry), event, prefix="set-", owner=f"model {name!r}")
+    own = form.changed_settings(
+        known_settings(entry), event, prefix="set-", owner=f"model {name!r}"
+    )
     entry = entry.model_copy(update={"settings": own})
     if entry.backend == model_entries.ELSEWHERE:
-        entry = priced(event, entry)
-    return {**saved(page, name, entry), **open_one(page, Event("open", {}, {"id": name}))}
+        entry = with_prices(event, entry)
+    return {**save_change(page, name, entry), **open_one(page, Event("open", {}, {"id": name}))}
 
 
-def saved(page: Page, name: str, entry: LLMEntry) -> Patch:
+def save_change(page: Page, name: str, entry: LLMEntry) -> Patch:
     """Save a changed entry; a loaded model is unloaded so that the change takes effect."""
     models = page.workbench.models
     if models.is_loaded(name) and entry != models.entry(name):
-        models.unload(name)  # raises while it is in use: then nothing is written
+        models.unload(name)  # raises while the model is in use, before anything is written
     models.add(name, entry, replace=True)
     return {"say": f"Saved {name}.", "dialog": ""}
 
@@ -371,7 +373,7 @@ def price_form(page: Page, event: Event) -> Patch:
 
 def price(page: Page, event: Event) -> Patch:
     name = event.text("id")
-    patch = saved(page, name, priced(event, page.workbench.models.entry(name)))
+    patch = save_change(page, name, with_prices(event, page.workbench.models.entry(name)))
     return {**patch, **page.call("models.refresh")}
 
 

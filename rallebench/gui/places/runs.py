@@ -14,7 +14,7 @@ from rallebench.gui.frame import PLACES, Event, Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
 from rallebench.gui.places import _agent, _runs_compare, _runs_list, _runs_one
-from rallebench.gui.places._bench import Bench, bench_of
+from rallebench.gui.places._bench import Bench, window_bench
 from rallebench.gui.places._runs_list import address, view
 from rallebench.render import numbers
 from rallebench.render import report as reports
@@ -25,7 +25,7 @@ from rallebench.views.chain_versions import is_saved
 from rallebench.views.reports import report_of
 
 PATIENCE = 0.7
-"""Seconds that the reply cache is looked through before a new run is offered."""
+"""Seconds allowed for searching the reply cache before a new run is offered."""
 FORMS = {
     "csv": ("CSV, a line a question", ".csv"),
     "jsonl": ("JSON lines, all steps", ".jsonl"),
@@ -34,7 +34,7 @@ FORMS = {
     "kilt": ("KILT predictions", ".jsonl"),
     "r-eval": ("R-Eval log", ".json"),
 }
-"""Form of an export → its name, the end of its file's name."""
+"""Export format → its name and file suffix."""
 
 
 @PLACES.register("runs", label="Runs", order=2)
@@ -59,10 +59,10 @@ def open_list(page: Page, event: Event) -> Patch:
 
 def new(page: Page, event: Event) -> Patch:
     """The dialog of a new run of a chain, or of the ``agent`` chosen in this window."""
-    bench, space = bench_of(page, event), page.workbench.workspace
+    bench, space = window_bench(page, event), page.workbench.workspace
     change = form.on_change("runs.check")
     title, gist = "Run the agent on a dataset", "metrics, name"
-    parts: list[str] = [form.hidden(agent="on")]
+    parts: list[str] = [form.hidden_fields(agent="on")]
     if not event.flag("agent"):
         title, gist = "New run", "model, metrics, name"
         parts = chain_fields(page, bench, change)
@@ -105,7 +105,7 @@ def chain_fields(page: Page, bench: Bench, change: Markup) -> list[str]:
 
 def benchmark(page: Page, event: Event) -> PreparedRun:
     """The benchmark of the fields; nothing is loaded. Raises UsageError."""
-    bench, name, run = bench_of(page, event), event.text("chain"), event.text("name")
+    bench, name, run = window_bench(page, event), event.text("chain"), event.text("name")
     options = BenchmarkOptions(
         dataset=event.text("dataset") or bench.dataset,
         limit=event.whole("limit", "Questions"),
@@ -118,7 +118,7 @@ def benchmark(page: Page, event: Event) -> PreparedRun:
         retriever=event.text("retriever"),
     )
     if event.flag("agent"):
-        return of_flow(page.workbench, _agent.flow_of(page, event), options, run=run)
+        return of_flow(page.workbench, _agent.chosen_flow(page, event), options, run=run)
     chain = page.workbench.workspace.chain(name) if name else bench.chain
     return of_chain(page.workbench, chain, options, run=run)
 
@@ -135,7 +135,7 @@ def check(page: Page, event: Event) -> Patch:
     notes = Markup().join(map(html.warning, value.warnings))
     if not notes and (covered := gold_coverage.run_note(page.workbench, request)):
         notes = html.note(covered)
-    about = html.dotted(request.dataset.name, names, estimate(page, value))
+    about = html.join_facts(request.dataset.name, names, estimate(page, value))
     label = f"Run {numbers.plural(count, 'question')}"
     return {
         "#new-plan": Markup("<b>{}</b> of {}{}").format(
@@ -153,16 +153,16 @@ def estimate(page: Page, value: PreparedRun) -> str:
     cached = known[1] if known else 0
     held = f"{cached:,} of {len(examples):,} answers are in the cache" if cached else ""
     if value.request.judges:
-        return html.dotted(held, "time unknown: a judge is asked about every answer, too")
+        return html.join_facts(held, "time unknown: a judge is asked about every answer, too")
     if cached == len(examples):
         return f"{held}, so it takes a few seconds"
     same = forecasts.of_flow(page.workbench, flow)
     if same is None:
-        return html.dotted(held, "time unknown: no run of this chain and model yet")
+        return html.join_facts(held, "time unknown: no run of this chain and model yet")
     left = len(examples) - cached
     took = numbers.time_range(*(left * end for end in same.seconds[1:]))
     price = numbers.text(left * same.usd, "usd") if same.usd else ""
-    return html.dotted(held, f"{took}, as earlier runs of this chain", price)
+    return html.join_facts(held, f"{took}, as earlier runs of this chain", price)
 
 
 def start(page: Page, event: Event) -> Patch:
