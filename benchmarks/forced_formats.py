@@ -22,9 +22,9 @@ import _report
 from _report import Fact, Measure, Report
 
 from rallebench.core.entries import LLMEntry
+from rallebench.core.report import Estimate
 from rallebench.core.runs import Backends
 from rallebench.core.structured import check_schema
-from rallebench.core.tables import Mean
 from rallebench.core.types import Episode, Example, Generate, Gold, Message, Question, ToolSpec
 from rallebench.engine import loop
 from rallebench.engine.statistics import means
@@ -197,7 +197,7 @@ def judged(name: str, size: Size, llm: Any) -> list[list[bool]]:
     return [[not judgement_of(episode).failure] for episode in episodes]
 
 
-def share_of(episodes: Sequence[Sequence[bool]]) -> tuple[Mean, str]:
+def share_of(episodes: Sequence[Sequence[bool]]) -> tuple[Estimate, str]:
     """The share that can be read, and the same in words with its interval and number."""
     column = [float(verdict) for verdicts in episodes for verdict in verdicts]
     clusters = [at for at, verdicts in enumerate(episodes) for _ in verdicts]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from rallebench.core.tables import Mean
+from rallebench.core.report import Estimate
 from rallebench.engine.statistics import AMPLE, FEWEST_PAIRED, LEVEL, NOISE, Difference, widening
 from rallebench.engine.statistics import difference as difference_of
 from rallebench.metrics import METRICS
@@ -58,9 +58,9 @@ class PairedComparison:
         return self.corrected is not None and self.corrected < LEVEL
 
     @property
-    def gap(self) -> Mean:
+    def gap(self) -> Estimate:
         """B − A with its interval."""
-        return Mean(self.difference, self.low, self.high, self.n)
+        return Estimate(self.difference, self.low, self.high, self.n)
 
     @property
     def flipped(self) -> tuple[str, ...]:

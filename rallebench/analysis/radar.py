@@ -10,7 +10,8 @@ from typing import Any
 from rallebench.analysis.measures import Measure, headline, measure, shared_measures
 from rallebench.analysis.ranking import mean_of, means_over, scored_by_all, scores_of
 from rallebench.core.errors import UsageError
-from rallebench.core.tables import Figure, Mean, Table
+from rallebench.core.report import Estimate
+from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Example, digest
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.score import examples_of
@@ -30,7 +31,7 @@ class Radar:
     by: str
     measure: Measure
     axes: tuple[str, ...]
-    lines: Mapping[str, tuple[Mean | None, ...]]
+    lines: Mapping[str, tuple[Estimate | None, ...]]
 
 
 def figure(radar: Radar) -> Figure:

@@ -18,8 +18,8 @@ from rallebench.analysis.timing import timing_notes
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import uncollected
 from rallebench.core.numbers import independence
+from rallebench.core.report import Estimate
 from rallebench.core.scoring import Pair
-from rallebench.core.tables import Mean
 from rallebench.core.types import Example
 from rallebench.engine.clusters import Clusters, clusters_of, timed_clusters
 from rallebench.engine.headline import beyond_depth, chain_of
@@ -64,7 +64,7 @@ class MultiRunComparison:
     sides: tuple[RunSummary, ...]
     common: tuple[Example, ...]
     metric: str
-    cells: Mapping[str, tuple[Mean, ...]]
+    cells: Mapping[str, tuple[Estimate, ...]]
     pairs: Mapping[str, Mapping[str, PairedComparison]]
     corpus_level: Mapping[str, tuple[CorpusScore, ...]]
     measures: Mapping[str, Measure]
@@ -250,7 +250,7 @@ def with_mean(run: RunFolder, name: str) -> dict[str, Any]:
     return {**report, "metrics": {**report.get("metrics", {}), name: mean}}
 
 
-def mean_of(run: RunFolder, by: Measure) -> Mean:
+def mean_of(run: RunFolder, by: Measure) -> Estimate:
     """A run's mean over all its questions."""
     examples = examples_of(run)
     qids, scores = [e.question.qid for e in examples], scores_of(run, (by.name,))
@@ -268,7 +268,7 @@ def scored_by_all(columns: Iterable[Scores], qids: Sequence[str]) -> list[str]:
 
 def means_over(
     qids: Sequence[str], columns: Mapping[str, Scores], clusters: Clusters, bounds: Bounds
-) -> dict[str, Mean]:
+) -> dict[str, Estimate]:
     """Column → its mean over these questions. ``bounds``: the (lowest, highest) value of all columns."""
     values = {name: [column.get(qid) for qid in qids] for name, column in columns.items()}
     return means(values, clusters.labels(qids), dict.fromkeys(columns, bounds))

@@ -9,7 +9,8 @@ from rallebench.analysis.changes import Change
 from rallebench.analysis.paired import PairedComparison
 from rallebench.analysis.ranking import MultiRunComparison
 from rallebench.core.numbers import independence
-from rallebench.core.tables import Column, Mean, Table
+from rallebench.core.report import Estimate
+from rallebench.core.tables import Column, Table
 from rallebench.core.types import Chain
 from rallebench.engine.headline import not_printed, printed
 from rallebench.metrics import card
@@ -53,7 +54,7 @@ def comparison(compared: MultiRunComparison) -> Table:
         if scores := compared.corpus_level.get(name, ()):
             label = f"{about['label']}, over all answers"
             units[len(rows)] = unit
-            over_all = (Mean(score.value, score.low, score.high, score.n) for score in scores)
+            over_all = (Estimate(score.value, score.low, score.high, score.n) for score in scores)
             rows.append((label, *over_all, *([None] * two), scores[0].n))
     names = (side.name for side in compared.sides)
     remark = ", where a difference is shown; no interval is corrected for the other metrics" * two
@@ -100,7 +101,7 @@ def differences(compared: MultiRunComparison) -> Table:
     return Table("", columns, rows, note=note, units=units)
 
 
-def _gaps(pair: PairedComparison | None) -> tuple[Mean | None, ...]:
+def _gaps(pair: PairedComparison | None) -> tuple[Estimate | None, ...]:
     """The cell of a difference, none for no pair."""
     if pair is None:
         return ()

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW, Mean
+from rallebench.core.report import Estimate
+from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW
 
 ABSENT, UNKNOWN, NOT_COUNTED = "–", "unknown", "not counted"
 """Not measured; not known; a quantity that the backend does not count."""
@@ -22,8 +23,8 @@ def plural(number: int, noun: str) -> str:
 
 
 def mean_of(value: Any) -> Mapping[str, Any] | None:
-    """A Mean, or a mapping in the form of one, as JSON has it; None for anything else."""
-    if isinstance(value, Mean):
+    """An Estimate, or a mapping in the form of one, as JSON has it; None for anything else."""
+    if isinstance(value, Estimate):
         return asdict(value)
     if isinstance(value, Mapping) and {"value", "low", "high", "n"} <= value.keys():
         return value

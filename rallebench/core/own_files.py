@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.types import digest
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """The errors of code that reads values of other types than were written."""
@@ -66,6 +69,25 @@ def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
 def seal_of(value: Mapping[str, Any]) -> str:
     """12 hex digits over a value without its seal, as it is read again."""
     return digest(json.loads(json.dumps(value)))[:12]
+
+
+_adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=64)(TypeAdapter)
+
+
+def parse(value: Any, shape: type[T], path: Path, mend: str) -> T:
+    """The content of a file of ours as a value of ``shape``, a frozen dataclass. Raises BadFileError."""
+    if not isinstance(value, dict):
+        raise damaged(path, mend)
+    if is_too_deep(value):
+        raise damaged(path, mend, "too deeply nested")
+    try:
+        content: T = _adapter(shape).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where, message = ".".join(str(part)[:40] for part in first["loc"]), str(first["msg"])
+        fault = f"{where!r}: {message[:1].lower()}{message[1:]}"
+        raise damaged(path, mend, fault) from None
+    return content
 
 
 def checked(value: Any, shape: type[Stored], path: Path, mend: str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Union
 
+from rallebench.core.report import Estimate
+
 Format = Literal[
     "text",
     "count",
@@ -30,24 +32,8 @@ FEWEST = 5
 TOO_FEW, ALL_EQUAL = "too few articles", "all are equal: no interval"
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """A mean over ``n`` scored questions with its 95 % interval. All None where nothing was scored; no interval where the
-    articles are fewer than FEWEST, or where one value stands everywhere that is not a bound of its metric."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-
-    def times(self, by: float) -> Mean:
-        """The mean and its interval, multiplied."""
-        value, low, high = (x if x is None else by * x for x in (self.value, self.low, self.high))
-        return Mean(value, low, high, self.n)
-
-
-Cell = Union[str, int, float, Mean, Mapping[str, Any], None]
-"""A mapping is a Mean as JSON; None: not measured."""
+Cell = Union[str, int, float, Estimate, Mapping[str, Any], None]
+"""A mapping is an Estimate as JSON; None: not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +75,7 @@ class Table:
     def as_json(self) -> dict[str, Any]:
         """As ``report.json`` keeps it: headings as text, means as mappings; ``definitions`` where columns have help,
         ``formats`` where their numbers are neither scores nor percentages as in the rest of the table."""
-        means = [[asdict(c) if isinstance(c, Mean) else c for c in row] for row in self.rows]
+        means = [[asdict(c) if isinstance(c, Estimate) else c for c in row] for row in self.rows]
         value: dict[str, Any] = {"title": self.title, "columns": list(self.labels), "rows": means}
         value |= {"percent": self.percent, "note": self.note}
         usual = _numbers(self.percent)
@@ -123,7 +109,7 @@ FigureKind = Literal["line", "bar", "scatter", "radar", "bubble", "waterfall", "
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A plot. ``series``: name → points (x, y), y a number or a Mean, whose interval is drawn; None: not measured.
+    """A plot. ``series``: name → points (x, y), y a number or an Estimate, whose interval is drawn; None: not measured.
 
     ``radar``: x is the axis. ``bubble``: points (x, y, size); the area is the size, and None is hollow. ``waterfall``
     and ``rings``: x is the key of a part, ``labels`` has its words. ``box``: x is the label of a value. What follows in a point
@@ -154,7 +140,7 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class CostSection:
     """A run's cost as ``report.json`` has it."""
 
     value: Mapping[str, Any]

@@ -25,8 +25,8 @@ from rallebench.core.experiments import (
     RowsRequest,
     WorkRequest,
 )
+from rallebench.core.report import Estimate
 from rallebench.core.runs import Backends, RunRequest, RunResult, records_sha256
-from rallebench.core.tables import Mean
 from rallebench.core.types import (
     Episode,
     Flow,
@@ -290,7 +290,9 @@ def _simulated(request: RunRequest, episodes: Mapping[str, Episode], value: floa
     """The run as if every answer were worth ``value``."""
     names = [column.name for column in request.columns]
     values = {name: dict.fromkeys(episodes, value) for name in names}
-    mean = Mean(value, value, value, len(episodes)) if episodes else Mean(None, None, None, 0)
+    mean = (
+        Estimate(value, value, value, len(episodes)) if episodes else Estimate(None, None, None, 0)
+    )
     n = len(request.examples)
     return RunResult(
         request,

@@ -10,8 +10,8 @@ from typing import Any
 
 from rallebench.core.files import json_lines, write_text
 from rallebench.core.own_files import checked, reading
+from rallebench.core.report import Estimate
 from rallebench.core.scoring import Judgements, Pair, ScoreColumn, Scorer, ScoreRow
-from rallebench.core.tables import Mean
 from rallebench.core.types import Episode, Example, Question, Score
 from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.engine.clusters import (
@@ -178,11 +178,11 @@ def report_of(
 
 def _intervals(
     scored: Mapping[str, ScoreSeries], clusters: Clusters, pairs: Sequence[Pair]
-) -> dict[str, Mean]:
+) -> dict[str, Estimate]:
     """Metric → mean; the units of times are batches, those of all else articles."""
     qids = [pair.episode.qid for pair in pairs]
     ranges = {name: series.column.range for name, series in scored.items()}
-    intervals: dict[str, Mean] = {}
+    intervals: dict[str, Estimate] = {}
     timings = {pair.episode.qid: timings_of(pair.episode) for pair in pairs}
     batches = timed_clusters(clusters, [timings])
     for units, timed in ((clusters, False), (batches, True)):
@@ -214,7 +214,7 @@ class OwnScores:
 
     columns: tuple[ScoreColumn, ...]
     values: Mapping[str, Mapping[str, float | None]]
-    means: Mapping[str, Mean]
+    means: Mapping[str, Estimate]
 
 
 def own_scores(

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW, Mean
+from rallebench.core.report import Estimate
+from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW
 
 Floats = NDArray[np.float64]
 LEVEL = 0.05
@@ -56,8 +57,8 @@ def means(
     columns: Mapping[str, Sequence[float | None]],
     clusters: Sequence[int] | None = None,
     ranges: Mapping[str, Any] | None = None,
-) -> dict[str, Mean]:
-    """Metric → Mean. Columns have equal length, one entry per question, None = not scored.
+) -> dict[str, Estimate]:
+    """Metric → estimate. Columns have equal length, one entry per question, None = not scored.
 
     ``clusters``: the cluster of each question, by default its own. ``ranges``: metric → (lowest, highest) value, None = no
     bound; a metric that is not named has no bounds.
@@ -73,15 +74,15 @@ def means(
     return intervals
 
 
-def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Mean:
+def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Estimate:
     from scipy import special
 
     if not len(values):
-        return Mean(None, None, None, 0)
+        return Estimate(None, None, None, 0)
     mean, n = float(values.mean()), len(values)
     totals, sizes = _by_cluster(values, labels)
     if len(sizes) < FEWEST:
-        return Mean(mean, None, None, n)
+        return Estimate(mean, None, None, n)
     error, freedom = _error(values, totals, sizes)
     # A bound that a value lies beyond is wrong, so it is not used.
     low, high = bounds
@@ -90,14 +91,14 @@ def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Mean:
     exact = error <= NOISE * max(1.0, float(np.abs(values).max()))
     if low is None or high is None:
         if exact:
-            return Mean(mean, None, None, n)
+            return Estimate(mean, None, None, n)
         half = float(special.stdtrit(freedom, 1 - LEVEL / 2)) * error
         least = mean - half if low is None else max(low, mean - half)
-        return Mean(mean, least, mean + half if high is None else min(high, mean + half), n)
+        return Estimate(mean, least, mean + half if high is None else min(high, mean + half), n)
     share = min(1.0, max(0.0, (mean - low) / (high - low)))
     if exact and np.ptp(values) <= NOISE and AT_BOUND < share < 1 - AT_BOUND:
         # One value everywhere, and it is no bound, as precision@5 with one gold page: it does not vary as hits and misses do.
-        return Mean(mean, None, None, n)
+        return Estimate(mean, None, None, n)
     if exact:
         # Every cluster has the same mean: Clopper and Pearson 1934, with as many trials as clusters of equal size.
         ends = _clopper_pearson(share, float(sizes.sum() ** 2 / (sizes**2).sum()))
@@ -108,7 +109,7 @@ def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Mean:
         per_trial = max(per_trial, (1 - alike) * per_trial + alike / len(sizes))
         ends = _agresti_coull(share, 1 / per_trial, float(special.stdtrit(freedom, 1 - LEVEL / 2)))
     wide = high - low
-    return Mean(mean, low + wide * ends[0], low + wide * ends[1], n)
+    return Estimate(mean, low + wide * ends[0], low + wide * ends[1], n)
 
 
 def _agresti_coull(share: float, trials: float, t: float) -> tuple[float, float]:

@@ -11,9 +11,9 @@ from typing import Any
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.own_files import damaged
+from rallebench.core.report import Estimate
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult, imported_flow
 from rallebench.core.scoring import AnswerScorer, ScoreColumn, Values
-from rallebench.core.tables import Mean
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.run_shapes import RUN_MEND
 from rallebench.engine.score import examples_of
@@ -126,7 +126,7 @@ def result_of(
         for score in run.scores():
             if score["metric"] in values and score["qid"] not in failed:
                 values[score["metric"]][score["qid"]] = score["value"]
-    means = {name: Mean(**mean) for name, mean in report["suite"].items()} if columns else {}
+    means = {name: Estimate(**mean) for name, mean in report["suite"].items()} if columns else {}
     return RunResult(
         request,
         run.name,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rallebench.core.tables import Mean
+from rallebench.core.report import Estimate
 from rallebench.experiments.published import published_table
 
 KEY = "published"
@@ -24,7 +24,7 @@ class OwnRow:
 
     table: str
     system: str
-    cells: Mapping[str, Mean] = field(default_factory=dict)
+    cells: Mapping[str, Estimate] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     why: str = ""
     differs: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class OwnRow:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> OwnRow:
         """The row that ``as_json`` wrote."""
-        cells = {column: Mean(**mean) for column, mean in value["cells"].items()}
+        cells = {column: Estimate(**mean) for column, mean in value["cells"].items()}
         return cls(**{**value, "cells": cells, "differs": tuple(value["differs"])})
 
     @property
@@ -49,7 +49,7 @@ class OwnRow:
 def own_row(
     table: str,
     system: str,
-    cells: Mapping[str, Mean | None],
+    cells: Mapping[str, Estimate | None],
     why: str = "",
     differs: Iterable[str] = (),
     **settings: Any,

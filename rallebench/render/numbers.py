@@ -16,10 +16,10 @@ from rallebench.core.tables import Format
 def text(value: Any, format: Format = "score", absent: str = ABSENT) -> str:
     """A cell in words: ``absent`` for None, a mean with its interval and number of questions, a number by ``format``.
 
-    >>> from rallebench.core.tables import Mean
+    >>> from rallebench.core.report import Estimate
     >>> text(0.12345), text(1234.6), text(7, "percent"), text(0.9633, "percent"), text(None), text("k=1"), text(True)
     ('0.1235', '1,235', '7', '96.33', '–', 'k=1', 'yes')
-    >>> text(Mean(0.5, 0.4, 0.6, 30), "percent"), text(Mean(None, None, None, 0))
+    >>> text(Estimate(0.5, 0.4, 0.6, 30), "percent"), text(Estimate(None))
     ('50.00 [40.0, 60.0] n=30', 'not scored')
     """
     if (mean := mean_of(value)) is not None:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from rallebench import __version__
 from rallebench.core.table_files import csv_table, latex
-from rallebench.core.tables import Code, Cost, Figure, Fold, Section, Table
+from rallebench.core.tables import Code, CostSection, Figure, Fold, Section, Table
 from rallebench.core.terminal import CONTROLS
 from rallebench.render import costs, html, svg
 
@@ -80,7 +80,7 @@ def block(value: Any) -> Markup:
     if isinstance(value, Figure):
         name = "-".join(filter(None, [value.kind, *value.x.split()[:1]]))
         return svg.saveable(value, name) or (html.empty(value.empty) if value.empty else Markup())
-    if isinstance(value, Cost):
+    if isinstance(value, CostSection):
         return Markup().join(map(block, costs.blocks(value.value)))
     if isinstance(value, Code):
         return Markup("<pre>{}</pre>").format(short(value.text))

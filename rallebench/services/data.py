@@ -35,7 +35,7 @@ from rallebench.workspace.entries import (
 )
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import search_known, verify_index
-from rallebench.workspace.indexes.estimate import Estimate, estimate_build
+from rallebench.workspace.indexes.estimate import BuildEstimate, estimate_build
 from rallebench.workspace.indexes.recipes import (
     IndexRecipe,
     default_chunking_of,
@@ -202,7 +202,7 @@ class Data:
 
     def estimate_build(
         self, corpus: str, kind: str, **recipe: Any
-    ) -> Generator[str | Estimate, None, None]:
+    ) -> Generator[str | BuildEstimate, None, None]:
         """What a build would take; ``recipe``: as for ``build_index``. See :mod:`rallebench.workspace.indexes.estimate`."""
         yield from estimate_build(
             self._workspace, self._recipe(corpus, kind, **recipe), self._models.encoders

@@ -14,9 +14,10 @@ from rallebench.analysis.baselines import COLUMNS, LABELS
 from rallebench.analysis.suites import differences, pairs_of
 from rallebench.core.errors import UsageError
 from rallebench.core.files import write_text
+from rallebench.core.report import Estimate
 from rallebench.core.spreadsheets import unquoted
 from rallebench.core.table_files import csv_lines
-from rallebench.core.tables import Column, Figure, Mean, Table
+from rallebench.core.tables import Column, Figure, Table
 from rallebench.engine.experiment_store import REPORT, StoredExperiment
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.sweeps.results import opened
@@ -128,7 +129,7 @@ def figures(value: Ranking) -> list[Figure]:
     means = [
         (
             row["variant"],
-            Mean(*(row["metrics"][name][key] for key in ("value", "low", "high", "n"))),
+            Estimate(*(row["metrics"][name][key] for key in ("value", "low", "high", "n"))),
         )
         for row in document["variants"]
     ]
@@ -156,13 +157,13 @@ def figures(value: Ranking) -> list[Figure]:
     return drawn
 
 
-def _over(means: Sequence[tuple[str, Mean]], name: str, high: float | None) -> Figure:
+def _over(means: Sequence[tuple[str, Estimate]], name: str, high: float | None) -> Figure:
     """A line over the numbers of one field, one line for each value of the other fields; else bars."""
     split = [dict(part.partition("=")[::2] for part in label.split(", ")) for label, _ in means]
     fields = list(split[0])
     for axis in fields:
         if all(list(s) == fields and _is_number(s[axis]) for s in split):
-            series: dict[str, list[tuple[float, Mean]]] = {}
+            series: dict[str, list[tuple[float, Estimate]]] = {}
             for values, (_, mean) in zip(split, means):
                 rest = ", ".join(f"{field_label(k)} {v}" for k, v in values.items() if k != axis)
                 series.setdefault(rest or label_of(name), []).append((float(values[axis]), mean))

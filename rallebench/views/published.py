@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import NotFoundError, RalleError
 from rallebench.core.registry import unknown
-from rallebench.core.tables import Column, Figure, Mean, Table
+from rallebench.core.report import Estimate
+from rallebench.core.tables import Column, Figure, Table
 from rallebench.experiments.published import (
     PublishedRow,
     PublishedTable,
@@ -187,7 +188,7 @@ def as_table(value: PublishedTable, own: Sequence[Beside] = ()) -> Table:
     return Table(value.about, tuple(heads), tuple(rows), note=note)
 
 
-def _mean(value: PublishedTable, column: str, mean: Mean | None) -> str:
+def _mean(value: PublishedTable, column: str, mean: Estimate | None) -> str:
     """A mean of ours with as many digits as the paper prints, and its interval."""
     if mean is None or mean.value is None:
         return ""

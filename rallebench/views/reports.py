@@ -12,7 +12,7 @@ from rallebench.analysis.ranking import MultiRunComparison, answered, compare_ma
 from rallebench.chains.chain import prompt_of
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
-from rallebench.core.tables import Code, Cost, Fold, Section
+from rallebench.core.tables import Code, CostSection, Fold, Section
 from rallebench.core.types import Episode, Example
 from rallebench.engine.headline import chain_of
 from rallebench.engine.ralle_files import prompts_text
@@ -48,7 +48,13 @@ def _run(run: RunFolder, workspace: Workspace) -> Iterator[Section]:
     report = run.report() or {}
     failures = [f"{count} failed: {message}" for message, count in report["errors"].items()]
     yield Section(
-        "", (_summary(report), tables.metrics(report, chain_of(run)), Cost(cost_of(run)), *failures)
+        "",
+        (
+            _summary(report),
+            tables.metrics(report, chain_of(run)),
+            CostSection(cost_of(run)),
+            *failures,
+        ),
     )
     yield Section(LOST, _waterfall([(run.name, waterfall.waterfall_of(run, workspace))]))
     yield Section("What was run", (Code(_settings(run.spec()["spec"]["settings"])),))

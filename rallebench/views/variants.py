@@ -9,7 +9,7 @@ from itertools import product
 from rallebench.analysis.paired import PairedComparison, compare
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.numbers import FEW
-from rallebench.core.tables import Mean
+from rallebench.core.report import Estimate
 from rallebench.core.types import Action, Chain, Episode, Example, digest
 from rallebench.engine.clusters import Clusters, clusters_of
 from rallebench.engine.headline import is_graded
@@ -97,7 +97,7 @@ def scores(
 
 def mean_of(
     chain: Chain, examples: Sequence[Example], cells: Cells, metric: str = "em"
-) -> tuple[Mean, Clusters]:
+) -> tuple[Estimate, Clusters]:
     """The mean of a chain over the questions that it answered, with its interval over articles; and these articles."""
     scored = scores(chain, examples, cells, metric)
     clusters = clusters_of([x for x in examples if x.question.qid in scored])

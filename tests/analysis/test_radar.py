@@ -18,7 +18,8 @@ from rallebench.analysis.radar import (
 from rallebench.analysis.radar import figure as radar_figure
 from rallebench.analysis.ranking import compare_many
 from rallebench.core.errors import UsageError
-from rallebench.core.tables import Figure, Mean
+from rallebench.core.report import Estimate
+from rallebench.core.tables import Figure
 from rallebench.engine.store import RunFolder
 from rallebench.render import report, svg
 from rallebench.services.workbench import Workbench
@@ -122,7 +123,9 @@ def test_drawings_are_whole_svg_and_escape_what_they_show(runs: dict[str, RunFol
         radar_figure(evil),
         Figure("", "<x>", "<y>", {"<a>": ((0.0, 0.0, 0.0),), "b": ((0.0, 0.0, 1.0),)}, "bubble"),
         Figure("", "", "", {"<a>": (("right", 3),)}, "waterfall", {"right": "<r>", "failed": "f"}),
-        Figure("", "<x>", "<y>", {"<a>": (("<1>", Mean(0.5, 0.4, 0.6, 9)), ("2", None))}, "bar"),
+        Figure(
+            "", "<x>", "<y>", {"<a>": (("<1>", Estimate(0.5, 0.4, 0.6, 9)), ("2", None))}, "bar"
+        ),
         Figure("", "<x>", "<y>", {"<a>": ((1, 0.5), (2, 0.75))}, "line"),
         Figure("", "", "<y>", {"<a>": (("<1>", 0.5),), "b": (("2", 0.25),)}, "box"),
         Figure("", "", "", {"in": (("EM", 60.0),), "out": (("EM", 60.0),)}, "rings", {"EM": "<e>"}),

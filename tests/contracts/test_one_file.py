@@ -20,7 +20,7 @@ from rallebench.experiments.scorers import SCORERS
 from rallebench.metrics import METRICS
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.indexes.estimate import Estimate
+from rallebench.workspace.indexes.estimate import BuildEstimate
 
 TITLES = '''
 """Passages by the words of their titles: a first-stage retriever that needs no encoder."""
@@ -271,7 +271,7 @@ def test_an_index_kind_is_listed_built_searched_swept_estimated_verified_and_del
 
     bench = Workbench(workspace)
     estimate = last(bench.data.estimate_build(corpus, "titles", parameters={"longest": 5}))
-    assert isinstance(estimate, Estimate) and 0 < estimate.ram_search < estimate.ram_build
+    assert isinstance(estimate, BuildEstimate) and 0 < estimate.ram_search < estimate.ram_build
     assert last(bench.data.verify_index("by-title")).files == len(manifest["files"])
     assert "weight" in bench.data.knobs_of("by-title")
     bench.data.delete_index("by-title")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rallebench.core.numbers import smallness, spread
+from rallebench.core.report import Estimate
 from rallebench.core.table_files import latex
-from rallebench.core.tables import Column, Mean, Table
+from rallebench.core.tables import Column, Table
 from rallebench.gui import figures
 from rallebench.render.numbers import text
 
 TENTHS = "{:.1f}".format
-NONE_RIGHT, EVEN = Mean(0.0, 0.0, 0.022, 222), Mean(0.518, 0.455, 0.581, 222)
+NONE_RIGHT, EVEN = Estimate(0.0, 0.0, 0.022, 222), Estimate(0.518, 0.455, 0.581, 222)
 
 
 @pytest.mark.parametrize(

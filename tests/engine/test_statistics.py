@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from project import PROJECT
 from scipy import stats
 
+from rallebench.core.report import Estimate
 from rallebench.engine import statistics
-from rallebench.engine.statistics import ALL_EQUAL, TOO_FEW, Mean, difference, means
+from rallebench.engine.statistics import ALL_EQUAL, TOO_FEW, difference, means
 
 GAPS = st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.0, 1 / 3, 1.0]), min_size=10, max_size=40)
 SHARE = {"m": (0, 1)}
@@ -200,8 +201,8 @@ def test_all_right_or_all_wrong_is_no_certainty(value: float) -> None:
 
 
 def test_four_questions_have_a_mean_and_no_interval() -> None:
-    assert means({"m": [1.0] * 4}, ranges=SHARE)["m"] == Mean(1.0, None, None, 4)
-    assert means({"m": [1.0, 0.0] * 20}, [i % 4 for i in range(40)], SHARE)["m"] == Mean(
+    assert means({"m": [1.0] * 4}, ranges=SHARE)["m"] == Estimate(1.0, None, None, 4)
+    assert means({"m": [1.0, 0.0] * 20}, [i % 4 for i in range(40)], SHARE)["m"] == Estimate(
         0.5, None, None, 40
     )
 
@@ -213,7 +214,7 @@ def test_articles_that_are_all_half_right_are_no_certainty() -> None:
 
 @pytest.mark.parametrize("column", [[], [None, None]])
 def test_where_nothing_is_scored_there_is_no_number(column: list[float | None]) -> None:
-    assert means({"m": column})["m"] == Mean(None, None, None, 0)
+    assert means({"m": column})["m"] == Estimate(None, None, None, 0)
     assert means({}) == {}
 
 
@@ -272,7 +273,9 @@ def test_a_true_null_is_significant_in_4_to_6_percent(coverage: Any, kind: str) 
 
 def test_one_value_everywhere_that_is_no_bound_has_no_interval() -> None:
     """Precision@5 with one gold page that is always found."""
-    assert means({"m": [0.2] * 40}, None, SHARE)["m"] == Mean(pytest.approx(0.2), None, None, 40)
+    assert means({"m": [0.2] * 40}, None, SHARE)["m"] == Estimate(
+        pytest.approx(0.2), None, None, 40
+    )
     assert means({"m": [3.0] * 40}, None, {"m": (1, 5)})["m"].low is None
     right = means({"m": [1.0] * 40}, None, SHARE)["m"]
     assert right.high == 1.0 and right.low is not None and 0.9 < right.low < 1.0

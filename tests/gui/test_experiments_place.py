@@ -12,7 +12,7 @@ from page_views import refused, stored_noise, text_of, texts, view_of
 from small_suites import small_suites
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
-from rallebench.core.tables import Mean
+from rallebench.core.report import Estimate
 from rallebench.experiments.published import published_names
 from rallebench.experiments.published_rows import own_row
 from rallebench.gui.frame import Page
@@ -560,7 +560,7 @@ def test_papers_lists_every_table_is_searched_and_reached_from_experiments(page:
 
 
 def test_our_runs_are_marked_in_the_table_and_its_drawings(page: Page) -> None:
-    row = own_row("rgb_table1", "reader", {"en_0": Mean(0.5, 0.4, 0.6, 300)}, "", ["Reworded."])
+    row = own_row("rgb_table1", "reader", {"en_0": Estimate(0.5, 0.4, 0.6, 300)}, "", ["Reworded."])
     experiments = page.workbench.workspace.path / "experiments"
     stored_noise(experiments, "night", published=[row.as_json()])
     drawn = view_of(page, "experiments/published?table=rgb:1")

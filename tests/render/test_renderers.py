@@ -14,11 +14,11 @@ from rallebench.core.table_files import csv_lines, csv_table, latex
 from rallebench.core.tables import (
     Code,
     Column,
+    Estimate,
     Figure,
     FigureKind,
     Fold,
     Format,
-    Mean,
     Section,
     Table,
 )
@@ -27,7 +27,7 @@ from rallebench.render import html, numbers, report, svg, text
 TABLE = Table(
     "F1 <all>",
     (Column("run", "text"), Column("F1", "percent", "Overlap of words."), Column("n", "count")),
-    (("a & b", Mean(0.5, 0.4, 0.6, 30), 1200), ("多瑙", 0.25, None)),
+    (("a & b", Estimate(0.5, 0.4, 0.6, 30), 1200), ("多瑙", 0.25, None)),
     note="Two runs.",
     best=frozenset({(0, 1)}),
 )
@@ -44,15 +44,15 @@ TABLE = Table(
         (0.123, "percent", "12.30"),
         (7, "percent", "7"),
         (1234.6, "score", "1,235"),
-        (Mean(None, None, None, 0), "score", "not scored"),
-        (Mean(0.5, None, None, 3), "score", "0.5000 n=3"),
+        (Estimate(None, None, None, 0), "score", "not scored"),
+        (Estimate(0.5, None, None, 3), "score", "0.5000 n=3"),
         (
             {"value": 0.5, "low": 0.25, "high": 0.75, "n": 1200},
             "score",
             "0.5000 [0.250, 0.750] n=1,200",
         ),
         (1.0, "score", "1.0000"),
-        (Mean(-0.5, -0.75, 0.25, 9), "delta", "-0.5000 [-0.7500, +0.2500] n=9"),
+        (Estimate(-0.5, -0.75, 0.25, 9), "delta", "-0.5000 [-0.7500, +0.2500] n=9"),
         (12.25, "count", "12.2"),
         (1024, "count", "1,024"),
         (75.04, "seconds", "75.0 s"),
@@ -75,7 +75,7 @@ def test_p_is_never_written_across_five_percent() -> None:
 
 
 def test_a_mean_without_an_interval_says_why() -> None:
-    few, equal = Mean(0.5, None, None, 3), Mean(7.0, None, None, 40)
+    few, equal = Estimate(0.5, None, None, 3), Estimate(7.0, None, None, 40)
     assert numbers.interval(mean_of(few) or {}) == "too few articles"
     assert numbers.interval(mean_of(equal) or {}) == "all are equal: no interval"
 
@@ -144,7 +144,7 @@ def test_a_table_as_latex_is_escaped_with_the_largest_share_in_bold() -> None:
 
 
 def test_a_table_survives_its_json() -> None:
-    plain = Table("t", ("run", "EM"), (("a", Mean(0.5, None, None, 3)),), True, "note")
+    plain = Table("t", ("run", "EM"), (("a", Estimate(0.5, None, None, 3)),), True, "note")
     value = plain.as_json()
     assert set(value) == {"title", "columns", "rows", "percent", "note"}
     assert value["columns"] == ["run", "EM"]
@@ -158,7 +158,7 @@ def test_a_table_survives_its_json() -> None:
 
 
 def test_a_figure_in_a_report_has_the_keys_of_the_stored_form_and_others_by_value() -> None:
-    figure = Figure("t", "x", "y", {"a": ((1, Mean(0.5, None, None, 3)),)})
+    figure = Figure("t", "x", "y", {"a": ((1, Estimate(0.5, None, None, 3)),)})
     assert set(figure.as_json()) == {"title", "x", "y", "series", "kind"}
     assert set(replace(figure, high=1.0).as_json()) == {*figure.as_json(), "high"}
     assert figure.as_json()["series"]["a"][0][1]["value"] == 0.5
@@ -181,7 +181,7 @@ def words_of(drawing: str) -> list[str]:
 
 
 def test_an_axis_has_the_numbers_of_the_data_where_they_are_few_and_percents_for_shares() -> None:
-    points = tuple((k, Mean(0.5, 0.2, 0.8, 40)) for k in (3, 5, 10))
+    points = tuple((k, Estimate(0.5, 0.2, 0.8, 40)) for k in (3, 5, 10))
     drawing = svg.figure(Figure("t", "k", "EM", {"EM": points}, "line", high=1.0))
     words = words_of(drawing)
     assert {"3", "5", "10", "100 %", "0 %"} <= {*words} and not {"4", "6", "1.0"} & {*words}

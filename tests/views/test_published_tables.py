@@ -12,7 +12,7 @@ import pytest
 from small_workspace import CommandLine
 
 from rallebench.core.errors import NotFoundError, UsageError
-from rallebench.core.tables import Mean
+from rallebench.core.report import Estimate
 from rallebench.experiments.published import FOLDER, published_names, published_table
 from rallebench.experiments.published.plots import plots_of
 from rallebench.experiments.published_rows import KEY, OwnRow, own_row
@@ -21,7 +21,7 @@ from rallebench.services.workbench import Workbench
 from rallebench.views import published
 
 DOMAINS = {"wiki": "Wikipedia", "aminer": "scholar"}
-HALF = Mean(0.5, 0.4, 0.6, 300)
+HALF = Estimate(0.5, 0.4, 0.6, 300)
 
 
 def stored(workspace: Path, name: str, *rows: OwnRow) -> None:
@@ -171,7 +171,7 @@ def test_our_row_is_a_series_of_its_own_where_its_settings_fit(workbench: Workbe
     stored(workbench.workspace.path, "facts", row)
     value = published.opened("rgb:7")
     english, chinese = published.figures(value, published.own_rows(workbench, value))
-    assert english.series["ours: reader (facts)"][0] == ("Acc", Mean(50.0, 40.0, 60.0, 300))
+    assert english.series["ours: reader (facts)"][0] == ("Acc", Estimate(50.0, 40.0, 60.0, 300))
     assert not any(name.startswith("ours") for name in chinese.series)
 
 

@@ -26,7 +26,8 @@ from rallebench.analysis.agents import (
 from rallebench.analysis.agents.errors import errors
 from rallebench.analysis.agents.leaderboard import performance
 from rallebench.core.errors import UsageError
-from rallebench.core.tables import Figure, FigureKind, Mean, Table
+from rallebench.core.report import Estimate
+from rallebench.core.tables import Figure, FigureKind, Table
 
 TIMED, SEED = 100, 42
 """R-Eval takes the time of a random sample of this size."""
@@ -344,9 +345,9 @@ def _oracle_bars(tasks: Iterable[tuple[AgentTask, Mapping[str, Any]]]) -> Figure
     return Figure("Combination", "", "F1", series if single else {}, "bar", empty=empty)
 
 
-def _spread(value: float, deviation: float, n: int) -> Mean:
+def _spread(value: float, deviation: float, n: int) -> Estimate:
     """A mean in percent whose interval is one standard deviation to both sides."""
-    return Mean(100 * value, 100 * (value - deviation), 100 * (value + deviation), n)
+    return Estimate(100 * value, 100 * (value - deviation), 100 * (value + deviation), n)
 
 
 ASPECTS: Mapping[str, Callable[[Sequence[TaskRun], AnalysisOptions], Analysis]] = {

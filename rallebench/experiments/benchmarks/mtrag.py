@@ -14,10 +14,11 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, NotFoundError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
+from rallebench.core.report import Estimate
 from rallebench.core.runs import RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
-from rallebench.core.tables import Column, Mean, Table
+from rallebench.core.tables import Column, Table
 from rallebench.core.types import Example
 from rallebench.datasets.beir import judged, judgements_in, relevant
 from rallebench.datasets.kilt import examples
@@ -313,7 +314,7 @@ def _own_rows(
             ours = theirs if len(each) == len(DOMAINS) else f"{len(each)} of them"
             every = (example for result in each for example in result.request.examples)
             why = unlike_english(every) or unlike(ours, theirs, n, printed.n) or _strange(each)
-            cells = {c: Mean(pooled(each, c), None, None, n) for c in columns}
+            cells = {c: Estimate(pooled(each, c), None, None, n) for c in columns}
             yield own_row(PRINTED, kind, cells, why, form=form)
 
 

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from rallebench.core.errors import BackendError, Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.prompts import wording_of
+from rallebench.core.report import Estimate
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.settings import Setting
-from rallebench.core.tables import Figure, Mean, Table
+from rallebench.core.tables import Figure, Table
 from rallebench.core.types import digest
 from rallebench.engine.statistics import means
 from rallebench.experiments.common import SCORES, scored_run, string, values_in
@@ -218,11 +219,11 @@ class Agreement:
 
     n: int
     unparsed: int
-    pearson: Mean
-    spearman: Mean
-    mae: Mean
-    bias: Mean
-    exact: Mean
+    pearson: Estimate
+    spearman: Estimate
+    mae: Estimate
+    bias: Estimate
+    exact: Estimate
     mean_given: float | None
     judged: float | None
 
@@ -281,18 +282,18 @@ def _mean(
     y: Array,
     draws: Sequence[NDArray[np.int64]],
     n: int,
-) -> Mean:
+) -> Estimate:
     value = float("nan")
     if n and (n >= FEWEST or measure not in (_pearson, _spearman)):
         value = float(measure(x[None, :], y[None, :])[0])
     if np.isnan(value):
-        return Mean(None, None, None, n)
+        return Estimate(None, None, None, n)
     resampled = np.concatenate([measure(x[rows], y[rows]) for rows in draws])
     resampled = resampled[~np.isnan(resampled)]
     if not len(resampled):
-        return Mean(value, value, value, n)
+        return Estimate(value, value, value, n)
     low, high = np.percentile(resampled, [2.5, 97.5])
-    return Mean(value, float(low), float(high), n)
+    return Estimate(value, float(low), float(high), n)
 
 
 def _draws(labels: Sequence[Any], seed: int) -> list[NDArray[np.int64]]:

@@ -9,10 +9,11 @@ from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.report import Estimate
 from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.scoring import Scorer
 from rallebench.core.settings import Setting
-from rallebench.core.tables import Mean, Table
+from rallebench.core.tables import Table
 from rallebench.experiments.common import SCORES, failed_note, several, values_in
 from rallebench.experiments.official import unverified
 from rallebench.experiments.published import published_table
@@ -170,7 +171,7 @@ def _own_rows(
             why = unlike(name, own.split, result.n, own.n) or strange
             sums = (summary.n_in, summary.n_out, summary.retrieved)
             means = [result.means.get(score) for score in SCORES]
-            means += [None if x is None else Mean(float(x), None, None, result.n) for x in sums]
+            means += [None if x is None else Estimate(float(x), None, None, result.n) for x in sums]
             cells = dict(zip(own.columns, means))
             yield own_row(table, system, cells, why, differs, model=request.llm)
         alone = published_table("barag_table1")

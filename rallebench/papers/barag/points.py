@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.core.tables import Cell, Mean, Table
+from rallebench.core.report import Estimate
+from rallebench.core.tables import Cell, Table
 from rallebench.engine.statistics import means
 from rallebench.papers.barag.runs import AnswerRow, Run, by_question
 from rallebench.papers.barag.workflow_uncertain import reads
@@ -57,7 +58,7 @@ class CurvePoint:
     share: float
     n_in: int
     n_out: int
-    quality: Mean
+    quality: Estimate
     coin: float
     worth: Mapping[str, float]
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.files import json_lines, read_json
+from rallebench.core.report import Estimate
 from rallebench.core.sources import Source
-from rallebench.core.tables import Figure, Mean, Table
+from rallebench.core.tables import Figure, Table
 from rallebench.engine.statistics import means
 from rallebench.papers.barag.workflow import JOIN
 
@@ -200,8 +201,8 @@ class Summary:
 
     n: int
     scored: int
-    truthfulness: Mean
-    relevance: Mean
+    truthfulness: Estimate
+    relevance: Estimate
     n_in: int | None
     n_out: int | None
     retrieved: int

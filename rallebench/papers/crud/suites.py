@@ -11,8 +11,9 @@ from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, IndexRequest, Report
+from rallebench.core.report import Estimate
 from rallebench.core.settings import Setting
-from rallebench.core.tables import Figure, Mean, Table
+from rallebench.core.tables import Figure, Table
 from rallebench.engine.statistics import means
 from rallebench.experiments.common import bars, failed_note, string
 from rallebench.experiments.languages import prompts_note
@@ -129,7 +130,7 @@ def _describe(cell: Cell) -> str:
     )
 
 
-def percent(mean: Mean | None, metric: str) -> Mean | None:
+def percent(mean: Estimate | None, metric: str) -> Estimate | None:
     """In %, but for a length; None where nothing is scored."""
     if mean is None or mean.value is None:
         return None
@@ -166,7 +167,7 @@ def by_both(cells: Sequence[Cell]) -> tuple[Table, ...]:
     return (Table("RAGQuestEval by both formulas", heads, rows, note=FORMULA_NOTE),) if rows else ()
 
 
-def _quest_means(cell: Cell) -> tuple[Mean, ...]:
+def _quest_means(cell: Cell) -> tuple[Estimate, ...]:
     by_formula = {
         name: [
             100 * quest_scores(c["answers"], c["text_answers"], over_all=over_all).f1

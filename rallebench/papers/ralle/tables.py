@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from rallebench.core.report import Estimate
 from rallebench.core.runs import RunResult
-from rallebench.core.tables import Figure, Mean, Table
+from rallebench.core.tables import Figure, Table
 from rallebench.core.text import tokenize
 from rallebench.core.types import Generate, Retrieve
 from rallebench.experiments.common import bars
@@ -163,22 +164,22 @@ def _cost_rows(
     names = [kind for kind, of in (("retrieval", flow.retrievers), ("generation", flow.llms)) if of]
     block = " + ".join(names) if "retrieval" in names else "closed-book"
     system = " + ".join((*flow.retrievers, *flow.llms))
-    seconds: dict[str, Mean | None] = {
-        answered.kilt.label: Mean(_together(answered.result), None, None, answered.result.n)
+    seconds: dict[str, Estimate | None] = {
+        answered.kilt.label: Estimate(_together(answered.result), None, None, answered.result.n)
         for answered in alike
     }
     whole = len(alike) == len(SETS)
     n = sum(answered.result.n for answered in alike)
-    average = Mean(_average(seconds.values()) if whole else None, None, None, n)
+    average = Estimate(_average(seconds.values()) if whole else None, None, None, n)
     more = (*differs, MACHINE)
     per_set = {**seconds, PRINTED_AVERAGE: average}
     yield own_row("ralle_table9", system, per_set, why, more, block=block)
     cells = {"sec_per_Q": average}
     if flow.retrievers and not flow.llms:
         precision = [answered.result.means.get("Rprec") for answered in alike]
-        cells["Avg_R-Prec"] = Mean(_average(precision) if whole else None, None, None, n)
+        cells["Avg_R-Prec"] = Estimate(_average(precision) if whole else None, None, None, n)
     loaded = [sum(answered.result.memory.values()) / GB for answered in alike]
-    cells["Memory"] = Mean(max(loaded, default=0.0) or None, None, None, n)
+    cells["Memory"] = Estimate(max(loaded, default=0.0) or None, None, None, n)
     yield own_row("ralle_table4", system, cells, why, more, block=block)
 
 
@@ -245,7 +246,7 @@ def _table(
 
 def _cells(
     results: Sequence[SetResult], sets: Sequence[KiltSet], mode: str, metric: str
-) -> list[Mean | None]:
+) -> list[Estimate | None]:
     """The means of a way, a cell a set. Sets whose query is the same without REWRITE-EL have the value of ``retrieve``."""
     means = {kilt.name: mean for kilt, mean in _means(results, mode, metric)}
     if mode == PLAIN:
@@ -254,7 +255,7 @@ def _cells(
 
 
 def _change(
-    without: Sequence[Mean | None], rewritten: Sequence[Mean | None], several: bool
+    without: Sequence[Estimate | None], rewritten: Sequence[Estimate | None], several: bool
 ) -> tuple[float | None, ...]:
     """The differences of two rows in the sets that differ, and of their averages; () where nothing can be compared."""
     pairs = [(_value(plain), _value(base)) for plain, base in zip(without, rewritten)]
@@ -351,7 +352,7 @@ def _sets(results: Sequence[SetResult]) -> list[KiltSet]:
 
 def _means(
     results: Sequence[SetResult], mode: str, metric: str
-) -> list[tuple[KiltSet, Mean | None]]:
+) -> list[tuple[KiltSet, Estimate | None]]:
     """(set, its mean) of one way of answering."""
     own = [(answered.kilt, answered.result) for answered in results if answered.mode == mode]
     return [(kilt, result.means.get(metric_of(kilt, metric))) for kilt, result in own]
@@ -365,7 +366,7 @@ def _modes(results: Sequence[SetResult], metric: str) -> list[str]:
 
 
 def _value(cell: Any) -> float | None:
-    return cell.value if isinstance(cell, Mean) else cell
+    return cell.value if isinstance(cell, Estimate) else cell
 
 
 def _average(cells: Iterable[Any]) -> float | None:

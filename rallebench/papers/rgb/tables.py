@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError
+from rallebench.core.report import Estimate
 from rallebench.core.runs import RunResult
 from rallebench.core.sources import Source
 from rallebench.core.table_files import csv_lines
-from rallebench.core.tables import Figure, Mean, Table
+from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Example, Gold, Question
 from rallebench.experiments.common import bars, sentences
 from rallebench.experiments.official import unverified
@@ -77,7 +78,7 @@ def over_noise(answered: Answered) -> tuple[Table, Figure, OwnRow]:
     return Table(title, columns, tuple(rows), True, _note(own)), figure, own
 
 
-def _by_language(testbed: Testbed, answered: Answered) -> dict[str, Mean | None]:
+def _by_language(testbed: Testbed, answered: Answered) -> dict[str, Estimate | None]:
     """Column of the paper's table → our accuracy at its share of noise."""
     printed = published_table(NOISE[testbed.name]).columns
     names = {
@@ -150,7 +151,7 @@ def _printed(table: str, testbed: Testbed) -> dict[str, float]:
 def _rows(
     testbed: Testbed,
     columns: Mapping[str, tuple[str, str]],
-    means: Mapping[str, Mean | None],
+    means: Mapping[str, Estimate | None],
     cells: Mapping[str, float],
     own: OwnRow,
 ) -> tuple[Row, ...]:
@@ -160,7 +161,7 @@ def _rows(
     return ("", *ours), row, *([] if own.why else [(MODEL, *map(cells.get, theirs))])
 
 
-def own_of(test: Test, table: str, cells: Mapping[str, Mean | None], **settings: Any) -> OwnRow:
+def own_of(test: Test, table: str, cells: Mapping[str, Estimate | None], **settings: Any) -> OwnRow:
     """Our row of the paper's table. Its figures are of all questions of its own set, with five documents each."""
     testbed, request = test.testbed, test.testbed.request
     records, documents = testbed.records, request.settings["passages"]

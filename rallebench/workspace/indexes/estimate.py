@@ -75,7 +75,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class BuildEstimate:
     """What a build takes. Bytes and seconds.
 
     ``ram_build`` and ``ram_search`` are beyond what the process holds now; ``disk`` is what the workspace grows,
@@ -121,8 +121,8 @@ class Estimate:
 
 def estimate_build(
     workspace: Workspace, recipe: IndexRecipe, encoders: Callable[[str], Encoder]
-) -> Generator[str | Estimate, None, None]:
-    """Yield sentences about what is measured, the Estimate last. Raises BadFileError for a corpus that cannot be read.
+) -> Generator[str | BuildEstimate, None, None]:
+    """Yield sentences about what is measured, the BuildEstimate last. Raises BadFileError for a corpus that cannot be read.
 
     ``encoders`` opens an encoder by its reference, which loads its model.
     """
@@ -160,7 +160,7 @@ def estimate_build(
     traits = INDEX_KINDS.entry(kind).traits
     held_files = files.get(traits.get("memory_file", ""), own)
     building_share, searching_share = traits.get("memory_factors", MEMORY_FACTORS)
-    yield Estimate(
+    yield BuildEstimate(
         kind=kind,
         passages=passages,
         counted=sample.counted,

@@ -11,7 +11,7 @@ import pytest
 from rallebench.core.errors import UsageError
 from rallebench.corpora.chunking import Chunking
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.indexes.estimate import Estimate, estimate_build, sample_corpus
+from rallebench.workspace.indexes.estimate import BuildEstimate, estimate_build, sample_corpus
 from rallebench.workspace.indexes.recipes import index_recipe, kinds
 from rallebench.workspace.opening import Encoders
 from rallebench.workspace.paths import Workspace
@@ -37,10 +37,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
     return Workbench(tmp_path_factory.mktemp("estimates"))
 
 
-def estimated(bench: Workbench, corpus: str | Path, kind: str, **more: Any) -> Estimate:
+def estimated(bench: Workbench, corpus: str | Path, kind: str, **more: Any) -> BuildEstimate:
     """The estimate with the small encoder, the sentences before it left out."""
     found = list(bench.data.estimate_build(str(corpus), kind, **{"encoder": "hashing", **more}))[-1]
-    assert isinstance(found, Estimate)
+    assert isinstance(found, BuildEstimate)
     return found
 
 
