@@ -27,7 +27,7 @@ from rallebench.checkpoints.files import (
 )
 from rallebench.core.errors import BackendMemoryError
 from rallebench.core.files import read_json
-from rallebench.core.memory import free_ram_bytes, free_vram_bytes, size
+from rallebench.core.memory import Memory, free_ram_bytes, free_vram_bytes, size
 from rallebench.core.versions import imported
 
 LESS = "choose quantization 4bit or 8bit, unload another model, or take a smaller one"
@@ -93,6 +93,11 @@ class MemoryNeed:
     def loaded(self) -> int:
         """What is measured once it is loaded."""
         return self.weights + self.tokenizer + self.first_use
+
+    @property
+    def as_memory(self) -> Memory:
+        """Memory once it is loaded, by its kind; a model that is spread over devices counts as VRAM."""
+        return Memory(self.loaded) if self.device == "cpu" else Memory(vram=self.loaded)
 
     @property
     def to_load(self) -> int:

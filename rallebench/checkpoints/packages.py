@@ -7,6 +7,7 @@ import importlib.util
 import logging
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,13 +26,30 @@ def need_packages(packages: Sequence[str], quantization: str, use: str) -> None:
         raise MissingPackageError("bitsandbytes", f"and quantization {quantization} needs it")
 
 
-def import_class(where: str) -> None:
-    """Make the model of a folder or hub id once without weights, so that what libraries import counts as theirs."""
-    import torch
-    from transformers import AutoConfig, AutoModel
+_importing = threading.Lock()
+_imported: set[str] = set()
 
-    with contextlib.suppress(Exception), torch.device("meta"):
-        AutoModel.from_config(AutoConfig.from_pretrained(where, local_files_only=True))
+
+def are_importing() -> bool:
+    """Return whether a thread imports libraries now."""
+    return _importing.locked()
+
+
+def import_class(where: str) -> None:
+    """Make the model of a folder or hub id once without weights, so that what libraries import counts as theirs.
+
+    One thread at a time: transformers imports its parts when they are first named, and two threads that do so may each
+    wait for the other.
+    """
+    with _importing:
+        if where in _imported:
+            return
+        import torch
+        from transformers import AutoConfig, AutoModel, AutoTokenizer  # noqa: F401
+
+        with contextlib.suppress(Exception), torch.device("meta"):
+            AutoModel.from_config(AutoConfig.from_pretrained(where, local_files_only=True))
+        _imported.add(where)
 
 
 def eight_bits(threshold: float = 6.0) -> Any:

@@ -73,6 +73,7 @@ ENCODERS: Registry[Callable[..., Any]] = Registry(
         "needs_model": "whether the setting model is required",
         "need": "(**settings) → the memory that it will take, without loading it",
         "window": "(**settings) → the tokenizer and the tokens that it reads (``windows.WindowSource``), None if unknown",
+        "libraries": "(**settings) → None: import what a load needs, which stays at an unload",
         "to_fetch": "(**settings) → the hub id that must be downloaded before it opens, '' if it is here",
     },
 )

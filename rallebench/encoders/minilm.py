@@ -53,14 +53,14 @@ class MiniLM(TransformerEncoder):
     fingerprint = f"all-MiniLM-L6-v2@{WEIGHTS_SHA256[:12]}/mean/256"
 
     def __init__(self, dtype: str = "auto") -> None:
+        from rallebench.encoders.sentence_transformers import taken
+
+        folder = str(model_folder())
+        import_class(folder)
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils.logging import disable_progress_bar
 
-        from rallebench.encoders.sentence_transformers import taken
-
         disable_progress_bar()
-        folder = str(model_folder())
-        import_class(folder)
         before = Memory.now()
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         model: Any = AutoModel.from_pretrained(folder, local_files_only=True).eval()
@@ -87,7 +87,14 @@ def window(dtype: str = "auto") -> WindowSource:
     return WindowSource(installed_folder(), MAX_TOKENS)
 
 
-@ENCODERS.register("minilm", dim=384, form=SETTINGS, need=need, window=window)
+def import_libraries(dtype: str = "auto") -> None:
+    """Import what it is made of, which takes longer than its load."""
+    import_class(str(installed_folder()))
+
+
+@ENCODERS.register(
+    "minilm", dim=384, form=SETTINGS, need=need, window=window, libraries=import_libraries
+)
 def minilm(dtype: str = "auto") -> MiniLM:
     """all-MiniLM-L6-v2 (English, 384 dimensions), carried by a pip package, works offline."""
     return MiniLM(dtype)

@@ -30,6 +30,7 @@ from rallebench.gui.frame import Page
 from rallebench.gui.jobs import chip
 from rallebench.gui.login_guard import Credentials, LoginGuard
 from rallebench.gui.patches import as_sent, is_bug
+from rallebench.gui.places._bench import prepare
 from rallebench.services.workbench import Workbench
 
 FOLDER = Path(__file__).parent
@@ -197,6 +198,7 @@ def serve(args: argparse.Namespace) -> None:
         raise UsageError(
             f"The page could not be opened on {args.host}:{port} ({_first_sentence(error)}); choose another --port or --host."
         ) from None
+    prepare(page)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         while True:

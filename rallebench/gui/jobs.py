@@ -12,6 +12,7 @@ from rallebench.core.events import Progress
 from rallebench.gui.html import button, doing, escape, join_facts, problem, progress, state
 from rallebench.render.numbers import about_time, plural
 from rallebench.services.jobs import Job
+from rallebench.services.models import PREPARATION
 from rallebench.services.pace import JobStanding
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_list
@@ -34,7 +35,7 @@ VERBS = {
 
 def chip(workbench: Workbench) -> dict[str, Any]:
     """The chip, the list below it, and the version of every job, which triggers its followers."""
-    jobs = workbench.jobs.list()
+    jobs = [job for job in workbench.jobs.list() if job.kind != PREPARATION]
     active = [job for job in jobs if not job.done]
     ended = sorted((job for job in jobs if job.done), key=lambda job: -(job.ended or 0))[:RECENT]
     called = run_list.titles(workbench, [job for job in jobs if job.kind in ("run", "scoring")])

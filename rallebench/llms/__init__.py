@@ -84,6 +84,7 @@ LLMS: Registry[Callable[..., LLM]] = Registry(
         "need": "(name, context, batch, **settings) → the memory that it will take, without loading it",
         "quantizations": "the quantisations that it has, the largest first",
         "settings": "(name, **settings) → its checked settings; reads no weights and needs no key",
+        "libraries": "(**settings) → None: import what a load needs, which stays at an unload",
         "copies": "True for one that copies its answers from the prompt and writes nothing of its own",
     },
 )

@@ -16,7 +16,6 @@ from rallebench.checkpoints.memory import CONTEXT, READER, TOKEN, MemoryNeed, fi
 from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.settings import declare, form_of
 from rallebench.core.types import Generate, Reply
-from rallebench.core.versions import imported
 from rallebench.llms import LLMS, settings_from
 from rallebench.llms._stops import cut_at
 from rallebench.llms.load_progress import report_stage
@@ -176,13 +175,11 @@ def need(
     settings=settings_of,
     need=need,
     copies=True,
+    libraries=lambda **settings: import_libraries(),
 )
 def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
     """Built-in extractive reader: copies spans from the passages in the prompt, or declines."""
     chosen = settings_of(name, **settings)
-    if imported("transformers") is None:
-        report_stage(f"loading {name}: importing PyTorch and transformers")
-        import_libraries()
     report_stage(f"loading {name}: reading its weights")
     reader = ExtractiveReader(name, load(chosen.dtype), chosen.decline_below)
     note_use(READER)

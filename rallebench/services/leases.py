@@ -33,13 +33,22 @@ class Lease:
     ) -> Generator[Progress, None, Backends]:
         """Load and hold these models and retrievers; returns all that is loaded.
 
-        With ``heavy`` false a model that may take gigabytes must be loaded already. Models come first: a
-        wrong setting is then found before a starter index is built. Raises RalleError.
+        Small ones are loaded side by side, others one after the other, models first. With ``heavy`` false a model that may
+        take gigabytes must be loaded already. Raises RalleError.
         """
-        for kind, names in (("language model", llms), ("retriever", retrievers)):
-            for name in names:
+        loads = [(name, "language model") for name in llms]
+        loads += [(name, "retriever") for name in retrievers]
+        for name, kind in () if heavy else loads:
+            self._models.refuse_heavy(name, kind)
+        new = [name for name, _ in loads if self._models.leases.hold(self, name)]
+        try:
+            self._models.begin_together(loads)
+            for name, kind in loads:
                 for message in self.load(name, kind, heavy=heavy):
                     yield Progress("", message=message)
+        except BaseException:
+            self.release(new)
+            raise
         return self._models.backends
 
     def load(self, name: str, kind: str, *, heavy: bool = True) -> Iterator[str]:

@@ -13,6 +13,7 @@ from rallebench.core.errors import NotFoundError, RalleError, StoppedError
 from rallebench.core.events import Operation
 from rallebench.core.memory import Memory
 from rallebench.services.jobs import Job, JobManager
+from rallebench.services.side_by_side import SideBySide
 
 LOOK = 0.05
 """Seconds between two looks of a load that waits for its turn."""
@@ -25,13 +26,15 @@ class LoadJob:
     """One load, from the request to its end, for all who ask for it.
 
     ``parts``: (name, kind) of what it is made of. ``requested``: by a user, not only as a part of another load.
-    ``waiting``: its turn has not come; ``before``: the memory of this process when it came.
+    ``waiting``: its turn has not come; ``before``: the memory of this process when it came. ``beside``: what it shares
+    with the loads that may run at the same time; None for a load that runs alone.
     """
 
     name: str
     kind: str
     entry: LLMEntry | Combination | None
     parts: list[tuple[str, str]]
+    beside: SideBySide | None = None
     job: Job = field(init=False)
     requested: bool = False
     waiting: bool = True
@@ -47,12 +50,22 @@ class LoadJob:
         self.job.stop()
         self.job.publish(message)
 
-    def tell(self, message: str) -> None:
-        """Report a message, '' for none; raises StoppedError if the load was cancelled, which ends it here."""
+    def check(self) -> None:
+        """Raise StoppedError if the load was cancelled, which ends it here."""
         if self.cancelled:
             raise StoppedError(f"Loading {self.name} was cancelled.")
-        if message:
-            self.job.publish(message)
+
+    def tell(self, message: str) -> None:
+        """Report a message, '' for none; raises StoppedError if the load was cancelled, which ends it here."""
+        self.check()
+        if message and self.beside is not None and not self.waiting:
+            self.beside.tell(self, message)
+        elif message:
+            self.publish(message)
+
+    def publish(self, message: str) -> None:
+        """Tell all who follow it."""
+        self.job.publish(message)
 
     @property
     def message(self) -> str:
@@ -69,18 +82,17 @@ class LoadJob:
 
 
 class LoadQueue:
-    """The loads of a workbench: jobs that run one at a time, in the order in which they came.
+    """The loads of a workbench: jobs that run one at a time, in the order in which they came, or side by side.
 
-    ``lock`` is that of the table of what is loaded; ``turn`` is held by the load whose turn it is. ``outcomes``: name →
-    how its last load or unload ended, the newest last.
+    ``lock`` is that of the table of what is loaded. ``outcomes``: name → how its last load or unload ended, the newest last.
     """
 
     def __init__(self, jobs: JobManager, lock: threading.RLock) -> None:
-        self.turn = threading.Lock()
         self.outcomes: dict[str, str | RalleError] = {}
         self._jobs, self._lock = jobs, lock
         self._loading: dict[str, LoadJob] = {}
         self._waiting: list[LoadJob] = []
+        self._running: list[LoadJob] = []
 
     def loads(self) -> dict[str, LoadJob]:
         """Every load that runs or waits for its turn now, in the order of the requests."""
@@ -126,25 +138,37 @@ class LoadQueue:
 
     @contextmanager
     def turn_of(self, load: LoadJob) -> Iterator[None]:
-        """Wait for the loads that came earlier; one that is cancelled leaves the queue (StoppedError)."""
+        """Wait for the loads that came earlier, but for those that it runs beside; one that is cancelled leaves the queue
+        (StoppedError)."""
         if load not in self._waiting:
             self._waiting.append(load)
         try:
-            while not (self._waiting[0] is load and self.turn.acquire(timeout=LOOK)):
-                load.tell("")
-                time.sleep(LOOK if self._waiting[0] is not load else 0)
-            try:
-                load.tell("")
-                load.waiting = False
-                yield
-            finally:
-                self.turn.release()
+            while not self._begins(load):
+                load.check()
+                time.sleep(LOOK)
+            load.check()
+            load.waiting = False
+            yield
         finally:
             self._leave(load)
 
+    def _begins(self, load: LoadJob) -> bool:
+        """Return whether the turn of a load has come."""
+        with self._lock:
+            first = self._waiting[0] is load and not self._running
+            joins = load.beside is not None and {other.beside for other in self._running} == {
+                load.beside
+            }
+            if first or joins:
+                self._waiting.remove(load)
+                self._running.append(load)
+            return first or joins
+
     def _leave(self, load: LoadJob) -> None:
-        if load in self._waiting:
-            self._waiting.remove(load)
+        with self._lock:
+            for loads in (self._waiting, self._running):
+                if load in loads:
+                    loads.remove(load)
 
     def cancel(self, name: str = "") -> str:
         """Cancel a load that runs or waits, for all who follow it; all of them without a name. Returns a sentence.

@@ -11,13 +11,20 @@ from typing import Any
 
 from rallebench.core import memory
 from rallebench.core.entries import Combination, LLMEntry
-from rallebench.core.errors import BackendMemoryError, NotFoundError, RalleError, UsageError
+from rallebench.core.errors import (
+    BackendMemoryError,
+    NotFoundError,
+    RalleError,
+    StoppedError,
+    UsageError,
+)
 from rallebench.core.runs import Backends, close
 from rallebench.datasets.reading import read_questions
+from rallebench.encoders.references import encoder_need
 from rallebench.llms.load_progress import reporting
 from rallebench.retrievers.composites import about
 from rallebench.services.load_queue import LoadJob
-from rallebench.services.memory_fit import candidate, memory_fit
+from rallebench.services.memory_fit import MemoryFit, candidate, memory_fit
 from rallebench.services.model_entries import ELSEWHERE
 from rallebench.workspace.opening import (
     Encoders,
@@ -121,31 +128,34 @@ class LoadedTable:
 
     def enter(self, load: LoadJob) -> str | BaseException:
         """Open the backend and enter it; returns a sentence, or the error after everything is freed."""
-        error: BaseException | None = None
         try:
             with reporting(load.tell):
                 return self._enter(load)
         except BaseException as raised:
             error = raised
             memory.forget_frames(error)
-        self._close_unused_encoders()
-        memory.release()
-        return error
+            self._close_unused_encoders()
+            memory.release()
+            return error
+        finally:
+            if load.beside is not None:
+                load.beside.leave(load)
 
     def _enter(self, load: LoadJob) -> str:
         model = candidate(load.name, load.entry) if isinstance(load.entry, LLMEntry) else None
         fit = memory_fit(model, self.held_memory()) if model is not None else None
         if fit is not None and not fit.fits:
             raise BackendMemoryError(fit.sentence)
-        started, load.before = time.perf_counter(), memory.Memory.now()
+        started, used = time.perf_counter(), set(self.encoders.names)
+        load.before = load.beside.enter(load) if load.beside else memory.Memory.now()
         backend, line = self._open(load)
-        took, seconds = memory.Memory.now() - load.before, time.perf_counter() - started
-        if load.cancelled:
+        seconds = time.perf_counter() - started
+        try:
+            took = self._take(load, backend, fit, used)
+            load.check()
+        except StoppedError:
             close(backend)
-        load.tell("")
-        own = getattr(backend, "memory", None)
-        if isinstance(own, memory.Memory):  # without the libraries, which stay at an unload
-            took = own
+            raise
         expected = fit.need.loaded if fit else 0
         estimated = f" (estimated {memory.size(expected)})" if expected else ""
         table = self.llms if load.kind == "language model" else self.retrievers
@@ -155,6 +165,30 @@ class LoadedTable:
                 load.name, load.kind, line, took.ram, took.vram, seconds, expected
             )
         return f"loaded {load.name}: {took}{estimated}, {seconds:.1f} s"
+
+    def _take(
+        self, load: LoadJob, backend: Any, fit: MemoryFit | None, used: set[str]
+    ) -> memory.Memory:
+        """The memory that an opened backend took; ``used``: the encoders that were there before."""
+        took = memory.Memory.now() - load.before
+        if load.beside is not None:
+            need = fit.need.as_memory if fit else memory.Memory()
+            is_llm = load.kind == "language model"
+            weight = 0 if is_llm else self._weight(load.name, used)
+            if (share := load.beside.share(load, need if is_llm else None, weight)) is not None:
+                return share
+        own = getattr(backend, "memory", None)
+        return own if isinstance(own, memory.Memory) else took  # without the libraries, which stay
+
+    def _weight(self, name: str, used: set[str]) -> int:
+        """Bytes of an index's files, and of its encoder if that was not loaded before."""
+        manifest, folder = self.workspace.manifests().get(name), self.workspace.index_folder(name)
+        files = folder.rglob("*") if folder else ()
+        size = sum(file.stat().st_size for file in files if file.is_file())
+        if manifest is None or not manifest.encoder_name or manifest.encoder_name in used:
+            return size
+        need = encoder_need(manifest.encoder_name)
+        return size + (need.loaded if need else 0)
 
     def _open(self, load: LoadJob) -> tuple[Any, str]:
         """(the backend of a load, one line about it)."""

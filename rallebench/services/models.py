@@ -10,19 +10,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 
+from rallebench.checkpoints.packages import are_importing
 from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, RalleError, StoppedError, UsageError
-from rallebench.core.events import Operation
+from rallebench.core.events import Operation, Progress
 from rallebench.core.memory import size
 from rallebench.core.parts import delete
 from rallebench.core.runs import Backends
 from rallebench.core.stopping import Stop
+from rallebench.core.versions import imported
 from rallebench.encoders.references import encoder_need, quantizations
 from rallebench.engine.cost import prices_of
 from rallebench.llms import LLMS
 from rallebench.retrievers.composites import needs
-from rallebench.services import model_entries
-from rallebench.services.jobs import JobManager
+from rallebench.services import libraries, model_entries
+from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease, Leases
 from rallebench.services.load_queue import GRACE, LoadJob, LoadQueue
 from rallebench.services.loaded import Footprint, LoadedBackend, LoadedTable
@@ -33,7 +35,11 @@ from rallebench.services.memory_fit import (
     in_every_form,
     memory_fit,
 )
+from rallebench.services.side_by_side import SideBySide
 from rallebench.workspace.paths import Workspace
+
+PREPARATION = "preparation"
+"""The kind of the jobs that import libraries in advance."""
 
 
 class ModelManager:
@@ -43,6 +49,7 @@ class ModelManager:
         self._workspace = workspace
         self._table = LoadedTable(workspace)
         self.encoders = self._table.encoders
+        self._jobs = jobs
         self.queue = LoadQueue(jobs, self._table.lock)
         self.leases = Leases()
 
@@ -156,10 +163,20 @@ class ModelManager:
         if load is not None:
             yield from self.queue.follow(load)
 
-    def begin(self, name: str, kind: str, *, requested: bool = True) -> LoadJob | None:
+    def begin_together(self, loads: Iterable[tuple[str, str]]) -> None:
+        """Begin the light ones of these loads, each (name, kind), side by side. Raises RalleError."""
+        light = [load for load in loads if libraries.is_light(self._workspace, *load)]
+        beside = SideBySide()
+        for name, kind in light if len(light) > 1 else ():
+            self.begin(name, kind, beside=beside)
+
+    def begin(
+        self, name: str, kind: str, *, requested: bool = True, beside: SideBySide | None = None
+    ) -> LoadJob | None:
         """Begin a load, or join the one that is running, and wait for nothing; None if it is loaded already.
 
-        ``requested``: by a user, not as a part of another load. Raises RalleError.
+        ``requested``: by a user, not as a part of another load. ``beside``: what it shares with the loads that may run
+        at the same time. Raises RalleError.
         """
         with self._table.lock:
             if self.is_loaded_as(name, kind):
@@ -169,7 +186,7 @@ class ModelManager:
                 is_llm = kind == "language model"
                 entry = self._workspace.llm(name) if is_llm else self._workspace.retriever(name)
                 parts = needs(entry) if isinstance(entry, Combination) else []
-                load = LoadJob(name, kind, entry, parts)
+                load = LoadJob(name, kind, entry, parts, beside)
                 self.queue.begin(load, self._load)
                 # From here on the parts cannot be unloaded; the job's thread waits for this lock.
                 self._table.parts[name] = parts
@@ -197,6 +214,7 @@ class ModelManager:
                 loading = self.begin(part, kind, requested=False)
                 for message in self.queue.follow(loading) if loading else ():
                     load.tell(message)
+            self._import_libraries(load)
             with self.queue.turn_of(load):
                 outcome = self._table.enter(load)
                 if isinstance(outcome, str):
@@ -212,6 +230,26 @@ class ModelManager:
                 self._table.parts.pop(load.name, None)
         if error is not None:
             raise error
+
+    def _import_libraries(self, load: LoadJob) -> None:
+        """Import the libraries of a load before its turn: they stay, and count for no model."""
+        work = libraries.importer(self._workspace, load.name, load.kind)
+        if work is not None and not isinstance(load.entry, Combination):
+            if are_importing() or not imported("transformers"):
+                load.tell(f"loading {load.name}: {libraries.ABOUT}")
+            work()
+            load.tell("")
+
+    def prepare(self, name: str, loads: Iterable[tuple[str, str]]) -> Job:
+        """Begin to import the libraries of loads that are expected soon, each (name, kind), in a job of that name."""
+        importers = [libraries.importer(self._workspace, *load) for load in loads]
+
+        def work(job: Job) -> Operation[None]:
+            for importer in filter(None, importers):
+                yield Progress("", message=libraries.ABOUT)
+                importer()
+
+        return self._jobs.submit(PREPARATION, name, "", work)
 
     def unload(self, name: str, *, record: bool = True) -> str:
         """Unload ``name``; return a sentence on the memory that came back. ``record``: a page that is opened later shows it.

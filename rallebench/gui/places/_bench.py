@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
+from rallebench.core.errors import RalleError
 from rallebench.core.stopping import Stop, stop_of_thread
 from rallebench.core.types import Action, Chain, Episode, Example, Message, Step
 from rallebench.gui import html
@@ -167,6 +168,15 @@ def window_bench(page: Page, event: Event) -> Bench:
         bench = Bench(chain, question=first, window=window, known=known)
         event.session["build"] = bench
     return bench
+
+
+def prepare(page: Page) -> None:
+    """Begin to import the libraries of the chain that a new window executes."""
+    with suppress(RalleError):  # the window says what is wrong with it
+        chain = page.workbench.workspace.chain(DEFAULT_CHAIN)
+        loads = [(name, "language model") for name in chain.llms]
+        loads += [(name, "retriever") for name in chain.retrievers]
+        page.workbench.models.prepare(DEFAULT_CHAIN, loads)
 
 
 def saved_chain(page: Page, bench: Bench, name: str) -> Chain:
