@@ -23,8 +23,7 @@ import _report
 from _report import Fact, Measure, Report
 
 from rallebench.environments.scholar import Scholar
-from rallebench.environments.scholars.apis import TOOLS
-from rallebench.environments.scholars.table import ScholarTable
+from rallebench.environments.scholars.apis import TOOLS, ScholarTool
 from rallebench.workspace.environments import import_scholars, scholar_table
 from rallebench.workspace.paths import Workspace
 from tools.fictional_scholars import write_fictional
@@ -32,7 +31,7 @@ from tools.fictional_scholars import write_fictional
 EXACT, LOOSE = 1.0, 10.0
 
 
-def play(environment: Scholar, table: ScholarTable, verb: str, argument: str) -> str:
+def play(environment: Scholar, table: ScholarTool, verb: str, argument: str) -> str:
     """One action of an episode."""
     flow = environment.act(verb, argument)
     try:

@@ -27,8 +27,8 @@ from rallebench.core.entries import LLMEntry
 from rallebench.core.events import complete
 from rallebench.core.runs import RunResult
 from rallebench.core.types import Action, Chain
-from rallebench.services.runs import BenchmarkOptions, of_chain
 from rallebench.services.workbench import Workbench
+from rallebench.views.run_requests import BenchmarkOptions, of_chain
 from tools.reader.sources import part_of
 
 READER, FORMS = "extractive-reader", ("none", "8bit", "4bit")
@@ -129,7 +129,7 @@ def prepared(bench: Workbench, folder: Path, data: Path | None, size: Size) -> l
 def run(bench: Workbench, value: Chain, dataset: str) -> RunResult:
     """The result of a run of a chain."""
     options = BenchmarkOptions(dataset, metrics=METRICS, track=False)
-    return complete(bench.runs.run(of_chain(bench, value, options)))
+    return complete(bench.runs.run(of_chain(bench.workspace, value, options)))
 
 
 def best(bench: Workbench, questions: Sets, llm: str, shots: Sequence[int]) -> tuple[int, int]:

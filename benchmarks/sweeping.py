@@ -23,6 +23,7 @@ from _report import Fact, Measure, Report
 
 from rallebench.core.entries import LLMEntry
 from rallebench.core.events import complete
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import write_text
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Action, Chain, Generate, Retrieve, Step
@@ -83,7 +84,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
         complete(workbench.models.lease("the benchmark").load_for(CHAIN.llms, CHAIN.retrievers))
         settings = sweep_settings(CHAIN, [f"k={','.join(map(str, DEPTHS))}"], "asked")
         variants = variants_of(settings)
-        request = workbench.experiments.request("sweep", "s", settings)
+        request = ExperimentRequest(workbench.workspace, "", settings, kind="sweep", name="s")
         sweep = workbench.experiments.run(request, RunOptions(track=False))
         seconds, result = _report.timed(partial(complete, sweep))
         took.append(seconds.wall)

@@ -7,9 +7,9 @@ from typing import Any
 
 from rallebench.analysis.paired import PairedComparison, Sides, compare_all
 from rallebench.analysis.ranking import scores_of
+from rallebench.core.experiments import StoredExperiment
 from rallebench.core.tables import Column, Table
 from rallebench.engine.clusters import clusters_of
-from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.score import examples_of
 from rallebench.engine.statistics import LEVEL
 from rallebench.engine.store import RunFolder

@@ -289,7 +289,9 @@ class Workspace:
             raise UsageError(
                 "A model has a backend or a preset; give one of them, backend= or preset=."
             )
-        entry = model_entries.entry_of(self._bench, settings, preset=preset, backend=backend)
+        entry = model_entries.entry_of(
+            self._bench.workspace, settings, preset=preset, backend=backend
+        )
         if self._bench.models.own().get(name.strip()) != entry:
             self._bench.models.add(name, entry, replace=replace)
 

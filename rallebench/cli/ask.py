@@ -12,8 +12,8 @@ from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.render import costs
-from rallebench.services.runs import changed_chain
 from rallebench.views import agents, answers
+from rallebench.views.run_requests import changed_chain
 
 
 @VERBS.register(
@@ -35,7 +35,9 @@ def ask(args: argparse.Namespace) -> Result:
     workbench = workbench_of(args)
     answerer = flags.agent_of(workbench, args)
     if answerer is None:
-        answerer = changed_chain(workbench, args.chain, args.llm, args.retriever, args.set)
+        answerer = changed_chain(
+            workbench.workspace, args.chain, args.llm, args.retriever, args.set
+        )
     value = follow(answers.ask(workbench, args.question, answerer))
     return Result(value, ("\n\n".join(_parts(value)),))
 

@@ -12,6 +12,7 @@ from rallebench.cli.printing import follow_experiment, say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
+from rallebench.views.experiment_requests import baselines_request
 from rallebench.views.experiment_results import COLUMNS, LABELS
 
 
@@ -30,7 +31,7 @@ from rallebench.views.experiment_results import COLUMNS, LABELS
 def baselines(args: argparse.Namespace) -> Result:
     """Run the missing baselines of a run; every metric of the run, of its baselines and of the ceiling."""
     workbench = workbench_of(args)
-    request = workbench.experiments.baselines(args.run, args.long_context)
+    request = baselines_request(workbench.workspace, args.run, args.long_context)
     if plan := flags.plan_of(workbench, request, args):
         return plan
     result = follow_experiment(workbench, request, RunOptions(track=not args.no_mlflow))

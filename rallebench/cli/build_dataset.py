@@ -46,7 +46,7 @@ def build_dataset(args: argparse.Namespace) -> Result:
     if not args.maker:
         makers = catalog.described("builders")
         return Result({"makers": makers}, (experiments.forms(makers),))
-    settings = builders.BUILDERS.settings(args.maker, flags.written(args.set))
+    settings = flags.written(args.set)
     if not args.name:
         raise UsageError("The dataset needs a name: --name N; its stages are kept under it.")
     workbench = workbench_of(args)

@@ -15,8 +15,9 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.text import split_names
 from rallebench.render import experiments
+from rallebench.services import experiment_jobs
 from rallebench.services.workbench import Workbench
-from rallebench.views import answers, experiment_requests
+from rallebench.views import answers
 from rallebench.views.experiment_requests import QUESTIONS
 
 
@@ -158,7 +159,7 @@ def plan_of(
             raise UsageError("--probe goes with --plan; without it everything is run.")
         return None
     if not hasattr(args, "probe"):
-        value = experiment_requests.plan_json(workbench.experiments.plan(request))
+        value = experiment_jobs.plan_json(workbench.experiments.plan(request))
         return Result(value, experiments.plan_blocks(value))
     questions = QUESTIONS if probe is None else probe
     if questions < 0:
@@ -166,8 +167,8 @@ def plan_of(
             f"--probe is {questions}; it must be 0 for none, or a number of questions."
         )
     value = follow(
-        experiment_requests.plan_with_costs(
-            workbench, request, questions=questions, batch_size=args.batch_size
+        experiment_jobs.plan_with_costs(
+            workbench.experiments, request, questions=questions, batch_size=args.batch_size
         )
     )
     return Result(value, experiments.plan_blocks(value))

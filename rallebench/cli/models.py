@@ -51,7 +51,7 @@ def _add(args: argparse.Namespace) -> Result:
             "Give --preset (rallebench list presets) or --backend (rallebench list backends)."
         )
     entry = model_entries.entry_of(
-        workbench,
+        workbench.workspace,
         parse_settings(args.set),
         preset=args.preset,
         backend=args.backend,
@@ -93,7 +93,9 @@ def _find(args: argparse.Namespace) -> Result:
     workbench = workbench_of(args)
     own = {"base_url": args.base_url, "api_key_env": args.api_key_env}
     settings = {**parse_settings(args.set), **{key: value for key, value in own.items() if value}}
-    server = model_entries.server_settings(workbench, settings, preset=args.preset, model=args.name)
+    server = model_entries.server_settings(
+        workbench.workspace, settings, preset=args.preset, model=args.name
+    )
     url = server.get("base_url")
     if not url:
         raise UsageError(

@@ -9,11 +9,10 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 from rallebench.core.events import Event, Failed, Finished, Operation, Progress, T, Warned, complete
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.experiments import ExperimentRequest, ExperimentResult, FilledRows
 from rallebench.core.interrupts import Stoppable
 from rallebench.core.runs import RunOptions, RunResult
 from rallebench.core.terminal import visible
-from rallebench.services.builders import ExperimentResult, FilledRows
 from rallebench.services.workbench import Workbench
 
 PACE = 2.0

@@ -13,15 +13,15 @@ from rallebench.cli.printing import follow, follow_experiment
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import StoppedError, UsageError
 from rallebench.core.numbers import independence, no_interval
-from rallebench.core.runs import RunOptions
+from rallebench.core.runs import PreparedRun, RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Chain
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
-from rallebench.services import runs
-from rallebench.services.runs import BenchmarkOptions, PreparedRun
 from rallebench.services.workbench import Workbench
-from rallebench.views.run_views import is_timed, not_printed, printed
+from rallebench.views import run_requests
+from rallebench.views.run_requests import BenchmarkOptions
+from rallebench.views.run_views import is_timed, not_printed, printed, result_json
 
 
 @VERBS.register(
@@ -68,11 +68,11 @@ def run(args: argparse.Namespace) -> Result:
     agent = flags.agent_of(workbench, args)
     continued = {"run": args.name, "resume": args.resume}
     if agent is not None:
-        prepared = runs.of_flow(workbench, agent.flow, options, **continued)
+        prepared = run_requests.of_flow(workbench.workspace, agent.flow, options, **continued)
     elif (files := workbench.workspace.chain_folder(args.chain)) is not None:
         return _folder(workbench, args, files, options)
     else:
-        prepared = runs.of_chain(workbench, args.chain, options, **continued)
+        prepared = run_requests.of_chain(workbench.workspace, args.chain, options, **continued)
     value = run_benchmark(workbench, prepared)
     return Result(value, blocks(value, prepared.request.flow.chain))
 
@@ -85,8 +85,8 @@ def _folder(
 ) -> Result:
     """Run every chain of a folder; a chain that fails does not end the others."""
     title = args.name or Path(args.chain).resolve().name
-    request = runs.batch_request(
-        workbench, files, options, title=title, run=args.name, resume=args.resume
+    request = run_requests.batch_request(
+        workbench.workspace, files, options, title=title, run=args.name, resume=args.resume
     )
     run_options = RunOptions(max_errors=args.max_errors, track=options.track)
     try:
@@ -100,7 +100,7 @@ def _folder(
     if failed := result.report.failed:
         label, reason = next(iter(failed.items()))
         failure = f"{len(failed)} of {len(files)} chains could not be run. {label}: {reason}"
-    values = [runs.result_json(workbench, run) for run in result.runs]
+    values = [result_json(workbench.workspace, run) for run in result.runs]
     lines = tuple(
         block
         for value, run in zip(values, result.runs)
@@ -116,7 +116,7 @@ def run_benchmark(workbench: Workbench, prepared: PreparedRun) -> dict[str, Any]
         raise StoppedError(
             f"Stopped after {result.report['n_done']} of {result.n} questions; continue with --name {prepared.name} --resume."
         )
-    return runs.result_json(workbench, result)
+    return result_json(workbench.workspace, result)
 
 
 def blocks(value: Mapping[str, Any], chain: Chain | None) -> tuple[Table | str, ...]:

@@ -15,7 +15,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import text
 from rallebench.services.exchange import score_predictions
-from rallebench.services.runs import result_json
+from rallebench.views.run_views import result_json
 
 KILT, RANK_KEYS, KS = "kilt", "wikipedia_id", "1,5,10,20"
 
@@ -54,7 +54,8 @@ def score(args: argparse.Namespace) -> Result:
         metrics = listed(args.metrics) or ()
         result = follow(workbench.runs.rescore(args.run, metrics))
         return Result(
-            dict(result.report), blocks(result_json(workbench, result), result.request.flow.chain)
+            dict(result.report),
+            blocks(result_json(workbench.workspace, result), result.request.flow.chain),
         )
     if args.metrics or args.guess is None:
         raise UsageError("Name the predictions with --guess FILE, or a run with --run RUN.")

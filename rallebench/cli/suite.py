@@ -15,6 +15,7 @@ from rallebench.core.tables import Table
 from rallebench.render import experiments
 from rallebench.render.numbers import text
 from rallebench.views import catalog
+from rallebench.views.experiment_requests import suite_request
 
 APART = ("suite", "name", "folder")
 """Keys of a report that are in its first or last line."""
@@ -56,7 +57,8 @@ def suite(args: argparse.Namespace) -> Result:
         suites = catalog.described("suites")
         return Result({"suites": suites}, (experiments.forms(suites),))
     workbench = workbench_of(args)
-    request = workbench.experiments.suite(
+    request = suite_request(
+        workbench.workspace,
         args.suite,
         args.llm or (),
         flags.written(args.set),

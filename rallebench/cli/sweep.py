@@ -15,8 +15,8 @@ from rallebench.core.errors import UsageError
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import interval
-from rallebench.services.runs import changed_chain
 from rallebench.views import catalog, experiment_requests
+from rallebench.views.run_requests import changed_chain
 
 FIELDS = (
     "k=2,4,6  retriever=a,b  llm=a,b  retriever=a,(rrf:a,b)  2.template=a.txt,b.txt  temperature=0,0.7  "
@@ -66,9 +66,9 @@ def sweep(args: argparse.Namespace) -> Result:
         return Result(value, _blocks(value))
     limit, sampled = flags.part_of(args)
     name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
-    chain = changed_chain(workbench, args.chain, args.llm, args.retriever, args.set)
+    chain = changed_chain(workbench.workspace, args.chain, args.llm, args.retriever, args.set)
     request, variants = experiment_requests.sweep_request(
-        workbench,
+        workbench.workspace,
         name,
         chain,
         args.vary,
@@ -81,7 +81,7 @@ def sweep(args: argparse.Namespace) -> Result:
         sampled=sampled,
     )
     if args.plan:
-        value, notes = experiment_requests.sweep_plan(workbench, request)
+        value, notes = experiment_requests.sweep_plan(workbench.workspace, request)
         for note in notes:
             say(f"Note: {note}")
         return Result(value, (value["verdict"],))

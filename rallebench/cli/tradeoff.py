@@ -58,7 +58,7 @@ def tradeoff(args: argparse.Namespace) -> Result:
     workbench = workbench_of(args)
     name = args.name or time.strftime("tradeoff-%Y%m%d-%H%M%S")
     request = experiment_requests.tradeoff_request(
-        workbench,
+        workbench.workspace,
         name,
         flags.listed(args.index) or (),
         args.dataset,

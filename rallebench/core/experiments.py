@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Union
 
-from rallebench.core.runs import RunRequest
+from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Flow
 
@@ -162,6 +162,44 @@ class Report:
     figures: tuple[Figure, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     questions: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FilledRows:
+    """A file of rows that is complete. ``counts``: ``inputs``, ``rows``, ``kept``, ``left_out`` (reason → number), ``unknown``
+    (verdicts that could not be read), ``failed``, ``edited`` (rows of a person), ``made`` (new rows) and what asking took."""
+
+    label: str
+    about: str
+    path: Path
+    counts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentResult:
+    """An experiment that has ended. ``folder`` holds its report and the files that it made; ``document``: the report as one
+    JSON document; ``warning``: why MLflow does not show it as one, '' if it does."""
+
+    request: ExperimentRequest
+    folder: Path
+    runs: tuple[RunResult, ...]
+    report: Report
+    files: tuple[str, ...] = ()
+    document: Mapping[str, Any] = field(default_factory=dict)
+    warning: str = ""
+    rows: tuple[FilledRows, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredExperiment:
+    """An experiment that was begun. ``request``: as ``ExperimentRequest.as_json`` gives it; ``runs``: label → run;
+    ``report``: None until it has ended."""
+
+    name: str
+    kind: str
+    request: Mapping[str, Any]
+    runs: Mapping[str, str] = field(default_factory=dict)
+    report: Mapping[str, Any] | None = None
 
 
 Experiment = Generator[WorkRequest, Any, Report]

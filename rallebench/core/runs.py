@@ -188,6 +188,19 @@ DEFAULT_OPTIONS = RunOptions()
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedRun:
+    """A checked run and how to run it. ``warnings``: what the user should know before it runs."""
+
+    request: RunRequest
+    options: RunOptions = DEFAULT_OPTIONS
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.request.name
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """The result of a run.
 

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,6 +32,8 @@ from rallebench.core.events import (
 from rallebench.core.experiments import (
     Experiment,
     ExperimentRequest,
+    ExperimentResult,
+    FilledRows,
     IndexCosts,
     IndexRequest,
     IndexResult,
@@ -57,7 +59,7 @@ from rallebench.engine.experiment_store import (
 )
 from rallebench.engine.measure import StoredMeasurements, measurements
 from rallebench.engine.ports import WorkContext
-from rallebench.engine.rows import FilledRows, RowsFiller
+from rallebench.engine.rows import RowsFiller
 from rallebench.engine.stored_runs import ended_result
 
 MEASUREMENTS = "measurements"
@@ -90,21 +92,6 @@ def drive(experiment: Experiment, player: Player) -> Operation[Report]:
                 raise
             except RalleError as failure:
                 error = failure
-
-
-@dataclass(frozen=True, slots=True)
-class ExperimentResult:
-    """An experiment that has ended. ``folder`` holds its report and the files that it made; ``document``: the report as one
-    JSON document; ``warning``: why MLflow does not show it as one, '' if it does."""
-
-    request: ExperimentRequest
-    folder: Path
-    runs: tuple[RunResult, ...]
-    report: Report
-    files: tuple[str, ...] = ()
-    document: Mapping[str, Any] = field(default_factory=dict)
-    warning: str = ""
-    rows: tuple[FilledRows, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from pydantic import Field
 
 from rallebench.core.errors import BadFileError, Hint, UsageError
-from rallebench.core.experiments import FOLDER
+from rallebench.core.experiments import FOLDER, StoredExperiment
 from rallebench.core.files import sha256_file, write_json, write_text
 from rallebench.core.locks import alone
 from rallebench.core.own_files import Stored, read_stored, reading, write_sealed
@@ -78,18 +77,6 @@ class StoredExperimentReport(Stored):
     metric: str | None = None
     failed: dict[str, str] | None = None
     warnings: list[str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredExperiment:
-    """An experiment that was begun. ``request``: as ``ExperimentRequest.as_json`` gives it; ``runs``: label → run;
-    ``report``: None until it has ended."""
-
-    name: str
-    kind: str
-    request: Mapping[str, Any]
-    runs: Mapping[str, str] = field(default_factory=dict)
-    report: Mapping[str, Any] | None = None
 
 
 class ExperimentStore:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from pydantic import Field
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.events import Finished, Operation, Progress, under
-from rallebench.core.experiments import Row, RowsRequest
+from rallebench.core.experiments import FilledRows, Row, RowsRequest
 from rallebench.core.files import write_json
 from rallebench.core.own_files import Count, Stored, read_stored
 from rallebench.core.runs import RunOptions
@@ -26,17 +25,6 @@ SUMMARIES = "summaries.json"
 """Summaries of the inputs of files of rows: label → {``of``: a digest of the source, ``told``: the summary}."""
 PROGRESS_EVERY = 0.3
 """Seconds between two progress events."""
-
-
-@dataclass(frozen=True, slots=True)
-class FilledRows:
-    """A file of rows that is complete. ``counts``: ``inputs``, ``rows``, ``kept``, ``left_out`` (reason → number), ``unknown``
-    (verdicts that could not be read), ``failed``, ``edited`` (rows of a person), ``made`` (new rows) and what asking took."""
-
-    label: str
-    about: str
-    path: Path
-    counts: Mapping[str, Any]
 
 
 class StoredTold(Stored):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rallebench.core.errors import Hint, UsageError
-from rallebench.core.runs import DEFAULT_OPTIONS, DatasetRef, FlowSpec, RunOptions, RunRequest
+from rallebench.core.runs import DatasetRef, FlowSpec, PreparedRun, RunOptions, RunRequest
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions, select
 from rallebench.engine.experiment_store import check_free
@@ -18,19 +17,6 @@ from rallebench.metrics.judges import check_sources, split_judges
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.coverage import MOST_PASSAGES, coverage
 from rallebench.workspace.paths import Workspace
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedRun:
-    """A checked run and how to run it. ``warnings``: what the user should know before it runs."""
-
-    request: RunRequest
-    options: RunOptions = DEFAULT_OPTIONS
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.request.name
 
 
 def prepare_run(

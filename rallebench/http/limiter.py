@@ -11,15 +11,14 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 from urllib.parse import urlsplit
 
+from rallebench.http.endpoint import Endpoint
 from rallebench.http.failures import Failure, remainder
-
-if TYPE_CHECKING:
-    from rallebench.http.client import Server
 
 LONGEST_PAUSE = 120.0
 """Seconds: the longest pause that holds back all requests. A longer one is reported as an error."""
@@ -29,6 +28,18 @@ CUT = 0.7
 stray 429 in a hundred answers would cost a run a tenth of its time."""
 
 MINUTE = 60.0
+
+
+class Waiter(Protocol):
+    """A client whose requests wait here; ``http.client.Server`` is one."""
+
+    endpoint: Endpoint
+
+    def waking(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call ``wake`` when ``check`` begins to raise, until the end of the block."""
+
+    def check(self) -> None:
+        """Raise the reason if the request must not wait any longer."""
 
 
 class RequestWindow:
@@ -132,7 +143,7 @@ class RateLimiter:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._clients: weakref.WeakSet[Server] = weakref.WeakSet()
+        self._clients: weakref.WeakSet[Waiter] = weakref.WeakSet()
         self._queue: deque[threading.Event] = deque()
         self._window = RequestWindow(0)
         self._requests, self._tokens = Rate(), Rate()
@@ -140,12 +151,12 @@ class RateLimiter:
         self._mean_tokens = 0.0
         self._pause_until = 0.0
 
-    def add(self, client: Server) -> None:
+    def add(self, client: Waiter) -> None:
         with self._lock:
             self._clients.add(client)
             self._bounds()
 
-    def remove(self, client: Server) -> None:
+    def remove(self, client: Waiter) -> None:
         """Remove a client and wake all waiting threads. A limiter without clients is not used again."""
         with _limiters_lock, self._lock:
             self._clients.discard(client)
@@ -172,7 +183,7 @@ class RateLimiter:
 
     # ── before a request ──
 
-    def enter(self, client: Server, tokens: float, at_once: bool) -> Permit:
+    def enter(self, client: Waiter, tokens: float, at_once: bool) -> Permit:
         """Wait until one more request may go.
 
         ``at_once``: a person waits, so only rates and pauses count, not the window. See ``Server.check``.
@@ -263,7 +274,7 @@ _limiters: weakref.WeakValueDictionary[tuple[str, str], RateLimiter] = weakref.W
 _limiters_lock = threading.Lock()
 
 
-def limiter_of(client: Server) -> RateLimiter:
+def limiter_of(client: Waiter) -> RateLimiter:
     """The limiter of the client's server, whatever the path; it goes when its last client is removed."""
     parts = urlsplit(client.endpoint.base_url)
     port = parts.port or (443 if parts.scheme == "https" else 80)

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import complete
 from rallebench.core.prompts import prompt_text
 from rallebench.core.runs import Backends
-from rallebench.core.sources import stamps
 from rallebench.core.types import (
     Chain,
     Episode,
@@ -29,7 +27,6 @@ from rallebench.core.types import (
     Reply,
     Step,
 )
-from rallebench.datasets.reading import read_questions
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import Event, answer_one, resume_from, run_one
 from rallebench.llms import copies
@@ -45,11 +42,6 @@ MOST_EPISODES = 30
 
 PROMPT, REWRITING = "standalone.txt", -1
 """The prompt that rewrites a follow-up question; the index of that step."""
-
-
-@lru_cache(maxsize=8)
-def _read(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[Example, ...]:
-    return read_questions(path)
 
 
 class Asking:
@@ -88,14 +80,9 @@ class Asking:
         """Why replies are not kept beyond this process; '' if they are, or if nothing was asked yet."""
         return self._reply_cache.warning if self._reply_cache is not None else ""
 
-    def questions(self, dataset: str) -> tuple[Example, ...]:
-        """The examples of a dataset, read once per version of its file. Raises BadFileError."""
-        _, path = self._workspace.dataset(dataset)
-        return _read(path, tuple(stamps(path)))
-
     def example(self, dataset: str, chosen: str) -> Example:
         """The example whose id is ``chosen``; any other text is a question of the user's own, without gold."""
-        for example in self.questions(dataset):
+        for example in self._workspace.questions(dataset):
             if example.question.qid == chosen:
                 return example
         if not (chosen or "").strip():

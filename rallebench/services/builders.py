@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, SettingError, UsageError
-from rallebench.core.experiments import ExperimentRequest, Row
+from rallebench.core.experiments import ExperimentRequest, ExperimentResult, Row
 from rallebench.core.files import write_text
 from rallebench.core.runs import RunOptions
-from rallebench.engine.driver import ExperimentResult, dataset_file
+from rallebench.engine.driver import dataset_file
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.rowfile import RowFile, counts_of
-from rallebench.engine.rows import FilledRows, read_summaries
+from rallebench.engine.rows import read_summaries
 from rallebench.experiments import BUILDERS, SUITES
 from rallebench.llms import copies
 from rallebench.workspace.paths import Workspace
-
-__all__ = ["BUILDERS", "ExperimentResult", "FilledRows"]
 
 NOUN = BUILDERS.noun
 
@@ -38,6 +36,11 @@ class StoredBuilder:
     stages: Mapping[str, Mapping[str, Any]]
     report: Mapping[str, Any] | None
 
+    @property
+    def maker(self) -> str:
+        """Name of the builder."""
+        return BUILDERS.name_of(self.request.kind)
+
 
 def builder_request(
     workspace: Workspace,
@@ -48,7 +51,9 @@ def builder_request(
     llm: str = "",
     limit: int | None = None,
 ) -> ExperimentRequest:
-    """The request for a builder; its dataset has the builder's name. ``limit``: articles, or questions, at most. Raises UsageError."""
+    """The request for a builder; its dataset has the builder's name. ``settings``: as written. ``limit``: the most articles or
+    questions. Raises UsageError."""
+    settings = BUILDERS.settings(maker, settings)
     if limit is not None and limit < 1:
         raise SettingError("limit", limit, "at least 1; leave it out for all")
     if articles and settings.get("articles"):

@@ -1,11 +1,12 @@
-"""The workbench as runs and experiments use it: loading, the reply cache, indexes, tracking."""
+"""Everything that runs and experiments use: loading, the reply cache, indexes, tracking."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Operation
@@ -14,11 +15,21 @@ from rallebench.core.runs import Backends, RunRequest
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
 from rallebench.services.leases import Lease
+from rallebench.services.models import ModelManager
+from rallebench.services.tracking import Tracking
 from rallebench.workspace.coverage import coverage, missing_pages
 from rallebench.workspace.indexes.ensure import ensure_index, expected_name, index_costs
+from rallebench.workspace.paths import Workspace
 
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
+
+@dataclass(frozen=True, slots=True)
+class EngineParts:
+    """The parts of the workbench that runs and experiments use. ``reply_cache`` opens the cache."""
+
+    workspace: Workspace
+    models: ModelManager
+    tracking: Tracking
+    reply_cache: Callable[[], ReplyCache]
 
 
 class EngineContext:
@@ -27,13 +38,13 @@ class EngineContext:
     ``heavy``: models that may take gigabytes are loaded, too; else they must be loaded already.
     """
 
-    def __init__(self, workbench: Workbench, lease: Lease, *, heavy: bool = True) -> None:
-        self._workbench, self._lease, self._heavy = workbench, lease, heavy
-        self._loaded_before = {line.name for line in workbench.models.status()}
+    def __init__(self, parts: EngineParts, lease: Lease, *, heavy: bool = True) -> None:
+        self._parts, self._lease, self._heavy = parts, lease, heavy
+        self._loaded_before = {line.name for line in parts.models.status()}
 
     @property
     def runs(self) -> Path:
-        return self._workbench.workspace.runs
+        return self._parts.workspace.runs
 
     def load(self, request: RunRequest) -> Operation[Backends]:
         flow = request.flow
@@ -43,14 +54,14 @@ class EngineContext:
         return (yield from self._lease.load_for(llms, (), heavy=self._heavy))
 
     def reply_cache(self) -> ReplyCache | None:
-        return self._workbench.asking.reply_cache
+        return self._parts.reply_cache()
 
     def memory(self, names: tuple[str, ...]) -> Mapping[str, Mapping[str, int] | None]:
-        return self._workbench.models.memory(names)
+        return self._parts.models.memory(names)
 
     def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
         names = request.flow.retrievers
-        known = coverage(self._workbench.workspace, names, request.examples)
+        known = coverage(self._parts.workspace, names, request.examples)
         if backends is None:
             return tuple(filter(None, known.values()))
         loaded = {name: backends.retrievers[name] for name in names if name not in known}
@@ -63,30 +74,30 @@ class EngineContext:
 
     def track(self, run: RunFolder) -> str:
         """Log a run to MLflow; '' or one sentence on why that did not work."""
-        return self._workbench.tracking.track_run(run)
+        return self._parts.tracking.track_run(run)
 
     # of an experiment
 
     def ensure_index(self, recipe: Any) -> Operation[IndexResult]:
-        workbench = self._workbench
-        return ensure_index(workbench.workspace, recipe, workbench.models.encoders)
+        parts = self._parts
+        return ensure_index(parts.workspace, recipe, parts.models.encoders)
 
     def foresee(self, recipe: Any) -> tuple[str, bool]:
         """(the name of an index of this recipe, '' where it is not known yet; whether it is built)."""
-        return expected_name(self._workbench.workspace, recipe)
+        return expected_name(self._parts.workspace, recipe)
 
     def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
-        costs = yield from index_costs(self._workbench.workspace, recipes)
+        costs = yield from index_costs(self._parts.workspace, recipes)
         return costs.sentence
 
     def release(self, names: tuple[str, ...]) -> None:
         unused = [name for name in names if name not in self._loaded_before]
         self._lease.release(unused)
         for name in unused:
-            if self._workbench.models.is_loaded(name):
+            if self._parts.models.is_loaded(name):
                 with suppress(RalleError):
-                    self._workbench.models.unload(name, record=False)
+                    self._parts.models.unload(name, record=False)
 
     def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
         """Put the runs below one parent in MLflow; '' or one sentence on why that did not work."""
-        return self._workbench.tracking.track_experiment(document, kind)
+        return self._parts.tracking.track_experiment(document, kind)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rallebench.core import parts
 from rallebench.core.entries import Combination, Manifest
@@ -27,6 +27,7 @@ from rallebench.engine.store import QUESTIONS, list_runs
 from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services import uploads
 from rallebench.services.jobs import JobManager, pieces_of
+from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import (
     changing,
     read_combinations,
@@ -43,9 +44,6 @@ from rallebench.workspace.indexes.recipes import (
 )
 from rallebench.workspace.indexes.vectors import CachedVectors, delete_vectors, kept_vectors
 from rallebench.workspace.paths import STARTER_INDEXES, Workspace
-
-if TYPE_CHECKING:
-    from rallebench.services.models import ModelManager
 
 GOLD_DEPTH = 100
 DefaultChunking = Literal["default"]

@@ -5,17 +5,27 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from rallebench import sandbox
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Operation
-from rallebench.core.runs import DatasetRef, RunRequest
+from rallebench.core.runs import Backends, DatasetRef, RunRequest
 from rallebench.core.stopping import Stop, obey
-from rallebench.core.types import Episode, Example, Gold, Question, Request, Step, UseTool, digest
+from rallebench.core.types import (
+    Episode,
+    Example,
+    Gold,
+    Question,
+    Reply,
+    Request,
+    Step,
+    UseTool,
+    digest,
+)
 from rallebench.engine.execute import write_run
 from rallebench.engine.metric_choice import choose_metrics
 from rallebench.engine.perform import flow_error
@@ -24,13 +34,9 @@ from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.prepared_run import fresh_name
 from rallebench.services.jobs import Job
-from rallebench.services.runs import agent_arguments
 from rallebench.workflows.edits import was_edited
-from rallebench.workspace.flows import Agent
-
-if TYPE_CHECKING:
-    from rallebench.services.asking import Asking
-    from rallebench.services.workbench import Workbench
+from rallebench.workspace.flows import Agent, agent_arguments
+from rallebench.workspace.paths import Workspace
 
 Trace = Callable[[Episode, str, str], object]
 """Logs an episode, its question and its source ("agent")."""
@@ -85,16 +91,41 @@ class EpisodeState:
         return self.state in ("starting", "running")
 
 
-def example_of(workbench: Workbench, dataset: str, chosen: str) -> tuple[str, Example]:
+def example_of(workspace: Workspace, dataset: str, chosen: str) -> tuple[str, Example]:
     """(dataset, the question chosen from it), or (TYPED, the user's own, without gold). Raises UsageError."""
     chosen = (chosen or "").strip()
     if not chosen:
         raise UsageError("No question is chosen; choose one, or type your own.")
-    for example in workbench.asking.questions(dataset) if dataset else ():
+    for example in workspace.questions(dataset) if dataset else ():
         if example.question.qid == chosen:
             return dataset, example
     qid = f"{TYPED}-{digest(chosen)[:8]}"
     return TYPED, Example(Question(qid, chosen), Gold(), {"id": qid, "input": chosen, "output": []})
+
+
+class Agents(Protocol):
+    """Makes agents and plays their episodes; ``services.asking.Asking`` does."""
+
+    def agent(
+        self,
+        workflow: str,
+        env: str,
+        llm: str,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        seed: int | None = None,
+    ) -> Agent:
+        """A workflow with its environment and model, all checked. Raises UsageError."""
+
+    def run_agent(
+        self,
+        agent: Agent,
+        question: Question,
+        *,
+        stream: bool = False,
+        before: Sequence[Reply] = (),
+    ) -> Iterator[Event]:
+        """One episode, live: events, the Episode last."""
 
 
 class EpisodeJob:
@@ -132,21 +163,21 @@ class EpisodeJob:
                 )
             return going
 
-    def work(self, asking: Asking, trace: Trace, job: Job) -> Operation[None]:
+    def work(self, agents: Agents, trace: Trace, job: Job) -> Operation[None]:
         """Ask for the episode; ``trace`` is handed it once it has ended."""
         yield from ()  # what it does is read from ``now``
         obey(self._hang_up)
         job.stop_by(self.stop)
         request = self.now.episode_request
         try:
-            agent = asking.agent(
+            agent = agents.agent(
                 request.workflow, request.env, request.llm, request.settings, seed=0
             )
             if not self._set(agent=agent):
                 return
             replies = [step.reply for step in request.before]
             with closing(
-                asking.run_agent(agent, request.example.question, stream=True, before=replies)
+                agents.run_agent(agent, request.example.question, stream=True, before=replies)
             ) as events:  # type: ignore[type-var]
                 for event in events:
                     if not self._heard(event):
@@ -179,7 +210,7 @@ class EpisodeJob:
 # stored as a run
 
 
-def save_episode(workbench: Workbench, state: EpisodeState | None) -> RunFolder:
+def save_episode(workspace: Workspace, backends: Backends, state: EpisodeState | None) -> RunFolder:
     """Write an episode that has ended as a scored run of its own. Raises UsageError for one that cannot be compared.
 
     The run says of which question it is and whether an action was edited: it is never resumed as a benchmark.
@@ -197,27 +228,27 @@ def save_episode(workbench: Workbench, state: EpisodeState | None) -> RunFolder:
             "The episode was stopped before it ended, so it has no outcome to compare; continue it, or run it again."
         )
     edited = was_edited(state.steps)
-    request = _run_request(workbench, state, edited)
+    request = _run_request(workspace, state, edited)
     return write_run(
-        workbench.workspace.runs,
+        workspace.runs,
         request,
         [state.episode],
-        workbench.models.backends,
+        backends,
         session=f"{state.began:.3f}",
         seconds=state.seconds,
         message="One episode of an agent" + (", an action edited." if edited else "."),
     )
 
 
-def _run_request(workbench: Workbench, state: EpisodeState, edited: bool) -> RunRequest:
+def _run_request(workspace: Workspace, state: EpisodeState, edited: bool) -> RunRequest:
     request, agent = state.episode_request, state.agent
     assert agent is not None and state.episode is not None
     dataset = DatasetRef(TYPED, sha256=digest(request.example.question.text))
     if request.dataset != TYPED:
-        dataset = workbench.workspace.dataset_ref(request.dataset)
+        dataset = workspace.dataset_ref(request.dataset)
     settings = {"question": state.episode.qid, "edited": edited}
     flow = replace(agent.flow, settings={**agent.flow.settings, **settings})
-    workspace, qid = workbench.workspace, request.example.question.qid
+    qid = request.example.question.qid
     return RunRequest(
         flow,
         dataset,
@@ -236,9 +267,9 @@ def is_agents(folder: RunFolder) -> bool:
     return bool(folder.spec()["spec"]["settings"].get("agent"))
 
 
-def open_episode(workbench: Workbench, run: str, qid: str) -> EpisodeState:
+def open_episode(workspace: Workspace, run: str, qid: str) -> EpisodeState:
     """The stored episode of an agent's run. Raises UsageError, BadFileError."""
-    folder = workbench.runs.open(run)
+    folder = RunFolder.open(workspace.runs, run)
     spec = folder.spec()
     agent = spec["spec"]["settings"].get("agent")
     episode = folder.episodes().get(qid)
@@ -249,9 +280,7 @@ def open_episode(workbench: Workbench, run: str, qid: str) -> EpisodeState:
     example = next(example for example in examples_of(folder) if example.question.qid == qid)
     dataset = TYPED
     with suppress(RalleError):
-        dataset, _ = workbench.workspace.dataset(
-            spec.get("dataset_file") or spec["spec"]["dataset"]
-        )
+        dataset, _ = workspace.dataset(spec.get("dataset_file") or spec["spec"]["dataset"])
     return EpisodeState(
         f"{run} {qid}",
         EpisodeRequest(*agent_arguments(agent), dataset, example),

@@ -7,16 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rallebench.core.errors import RalleError
-from rallebench.core.events import Failed, Finished, Progress
+from rallebench.core.events import Failed, Finished, Operation, Progress
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunResult
-from rallebench.engine.estimate import CostEstimate
+from rallebench.engine.estimate import CostEstimate, as_json
 from rallebench.engine.headline import deciding_metric
 from rallebench.engine.plan import Plan
+from rallebench.engine.plan import as_json as json_of_plan
+from rallebench.experiments import SUITES
 from rallebench.metrics import metric
-from rallebench.services.experiments import nouns_of_experiments
+from rallebench.services.experiments import Experiments, nouns_of_experiments
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
+from rallebench.workspace.indexes.ensure import index_costs
 
 PILOT = "estimate"
 """The kind of the jobs that estimate the cost of an experiment."""
@@ -115,3 +118,26 @@ def is_cost(name: str) -> bool:
     with suppress(RalleError):  # a benchmark's own
         return bool(metric(name).traits.get("reads") == "cost")
     return False
+
+
+# plans
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    return json_of_plan(plan, "suite" if plan.kind in SUITES else "experiment")
+
+
+def plan_with_costs(
+    experiments: Experiments, request: ExperimentRequest, *, questions: int, batch_size: int
+) -> Operation[dict[str, Any]]:
+    """The plan of an experiment as JSON, with the costs that a pilot of ``questions`` per run measures (0: none)."""
+    planned = experiments.plan(request)
+    value: dict[str, Any] = {**plan_json(planned), "probe": None}
+    if not questions:
+        return value
+    if planned.builds:
+        costs = yield from index_costs(request.workspace, tuple(planned.builds))
+        value["indexes"]["costs"] = costs.sentence
+    pilot = experiments.pilot(planned, request, questions=questions, batch_size=batch_size)
+    value["probe"] = as_json((yield from pilot))
+    return value

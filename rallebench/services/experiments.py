@@ -3,47 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from operator import attrgetter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rallebench.core.errors import Hint, SettingError, UsageError
+from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Event, Failed, Finished, IndexReady, Operation, Progress
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.experiments import ExperimentRequest, ExperimentResult
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
-from rallebench.engine.driver import ExperimentResult, ExperimentRules
+from rallebench.engine.driver import ExperimentRules
 from rallebench.engine.dry_run import plan
 from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import (
     REPORT,
     ExperimentStore,
-    StoredExperiment,
     check_free,
-    folder_name,
 )
 from rallebench.engine.pilot import QUESTIONS, pilot
 from rallebench.engine.plan import Plan
-from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS, SUITES
-from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.prepared_run import check_options
 from rallebench.experiments.tradeoff import Tradeoff, from_json
 from rallebench.services.builders import NOUN, document
-from rallebench.services.context import EngineContext
-from rallebench.services.jobs import Job
+from rallebench.services.context import EngineContext, EngineParts
+from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease
+from rallebench.services.runs import Runs
 from rallebench.workspace.indexes.estimate import estimate_build
 
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
-
-__all__ = ["StoredExperiment"]
-
-LONGEST_NAME = 60
 SWEEP_NAME = re.compile(r"(?!\.)[\w\-.]{1,40}")
 
 ENCODING = "encoding passages"
@@ -70,15 +59,16 @@ def nouns_of_experiments() -> frozenset[str]:
 class Experiments:
     """Plans, probes, starts and opens experiments; it has no state of its own, so threads may share it."""
 
-    def __init__(self, workbench: Workbench) -> None:
-        self._workbench = workbench
-        self.store = ExperimentStore(workbench.workspace.path)
+    def __init__(self, parts: EngineParts, jobs: JobManager, runs: Runs) -> None:
+        self._parts, self._jobs, self._runs = parts, jobs, runs
+        self._workspace, self._models = parts.workspace, parts.models
+        self.store = ExperimentStore(self._workspace.path)
 
     def plan(self, request: ExperimentRequest) -> Plan:
         """Everything that ``run`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
         MismatchError if a run of that name was made with other settings."""
         with self._lease(request, "the plan of ") as lease:
-            return plan(request, EXPERIMENTS[request.kind], EngineContext(self._workbench, lease))
+            return plan(request, EXPERIMENTS[request.kind], EngineContext(self._parts, lease))
 
     def pilot(
         self,
@@ -95,7 +85,7 @@ class Experiments:
                 planned,
                 request,
                 EXPERIMENTS[request.kind],
-                EngineContext(self._workbench, lease),
+                EngineContext(self._parts, lease),
                 questions=questions,
                 batch_size=batch_size,
                 **limits,
@@ -105,9 +95,9 @@ class Experiments:
 
     def _measure_builds(self, planned: Plan) -> Operation[float]:
         """The seconds to build the indexes of a plan that are not there, measured on a sample of each."""
-        seconds, encoders = 0.0, self._workbench.models.encoders
+        seconds, encoders = 0.0, self._models.encoders
         for recipe in planned.builds:
-            for news in estimate_build(self._workbench.workspace, recipe, encoders):
+            for news in estimate_build(self._workspace, recipe, encoders):
                 if isinstance(news, str):
                     yield Progress("", message=news)
                 else:
@@ -122,7 +112,7 @@ class Experiments:
         check_options(options.batch_size, options.max_errors)
         factory, rules = EXPERIMENTS[request.kind], rules_of(request.kind)
         with self._lease(request) as lease:
-            context = EngineContext(self._workbench, lease)
+            context = EngineContext(self._parts, lease)
             work = driver.run_experiment(request, factory, context, self.store, options, rules)
             return (yield from work)
 
@@ -140,7 +130,7 @@ class Experiments:
         if planned is not None:
             work = _counted(work, planned)
         identity = repr((request.kind, request.as_json()))
-        return self._workbench.jobs.submit(
+        return self._jobs.submit(
             rules_of(request.kind).noun, request.name, identity, lambda job: work, anew=True
         )
 
@@ -148,74 +138,13 @@ class Experiments:
         """Ask the current run of an experiment to stop after the current batch; nothing where it has none."""
         runs = self.store.open(name).runs.values() if self.store.exists(name) else ()
         for run in [*runs][-1:]:
-            self._workbench.runs.stop(run)
+            self._runs.stop(run)
 
     def kinds_of(self, name: str) -> list[str]:
         """The kinds that have this name in the workspace."""
-        kinds = ["run"] if (self._workbench.workspace.runs / name / "run.json").is_file() else []
+        kinds = ["run"] if (self._workspace.runs / name / "run.json").is_file() else []
         noun = self.store.noun_of(name)
         return [*kinds, noun] if noun else kinds
-
-    def request(
-        self,
-        kind: str,
-        name: str,
-        settings: Mapping[str, Any],
-        limit: int | None = None,
-        seed: int = 0,
-    ) -> ExperimentRequest:
-        """The request for an experiment of this workspace that names its models itself."""
-        workspace = self._workbench.workspace
-        return ExperimentRequest(workspace, "", settings, limit, seed, kind=kind, name=name)
-
-    def baselines(self, run: str, long_context: bool = False) -> ExperimentRequest:
-        """The request for the baselines of a run, ``long_context`` with whole pages, too. Raises UsageError if there is no such run."""
-        spec = RunFolder.open(self._workbench.workspace.runs, run).spec()["spec"]
-        name = baseline_name(run, f"{BASELINES} {LONG}" if long_context else BASELINES)
-        settings = {"run": run, **({"long_context": True} if long_context else {})}
-        return self.request(BASELINES, name, settings, spec["limit"], spec["seed"])
-
-    def suite(
-        self,
-        suite: str,
-        llms: Sequence[str],
-        settings: Mapping[str, Any],
-        *,
-        limit: int | None = None,
-        name: str = "",
-        seed: int = 0,
-    ) -> ExperimentRequest:
-        """The request for a suite from settings as they were written. Several models become the setting of a suite that
-        compares them. Raises UsageError, NotFoundError."""
-        entry = SUITES.entry(suite)
-        if llms and not entry.traits.get("asks", True):
-            raise UsageError(
-                f"The suite {suite!r} asks no language model.", hint=Hint("leave-out", "llm")
-            )
-        if len(llms) > 1:
-            if "models" not in entry.form:
-                raise UsageError(
-                    f"The suite {suite!r} takes one language model, but {len(llms)} are named; run it once for each."
-                )
-            if "models" in settings:
-                raise UsageError(
-                    "The models are named twice, also by the setting models.",
-                    hint=Hint("leave-out", "llm"),
-                )
-            settings, llms = {**settings, "models": ",".join(llms)}, ()
-        llm, checked = "".join(llms), SUITES.settings(suite, settings)
-        if limit is not None and limit < 1:
-            raise SettingError("limit", limit, "at least 1; leave it out for all")
-        return ExperimentRequest(
-            self._workbench.workspace,
-            llm,
-            checked,
-            limit,
-            seed,
-            self._workbench.allow_python,
-            suite,
-            name or suite_name(suite, llm, checked, limit),
-        )
 
     def _lease(self, request: ExperimentRequest, use: str = "") -> Lease:
         """Check the request and return its lease; ``use`` precedes the noun ("the plan of "). Raises UsageError, NotFoundError."""
@@ -233,8 +162,8 @@ class Experiments:
                 raise UsageError(
                     f"The number of questions is {request.limit}; it must be at least 1."
                 )
-        check_free(self._workbench.workspace.path, kind, request.name, noun)
-        return self._workbench.models.lease(f"{use}the {noun} {request.name!r}")
+        check_free(self._workspace.path, kind, request.name, noun)
+        return self._models.lease(f"{use}the {noun} {request.name!r}")
 
     def list(self, noun: str = "") -> list[str]:
         """The names of all experiments that were begun, or of those of a ``noun`` such as "sweep", the newest first; of
@@ -338,7 +267,7 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
     }
 
 
-SWEEP, TRADEOFF, BASELINES = "sweep", "tradeoff", "baselines"
+SWEEP, TRADEOFF = "sweep", "tradeoff"
 _data = attrgetter("report.data")
 _RULES = {
     "suites": ExperimentRules("suite", suite_document, fixed=False),
@@ -349,23 +278,3 @@ _RULES = {
     "tradeoffs": ExperimentRules("trade-off", _data),
 }
 """Place of an experiment → the rules for those of that place."""
-
-
-def suite_name(kind: str, llm: str, settings: Mapping[str, Any], limit: int | None) -> str:
-    """The default name of a suite's runs: the same request, the same name. It has the model, those settings that most suites
-    have, and those of the suite's trait ``named_by``.
-
-    >>> suite_name("rgb-noise", "my-llm", {"data": "/data/rgb", "language": "auto", "set": "en_fact"}, 5)
-    'rgb-noise en_fact my-llm first 5'
-    """
-    dataset = str(settings.get("set") or Path(str(settings.get("data", ""))).name.split(".json")[0])
-    language = str(settings.get("language", "")).replace("auto", "")
-    own: Sequence[str] = SUITES.entry(kind).traits.get("named_by", ())
-    words = [
-        re.sub(r"[^,=]*[/\\]|\.jsonl?(\.gz)?\b", "", str(settings[key]))
-        for key in own
-        if settings.get(key)
-    ]
-    first = [] if limit is None else [f"first {limit}"]
-    text = " ".join(filter(None, [kind, language, dataset, *words, llm, *first]))
-    return folder_name(text, LONGEST_NAME)

@@ -5,16 +5,32 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from rallebench.core.events import Progress
 from rallebench.core.runs import Backends
 
-if TYPE_CHECKING:
-    from rallebench.services.models import ModelManager
-
 PAUSE = 0.02
 """Seconds between two looks whether all leases are closed."""
+
+
+class Loader(Protocol):
+    """Loads what a lease holds; ``services.models.ModelManager`` does."""
+
+    leases: Leases
+
+    @property
+    def backends(self) -> Backends:
+        """All that is loaded."""
+
+    def is_loaded_as(self, name: str, kind: str) -> bool:
+        """Return whether it is loaded; ``kind`` is ``retriever`` or ``language model``."""
+
+    def refuse_heavy(self, name: str, kind: str) -> None:
+        """Raise NotFoundError for a heavy model that is not loaded."""
+
+    def load(self, name: str, kind: str) -> Iterator[str]:
+        """Load it, yielding progress."""
 
 
 class Lease:
@@ -24,7 +40,7 @@ class Lease:
     every ``load_for``: a sweep has one for all of its variants.
     """
 
-    def __init__(self, models: ModelManager, holder: str) -> None:
+    def __init__(self, models: Loader, holder: str) -> None:
         self.holder = holder
         self._models = models
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from rallebench.checkpoints.files import dtype_of
@@ -39,9 +39,6 @@ from rallebench.workspace.entries import changing, read_llm_entries, usable_llm_
 from rallebench.workspace.opening import open_llm
 from rallebench.workspace.paths import READER, Workspace
 from rallebench.workspace.ralle_settings import with_environment
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
 
 ELSEWHERE = "openai_compatible"
 """The backend whose models are asked over the network: only they have keys and prices."""
@@ -252,7 +249,7 @@ def converted(workspace: Workspace, name: str, entry: LLMEntry) -> Path | None:
 
 
 def entry_of(
-    workbench: Workbench,
+    workspace: Workspace,
     settings: Mapping[str, Any],
     *,
     preset: str = "",
@@ -267,19 +264,19 @@ def entry_of(
         return presets.entry_of(preset, dict(settings))
     if backend:
         return LLMEntry(backend=backend, settings=dict(settings))
-    before = workbench.models.entry(changes)
+    before = entry(workspace, changes)
     return LLMEntry(backend=before.backend, settings={**before.settings, **settings})
 
 
 def server_settings(
-    workbench: Workbench, settings: Mapping[str, Any], *, preset: str = "", model: str = ""
+    workspace: Workspace, settings: Mapping[str, Any], *, preset: str = "", model: str = ""
 ) -> dict[str, Any]:
     """The settings that reach a server: those of a preset or a model, then ``settings``."""
     base: Mapping[str, Any] = {}
     if preset:
         base = presets.entry_of(preset).settings
     elif model:
-        base = workbench.workspace.llm(model).settings
+        base = workspace.llm(model).settings
     return {**base, **settings}
 
 
@@ -345,25 +342,11 @@ def variable_for(base_url: str) -> str:
     return f"{'SERVER_' if host[:1].isdigit() else ''}{host}_KEY"
 
 
-def set_key(workbench: Workbench, name: str, key: str) -> str:
-    """Hold a typed key for a model of the workspace, or forget it ('' as key); returns a sentence.
-
-    The model is unloaded, so that its next answer is asked with the new key. Raises UsageError while it is in use.
-    """
-    entry = workbench.models.entry(name)
-    if entry.backend != ELSEWHERE:
-        raise UsageError(f"{name!r} runs in this program and needs no key.")
-    if workbench.models.is_loaded(name):
-        workbench.models.unload(name)
-    if not key.strip():
-        variable = key_of(entry.settings).variable
-        if variable:
-            hold_key(variable, "")
-        return f"The key of {name} is forgotten."
-    settings = with_key(entry.settings, key)
-    if settings != entry.settings:
-        workbench.models.add(name, entry.model_copy(update={"settings": settings}), replace=True)
-    return f"The key is kept in memory until rallebench ends; {name} uses it from now on."
+def forget_key(settings: Mapping[str, Any]) -> None:
+    """Forget the typed key of a server."""
+    variable = key_of(settings).variable
+    if variable:
+        hold_key(variable, "")
 
 
 def is_key_typed(settings: Mapping[str, Any]) -> bool:

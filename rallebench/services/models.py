@@ -278,6 +278,24 @@ class ModelManager:
         """One of the own entries. Raises NotFoundError."""
         return model_entries.entry(self._workspace, name)
 
+    def set_key(self, name: str, key: str) -> str:
+        """Hold a typed key for a model of the workspace, or forget it ('' as key); returns a sentence.
+
+        The model is unloaded, so that its next answer is asked with the new key. Raises UsageError while it is in use.
+        """
+        entry = self.entry(name)
+        if entry.backend != model_entries.ELSEWHERE:
+            raise UsageError(f"{name!r} runs in this program and needs no key.")
+        if self.is_loaded(name):
+            self.unload(name)
+        if not key.strip():
+            model_entries.forget_key(entry.settings)
+            return f"The key of {name} is forgotten."
+        settings = model_entries.with_key(entry.settings, key)
+        if settings != entry.settings:
+            self.add(name, entry.model_copy(update={"settings": settings}), replace=True)
+        return f"The key is kept in memory until rallebench ends; {name} uses it from now on."
+
     def add(self, name: str, entry: LLMEntry, *, replace: bool = False) -> list[str]:
         """Save an entry; returns sentences, the first saying that it was. Raises UsageError, then nothing is written.
 

@@ -1,203 +1,32 @@
-"""Runs of a chain or an agent: prepared from names and overrides, run here or as a job, stopped, continued, opened again."""
+"""Runs of a chain or an agent: run here or as a job, stopped, continued, opened again."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from rallebench.chains.overrides import overridden
 from rallebench.core.errors import RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Warned
-from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.runs import FlowSpec, RunResult
+from rallebench.core.runs import PreparedRun, RunResult
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.execute import execute, rescore
-from rallebench.engine.experiment_store import LONGEST_RUN, folder_name
 from rallebench.engine.metric_choice import choose_metrics, metrics_of
 from rallebench.engine.score import examples_of
 from rallebench.engine.store import RunFolder, list_runs
 from rallebench.engine.stored_runs import chain_of
-from rallebench.experiments.prepared_run import PreparedRun, fresh_name, prepare_run
-from rallebench.experiments.sweeps.running import chain_entry
+from rallebench.experiments.prepared_run import prepare_run
 from rallebench.metrics.judges import check_sources, split_judges
-from rallebench.services.context import EngineContext
-from rallebench.services.jobs import Job
+from rallebench.services.context import EngineContext, EngineParts
+from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease
-from rallebench.workspace.flows import Agent, chain_flow, ending_summary
-from rallebench.workspace.paths import DEFAULT_DATASET
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
-
-
-__all__ = ["PreparedRun"]
-
-BATCH = 20
-"""Questions asked at once by default."""
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkOptions:
-    """The options of a benchmark; None: as RaLLe's experiment file says, or the default. ``sampled``: the questions are drawn
-    by ``seed``. ``settings``: ``key=value``. ``examples``: the questions themselves, of which ``dataset`` is then only the name."""
-
-    dataset: str | None = None
-    limit: int | None = None
-    batch_size: int | None = None
-    metrics: tuple[str, ...] | None = None
-    sampled: bool = False
-    max_errors: int | None = None
-    seed: int = 0
-    track: bool = True
-    llm: str | None = None
-    retriever: str | None = None
-    settings: tuple[str, ...] = ()
-    examples: tuple[Example, ...] = ()
-
-
-def changed_chain(
-    workbench: Workbench,
-    reference: str | Chain,
-    llm: str | None,
-    retriever: str | None,
-    settings: Sequence[str],
-) -> Chain:
-    """A chain, or that of a name or file, with another model, retriever and ``key=value`` settings. Raises UsageError."""
-    chain = workbench.workspace.chain(reference) if isinstance(reference, str) else reference
-    return overridden(chain, llm, retriever, settings)
-
-
-def of_chain(
-    workbench: Workbench,
-    reference: str | Chain,
-    options: BenchmarkOptions,
-    *,
-    run: str = "",
-    resume: bool = False,
-) -> PreparedRun:
-    """The checked benchmark of a chain, or of that of a name or file. Raises UsageError."""
-    chain = changed_chain(workbench, reference, options.llm, options.retriever, options.settings)
-    if isinstance(reference, str):
-        options = _as_in_file(workbench, reference, options)
-    return of_flow(workbench, chain_flow(chain), options, run=run, resume=resume)
-
-
-def batch_request(
-    workbench: Workbench,
-    files: Sequence[tuple[str, Path]],
-    options: BenchmarkOptions,
-    *,
-    title: str,
-    run: str = "",
-    resume: bool = False,
-) -> ExperimentRequest:
-    """The request for a run of every chain of a folder; ``run``: the start of their names. A setting need not fit every chain.
-
-    Raises UsageError, naming the file.
-    """
-    chains: dict[str, Any] = {}
-    for label, path in files:
-        try:
-            chains[label] = _entry(workbench, label, str(path), options, run)
-        except UsageError as error:
-            raise error.saying(f"{path}: {error}") from None
-    name = run or folder_name(f"{title} {time.strftime('%Y%m%d-%H%M%S')}", LONGEST_RUN)
-    settings = {"title": title, "chains": chains, "metrics": options.metrics, "resume": resume}
-    return workbench.experiments.request("batch", name, settings, seed=options.seed)
-
-
-def _entry(
-    workbench: Workbench, label: str, file: str, options: BenchmarkOptions, run: str
-) -> dict[str, Any]:
-    workspace = workbench.workspace
-    chain = replace(workspace.chain(file), name=label)
-    chain = overridden(chain, options.llm, options.retriever, options.settings, all_fit=False)
-    options = _as_in_file(workbench, file, options)
-    dataset = options.dataset or DEFAULT_DATASET
-    own = f"{run}-{label}" if run else fresh_name(workspace, label, workspace.dataset(dataset)[0])
-    return chain_entry(
-        file,
-        chain,
-        dataset,
-        options.limit,
-        options.sampled,
-        BATCH if options.batch_size is None else options.batch_size,
-        own,
-    )
-
-
-def _as_in_file(
-    workbench: Workbench, reference: str, options: BenchmarkOptions
-) -> BenchmarkOptions:
-    """The options, with the values of RaLLe's experiment file, if the reference is one, for those that are None."""
-    experiment = workbench.workspace.experiment(reference)
-    if experiment is None:
-        return options
-    limit, batch = options.limit, options.batch_size
-    return replace(
-        options,
-        dataset=options.dataset or experiment.dataset_name,
-        limit=experiment.num_evaluate if limit is None else limit,
-        batch_size=experiment.batch_size if batch is None else batch,
-    )
-
-
-def of_flow(
-    workbench: Workbench,
-    flow: FlowSpec,
-    options: BenchmarkOptions,
-    *,
-    run: str = "",
-    resume: bool = False,
-) -> PreparedRun:
-    """The checked benchmark of a chain's or an agent's flow. Raises UsageError."""
-    return prepare_run(
-        workbench.workspace,
-        flow,
-        options.dataset or DEFAULT_DATASET,
-        examples=options.examples,
-        limit=options.limit,
-        sampled=options.sampled,
-        metrics=options.metrics,
-        name=run,
-        batch_size=BATCH if options.batch_size is None else options.batch_size,
-        seed=options.seed,
-        max_errors=options.max_errors,
-        resume=resume,
-        may_grow=resume,
-        track=options.track,
-    )
-
-
-def result_json(workbench: Workbench, result: RunResult) -> dict[str, Any]:
-    """A finished run as JSON; ``recall@5`` also as ``recall_at_5``, RaLLe's key. A metric that is not scored says ``why``."""
-    report = result.report
-    whole = {**report["metrics"], **report.get("suite", {})}
-    reasons = report.get("not_scored") or {}
-    metrics = {
-        name: {**mean, "why": reasons[name]} if name in reasons else mean
-        for name, mean in whole.items()
-    }
-    metrics |= {
-        name.replace("@", "_at_"): metrics[name] for name in report["metrics"] if "@" in name
-    }
-    value = {
-        "run": result.run,
-        "n": report["n"],
-        "n_errors": report["n_errors"],
-        "seconds": report["seconds"],
-        "metrics": metrics,
-        **({"judges": report["judges"]} if report.get("judges") else {}),
-        "clusters": report.get("clusters"),
-        "cost": report["cost"],
-    }
-    if result.request.flow.agent:
-        value["agent"] = ending_summary(workbench.runs.open(result.run).episodes().values())
-    return value
+from rallebench.workspace.flows import (
+    Agent,
+    agent_arguments,
+    chain_flow,
+    prepare_agent,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,18 +37,6 @@ class OpenedQuestion:
     dataset: str
     example: Example
     episode: Episode
-
-
-def agent_arguments(stored: Mapping[str, Any]) -> tuple[str, str, str, dict[str, Any]]:
-    """(workflow, environment, language model, settings) of the agent in a run's ``run.json``."""
-    env = stored.get("environment") or {"name": "", "settings": {}}
-    settings = {f"env.{name}": value for name, value in env["settings"].items()}
-    return (
-        stored.get("workflow", ""),
-        env["name"],
-        stored.get("llm", ""),
-        {**stored.get("settings", {}), **settings},
-    )
 
 
 def _chain_of(run: RunFolder, stored: Mapping[str, Any]) -> Chain:
@@ -236,9 +53,9 @@ def _chain_of(run: RunFolder, stored: Mapping[str, Any]) -> Chain:
 class Runs:
     """Starts, scores, stops, continues and opens runs of a workspace; threads may share it."""
 
-    def __init__(self, workbench: Workbench) -> None:
-        self._workbench, self._workspace = workbench, workbench.workspace
-        self._models, self._jobs = workbench.models, workbench.jobs
+    def __init__(self, parts: EngineParts, jobs: JobManager, allow_python: bool) -> None:
+        self._parts, self._jobs, self._allow_python = parts, jobs, allow_python
+        self._workspace, self._models = parts.workspace, parts.models
         self._folders: dict[str, RunFolder] = {}
 
     def run(
@@ -255,7 +72,7 @@ class Runs:
         ``heavy``: models that may take gigabytes are loaded, too. ``on_open`` is handed the run's folder.
         """
         with self._models.lease(f"the run {prepared.name!r}") as own:
-            context = EngineContext(self._workbench, lease or own, heavy=heavy)
+            context = EngineContext(self._parts, lease or own, heavy=heavy)
             return (yield from execute(prepared.request, context, prepared.options, on_open))
 
     def rescore(self, name: str, metrics: Sequence[str] = ()) -> Operation[RunResult]:
@@ -267,7 +84,7 @@ class Runs:
         chosen = choose_metrics([*metrics_of(run), *own], examples, dataset)
         check_sources(judges, examples, dataset)
         with self._models.lease(f"the scoring of the run {name!r}") as lease:
-            return (yield from rescore(run, chosen, judges, EngineContext(self._workbench, lease)))
+            return (yield from rescore(run, chosen, judges, EngineContext(self._parts, lease)))
 
     def start(self, prepared: PreparedRun) -> Job:
         """Run a benchmark as a job. Raises UsageError if one of that name is running."""
@@ -337,7 +154,12 @@ class Runs:
         stored = spec["settings"].get("agent")
         if stored is None:
             return None
-        return self._workbench.asking.agent(*agent_arguments(stored), seed=spec["seed"])
+        return prepare_agent(
+            self._workspace,
+            *agent_arguments(stored),
+            seed=spec["seed"],
+            allow_python=self._allow_python,
+        )
 
     def list(self) -> Sequence[RunFolder]:
         """All runs of the workspace, the newest first."""

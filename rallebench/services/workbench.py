@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rallebench.core.parts import remove_all_abandoned
 from rallebench.services.asking import Asking
+from rallebench.services.context import EngineParts
 from rallebench.services.data import Data
 from rallebench.services.experiments import Experiments
 from rallebench.services.jobs import JobManager
@@ -52,8 +53,11 @@ class Workbench:
         self.asking = Asking(
             self.workspace, self.models, self.jobs, self.tracking.trace, allow_python
         )
-        self.runs = Runs(self)
-        self.experiments = Experiments(self)
+        parts = EngineParts(
+            self.workspace, self.models, self.tracking, lambda: self.asking.reply_cache
+        )
+        self.runs = Runs(parts, self.jobs, allow_python)
+        self.experiments = Experiments(parts, self.jobs, self.runs)
 
     def close(self) -> None:
         """Stop all jobs, unload all models: for a process that ends, or a workbench that is not needed any more.

@@ -14,9 +14,8 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Chain
 from rallebench.experiments import SUITES
-from rallebench.services import runs
 from rallebench.services.workbench import Workbench
-from rallebench.views import designs, experiment_requests
+from rallebench.views import designs, experiment_requests, run_requests
 from rallebench.views.gold_coverage import corpus_of_index, coverage
 from rallebench.views.library import fitting_dataset
 from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES
@@ -82,7 +81,14 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
         texts = designs.factors(workbench, chain, design.vary, design.prompts)
         settings = {"strategy": design.strategy, "metric": design.metric}
         return experiment_requests.sweep_request(
-            workbench, name, chain, texts, design.dataset, limit=limit, seed=seed, **settings
+            workbench.workspace,
+            name,
+            chain,
+            texts,
+            design.dataset,
+            limit=limit,
+            seed=seed,
+            **settings,
         )[0]
     if design.kind == "suite":
         _, asks, known = designs.suite_about(design.suite)
@@ -93,8 +99,15 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
             if value != known[key].default
         }
         llms = [design.llm] if design.llm and asks and not values.get("models") else []
-        return workbench.experiments.suite(
-            design.suite, llms, changed, limit=limit, name=design.name, seed=seed
+        return experiment_requests.suite_request(
+            workbench.workspace,
+            design.suite,
+            llms,
+            changed,
+            limit=limit,
+            name=design.name,
+            seed=seed,
+            allow_python=workbench.allow_python,
         )
     if design.kind == "tradeoff":
         if not design.indexes:
@@ -102,7 +115,7 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
         knobs = [f"{key}={','.join(values)}" for key, values in design.knobs.items() if values]
         k = _whole(design.k, "k", 1) or 10
         return experiment_requests.tradeoff_request(
-            workbench,
+            workbench.workspace,
             name,
             design.indexes,
             design.dataset,
@@ -113,11 +126,15 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
     if design.kind == "baselines":
         if not design.run:
             raise UsageError("Choose the run whose baselines are wanted.")
-        return workbench.experiments.baselines(design.run, design.long_context)
-    options = runs.BenchmarkOptions(
+        return experiment_requests.baselines_request(
+            workbench.workspace, design.run, design.long_context
+        )
+    options = run_requests.BenchmarkOptions(
         design.dataset or None, limit, seed=seed, llm=design.llm or None
     )
-    return runs.batch_request(workbench, _files(workbench, design), options, title=name, run=name)
+    return run_requests.batch_request(
+        workbench.workspace, _files(workbench, design), options, title=name, run=name
+    )
 
 
 def take(workbench: Workbench, design: Design, name: str) -> None:

@@ -11,17 +11,17 @@ from typing import Any
 
 from rallebench.analysis.baselines import LABELS
 from rallebench.core.errors import RalleError
+from rallebench.core.experiments import StoredExperiment
 from rallebench.core.numbers import FEW
-from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.headline import OF_ANSWERS, deciding_metric
 from rallebench.engine.statistics import LEVEL
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.metrics import metric
-from rallebench.services.experiments import suite_name
 from rallebench.services.workbench import Workbench
 from rallebench.views.designs import base_chain, paper_name
+from rallebench.views.experiment_requests import suite_name
 from rallebench.views.library import listed
 
 MOST_LISTED = 200

@@ -1,27 +1,31 @@
-"""Requests for sweeps and trade-offs from the settings that a user wrote; plans of any experiment as JSON."""
+"""Requests for experiments from the settings that a user wrote."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from rallebench.core.events import Operation, complete
+from rallebench.core.errors import Hint, SettingError, UsageError
+from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.types import Chain
-from rallebench.engine import estimate
+from rallebench.engine.experiment_store import folder_name
 from rallebench.engine.pilot import QUESTIONS
-from rallebench.engine.plan import Plan
-from rallebench.engine.plan import as_json as json_of_plan
+from rallebench.engine.store import RunFolder
 from rallebench.experiments import SUITES
+from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps import indexing, remarks
 from rallebench.experiments.sweeps.results import headline, opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.experiments.tradeoff.running import QUESTIONS as TRADEOFF_QUESTIONS
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
-from rallebench.services.context import EngineContext
-from rallebench.services.workbench import Workbench
 from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.ensure import index_costs
+from rallebench.workspace.paths import Workspace
+
+BASELINES, LONGEST_NAME = "baselines", 60
 
 __all__ = ["QUESTIONS", "TRADEOFF_QUESTIONS", "headline", "opened"]
 
@@ -30,7 +34,7 @@ __all__ = ["QUESTIONS", "TRADEOFF_QUESTIONS", "headline", "opened"]
 
 
 def sweep_request(
-    workbench: Workbench,
+    workspace: Workspace,
     name: str,
     chain: Chain,
     factors: Sequence[str],
@@ -45,19 +49,19 @@ def sweep_request(
     Raises UsageError for factors that the chain does not have.
     """
     settings = sweep_settings(chain, factors, dataset, **ranking)
-    request = workbench.experiments.request("sweep", name, settings, limit, seed)
+    request = ExperimentRequest(workspace, "", settings, limit, seed, kind="sweep", name=name)
     return request, len(variants_of(settings))
 
 
 def sweep_plan(
-    workbench: Workbench, request: ExperimentRequest
+    workspace: Workspace, request: ExperimentRequest
 ) -> tuple[dict[str, Any], list[str]]:
     """The runs, index builds and encodings of a sweep as JSON, and notes. Raises UsageError for a variant that could not run."""
     variants = variants_of(request.settings)
     for variant in variants:
-        check_chain(workbench.workspace, variant.chain)
-    recipes = indexing.indexes(workbench.workspace, variants)
-    costs = complete(index_costs(workbench.workspace, recipes))
+        check_chain(workspace, variant.chain)
+    recipes = indexing.indexes(workspace, variants)
+    costs = complete(index_costs(workspace, recipes))
     labels = [variant.label for variant in variants]
     verdict = f"{len(labels)} runs: {', '.join(labels)}."
     if any(variant.index for variant in variants):
@@ -80,7 +84,7 @@ def sweep_plan(
 
 
 def tradeoff_request(
-    workbench: Workbench,
+    workspace: Workspace,
     name: str,
     indexes: Sequence[str],
     dataset: str,
@@ -93,30 +97,83 @@ def tradeoff_request(
     """The request for an index trade-off. ``knobs``: ``KEY=V,V`` each, ``flag`` is their flag. Raises UsageError."""
     swept = read_swept(knobs, f"{flag} ".lstrip())
     settings = tradeoff_settings(list(indexes), dataset, k=k, swept=swept)
-    return workbench.experiments.request("tradeoff", name, settings, limit)
+    return ExperimentRequest(workspace, "", settings, limit, kind="tradeoff", name=name)
 
 
-# plans
+# suites and baselines
 
 
-def plan_json(plan: Plan) -> dict[str, Any]:
-    return json_of_plan(plan, "suite" if plan.kind in SUITES else "experiment")
-
-
-def plan_with_costs(
-    workbench: Workbench, request: ExperimentRequest, *, questions: int, batch_size: int
-) -> Operation[dict[str, Any]]:
-    """The plan of an experiment as JSON, with the costs that a pilot of ``questions`` per run measures (0: none)."""
-    planned = workbench.experiments.plan(request)
-    value: dict[str, Any] = {**plan_json(planned), "probe": None}
-    if not questions:
-        return value
-    if planned.builds:
-        with workbench.models.lease("the estimate of the indexes") as lease:
-            costs = yield from EngineContext(workbench, lease).index_costs(tuple(planned.builds))
-        value["indexes"]["costs"] = costs
-    pilot = workbench.experiments.pilot(
-        planned, request, questions=questions, batch_size=batch_size
+def suite_request(
+    workspace: Workspace,
+    suite: str,
+    llms: Sequence[str],
+    settings: Mapping[str, Any],
+    *,
+    limit: int | None = None,
+    name: str = "",
+    seed: int = 0,
+    allow_python: bool = False,
+) -> ExperimentRequest:
+    """The request for a suite from settings as they were written. Several models become the setting of a suite that
+    compares them. Raises UsageError, NotFoundError."""
+    entry = SUITES.entry(suite)
+    if llms and not entry.traits.get("asks", True):
+        raise UsageError(
+            f"The suite {suite!r} asks no language model.", hint=Hint("leave-out", "llm")
+        )
+    if len(llms) > 1:
+        if "models" not in entry.form:
+            raise UsageError(
+                f"The suite {suite!r} takes one language model, but {len(llms)} are named; run it once for each."
+            )
+        if "models" in settings:
+            raise UsageError(
+                "The models are named twice, also by the setting models.",
+                hint=Hint("leave-out", "llm"),
+            )
+        settings, llms = {**settings, "models": ",".join(llms)}, ()
+    llm, checked = "".join(llms), SUITES.settings(suite, settings)
+    if limit is not None and limit < 1:
+        raise SettingError("limit", limit, "at least 1; leave it out for all")
+    return ExperimentRequest(
+        workspace,
+        llm,
+        checked,
+        limit,
+        seed,
+        allow_python,
+        suite,
+        name or suite_name(suite, llm, checked, limit),
     )
-    value["probe"] = estimate.as_json((yield from pilot))
-    return value
+
+
+def suite_name(kind: str, llm: str, settings: Mapping[str, Any], limit: int | None) -> str:
+    """The default name of a suite's runs: the same request, the same name. It has the model, those settings that most suites
+    have, and those of the suite's trait ``named_by``.
+
+    >>> suite_name("rgb-noise", "my-llm", {"data": "/data/rgb", "language": "auto", "set": "en_fact"}, 5)
+    'rgb-noise en_fact my-llm first 5'
+    """
+    dataset = str(settings.get("set") or Path(str(settings.get("data", ""))).name.split(".json")[0])
+    language = str(settings.get("language", "")).replace("auto", "")
+    own: Sequence[str] = SUITES.entry(kind).traits.get("named_by", ())
+    words = [
+        re.sub(r"[^,=]*[/\\]|\.jsonl?(\.gz)?\b", "", str(settings[key]))
+        for key in own
+        if settings.get(key)
+    ]
+    first = [] if limit is None else [f"first {limit}"]
+    text = " ".join(filter(None, [kind, language, dataset, *words, llm, *first]))
+    return folder_name(text, LONGEST_NAME)
+
+
+def baselines_request(
+    workspace: Workspace, run: str, long_context: bool = False
+) -> ExperimentRequest:
+    """The request for the baselines of a run, ``long_context`` with whole pages, too. Raises UsageError if there is no such run."""
+    spec = RunFolder.open(workspace.runs, run).spec()["spec"]
+    name = baseline_name(run, f"{BASELINES} {LONG}" if long_context else BASELINES)
+    settings = {"run": run, **({"long_context": True} if long_context else {})}
+    return ExperimentRequest(
+        workspace, "", settings, spec["limit"], spec["seed"], kind=BASELINES, name=name
+    )

@@ -13,12 +13,13 @@ from rallebench.analysis import deployment
 from rallebench.analysis.baselines import COLUMNS, LABELS
 from rallebench.analysis.suites import differences, pairs_of
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import StoredExperiment
 from rallebench.core.files import write_text
 from rallebench.core.report import Estimate
 from rallebench.core.spreadsheets import unquoted
 from rallebench.core.table_files import csv_lines
 from rallebench.core.tables import Column, Figure, Table
-from rallebench.engine.experiment_store import REPORT, StoredExperiment
+from rallebench.engine.experiment_store import REPORT
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.sweeps.results import opened
 from rallebench.experiments.tradeoff import Point

@@ -264,7 +264,7 @@ def _cached(workbench: Workbench, request: ExperimentRequest) -> int | None:
     """The number of model calls of a sweep that the cache answers."""
     if request.kind != "sweep" or any(v.index for v in variants_of(request.settings)):
         return None
-    examples = workbench.asking.questions(request.settings["dataset"])[: request.limit]
+    examples = workbench.workspace.questions(request.settings["dataset"])[: request.limit]
     chains = [variant.chain for variant in variants_of(request.settings)]
     known = in_cache(workbench, chains, examples)
     return known[0] if known else None

@@ -93,7 +93,7 @@ def _holds(passage: Passage, words: str) -> bool:
 
 def records(workbench: Workbench, dataset: str, words: str = "") -> tuple[Example, ...]:
     """The questions of a dataset that hold ``words`` in question, id or answers; all without words. Raises RalleError."""
-    examples = workbench.asking.questions(dataset)
+    examples = workbench.workspace.questions(dataset)
     if not words:
         return examples
     words = fold(words)
@@ -111,7 +111,7 @@ def example_of(workbench: Workbench, dataset: str, words: str) -> Example | None
     """The question of a dataset with that id, else the first that holds the words; None for no words. Raises UsageError."""
     if not words:
         return None
-    questions = workbench.asking.questions(dataset)
+    questions = workbench.workspace.questions(dataset)
     for example in questions:
         if example.question.qid == words:
             return example

@@ -18,13 +18,13 @@ from rallebench.core.files import write_json
 from rallebench.core.folding import fold
 from rallebench.core.own_files import Stored, read_stored
 from rallebench.core.own_folders import listed
+from rallebench.core.runs import PreparedRun
 from rallebench.core.types import Chain
 from rallebench.engine.headline import deciding_metric
 from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.engine.stored_runs import chain_of
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.services.jobs import Job
-from rallebench.services.runs import PreparedRun
 from rallebench.services.workbench import Workbench
 from rallebench.views.experiment_groups import plain_label
 from rallebench.views.variants import difference_label

@@ -17,6 +17,7 @@ from rallebench.analysis.ranking import compare_two as compare_pair
 from rallebench.analysis.tables import OF_SEVERAL, TEST, comparison, verdict
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import UNKNOWN, usd
+from rallebench.core.runs import RunResult
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.headline import chain_of, not_printed, printed
@@ -26,6 +27,8 @@ from rallebench.metrics import METRICS, STANDARD_KS, card, read_card
 from rallebench.services.episodes import is_agents
 from rallebench.services.model_entries import FREE
 from rallebench.services.workbench import Workbench
+from rallebench.workspace.flows import ending_summary
+from rallebench.workspace.paths import Workspace
 
 __all__ = [
     "OF_SEVERAL",
@@ -257,3 +260,32 @@ def quality_and_cost(
     notes = deployment.notes(reports, measured.name, cost)
     points = deployment.points(reports, measured.name, cost)
     return (deployment.figure(reports, measured, cost) if points else None), notes
+
+
+def result_json(workspace: Workspace, result: RunResult) -> dict[str, Any]:
+    """A finished run as JSON; ``recall@5`` also as ``recall_at_5``, RaLLe's key. A metric that is not scored says ``why``."""
+    report = result.report
+    whole = {**report["metrics"], **report.get("suite", {})}
+    reasons = report.get("not_scored") or {}
+    metrics = {
+        name: {**mean, "why": reasons[name]} if name in reasons else mean
+        for name, mean in whole.items()
+    }
+    metrics |= {
+        name.replace("@", "_at_"): metrics[name] for name in report["metrics"] if "@" in name
+    }
+    value = {
+        "run": result.run,
+        "n": report["n"],
+        "n_errors": report["n_errors"],
+        "seconds": report["seconds"],
+        "metrics": metrics,
+        **({"judges": report["judges"]} if report.get("judges") else {}),
+        "clusters": report.get("clusters"),
+        "cost": report["cost"],
+    }
+    if result.request.flow.agent:
+        value["agent"] = ending_summary(
+            RunFolder.open(workspace.runs, result.run).episodes().values()
+        )
+    return value

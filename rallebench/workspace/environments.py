@@ -20,8 +20,8 @@ from rallebench.corpora.reading import read_corpus
 from rallebench.corpora.store import PASSAGES, PassageStore, write_store
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment
 from rallebench.environments.pages import NoPages, PageStore, write_pages
+from rallebench.environments.scholars.apis import ScholarTool
 from rallebench.environments.scholars.building import ImportedScholars, build_table
-from rallebench.environments.scholars.table import ScholarTable
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.paths import (
     STARTER,
@@ -135,7 +135,7 @@ def scholar_tables(workspace: Workspace) -> dict[str, Path]:
     return {STARTER_TABLE: _starter_file(workspace), **{path.stem: path for path in own}}
 
 
-def scholar_table(workspace: Workspace, name: str) -> ScholarTable:
+def scholar_table(workspace: Workspace, name: str) -> ScholarTool:
     """Open a scholar table by name. Raises NotFoundError, BadFileError for a damaged one, BackendError if the disk is full."""
     tables = scholar_tables(workspace)
     if name not in tables:
@@ -143,7 +143,7 @@ def scholar_table(workspace: Workspace, name: str) -> ScholarTable:
     path = tables[name]
     if name == STARTER_TABLE and not path.exists():
         build_table(path, STARTER / "scholars")
-    return ScholarTable(path)
+    return ScholarTool(path)
 
 
 def import_scholars(

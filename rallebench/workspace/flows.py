@@ -121,6 +121,18 @@ class Agent:
         return value
 
 
+def agent_arguments(stored: Mapping[str, Any]) -> tuple[str, str, str, dict[str, Any]]:
+    """(workflow, environment, language model, settings) of the agent in a run's ``run.json``."""
+    env = stored.get("environment") or {"name": "", "settings": {}}
+    settings = {f"env.{name}": value for name, value in env["settings"].items()}
+    return (
+        stored.get("workflow", ""),
+        env["name"],
+        stored.get("llm", ""),
+        {**stored.get("settings", {}), **settings},
+    )
+
+
 def chain_flow(chain: Chain) -> FlowSpec:
     """A chain as a flow with its identity."""
     saved = {key: value for key, value in chain_to_json(chain).items() if key != "about"}

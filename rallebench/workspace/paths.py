@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from rallebench.chains.ralle import Experiment, experiment_from_json, load_chain_file
@@ -17,10 +18,10 @@ from rallebench.core.prompts import prompts_folder
 from rallebench.core.registry import unknown
 from rallebench.core.runs import DatasetRef
 from rallebench.core.settings import parse_settings
-from rallebench.core.sources import files_in
-from rallebench.core.types import Chain, digest
+from rallebench.core.sources import files_in, stamps
+from rallebench.core.types import Chain, Example, digest
 from rallebench.corpora.imported import imported_corpora, is_imported
-from rallebench.datasets.reading import DEFAULT, form_of
+from rallebench.datasets.reading import DEFAULT, form_of, read_questions
 from rallebench.llms import LLMS
 from rallebench.llms.presets import entry_of, presets
 from rallebench.retrievers.composites import (
@@ -96,6 +97,11 @@ class Workspace:
                 f"{reference} is no file of questions. Known datasets: {', '.join(known)}."
             )
         raise NotFoundError(unknown("dataset", reference, list(known)))
+
+    def questions(self, reference: str) -> tuple[Example, ...]:
+        """The examples of a dataset, read once per version of its file. Raises BadFileError."""
+        _, path = self.dataset(reference)
+        return _read(path, tuple(stamps(path)))
 
     def dataset_ref(self, reference: str) -> DatasetRef:
         """A dataset as a run records it; of a folder the records count, not its files."""
@@ -349,6 +355,11 @@ def nothing_left(workspace: Path) -> Iterator[None]:
 def _named(target: str) -> set[str]:
     """The names in a combination that is written out, such as ``rrf:a,b?depth=50``."""
     return set(re.split(r"[:,()?]", target)) if set(target) & set(":?") else set()
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[Example, ...]:
+    return read_questions(path)
 
 
 def _files(folder: Path, *patterns: str) -> dict[str, Path]:

@@ -11,7 +11,7 @@ from acted import observed, pages
 
 from rallebench.core.types import Reply
 from rallebench.environments import ENVIRONMENTS, Environment, MakeEnvironment
-from rallebench.environments.scholars.table import ScholarTable
+from rallebench.environments.scholars.apis import ScholarTool
 from rallebench.workspace.environments import STARTER_TABLE, scholar_table
 from rallebench.workspace.paths import Workspace
 
@@ -34,7 +34,7 @@ ARGUMENTS = (
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> ScholarTable:
+def table(tmp_path_factory: pytest.TempPathFactory) -> ScholarTool:
     return scholar_table(Workspace(tmp_path_factory.mktemp("workspace")), STARTER_TABLE)
 
 
@@ -77,13 +77,13 @@ def test_an_unknown_verb_is_told_the_valid_actions(make: MakeEnvironment) -> Non
 
 
 @pytest.mark.parametrize("argument", ARGUMENTS)
-def test_no_argument_raises(make: MakeEnvironment, argument: str, table: ScholarTable) -> None:
+def test_no_argument_raises(make: MakeEnvironment, argument: str, table: ScholarTool) -> None:
     for verb in verbs(make()):
         said = observed(make().act(verb, argument), {"scholars": table})
         assert isinstance(said, str) and said and len(said) < 30_000
 
 
-def test_a_call_with_wrong_arguments_is_told_so(make: MakeEnvironment, table: ScholarTable) -> None:
+def test_a_call_with_wrong_arguments_is_told_so(make: MakeEnvironment, table: ScholarTool) -> None:
     environment = make()
     for tool in environment.tools:
         (name, *_) = tool.parameters["properties"]
@@ -93,14 +93,14 @@ def test_a_call_with_wrong_arguments_is_told_so(make: MakeEnvironment, table: Sc
             assert said and (tool.name in said or name in said), said
 
 
-def test_a_call_and_its_text_form_are_alike(make: MakeEnvironment, table: ScholarTable) -> None:
+def test_a_call_and_its_text_form_are_alike(make: MakeEnvironment, table: ScholarTool) -> None:
     for tool in make().tools:
         (name, *_) = tool.parameters["properties"]
         called = observed(make().call(tool.name, {name: "Titan"}), {"scholars": table})
         assert called == observed(make().act(tool.name, "Titan"), {"scholars": table})
 
 
-def test_two_episodes_always_act_alike(make: MakeEnvironment, table: ScholarTable) -> None:
+def test_two_episodes_always_act_alike(make: MakeEnvironment, table: ScholarTool) -> None:
     def play(environment: Environment) -> list[str]:
         return [
             observed(environment.act(verb, "Titan"), {"scholars": table})

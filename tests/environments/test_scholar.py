@@ -10,8 +10,8 @@ from acted import act
 from rallebench.environments import Environment
 from rallebench.environments._calls import MAX_TEXT, Unreadable, read_arguments
 from rallebench.environments.scholar import scholar
+from rallebench.environments.scholars.apis import ScholarTool
 from rallebench.environments.scholars.building import build_table
-from rallebench.environments.scholars.table import ScholarTable
 
 SCHOLARS = [
     {
@@ -68,12 +68,12 @@ PUBLICATIONS = [
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> ScholarTable:
+def table(tmp_path_factory: pytest.TempPathFactory) -> ScholarTool:
     folder = tmp_path_factory.mktemp("scholars")
     tables = {"scholars": SCHOLARS, "publications": PUBLICATIONS}
     (folder / "all.json").write_text(json.dumps(tables), encoding="utf-8")
     build_table(folder / "small.sqlite", folder / "all.json")
-    return ScholarTable(folder / "small.sqlite")
+    return ScholarTool(folder / "small.sqlite")
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def env() -> Environment:
     return scholar(table="small", apis="all", tool="scholars")()
 
 
-def say(env: Environment, table: ScholarTable, action: str) -> str:
+def say(env: Environment, table: ScholarTool, action: str) -> str:
     return act(env, action, {"scholars": table})
 
 
@@ -90,7 +90,7 @@ def found(text: str) -> list[str]:
     return [one["id"] for one in value] if isinstance(value, list) else [value["id"]]
 
 
-def test_one_person_is_returned_as_by_r_eval(env: Environment, table: ScholarTable) -> None:
+def test_one_person_is_returned_as_by_r_eval(env: Environment, table: ScholarTool) -> None:
     said = say(env, table, 'searchPerson(name="Zoe Muller")')
     assert said.startswith("One person found: {")
     person = json.loads(said.removeprefix("One person found: "))
@@ -100,7 +100,7 @@ def test_one_person_is_returned_as_by_r_eval(env: Environment, table: ScholarTab
     assert (person["id"], person["npubs"], person["ncitation"], person["hindex"]) == ("s3", 1, 9, 1)
 
 
-def test_several_people_are_listed_most_cited_first(env: Environment, table: ScholarTable) -> None:
+def test_several_people_are_listed_most_cited_first(env: Environment, table: ScholarTool) -> None:
     said = say(env, table, "searchPerson(name=Ada Quill)")
     assert said.startswith("2 people found: [") and found(said) == ["s1", "s2"]
 
@@ -122,7 +122,7 @@ def test_several_people_are_listed_most_cited_first(env: Environment, table: Sch
     ],
 )
 def test_arguments_are_understood_as_models_write_them(
-    env: Environment, table: ScholarTable, arguments: str, ids: list[str]
+    env: Environment, table: ScholarTool, arguments: str, ids: list[str]
 ) -> None:
     assert found(say(env, table, f"searchPerson({arguments})")) == ids
 
@@ -138,12 +138,12 @@ def test_arguments_are_understood_as_models_write_them(
     ],
 )
 def test_who_is_not_there_is_said_in_r_evals_words(
-    env: Environment, table: ScholarTable, action: str
+    env: Environment, table: ScholarTool, action: str
 ) -> None:
     assert say(env, table, action) == "Could not find that person, please try again."
 
 
-def test_publications_are_found_by_title_or_by_words(env: Environment, table: ScholarTable) -> None:
+def test_publications_are_found_by_title_or_by_words(env: Environment, table: ScholarTool) -> None:
     one = say(env, table, 'searchPublication("Quiet Graphs")')
     assert one.startswith("One publication found: {")
     assert json.loads(one.removeprefix("One publication found: ")) == {
@@ -163,7 +163,7 @@ def test_publications_are_found_by_title_or_by_words(env: Environment, table: Sc
     )
 
 
-def test_calls_by_id_return_r_evals_fields(env: Environment, table: ScholarTable) -> None:
+def test_calls_by_id_return_r_evals_fields(env: Environment, table: ScholarTool) -> None:
     assert json.loads(say(env, table, "getCoauthors(s1)")) == [
         {"person_id": "s3", "name": "Zoë Müller", "relation": "coauthor"}
     ]
@@ -204,13 +204,13 @@ def test_calls_by_id_return_r_evals_fields(env: Environment, table: ScholarTable
     }
 
 
-def test_what_a_scholar_lacks_is_said(env: Environment, table: ScholarTable) -> None:
+def test_what_a_scholar_lacks_is_said(env: Environment, table: ScholarTool) -> None:
     assert say(env, table, "getCoauthors(s4)") == "No coauthors found"
     assert say(env, table, "getPersonPubs(s4)") == "No publication found"
     assert say(env, table, "getPersonInterest(s4)") == "No interest found"
 
 
-def test_only_the_four_calls_of_r_evals_code_are_there_if_chosen(table: ScholarTable) -> None:
+def test_only_the_four_calls_of_r_evals_code_are_there_if_chosen(table: ScholarTool) -> None:
     four = scholar(table="small", apis="four", tool="scholars")()
     names = [tool.name for tool in four.tools]
     assert names == ["searchPerson", "searchPublication", "getCoauthors", "getPersonPubs"]

@@ -10,9 +10,9 @@ from performing import sweep
 from small_workspace import CommandLine, read_lines, record, write_lines
 
 from rallebench.core.errors import Hint, UsageError
+from rallebench.core.experiments import ExperimentResult
 from rallebench.core.files import DiskError
 from rallebench.core.types import Action, Chain
-from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.experiment_store import run_name
 from rallebench.experiments.sweeps import expand, factor
 from rallebench.services.workbench import Workbench

@@ -14,8 +14,8 @@ from small_workspace import CommandLine, command, environment
 
 from rallebench.core.entries import Combination
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentResult
 from rallebench.core.types import Action, Chain
-from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.sweeps import expand, factor, indexing
 from rallebench.retrievers.composites import check_settings, written_out
 from rallebench.services.workbench import Workbench

@@ -15,8 +15,8 @@ from small_workspace import CommandLine, everything, make_workspace
 
 from rallebench.core.errors import BadFileError, StoppedError, UsageError
 from rallebench.core.events import Event, Finished, Operation, Progress, complete
+from rallebench.core.experiments import ExperimentRequest, ExperimentResult
 from rallebench.core.runs import RunOptions
-from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments.tradeoff import Point, Tradeoff, from_json, probe
 from rallebench.experiments.tradeoff.exact import nearest_rows
 from rallebench.experiments.tradeoff.running import read_swept, settings_of, tradeoff_settings
@@ -44,7 +44,7 @@ def measure(
     bench: Workbench, name: str, indexes: Sequence[str], k: int = 10, **swept: list[int]
 ) -> Operation[ExperimentResult]:
     settings = tradeoff_settings(indexes, "tiny-qa", k=k, swept=swept)
-    request = bench.experiments.request("tradeoff", name, settings, 200)
+    request = ExperimentRequest(bench.workspace, "", settings, 200, kind="tradeoff", name=name)
     return bench.experiments.run(request, RunOptions(track=False))
 
 

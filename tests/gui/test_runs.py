@@ -25,9 +25,9 @@ from rallebench.gui.places import _runs_list
 from rallebench.gui.places._runs_compare import tell_apart
 from rallebench.render import numbers
 from rallebench.services.jobs import Job
-from rallebench.services.runs import BenchmarkOptions, of_chain
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_list, run_views
+from rallebench.views.run_requests import BenchmarkOptions, of_chain
 
 SECOND = "read-tiny-qa-20260101-120000"
 
@@ -300,7 +300,9 @@ def test_a_new_run_says_of_gold_pages_only_what_is_so(ran: Page) -> None:
 
 def test_a_closed_book_loses_questions_in_the_answer_and_has_no_r_precision(ran: Page) -> None:
     chosen = BenchmarkOptions(dataset="tiny-qa", track=False)
-    complete(ran.workbench.runs.run(of_chain(ran.workbench, "closed", chosen, run="shut")))
+    complete(
+        ran.workbench.runs.run(of_chain(ran.workbench.workspace, "closed", chosen, run="shut"))
+    )
     view_of(ran, "runs/run?id=shut")
     ran.call("runs.stages", {"run": "shut"})
     words = text_of(ran, "runs/run?id=shut&only=wrong")
@@ -350,7 +352,7 @@ def test_a_new_run_runs_as_a_job_and_is_read_while_it_runs(ran: Page) -> None:
 def test_a_run_has_its_title_in_the_jobs_and_before_its_folder_is_there(page: Page) -> None:
     bench = page.workbench
     options = BenchmarkOptions(dataset="tiny-qa", track=False)
-    prepared = of_chain(bench, "read", options)
+    prepared = of_chain(bench.workspace, "read", options)
     going = Job("run", prepared.name, prepared)
     assert run_list.titles(bench, [going]) == {prepared.name: "read"}
     page.call("runs.start", {"chain": "read", "dataset": "tiny-qa"})

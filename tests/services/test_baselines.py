@@ -27,14 +27,15 @@ from rallebench.analysis.baselines import compare_baselines
 from rallebench.chains.overrides import with_overrides
 from rallebench.core.errors import StoppedError, UsageError
 from rallebench.core.events import Operation, complete
+from rallebench.core.experiments import ExperimentResult
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Action, Chain, Example
-from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments import baselines
 from rallebench.experiments.baselines import baseline_name, written
 from rallebench.services.jobs import pieces_of
 from rallebench.services.workbench import Workbench
 from rallebench.views import experiment_groups
+from rallebench.views.experiment_requests import baselines_request
 
 TWO = chain(
     "two",
@@ -63,14 +64,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lines(bench: Workbench, name: str, dataset: str = "tiny-qa") -> dict[str, Chain]:
-    examples: tuple[Example, ...] = bench.asking.questions(dataset)
+    examples: tuple[Example, ...] = bench.workspace.questions(dataset)
     return baselines.baseline_chains(
         bench.workspace, bench.workspace.chain(name), dataset, examples
     )
 
 
 def perform(bench: Workbench, name: str) -> Operation[ExperimentResult]:
-    return bench.experiments.run(bench.experiments.baselines(name), RunOptions(track=False))
+    return bench.experiments.run(baselines_request(bench.workspace, name), RunOptions(track=False))
 
 
 def test_a_line_exchanges_every_retriever_and_asks_it_the_bare_question(bench: Workbench) -> None:
@@ -87,7 +88,7 @@ def test_a_line_exchanges_every_retriever_and_asks_it_the_bare_question(bench: W
 
 @pytest.mark.slow
 def test_the_long_context_hands_out_whole_pages_found(bench: Workbench, cli: CommandLine) -> None:
-    examples = bench.asking.questions("tiny-qa")
+    examples = bench.workspace.questions("tiny-qa")
     own = bench.workspace.chain("two")
     asked = baselines.baseline_chains(bench.workspace, own, "tiny-qa", examples, True)
     assert list(asked) == ["closed-book", "random", "oracle", "long-context"]
@@ -108,7 +109,7 @@ def test_a_combination_is_exchanged_for_the_indexes_that_it_is_made_of(bench: Wo
     target = "llm-rerank:(rrf:tiny,starter-hybrid?depth=7)?llm=titan"
     made = Chain("c", (Action("retrieve", "{question}", target=target),))
     found = baselines.baseline_chains(
-        bench.workspace, made, "tiny-qa", bench.asking.questions("tiny-qa")
+        bench.workspace, made, "tiny-qa", bench.workspace.questions("tiny-qa")
     )
     assert found["random"].actions[0].target == "random:tiny,starter-bm25,starter-minilm"
 
@@ -123,7 +124,7 @@ def test_what_retrieves_nothing_and_what_is_a_line_has_no_lines(bench: Workbench
     for line in lines(bench, "read").values():
         with pytest.raises(UsageError, match="is a baseline itself"):
             baselines.baseline_chains(
-                bench.workspace, line, "tiny-qa", bench.asking.questions("tiny-qa")
+                bench.workspace, line, "tiny-qa", bench.workspace.questions("tiny-qa")
             )
 
 

@@ -133,7 +133,7 @@ def test_a_question_is_saved_to_a_dataset_with_its_pages(bench: Workbench) -> No
         ],
     }
     assert second == {"id": "chat-2", "input": "Which moon?", "output": [{"answer": "Titan"}]}
-    assert [x.gold.answers for x in bench.asking.questions("mine")][1] == ("Titan",)
+    assert [x.gold.answers for x in bench.workspace.questions("mine")][1] == ("Titan",)
     assert not list(path.parent.glob(".*")), "no lock and no part is left"
 
 

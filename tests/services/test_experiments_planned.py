@@ -10,16 +10,14 @@ import pytest
 from rallebench.chains.overrides import with_overrides
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.experiments import ExperimentRequest, StoredExperiment
 from rallebench.core.files import read_json, write_json
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain
 from rallebench.engine import dry_run
-from rallebench.engine.experiment_store import StoredExperiment
 from rallebench.engine.plan import Plan
 from rallebench.gui.places.experiments import facts
-from rallebench.services import experiment_jobs, runs
-from rallebench.services.runs import BenchmarkOptions
+from rallebench.services import experiment_jobs
 from rallebench.services.workbench import Workbench
 from rallebench.views import (
     catalog,
@@ -29,8 +27,10 @@ from rallebench.views import (
     experiment_results,
     forecasts,
     published,
+    run_requests,
 )
 from rallebench.views.experiment_design import Design, command, request_of
+from rallebench.views.run_requests import BenchmarkOptions
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.cache import chunk_corpus
@@ -44,7 +44,7 @@ def sweep(
     chain = bench.workspace.chain("read")
     texts = designs.factors(bench, chain, chosen, typed or {})
     return experiment_requests.sweep_request(
-        bench, more.pop("name", "s"), chain, texts, "tiny-qa", **more
+        bench.workspace, more.pop("name", "s"), chain, texts, "tiny-qa", **more
     )[0]
 
 
@@ -205,7 +205,7 @@ def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbenc
 def asked(bench: Workbench, chain: Chain, name: str, seconds: float) -> None:
     """A stored run of four questions that took ``seconds`` by the clock."""
     options = BenchmarkOptions(dataset="tiny-qa", limit=4, track=False)
-    prepared = runs.of_chain(bench, chain, options, run=name)
+    prepared = run_requests.of_chain(bench.workspace, chain, options, run=name)
     complete(bench.runs.run(prepared))
     folder = bench.runs.open(name)
     report = {**(folder.report() or {}), "seconds": seconds, "steps_from_memory": 0}

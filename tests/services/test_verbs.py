@@ -18,15 +18,15 @@ from tiny_gguf import save_gguf, write_converted
 from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.runs import RunOptions
+from rallebench.core.runs import PreparedRun, RunOptions
 from rallebench.core.types import Chain, Episode, Question
-from rallebench.experiments.prepared_run import PreparedRun
 from rallebench.experiments.sweeps.running import sweep_settings
 from rallebench.services import model_entries
 from rallebench.services.episodes import EpisodeRequest
 from rallebench.services.tracking import group_of
 from rallebench.services.workbench import Workbench
 from rallebench.views import catalog, comparing
+from rallebench.views.experiment_requests import baselines_request, suite_request
 from rallebench.workspace.entries import LLMEntry
 
 TITAN = Question("q1", QUESTIONS[0][1])
@@ -266,15 +266,15 @@ def test_the_request_for_a_suite_is_checked_and_named_by_its_settings(
     bench: Workbench,
     small_suites: None,  # noqa: F811
 ) -> None:
-    request = bench.experiments.suite("small-alone", ["titan"], {"times": "2"}, limit=3)
+    request = suite_request(bench.workspace, "small-alone", ["titan"], {"times": "2"}, limit=3)
     assert (request.llm, request.settings["times"], request.limit) == ("titan", 2, 3)
     assert request.name == "small-alone titan first 3"
     with pytest.raises(UsageError, match="takes one language model, but 2 are named"):
-        bench.experiments.suite("small-alone", ["titan", "echo"], {})
-    several = bench.experiments.suite("reval", ["titan", "echo"], {})
+        suite_request(bench.workspace, "small-alone", ["titan", "echo"], {})
+    several = suite_request(bench.workspace, "reval", ["titan", "echo"], {})
     assert (several.llm, several.settings["models"]) == ("", "titan,echo")
     with pytest.raises(UsageError, match="named twice") as twice:
-        bench.experiments.suite("reval", ["titan", "echo"], {"models": "titan"})
+        suite_request(bench.workspace, "reval", ["titan", "echo"], {"models": "titan"})
     assert twice.value.hint == Hint("leave-out", "llm")
 
 
@@ -296,7 +296,7 @@ def test_an_experiment_that_was_run_is_known_by_name_and_kind(
     run(bench, "x")
     kinds = [experiments.kinds_of(name) for name in ("x", "s", "y")]
     assert kinds == [["run"], ["suite"], []]
-    request = experiments.baselines("x")
+    request = baselines_request(bench.workspace, "x")
     assert (request.kind, request.settings) == ("baselines", {"run": "x"})
 
 
@@ -313,7 +313,7 @@ def test_an_experiment_is_a_job_others_can_join(bench: Workbench, suite: Experim
 
 def test_a_request_is_of_this_workspace(bench: Workbench, read: Chain) -> None:
     settings = sweep_settings(read, ["k=1,2"], "tiny-qa")
-    request = bench.experiments.request("sweep", "ks", settings, 2)
+    request = ExperimentRequest(bench.workspace, "", settings, 2, kind="sweep", name="ks")
     assert len(bench.experiments.plan(request).runs) == 2
 
 
@@ -330,7 +330,7 @@ def test_a_corpus_is_imported_listed_and_deleted(bench: Workbench) -> None:
 def test_a_dataset_is_sampled_and_deleted_with_its_loss(bench: Workbench, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "q.jsonl", RECORDS)
     assert bench.data.import_dataset("mine", source, sample=3).questions == 3
-    assert len(bench.asking.questions("mine")) == 3
+    assert len(bench.workspace.questions("mine")) == 3
     assert set(bench.data.own_datasets()) == {"mine", "tiny-qa"}
     assert (
         bench.data.import_notes("mine").warnings == bench.data.import_notes("other").warnings == []

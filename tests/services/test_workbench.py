@@ -34,10 +34,10 @@ from rallebench.core.errors import (
 )
 from rallebench.core.events import Progress
 from rallebench.core.registry import Entry
+from rallebench.core.runs import PreparedRun
 from rallebench.core.types import Action, Chain, Episode, Message, Question
 from rallebench.engine.single import Delta, StepDone, StepStarted
 from rallebench.engine.store import RunFolder
-from rallebench.experiments.prepared_run import PreparedRun
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import Job
@@ -213,10 +213,10 @@ def test_a_model_of_gigabytes_is_loaded_only_when_asked_to(workbench: Workbench)
 
 
 def test_asking_questions_reads_again_when_the_file_changes(workbench: Workbench) -> None:
-    assert len(workbench.asking.questions("tiny-qa")) == len(RECORDS)
-    assert workbench.asking.questions("tiny-qa") is workbench.asking.questions("tiny-qa")
+    assert len(workbench.workspace.questions("tiny-qa")) == len(RECORDS)
+    assert workbench.workspace.questions("tiny-qa") is workbench.workspace.questions("tiny-qa")
     write_lines(workbench.workspace.path / "datasets" / "tiny-qa.jsonl", RECORDS[:3])
-    assert [example.question.qid for example in workbench.asking.questions("tiny-qa")] == [
+    assert [example.question.qid for example in workbench.workspace.questions("tiny-qa")] == [
         "q1",
         "q2",
         "q3",

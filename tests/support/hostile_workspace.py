@@ -13,7 +13,7 @@ from small_workspace import chain, generate, record, retrieve, scripted, write_l
 
 from rallebench.core.events import complete
 from rallebench.gui.frame import Page
-from rallebench.services.runs import BenchmarkOptions, of_chain
+from rallebench.views.run_requests import BenchmarkOptions, of_chain
 
 NAME = "a\"'><img src=x onerror=window.__pwned=1>"
 """Leaves an attribute and adds an element; a file may have it as its name."""
@@ -106,7 +106,7 @@ def fill_hostile_workspace(page: Page) -> None:
     ended(page, "import", "hostile")
     options = BenchmarkOptions(dataset="hostile", track=False)
     for name in ("first", "second"):
-        complete(workbench.runs.run(of_chain(workbench, NAME, options, run=name)))
+        complete(workbench.runs.run(of_chain(workbench.workspace, NAME, options, run=name)))
         page.call("runs.rename", {"id": name, "as": f"{NAME}{name}"})
     noise = stored_noise(folder / "experiments", "hostile", notes=[TEXT], made=TEXT)
     content = json.loads((noise / "experiment.json").read_text())

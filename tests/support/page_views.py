@@ -17,8 +17,8 @@ from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import complete
 from rallebench.gui.frame import Page
-from rallebench.services.runs import BenchmarkOptions, of_chain
 from rallebench.services.workbench import Workbench
+from rallebench.views.run_requests import BenchmarkOptions, of_chain
 
 # fmt: off
 FIELDS: dict[str, Any] = {
@@ -88,7 +88,7 @@ def refused(
 def run_of(workbench: Workbench, name: str, **options: Any) -> str:
     """The name of a run of the chain ``read``, once it has ended."""
     chosen = BenchmarkOptions(dataset="tiny-qa", track=False, **options)
-    complete(workbench.runs.run(of_chain(workbench, "read", chosen, run=name)))
+    complete(workbench.runs.run(of_chain(workbench.workspace, "read", chosen, run=name)))
     return name
 
 

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.events import Operation, complete
-from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.runs import RunOptions
+from rallebench.core.experiments import ExperimentRequest, ExperimentResult
+from rallebench.core.runs import PreparedRun, RunOptions
 from rallebench.core.types import Chain
-from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.plan import Plan
-from rallebench.experiments.prepared_run import PreparedRun, prepare_run
+from rallebench.experiments.prepared_run import prepare_run
 from rallebench.experiments.sweeps.running import sweep_settings
 from rallebench.services.builders import builder_request
 from rallebench.services.workbench import Workbench
@@ -86,7 +85,7 @@ def sweep(
 ) -> Iterator[Any]:
     """Perform a sweep."""
     settings = sweep_settings(chain, list(vary), dataset)
-    request = bench.experiments.request("sweep", name, settings, limit)
+    request = ExperimentRequest(bench.workspace, "", settings, limit, kind="sweep", name=name)
     return streamed(bench.experiments.run(request, RunOptions(**options)))
 
 

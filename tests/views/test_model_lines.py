@@ -84,7 +84,7 @@ def test_only_models_of_a_server_have_prices(bench: Workbench) -> None:
 def test_a_typed_key_is_sent_and_stands_in_no_file_and_no_environment(bench: Workbench) -> None:
     bench.models.add("far", server())
     assert "no key" in line(bench, "far").about
-    sentence = model_entries.set_key(bench, "far", f" {KEY} ")
+    sentence = bench.models.set_key("far", f" {KEY} ")
     entry = bench.models.entry("far")
     assert entry.settings["api_key_env"] == "SERVER_10_0_0_7_KEY" and KEY not in sentence
     own: Endpoint = endpoint_of(entry)
@@ -94,7 +94,7 @@ def test_a_typed_key_is_sent_and_stands_in_no_file_and_no_environment(bench: Wor
         p for p in bench.workspace.path.rglob("*") if p.is_file() and KEY.encode() in p.read_bytes()
     ]
     assert not written
-    assert "forgotten" in model_entries.set_key(bench, "far", "")
+    assert "forgotten" in bench.models.set_key("far", "")
     assert key_from_environment("far", own) == ""
 
 
@@ -121,7 +121,7 @@ def test_a_typed_key_comes_before_the_environments_and_has_no_odd_characters(
 
 def test_a_model_of_this_process_takes_no_key(bench: Workbench) -> None:
     with pytest.raises(UsageError, match="needs no key"):
-        model_entries.set_key(bench, "titan", KEY)
+        bench.models.set_key("titan", KEY)
 
 
 def test_encoders_are_listed_with_the_indexes_that_use_them(bench: Workbench) -> None:

@@ -13,9 +13,9 @@ from small_workspace import RECORDS, CommandLine, record, write_lines
 
 from rallebench.core.events import Warned
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import PreparedRun
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments import SUITES
-from rallebench.experiments.prepared_run import PreparedRun
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES, coverage
 from rallebench.workspace.paths import Workspace

@@ -9,12 +9,11 @@ import json
 import logging
 import sqlite3
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rallebench.core.types import Reply
 from rallebench.environments._tools import tool
-
-if TYPE_CHECKING:
-    from rallebench.environments.scholars.table import Record, ScholarTable
+from rallebench.environments.scholars.table import Record, ScholarTable
 
 MOST = 10
 """The most results of a search, and the most publications of a scholar."""
@@ -55,6 +54,15 @@ TOOLS = (
         person_id=_ID,
     ),
 )
+
+
+class ScholarTool(ScholarTable):
+    """A table that answers the seven calls."""
+
+    def use(self, arguments: Mapping[str, str]) -> Reply:
+        """Answer the call ``api`` with the other arguments. An error is a sentence, never an exception."""
+        values = dict(arguments)
+        return Reply(answer(self, values.pop("api", ""), values))
 
 
 def answer(table: ScholarTable, api: str, arguments: Mapping[str, str]) -> str:

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.types import Reply
-from rallebench.environments.scholars.apis import answer
 from rallebench.environments.scholars.words import MAX_WORDS, STOP_WORDS, cuts, near, words
 
 FORMAT = "rallebench-scholars/1"
@@ -53,11 +51,6 @@ class ScholarTable:
     def close(self) -> None:
         with self._lock:
             self._db.close()
-
-    def use(self, arguments: Mapping[str, str]) -> Reply:
-        """Answer the call ``api`` with the other arguments. An error is a sentence, never an exception."""
-        values = dict(arguments)
-        return Reply(answer(self, values.pop("api", ""), values))
 
     # exact
 

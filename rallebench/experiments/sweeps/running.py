@@ -19,14 +19,14 @@ from rallebench.core.experiments import (
     Release,
     Report,
 )
-from rallebench.core.runs import RunRequest
+from rallebench.core.runs import PreparedRun, RunRequest
 from rallebench.core.settings import parse_settings
 from rallebench.core.types import Chain
 from rallebench.engine.experiment_store import ExperimentStore, run_name
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import ended_result, is_of
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.prepared_run import PreparedRun, prepare_run
+from rallebench.experiments.prepared_run import prepare_run
 from rallebench.experiments.sweeps import Variant, expand, factor, indexing
 from rallebench.experiments.sweeps.results import deciding, ranked, unranked
 from rallebench.workspace.flows import chain_flow

@@ -45,7 +45,7 @@ def register(page: Page) -> None:
 def window_episode(page: Page, event: Event) -> EpisodeState | None:
     """The episode of this window; ``run`` and ``q`` in the address name one of a run."""
     if event.query.get("run") and event.query.get("q"):
-        return episodes.open_episode(page.workbench, event.query["run"], event.query["q"])
+        return episodes.open_episode(page.workbench.workspace, event.query["run"], event.query["q"])
     return page.workbench.asking.episode(str(event.session.get("episode", "")))
 
 
@@ -126,7 +126,7 @@ def draw(page: Page, event: Event) -> Markup:
         parts += html.warning(CANNOT_ACT.format(llm=llm)) + html.link(
             "Open Models", "#/models/list"
         )
-    examples = page.workbench.asking.questions(bench.dataset)[:500]
+    examples = page.workbench.workspace.questions(bench.dataset)[:500]
     title, typed = f"Question of {bench.dataset}, or your own", chosen["question"]
     question = typed or bench.question
     known = next((x.question.text for x in examples if x.question.qid == question), "")
@@ -180,7 +180,7 @@ def chosen_agent(chosen: dict[str, Any]) -> tuple[str, str, str, dict[str, Any]]
 def run(page: Page, event: Event) -> Iterator[Patch]:
     """Start an episode and follow it."""
     chosen, dataset = remember(page, event), window_bench(page, event).dataset
-    question = episodes.example_of(page.workbench, dataset, chosen["question"])
+    question = episodes.example_of(page.workbench.workspace, dataset, chosen["question"])
     yield from start(page, event, EpisodeRequest(*chosen_agent(chosen), *question))
 
 
@@ -338,7 +338,9 @@ def continue_(page: Page, event: Event) -> Iterator[Patch]:
 
 def keep(page: Page, event: Event) -> Patch:
     """Store the episode as a run, for comparisons."""
-    name = episodes.save_episode(page.workbench, window_episode(page, event)).name
+    name = episodes.save_episode(
+        page.workbench.workspace, page.workbench.models.backends, window_episode(page, event)
+    ).name
     return {"say": f"Kept as the run {name}.", "go": html.address("runs/run", id=name)}
 
 

@@ -163,7 +163,7 @@ def window_bench(page: Page, event: Event) -> Bench:
     bench = event.session.get("build")
     if not isinstance(bench, Bench):
         chain = page.workbench.workspace.chain(DEFAULT_CHAIN)
-        first = page.workbench.asking.questions(DEFAULT_DATASET)[0].question.qid
+        first = page.workbench.workspace.questions(DEFAULT_DATASET)[0].question.qid
         window, known = str(event.session.get("window", "")), {DEFAULT_CHAIN: chain}
         bench = Bench(chain, question=first, window=window, known=known)
         event.session["build"] = bench

@@ -130,7 +130,7 @@ def form_request(page: Page, event: Event) -> ExperimentRequest:
         page.workbench.workspace,
         builder,
         event.text("name"),
-        service.BUILDERS.settings(builder, settings),
+        settings,
         articles,
         event.text("llm"),
         event.whole("limit", "The number of articles or questions"),
@@ -194,9 +194,8 @@ def continue_(page: Page, event: Event) -> Patch:
 
 def stored_view(page: Page, event: Event, name: str) -> Markup:
     """The stages of a dataset, and the rows of the chosen one."""
-    kind = service.open_builder(page.workbench.workspace, name).request.kind
+    about = service.open_builder(page.workbench.workspace, name).maker
     back = html.button("Continue", "builder.continue", kind="primary", id=name)
-    about = service.BUILDERS.name_of(kind)
     crumb = html.crumb("Build dataset", "#/data/builder", name, about, buttons=back)
     news = html.attributes(follow=f"{service.NOUN} {name}", do="builder.follow", id=name)
     stage, which = event.query.get("stage", ""), event.query.get("which", "all")

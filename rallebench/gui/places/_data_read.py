@@ -202,7 +202,7 @@ def open_dataset(page: Page, event: Event) -> Patch:
     at = ids.index(qid) if qid in ids else 0
     chosen = record_view(name, examples[at]) if examples else Markup()
     line = next((x for x in library.datasets(page.workbench) if x.name == name), None)
-    total = f"{len(page.workbench.asking.questions(name)):,} questions"
+    total = f"{len(page.workbench.workspace.questions(name)):,} questions"
     buttons = delete_button("dataset", name, bool(line and line.own))
     buttons += html.link("Use in Build", html.address("build/one", set=name), "button")
     about = html.join_facts(total, line.kind if line else "")

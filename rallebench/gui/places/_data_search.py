@@ -177,7 +177,7 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> Markup
 def question_field(page: Page, dataset: str, chosen: str) -> Markup:
     offered: list[tuple[str, str]] = []
     with suppress(RalleError):
-        questions = (x.question for x in page.workbench.asking.questions(dataset)[:OFFERED])
+        questions = (x.question for x in page.workbench.workspace.questions(dataset)[:OFFERED])
         offered = [(question.qid, question.text[:140]) for question in questions]
     follow, options = form.on_change("index.offer"), form.suggestions("index-questions", offered)
     return Markup(

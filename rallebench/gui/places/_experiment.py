@@ -10,6 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from rallebench.core.experiments import StoredExperiment
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Figure, Section, Table
 from rallebench.gui import figures, form, html
@@ -23,7 +24,6 @@ from rallebench.gui.wording import on_page
 from rallebench.render import experiments, report
 from rallebench.render.numbers import plural, text
 from rallebench.services import experiment_jobs
-from rallebench.services.experiments import StoredExperiment
 from rallebench.services.jobs import Job
 from rallebench.views import experiment_groups, experiment_results
 from rallebench.views.experiment_groups import plain_label

@@ -21,10 +21,10 @@ from rallebench.gui.places._questions import all_rows
 from rallebench.gui.places._steps import answer_text
 from rallebench.gui.places._versions import all_versions, clock
 from rallebench.render.numbers import plural, time_range
-from rallebench.services.runs import BenchmarkOptions, of_chain
 from rallebench.views import forecasts, variants
 from rallebench.views.chain_versions import is_saved
 from rallebench.views.run_questions import filtered
+from rallebench.views.run_requests import BenchmarkOptions, of_chain
 from rallebench.views.variants import FEW, PairedComparison, VariantAnswer, cell_of, key_of
 
 MOST_VARIANTS, MOST_QUESTIONS = 8, 200
@@ -110,7 +110,7 @@ def window_sheet(page: Page, event: Event) -> Sheet:
 
 def grid_questions(page: Page, bench: Bench, grid: VariantGrid) -> list[Example]:
     """The questions of the grid."""
-    examples = page.workbench.asking.questions(bench.dataset)
+    examples = page.workbench.workspace.questions(bench.dataset)
     if grid.sample not in NOTHING:
         return variants.sample(examples, int(grid.sample))
     ids = set(grid.picked)
@@ -243,7 +243,7 @@ def sentence(sheet: Sheet) -> Markup:
     significant_pairs = [
         (chain, pair) for chain, pair in pairs if pair.significant and pair.difference
     ]
-    whole = len(sheet.page.workbench.asking.questions(sheet.dataset))
+    whole = len(sheet.page.workbench.workspace.questions(sheet.dataset))
     label = html.join_facts(f"Run on all {whole:,}", duration_of_all(sheet, whole))
     more = html.button(label, "few.ask_all", kind="quiet")
     if significant_pairs:
@@ -308,7 +308,7 @@ def duration_of_all(sheet: Sheet, whole: int) -> str:
 def ask_all(page: Page, event: Event) -> Patch:
     """Confirm the runs on the whole dataset."""
     sheet = window_sheet(page, event)
-    whole, count = len(page.workbench.asking.questions(sheet.dataset)), len(sheet.chains)
+    whole, count = len(page.workbench.workspace.questions(sheet.dataset)), len(sheet.chains)
     names = map(sheet.label, sheet.chains)
     lines = Markup().join(Markup("<li>{}</li>").format(name) for name in names)
     size = html.join_facts(
@@ -325,7 +325,12 @@ def run_all(page: Page, event: Event) -> Patch:
     sheet, stamp = window_sheet(page, event), time.strftime("%Y%m%d-%H%M%S")
     options = BenchmarkOptions(dataset=sheet.dataset)
     planned = [
-        of_chain(page.workbench, chain, options, run=f"{chain.name}-{sheet.dataset}-{stamp}-{i}")
+        of_chain(
+            page.workbench.workspace,
+            chain,
+            options,
+            run=f"{chain.name}-{sheet.dataset}-{stamp}-{i}",
+        )
         for i, chain in enumerate(sheet.chains, 1)
     ]
     for prepared in planned:

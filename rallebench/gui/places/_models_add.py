@@ -210,7 +210,9 @@ def preset_facts(page: Page, event: Event) -> Patch:
 def add_preset(page: Page, event: Event) -> Patch:
     """Add a preset and load it, which downloads it. Refused if its package is not installed."""
     chosen = event.text("preset")
-    entry = model_entries.entry_of(page.workbench, chosen_quantization(event), preset=chosen)
+    entry = model_entries.entry_of(
+        page.workbench.workspace, chosen_quantization(event), preset=chosen
+    )
     return save_entry(page, "", entry, wish=chosen, then="load")
 
 

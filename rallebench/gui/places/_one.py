@@ -88,7 +88,7 @@ def question(page: Page, bench: Bench) -> Markup:
         example = bench_example(page, bench)
     except RalleError as error:
         return Markup('<div class="asked-question">{}</div>').format(html.problem(error))
-    gold, examples = example.gold, page.workbench.asking.questions(bench.dataset)
+    gold, examples = example.gold, page.workbench.workspace.questions(bench.dataset)
     parts = Markup()
     if gold.answers:
         others = [Markup(" · {}").format(answer) for answer in gold.answers[1:4]]

@@ -73,7 +73,7 @@ def bench_rows(page: Page, bench: Bench, examples: Sequence[Example]) -> list[Qu
 
 def all_rows(page: Page, bench: Bench) -> list[QuestionRow]:
     """All questions of the dataset."""
-    return bench_rows(page, bench, page.workbench.asking.questions(bench.dataset))
+    return bench_rows(page, bench, page.workbench.workspace.questions(bench.dataset))
 
 
 def question_column(page: Page, bench: Bench) -> Markup:
@@ -118,7 +118,7 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
     bench = page.session(key["window"]).get("build")
     if not isinstance(bench, Bench):
         return []
-    examples, part = page.workbench.asking.questions(key["dataset"]), slice(start, start + count)
+    examples, part = page.workbench.workspace.questions(key["dataset"]), slice(start, start + count)
     if key["only"] or key["words"]:
         rows = filtered(bench_rows(page, bench, examples), key["only"], key["words"])[part]
     else:

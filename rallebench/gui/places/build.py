@@ -74,7 +74,7 @@ def follow(page: Page, bench: Bench, event: Event) -> Patch:
     """
     query = event.query
     dataset = query.get("set") or bench.dataset
-    ids = [x.question.qid for x in page.workbench.asking.questions(dataset)]
+    ids = [x.question.qid for x in page.workbench.workspace.questions(dataset)]
     qid = query.get("q", "")
     if qid and qid not in ids:
         raise UsageError(f"{dataset} has no question {qid!r}; choose one of its list.")
@@ -341,7 +341,7 @@ def benchmark(page: Page, event: Event) -> Patch:
 def choose_dataset(page: Page, event: Event) -> Iterator[Patch]:
     """Choose another dataset and open its first question."""
     bench, name = window_bench(page, event), event.text("dataset")
-    first = page.workbench.asking.questions(name)[0].question.qid
+    first = page.workbench.workspace.questions(name)[0].question.qid
     bench.dataset, bench.only, bench.words = name, "", ""
     yield from opened_question(page, bench, event, first)
 
@@ -365,7 +365,7 @@ def opened_question(
     """Open a question and execute the chain on it; cached steps make this quick."""
     bench.question = qid
     bench.forget_steps()
-    ids = {x.question.qid for x in page.workbench.asking.questions(bench.dataset)}
+    ids = {x.question.qid for x in page.workbench.workspace.questions(bench.dataset)}
     address = html.address("build/one", set=bench.dataset, **{"q" if qid in ids else "ask": qid})
     parts: Patch = {"#v-build-one": view(page, bench)}
     if not redraw:

@@ -389,5 +389,5 @@ def hold(page: Page, event: Event) -> Patch:
     words = event.text("key") if event.action == "models.key" else ""
     if event.action == "models.key" and not words:
         raise UsageError("The key is empty; type it, or forget the one that is held.")
-    sentence = model_entries.set_key(page.workbench, event.text("id"), words)
+    sentence = page.workbench.models.set_key(event.text("id"), words)
     return {"say": sentence, "dialog": "", **page.call("models.refresh")}

@@ -9,6 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.runs import PreparedRun
 from rallebench.gui import form, html
 from rallebench.gui.frame import PLACES, Event, Page
 from rallebench.gui.html import escape
@@ -19,10 +20,10 @@ from rallebench.gui.places._runs_list import address, view
 from rallebench.render import numbers
 from rallebench.render import report as reports
 from rallebench.services import exchange
-from rallebench.services.runs import BenchmarkOptions, PreparedRun, of_chain, of_flow
 from rallebench.views import catalog, forecasts, gold_coverage, run_views
 from rallebench.views.chain_versions import is_saved
 from rallebench.views.reports import report_of
+from rallebench.views.run_requests import BenchmarkOptions, of_chain, of_flow
 
 PATIENCE = 0.7
 """Seconds allowed for searching the reply cache before a new run is offered."""
@@ -118,9 +119,9 @@ def benchmark(page: Page, event: Event) -> PreparedRun:
         retriever=event.text("retriever"),
     )
     if event.flag("agent"):
-        return of_flow(page.workbench, _agent.chosen_flow(page, event), options, run=run)
+        return of_flow(page.workbench.workspace, _agent.chosen_flow(page, event), options, run=run)
     chain = page.workbench.workspace.chain(name) if name else bench.chain
-    return of_chain(page.workbench, chain, options, run=run)
+    return of_chain(page.workbench.workspace, chain, options, run=run)
 
 
 def check(page: Page, event: Event) -> Patch:

@@ -12,8 +12,8 @@ from performing import build
 from small_workspace import read_lines, scripted
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.experiments import ExperimentResult
 from rallebench.datasets.reading import read_questions
-from rallebench.engine.driver import ExperimentResult
 from rallebench.experiments import BUILDERS
 from rallebench.experiments.builders._templates.tables import read_table
 from rallebench.services.builders import builder_request

@@ -12,9 +12,8 @@ from performing import plan, run_suite
 from small_workspace import CommandLine, everything, scripted, write_lines
 
 from rallebench.analysis.paired import PairedComparison
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.experiments import ExperimentRequest, ExperimentResult
 from rallebench.corpora.store import PassageStore
-from rallebench.engine.driver import ExperimentResult
 from rallebench.engine.experiment_store import run_name
 from rallebench.engine.plan import as_json
 from rallebench.experiments import SUITES

@@ -11,7 +11,7 @@ from performing import build
 from small_workspace import scripted
 
 from rallebench.core.errors import UsageError
-from rallebench.engine.driver import ExperimentResult
+from rallebench.core.experiments import ExperimentResult
 from rallebench.experiments import BUILDERS
 from rallebench.papers.crud import builder as crud
 from rallebench.papers.crud.builder_texts import groups, halves, is_changed, opening

@@ -1,0 +1,155 @@
+"""Runs of a chain or an agent, prepared from names and overrides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rallebench.chains.overrides import overridden
+from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import FlowSpec, PreparedRun
+from rallebench.core.types import Chain, Example
+from rallebench.engine.experiment_store import LONGEST_RUN, folder_name
+from rallebench.experiments.prepared_run import fresh_name, prepare_run
+from rallebench.experiments.sweeps.running import chain_entry
+from rallebench.workspace.flows import chain_flow
+from rallebench.workspace.paths import DEFAULT_DATASET, Workspace
+
+BATCH = 20
+"""Questions asked at once by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkOptions:
+    """The options of a benchmark; None: as RaLLe's experiment file says, or the default. ``sampled``: the questions are drawn
+    by ``seed``. ``settings``: ``key=value``. ``examples``: the questions themselves, of which ``dataset`` is then only the name."""
+
+    dataset: str | None = None
+    limit: int | None = None
+    batch_size: int | None = None
+    metrics: tuple[str, ...] | None = None
+    sampled: bool = False
+    max_errors: int | None = None
+    seed: int = 0
+    track: bool = True
+    llm: str | None = None
+    retriever: str | None = None
+    settings: tuple[str, ...] = ()
+    examples: tuple[Example, ...] = ()
+
+
+def changed_chain(
+    workspace: Workspace,
+    reference: str | Chain,
+    llm: str | None,
+    retriever: str | None,
+    settings: Sequence[str],
+) -> Chain:
+    """A chain, or that of a name or file, with another model, retriever and ``key=value`` settings. Raises UsageError."""
+    chain = workspace.chain(reference) if isinstance(reference, str) else reference
+    return overridden(chain, llm, retriever, settings)
+
+
+def of_chain(
+    workspace: Workspace,
+    reference: str | Chain,
+    options: BenchmarkOptions,
+    *,
+    run: str = "",
+    resume: bool = False,
+) -> PreparedRun:
+    """The checked benchmark of a chain, or of that of a name or file. Raises UsageError."""
+    chain = changed_chain(workspace, reference, options.llm, options.retriever, options.settings)
+    if isinstance(reference, str):
+        options = _as_in_file(workspace, reference, options)
+    return of_flow(workspace, chain_flow(chain), options, run=run, resume=resume)
+
+
+def batch_request(
+    workspace: Workspace,
+    files: Sequence[tuple[str, Path]],
+    options: BenchmarkOptions,
+    *,
+    title: str,
+    run: str = "",
+    resume: bool = False,
+) -> ExperimentRequest:
+    """The request for a run of every chain of a folder; ``run``: the start of their names. A setting need not fit every chain.
+
+    Raises UsageError, naming the file.
+    """
+    chains: dict[str, Any] = {}
+    for label, path in files:
+        try:
+            chains[label] = _entry(workspace, label, str(path), options, run)
+        except UsageError as error:
+            raise error.saying(f"{path}: {error}") from None
+    name = run or folder_name(f"{title} {time.strftime('%Y%m%d-%H%M%S')}", LONGEST_RUN)
+    settings = {"title": title, "chains": chains, "metrics": options.metrics, "resume": resume}
+    return ExperimentRequest(workspace, "", settings, seed=options.seed, kind="batch", name=name)
+
+
+def _entry(
+    workspace: Workspace, label: str, file: str, options: BenchmarkOptions, run: str
+) -> dict[str, Any]:
+    chain = replace(workspace.chain(file), name=label)
+    chain = overridden(chain, options.llm, options.retriever, options.settings, all_fit=False)
+    options = _as_in_file(workspace, file, options)
+    dataset = options.dataset or DEFAULT_DATASET
+    own = f"{run}-{label}" if run else fresh_name(workspace, label, workspace.dataset(dataset)[0])
+    return chain_entry(
+        file,
+        chain,
+        dataset,
+        options.limit,
+        options.sampled,
+        BATCH if options.batch_size is None else options.batch_size,
+        own,
+    )
+
+
+def _as_in_file(
+    workspace: Workspace, reference: str, options: BenchmarkOptions
+) -> BenchmarkOptions:
+    """The options, with the values of RaLLe's experiment file, if the reference is one, for those that are None."""
+    experiment = workspace.experiment(reference)
+    if experiment is None:
+        return options
+    limit, batch = options.limit, options.batch_size
+    return replace(
+        options,
+        dataset=options.dataset or experiment.dataset_name,
+        limit=experiment.num_evaluate if limit is None else limit,
+        batch_size=experiment.batch_size if batch is None else batch,
+    )
+
+
+def of_flow(
+    workspace: Workspace,
+    flow: FlowSpec,
+    options: BenchmarkOptions,
+    *,
+    run: str = "",
+    resume: bool = False,
+) -> PreparedRun:
+    """The checked benchmark of a chain's or an agent's flow. Raises UsageError."""
+    return prepare_run(
+        workspace,
+        flow,
+        options.dataset or DEFAULT_DATASET,
+        examples=options.examples,
+        limit=options.limit,
+        sampled=options.sampled,
+        metrics=options.metrics,
+        name=run,
+        batch_size=BATCH if options.batch_size is None else options.batch_size,
+        seed=options.seed,
+        max_errors=options.max_errors,
+        resume=resume,
+        may_grow=resume,
+        track=options.track,
+    )
