@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 
@@ -107,24 +106,12 @@ def imports(module: str) -> list[str]:
     return names
 
 
-def run_time_nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those that only the type checker reads."""
-    queue = [tree]
-    while queue:
-        node = queue.pop()
-        test = node.test if isinstance(node, ast.If) else None
-        if isinstance(test, ast.Name) and test.id == "TYPE_CHECKING":
-            continue
-        yield node
-        queue.extend(ast.iter_child_nodes(node))
-
-
 def module_edges() -> dict[str, set[str]]:
-    """Module → the modules of ours that it imports, inside functions too; what only the type checker imports does not count."""
+    """Module → the modules of ours that it imports, inside functions and for the type checker too."""
     known, edges = modules(), {}
     for name, tree in known.items():
         targets = set()
-        for node in run_time_nodes(tree):
+        for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rallebench."):
                 module = (node.module or "").removeprefix("rallebench.")
                 whole = {f"{module}.{alias.name}" for alias in node.names}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, NotFoundError
 from rallebench.core.experiments import ExperimentRequest
@@ -19,9 +17,6 @@ from rallebench.papers.crud.judge import quest_scores, texts
 from rallebench.papers.crud.records import CrudTask, read_tasks, tasks_of
 from rallebench.papers.crud.scoring import DEFINITIONS, text_values
 
-if TYPE_CHECKING:
-    from rallebench.papers.crud.cells import Cell
-
 OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L")
 METRICS = (*OF_TEXT, "similarity", "QA_avg_F1", "QA_recall", "length")
 NAMES = {"similarity": "bertScore"}
@@ -29,49 +24,12 @@ NAMES = {"similarity": "bertScore"}
 SCORED_ANEW = tuple(name for name in METRICS if name != "similarity")
 NEAR = 1e-6
 """Two values of a metric that differ by less are equal."""
-SAVED = {"questions_gt": "question", "answers_gt4gt": "answers", "answers_gm4gt": "text_answers"}
-"""CRUD-RAG's key of a value that RAGQuestEval saves → ours."""
 
 
 def results_path(request: ExperimentRequest, task: CrudTask, index: str, k: int) -> str:
     """Where CRUD-RAG would write a task's results: collection, k and the kind of model are in the folder's name."""
     folder = f"{plain_name(index or 'none')}_top{k}_{plain_name(request.workspace.llm(request.llm).backend)}"
     return f"output/{folder}/{task.file}_{plain_name(request.llm)}.json"
-
-
-def results_of(cell: Cell) -> str:
-    """The file's content. Questions that failed have no row; an empty answer's row is not ``valid``."""
-    plan = cell.plan
-    records = [record for record in plan.chosen if record.id in cell.answered.episodes]
-    rows = [_row(cell, record.id, record.reference) for record in records]
-    rows.sort(key=lambda row: str(row["id"]))
-    info = {"task": plan.task.file, "llm": plan.request.llm}
-    if not plan.original:
-        decoding = json.dumps(plan.decoding)
-        info |= {"retriever": plan.index, "top_k": str(plan.k), "decoding": decoding}
-    overall = overall_of(rows, plan.original, plan.task.name, plan.judging is not None)
-    value = {"info": info, "overall": overall, "results": rows}
-    return json.dumps(value, ensure_ascii=False, indent=4)
-
-
-def _row(cell: Cell, qid: str, reference: str) -> dict[str, Any]:
-    answer = cell.answered.episodes[qid].answer
-    metrics = {
-        NAMES.get(name, name): value
-        for name in METRICS
-        if (value := cell.answered.values.get(name, {}).get(qid)) is not None
-    }
-    save: dict[str, Any] = {}
-    if cell.plan.judging is not None:
-        quest = cell.quests.get(qid, {})
-        save = {theirs: quest.get(ours, []) for theirs, ours in SAVED.items()}
-    log = {
-        "generated_text": answer,
-        "ground_truth_text": reference,
-        "quest_eval_save": save,
-        "evaluateDatetime": str(datetime.datetime.now()),
-    }
-    return {"id": qid, "metrics": metrics, "log": log, "valid": bool(answer.strip())}
 
 
 def overall_of(

@@ -31,7 +31,7 @@ from rallebench.papers.crud.cells import (
 )
 from rallebench.papers.crud.configurations import WORDS, Config, indexes_of
 from rallebench.papers.crud.judge import quest_scores
-from rallebench.papers.crud.predictions import results_of, results_path
+from rallebench.papers.crud.predictions import results_path
 from rallebench.papers.crud.records import (
     DATA_IS,
     TASKS,
@@ -40,6 +40,7 @@ from rallebench.papers.crud.records import (
     read_tasks,
     tasks_of,
 )
+from rallebench.papers.crud.results import results_of
 from rallebench.papers.crud.retrieval import searches_words, separator
 from rallebench.workspace.paths import READER
 
