@@ -19,9 +19,9 @@ from rallebench.core.terminal import visible
 from rallebench.core.types import Chain, Episode, Example, Hit
 from rallebench.services import model_entries
 from rallebench.services.questions import read_dataset
-from rallebench.services.runs import changed_chain
 from rallebench.services.workbench import Workbench
 from rallebench.views import answers, catalog
+from rallebench.views.run_requests import changed_chain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -340,7 +340,7 @@ class Workspace:
             f"{key}={value if isinstance(value, str) else json.dumps(value)}"
             for key, value in settings.items()
         ]
-        return changed_chain(self._bench, chain, llm, retriever, pairs)
+        return changed_chain(self._bench.workspace, chain, llm, retriever, pairs)
 
     # questions
 
