@@ -1,4 +1,5 @@
-"""Writes the parts of ``docs/`` that come from the code: verbs, metrics, registries with their settings.
+"""Writes what comes from the code: the generated parts of ``docs/`` (verbs, metrics, registries with their settings), and
+``rallebench/registered.json``, the names that are listed without importing what they name.
 
     python -m tools.docs            write them
     python -m tools.docs --check    write nothing; name the files that are out of date and exit with 1
@@ -18,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import rallebench
+from rallebench.core import registered
 from rallebench.core.registry import ROOMS
+from rallebench.core.registry import all as all_registries
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 COMMAND = "python -m tools.docs"
@@ -244,13 +247,24 @@ PARTS: Mapping[str, Callable[[], str]] = {
 }
 
 
+def _all_listings() -> dict[str, registered.Modules]:
+    """Registry → module → names, of all registries but that of the page's places, which are always all imported."""
+    importlib.import_module("rallebench.cli.verbs")
+    _registries()
+    return {name: item.load() for name, item in all_registries().items() if name != "places"}
+
+
 def generated(text: str) -> str:
     """``text`` with every generated part as the code has it now."""
     return _PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n\n{part[3]}", text)
 
 
 def outdated(folder: Path | None = None) -> Iterator[tuple[Path, str]]:
-    """Every file with a generated part that is out of date, and its new text."""
+    """Every file that is out of date, or has a generated part that is, and its new text."""
+    if folder is None:
+        names = registered.text(_all_listings())
+        if not registered.FILE.is_file() or registered.FILE.read_text("utf-8") != names:
+            yield registered.FILE, names
     for path in sorted((folder or DOCS).glob("*.md")):
         text = path.read_text(encoding="utf-8")
         new = generated(text)

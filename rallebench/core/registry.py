@@ -1,25 +1,24 @@
 """Registries of named things: one file per thing in its package's folder, or in another distribution.
 
-A registry imports the modules of its package, and of the packages in it, on first use, so a new file needs no list to edit; then those
-of the papers' rooms whose names it declares; then the modules that installed distributions name in the entry-point group
-``rallebench.<registry>``, so that such a file may come from anywhere. A module that fails to import says so with its file name; two files with one name are refused.
+The rooms of the papers add to several registries; their modules are found by the patterns that a registry declares.
+A registry knows the names of its modules without importing them (:mod:`rallebench.core.registered`) and imports the one module
+whose entry is asked for. A new file needs no list to edit: a module that is not known is imported with the first list of names.
+Plug-ins (:mod:`rallebench.core.plugins`) are imported as soon as all names are asked for, or a name that no module of the package has.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
-import importlib.metadata
-import pkgutil
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from functools import lru_cache
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from rallebench.core.errors import BadFileError, NotFoundError
+from rallebench.core import plugins, registered
+from rallebench.core.errors import NotFoundError
+from rallebench.core.registered import Listed
 from rallebench.core.settings import Setting, check_form
 
 T = TypeVar("T")
@@ -37,6 +36,16 @@ class Entry(Generic[T]):
     about: str = ""
     traits: Mapping[str, Any] = field(default_factory=dict)
     form: Mapping[str, Setting] = field(default_factory=dict)
+    module: str = ""
+
+    @property
+    def listing(self) -> Listed:
+        """The entry as lists show it."""
+        plain = {k: v for k, v in self.traits.items() if isinstance(v, _PLAIN)}
+        return Listed(self.name, self.about, plain)
+
+
+_PLAIN = (str, int, float, bool, type(None))
 
 
 class Registry(Generic[T]):
@@ -62,7 +71,9 @@ class Registry(Generic[T]):
         self.traits = dict(traits or {})
         self.rooms = rooms
         self._entries: dict[str, Entry[T]] = {}
-        self._loaded = False
+        self._known: dict[str, Listed] = {}
+        self._modules: dict[str, str] = {}
+        self._read = self._loaded = False
         self._lock = threading.RLock()
         namesake = _ALL.setdefault(self.name, self)
         if (namesake.kind, namesake.package) != (kind, package):
@@ -89,94 +100,112 @@ class Registry(Generic[T]):
                 raise ValueError(f"the {owner}: {unknown('trait', trait, list(self.traits))}")
         check_form(owner, form or {})
 
+        module = _registering_module()
+
         def file(value: T) -> T:
-            if name in self._entries and self._entries[name].value is not value:
+            if plugins.importing() and name in self._read_known():
+                raise ValueError(f"the {owner} is one of rallebench's own; choose another name")
+            other = self._entries.get(name)
+            if other is not None and other.value is not value:
                 raise ValueError(f"two {self.kind}s claim the name {name!r}")
             doc = about or (value.__doc__ or "").strip().split("\n")[0]
-            self._entries[name] = Entry(name, value, doc, traits, dict(form or {}))
+            self._entries[name] = Entry(name, value, doc, traits, dict(form or {}), module)
+            plugins.undo_on_failure(lambda: self._entries.pop(name, None))
             return value
 
         return file
 
-    def _load(self) -> None:
+    def _read_known(self) -> Mapping[str, Listed]:
+        """The names that are known without importing their modules, which must still be there."""
+        with self._lock:
+            if not self._read:
+                here = set(self._module_names())
+                for module, listings in registered.read_listings(self.name).items():
+                    if module in here:
+                        self._known |= listings
+                        self._modules |= dict.fromkeys(listings, module)
+                self._read = True
+        return self._known
+
+    def _module_names(self) -> Iterator[str]:
+        yield from registered.modules(self.package)
+        if self.rooms:
+            yield from registered.room_modules(ROOMS, self.rooms)
+
+    def _load_unknown(self) -> None:
+        """Import the modules of the package that are not known, and the plug-ins."""
         with self._lock:
             if self._loaded:
                 return
-            _import_modules(self.package)
-            _import_from_rooms(self.rooms)
-            for point in _entry_points(tuple(sys.path)).select(group=f"rallebench.{self.name}"):
-                self._import(point)
+            known = registered.read_listings(self.name)
+            for module in self._module_names():
+                if module not in known:
+                    importlib.import_module(module)
+            plugins.import_plugins(self.name, self.kind)
             self._loaded = True
 
-    def _import(self, point: importlib.metadata.EntryPoint) -> None:
-        """Import the module of another distribution. Raises BadFileError, naming the distribution."""
-        try:
-            point.load()
-        except Exception as error:
-            owner = point.dist.name if point.dist else point.value
-            raise BadFileError(
-                f"The distribution {owner!r} adds a {self.kind} in {point.module}, which cannot be imported "
-                f"({error}); update or uninstall {owner}."
-            ) from error
+    def load(self) -> Mapping[str, Mapping[str, Listed]]:
+        """Import every module of the package; return the names that each registers."""
+        with self._lock:
+            names: dict[str, dict[str, Listed]] = {}
+            for module in self._module_names():
+                importlib.import_module(module)
+                names[module] = {}
+            for entry in self._entries.values():
+                if entry.module in names:
+                    names[entry.module][entry.name] = entry.listing
+            return names
 
     def names(self) -> tuple[str, ...]:
-        """All names in alphabetical order. Imports every module of the registry first; raises BadFileError."""
-        self._load()
-        return tuple(sorted(self._entries))
+        """All names in alphabetical order; modules whose names are known are not imported."""
+        self._load_unknown()
+        return tuple(sorted({*self._read_known(), *self._entries}))
+
+    def listing(self, name: str) -> Listed:
+        """The line and the plain traits of a name. Raises NotFoundError with the nearest names."""
+        known = self._read_known().get(name)
+        return known if known and name not in self._entries else self.entry(name).listing
+
+    def listings(self) -> dict[str, Listed]:
+        """Name → its line and plain traits, in alphabetical order."""
+        return {name: self.listing(name) for name in self.names()}
 
     def entry(self, name: str) -> Entry[T]:
         """The entry of ``name``. Raises NotFoundError with the nearest names."""
-        self._load()
+        if name not in self._entries and name in self._read_known():
+            importlib.import_module(self._modules[name])
         if name not in self._entries:
-            raise NotFoundError(unknown(self.kind, name, self.names()))
+            self._load_unknown()
+        if name not in self._entries:
+            self.load()  # registered.json may be out of date
+        if name not in self._entries:
+            raise NotFoundError(unknown(self.kind, name, tuple(sorted(self._entries))))
         return self._entries[name]
 
     def __getitem__(self, name: str) -> T:
         return self.entry(name).value
 
     def __contains__(self, name: object) -> bool:
-        self._load()
+        if name in self._entries or name in self._read_known():
+            return True
+        self._load_unknown()
         return name in self._entries
 
 
 _ALL: dict[str, Registry[Any]] = {}
 
 
-def _import_modules(package: str) -> None:
-    """Import the modules of a package and of the packages in it, without those whose names begin with ``_``."""
-    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
-        if not module.name.startswith("_"):
-            importlib.import_module(f"{package}.{module.name}")
-            if module.ispkg:
-                _import_modules(f"{package}.{module.name}")
-
-
-def _import_from_rooms(patterns: tuple[str, ...]) -> None:
-    """Import the modules of every room that match one of the patterns."""
-    rooms = importlib.import_module(ROOMS).__path__ if patterns else ()
-    for room in pkgutil.iter_modules(rooms):
-        if room.ispkg:
-            package = importlib.import_module(f"{ROOMS}.{room.name}")
-            for module in pkgutil.iter_modules(package.__path__):
-                if any(fnmatchcase(module.name, pattern) for pattern in patterns):
-                    importlib.import_module(f"{package.__name__}.{module.name}")
+def _registering_module() -> str:
+    """The module whose body calls ``register``, be it through functions of others."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_name != "<module>" and frame.f_back is not None:
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", ""))
 
 
 def all() -> dict[str, Registry[Any]]:
     """Name → registry, for every registry whose package is imported."""
     return dict(_ALL)
-
-
-class _EntryPoints(Protocol):
-    """Entry points of all groups; their class differs between versions of Python."""
-
-    def select(self, *, group: str) -> importlib.metadata.EntryPoints: ...
-
-
-@lru_cache(maxsize=1)
-def _entry_points(path: tuple[str, ...]) -> _EntryPoints:
-    """The entry points of all distributions on ``path``, which is ``sys.path``."""
-    return importlib.metadata.entry_points()
 
 
 def unknown(kind: str, name: str, known: tuple[str, ...] | list[str]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from rallebench.core.errors import NotFoundError
 from rallebench.core.experiments import Experiment, ExperimentRequest
+from rallebench.core.registered import Listed
 from rallebench.core.registry import Entry, Registry, unknown
 from rallebench.core.settings import checked
 
@@ -51,7 +52,7 @@ class ExperimentGroup:
         return tuple(
             kind.removeprefix(self.prefix)
             for kind in EXPERIMENTS.names()
-            if EXPERIMENTS.entry(kind).traits["place"] == self.name
+            if EXPERIMENTS.listing(kind).traits["place"] == self.name
         )
 
     def kind(self, name: str) -> str:
@@ -81,8 +82,13 @@ class ExperimentGroup:
         """All settings of ``name``, those in ``written`` as a user wrote them. Raises UsageError."""
         return checked(f"{self.noun} {name!r}", self.entry(name).form, written)
 
+    def listings(self) -> dict[str, Listed]:
+        """Name → its line and plain traits, without importing the experiments."""
+        return {name: EXPERIMENTS.listing(self.kind(name)) for name in self.names()}
+
     def __contains__(self, name: object) -> bool:
-        return name in self.names()
+        kind = self.kind(str(name))
+        return kind in EXPERIMENTS and EXPERIMENTS.listing(kind).traits["place"] == self.name
 
 
 SUITES = ExperimentGroup("suites", "suite")

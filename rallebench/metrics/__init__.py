@@ -130,7 +130,7 @@ class Metrics(Registry[Callable[..., Any]]):
     def is_judge(self, name: str) -> bool:
         """Return whether a name, with or without a model, is that of a judge."""
         base = name.partition(":")[0].strip()
-        return base in self and "judge" in self.entry(base).traits
+        return base in self and self.listing(base).traits.get("tool") == "judge"
 
     def judge_of(self, column: str) -> Entry[Callable[..., Any]] | None:
         """The judge that gives a column ``NAME:MODEL``; None for any other column."""
@@ -146,6 +146,14 @@ class Metrics(Registry[Callable[..., Any]]):
 
     def judge_names(self) -> tuple[str, ...]:
         return tuple(name for name in self.names() if self.is_judge(name))
+
+    def family(self, name: str) -> Callable[[int], Entry[Callable[..., Any]]] | None:
+        """The function of a family that makes the member with a cut-off; None for no family."""
+        for member in self.names():
+            if member.startswith(f"{name}@"):
+                self.entry(member)  # its module registers the family
+                break
+        return self.families.get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +217,7 @@ def _derived(name: str) -> Entry[Callable[..., Any]]:
     if colon and base in METRICS:
         return _with_option(METRICS.entry(base), option.strip())
     match = _AT_K.fullmatch(name)
-    family = METRICS.families.get(match["family"]) if match else None
+    family = METRICS.family(match["family"]) if match else None
     if not match or not family:
         return METRICS.entry(name)
     k = int(match["k"])

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from distributions import Install, installing  # noqa: F401 - a fixture
+from project import PROJECT
 
-from rallebench.core import registry
-from rallebench.core.errors import BadFileError
+from rallebench.core import plugins, registered, registry
+from rallebench.core.registered import Listed
 from rallebench.core.registry import Registry
 from rallebench.core.settings import Setting
 from rallebench.metrics import METRICS
@@ -90,10 +95,79 @@ def test_a_distribution_adds_a_metric_by_an_entry_point(install: Install) -> Non
     assert (entry.about, entry.value(None, None)) == ("One for every answer.", 1.0)
 
 
-def test_a_distribution_that_cannot_be_imported_is_named_with_the_mend(install: Install) -> None:
-    install(METRICS, "broken_metric", "import nothing_of_this_name")
-    with pytest.raises(BadFileError) as raised:
-        METRICS.names()
-    assert "'broken_metric' adds a metric" in str(raised.value)
-    assert "nothing_of_this_name" in str(raised.value)
-    assert str(raised.value).endswith("update or uninstall broken_metric.")
+FAILS_AFTER_ONE_METRIC = (
+    METRIC
+    + """
+import nothing_of_this_name
+"""
+)
+
+
+def test_a_broken_plug_in_is_one_warning_and_the_others_work(
+    install: Install, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(METRICS, "broken_metric", FAILS_AFTER_ONE_METRIC)
+    install(METRICS, "sound_metric", METRIC.replace("always_one", "always_right"))
+    names = METRICS.names()
+    assert {"em", "always_right"} <= set(names) and "always_one" not in names
+    assert METRICS.names() == names and "nothing" not in METRICS
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert "'broken_metric' is left out" in message and "nothing_of_this_name" in message
+    assert message.endswith("update or uninstall broken_metric.")
+    assert message in plugins.warnings()
+
+
+def test_a_plug_in_cannot_take_a_name_of_the_package(
+    install: Install, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(METRICS, "other_em", METRIC.replace("always_one", "em"))
+    assert "em" in METRICS.names() and METRICS.entry("em").module != "other_em"
+    assert "the metric 'em' is one of rallebench's own" in caplog.text
+
+
+IMPORTED = """
+import sys
+from rallebench.experiments import EXPERIMENTS, SUITES
+
+assert "rgb-noise" in SUITES.names() and "noise" in SUITES.listings()["rgb-noise"].about
+before = {name for name in sys.modules if name.startswith("rallebench.")}
+EXPERIMENTS.entry("batch")
+print(*sorted({name for name in sys.modules if name.startswith("rallebench.")} - before))
+"""
+
+
+def test_names_are_listed_without_importing_their_modules_and_an_entry_imports_its_own() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", IMPORTED], capture_output=True, text=True, cwd=PROJECT
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "rallebench.experiments.sweeps.running" in ran.stdout.split()
+    assert "papers" not in ran.stdout
+
+
+def test_a_module_that_is_not_recorded_is_imported_and_one_that_is_gone_is_forgotten(
+    make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    package = tmp_path / "paints"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "red.py").write_text("from paints import COLOURS\nCOLOURS.register('red')(len)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    recorded = {
+        "paints.gone": {"blue": Listed("blue")},
+        "paints.red": {"red": Listed("red", "r")},
+    }
+    monkeypatch.setattr(registered, "read_listings", lambda name: recorded)
+    paints = Registry("paint", "paints", name="paints")
+    importlib.import_module("paints").COLOURS = paints  # type: ignore[attr-defined]
+    assert paints.names() == ("red",) and paints.listing("red").about == "r"
+    assert "paints.red" not in sys.modules
+    (package / "green.py").write_text(
+        "from paints import COLOURS\nCOLOURS.register('green')(len)\n"
+    )
+    fresh = Registry("paint", "paints", name="paints")
+    sys.modules["paints"].COLOURS = fresh  # type: ignore[attr-defined]
+    assert fresh.names() == ("green", "red") and "paints.red" not in sys.modules
+    assert fresh.entry("red").module == "paints.red"
+    for name in ("paints", "paints.red", "paints.green"):
+        monkeypatch.delitem(sys.modules, name)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from project import PROJECT
 
+from rallebench.core import plugins
 from rallebench.core.registry import Registry
 
 Install = Callable[[Registry[Any], str, str], None]
@@ -22,6 +23,7 @@ def installing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     site = tmp_path / "site-packages"
     children = filter(None, [str(PROJECT), str(site), os.environ.get("PYTHONPATH", "")])
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(children))
+    monkeypatch.setattr(plugins, "_BROKEN", {})
 
     def add(registry: Registry[Any], module: str, text: str) -> None:
         registry.names()  # what the package itself holds is imported once for all tests

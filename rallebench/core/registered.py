@@ -1,0 +1,89 @@
+"""Names that the package's own modules register, known without importing these modules.
+
+``registered.json`` lists them: registry → module → name → a line and the plain traits. ``python -m tools.docs`` writes it and a test compares it. It only saves time: a module that is not in it is imported, so a new file
+works at once, and an entry is always the one that its module registers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+
+FILE = Path(__file__).resolve().parents[1] / "registered.json"
+Plain = str | int | float | bool | None
+Modules = Mapping[str, Mapping[str, "Listed"]]
+"""Module → name → its listing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A name as lists show it: a line about it, and those of its traits that JSON can hold."""
+
+    name: str
+    about: str = ""
+    traits: Mapping[str, Plain] = field(default_factory=dict)
+
+
+def read_listings(registry: str) -> Modules:
+    """The modules that ``registered.json`` lists for a registry; some may be gone."""
+    return {
+        module: {name: Listed(name, about, traits) for name, (about, traits) in names.items()}
+        for module, names in _document().get(registry, {}).items()
+    }
+
+
+@lru_cache(maxsize=1)
+def _document() -> dict[str, dict[str, dict[str, tuple[str, dict[str, Plain]]]]]:
+    document: dict[str, dict[str, dict[str, tuple[str, dict[str, Plain]]]]] = (
+        json.loads(FILE.read_text("utf-8")) if FILE.is_file() else {}
+    )
+    return document
+
+
+def text(registries: Mapping[str, Modules]) -> str:
+    """The text of ``registered.json``: a line a name, so that two additions seldom meet in one line."""
+    parts = []
+    for registry, modules in sorted(registries.items()):
+        blocks = []
+        for module, names in sorted(modules.items()):
+            lines = ",\n".join(
+                f"   {json.dumps(name)}: {json.dumps([item.about, dict(item.traits)], ensure_ascii=False)}"
+                for name, item in sorted(names.items())
+            )
+            blocks.append(
+                f"  {json.dumps(module)}: {{\n{lines}\n  }}"
+                if lines
+                else f"  {json.dumps(module)}: {{}}"
+            )
+        parts.append(f" {json.dumps(registry)}: {{\n" + ",\n".join(blocks) + "\n }")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def modules(package: str) -> Iterator[str]:
+    """The modules of a package and of the packages in it, without those whose names begin with ``_``."""
+    for folder in importlib.import_module(package).__path__:
+        yield from _modules(package, Path(folder))
+
+
+def _modules(package: str, folder: Path) -> Iterator[str]:
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(("_", ".")):
+            continue
+        if path.suffix == ".py":
+            yield f"{package}.{path.stem}"
+        elif (path / "__init__.py").is_file():
+            yield f"{package}.{path.name}"
+            yield from _modules(f"{package}.{path.name}", path)
+
+
+def room_modules(rooms: str, patterns: tuple[str, ...]) -> Iterator[str]:
+    """The modules of each folder in the package ``rooms`` whose names match one of the patterns."""
+    for module in modules(rooms):
+        name = module.removeprefix(f"{rooms}.").partition(".")[2]
+        if name and any(fnmatchcase(name, pattern) for pattern in patterns):
+            yield module
