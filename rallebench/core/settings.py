@@ -39,7 +39,7 @@ class Setting:
     ``default``: None means unset. None is a value if it is the default or ``null`` is set. ``required``: a value must be given.
     ``sweep``: the values worth comparing, for a setting that trades quality against time, or is a list.
     ``names``: what the text names, of ``NAMED``; several with blanks between them where any of them will do. ``many``: the
-    text is a list with commas.
+    text is a list with commas. ``advanced``: a first run leaves it as it is, so forms fold it away.
     """
 
     kind: type
@@ -53,6 +53,7 @@ class Setting:
     null: bool = False
     names: str = ""
     many: bool = False
+    advanced: bool = False
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -23,13 +23,17 @@ from rallebench.metrics import metric, read_card
 
 def compat(about: str = "") -> Setting:
     """Return whether an experiment follows the paper's own code where that differs from the paper or from good sense."""
-    return string(about, "corrected", "original")
+    return string(about, "corrected", "original", advanced=True)
 
 
 def own_prompts(folder: str, originals: str = "") -> Setting:
     """A folder with the user's prompts, named as those in ``folder``, or a copy of the repository ``originals``."""
     about = f"folder with prompts of your own, named as in prompts/{folder}"
-    return string(about + (f"; or your copy of {originals}" if originals else ""), names="folder")
+    return string(
+        about + (f"; or your copy of {originals}" if originals else ""),
+        names="folder",
+        advanced=True,
+    )
 
 
 def register_each(

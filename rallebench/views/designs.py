@@ -18,6 +18,7 @@ from rallebench.core.types import Chain, digest
 from rallebench.corpora.chunking import PRESETS
 from rallebench.encoders.references import encoders
 from rallebench.experiments import SUITES
+from rallebench.experiments.benchmarks import benchmarks
 from rallebench.experiments.sweeps import GENERATION, factor
 from rallebench.experiments.tradeoff.running import settings_of as search_settings
 from rallebench.retrievers import search_form
@@ -29,19 +30,6 @@ from rallebench.workspace.paths import STARTER_INDEXES
 
 PROMPTS = "prompts/variants"
 """The folder of a workspace with the prompts that sweeps vary: a file each, so that its sweep can be continued."""
-PAPERS = {
-    "rgb": "RGB",
-    "crud": "CRUD-RAG",
-    "barag": "BARAG",
-    "kilt": "KILT",
-    "reval": "R-Eval",
-}
-"""Paper → its name; the names of its experiments begin with the key."""
-ADVANCED = ("compat", "more", "prompts", "reuse", "tokenizer", "protocol", "layout", "system")
-"""Settings of published benchmarks that stand under "Advanced", with those of sampling and of judges."""
-_ADVANCED = re.compile(r"temperature|top_p|top_k|max_tokens|judge_|draft_|quest_|join|shots|steps")
-_FIRST = ("-noise", "-modes", "-scholar", "-qa1")
-
 Choice = tuple[str, str]
 """(value, its label)."""
 
@@ -189,29 +177,55 @@ def _prompt_file(workbench: Workbench, name: str, offered: Mapping[str, str]) ->
 # published benchmarks
 
 
-def papers() -> dict[str, list[str]]:
-    """Paper → the names of its experiments; those that a plug-in adds stand under their own first word."""
-    groups: dict[str, list[str]] = {paper: [] for paper in PAPERS}
+def suites() -> dict[str, list[str]]:
+    """Benchmark → the names of its suites. A suite that names no benchmark stands under its own first word."""
+    groups: dict[str, list[str]] = {name: [] for name in benchmarks()}
     for name in SUITES.names():
-        groups.setdefault(name.partition("-")[0], []).append(name)
-    return groups
+        groups.setdefault(benchmark_name(name), []).append(name)
+    return {benchmark: names for benchmark, names in groups.items() if names}
 
 
-def paper_name(paper: str) -> str:
-    """The name of a paper; of a plug-in's benchmark its title, else its own first word.
+def benchmark_name(suite: str) -> str:
+    """The name of the benchmark of a suite.
 
-    >>> paper_name("rgb"), paper_name("beir"), paper_name("mine")
-    ('RGB', 'BEIR', 'mine')
+    >>> benchmark_name("beir"), benchmark_name("mine-first")
+    ('beir', 'mine')
     """
-    names = papers().get(paper) or ()
-    titles = (str(SUITES.entry(name).traits.get("title", "")) for name in names)
-    return PAPERS.get(paper) or next(filter(None, titles), paper)
+    traits = SUITES.entry(suite).traits if suite in SUITES else {}
+    return str(traits.get("benchmark") or suite.partition("-")[0])
 
 
-def first_suite(paper: str) -> str:
-    """The first benchmark to offer of a paper: one that needs little, and that a table of the paper stands beside."""
-    names = papers().get(paper) or papers()["rgb"]
-    return next((n for n in names if n.endswith(_FIRST)), names[0])
+def benchmark_title(name: str) -> str:
+    """The title of a benchmark; its name where a plug-in registers no more than suites.
+
+    >>> benchmark_title("beir"), benchmark_title("mine")
+    ('BEIR', 'mine')
+    """
+    known = benchmarks().get(name)
+    return known.title if known else name
+
+
+def suite_part(suite: str) -> str:
+    """The part of its benchmark that a suite plays, in words; '' for the whole benchmark.
+
+    >>> suite_part("beir"), suite_part("mine-all-moons")
+    ('', 'all moons')
+    """
+    return suite.removeprefix(benchmark_name(suite)).lstrip("-").replace("-", " ")
+
+
+def first_suite(benchmark: str = "") -> str:
+    """The suite to offer first of a benchmark, or of all benchmarks; the first of its suites where it declares none."""
+    known, names = benchmarks(), suites()
+    name = benchmark if benchmark in names else next(iter(names))
+    declared = known[name].first_suite if name in known else ""
+    return declared if declared in names[name] else names[name][0]
+
+
+def first_table(benchmark: str) -> str:
+    """The printed table to show beside a benchmark's results, '' if it declares none."""
+    known = benchmarks().get(benchmark)
+    return known.first_table if known else ""
 
 
 def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:
@@ -231,11 +245,7 @@ def sets_of(workbench: Workbench, suite: str, data: str) -> list[str]:
 
 def advanced(form: Mapping[str, Setting]) -> list[str]:
     """The settings of a published benchmark that a first run leaves as they are."""
-    return [
-        name
-        for name, setting in form.items()
-        if name in ADVANCED or (_ADVANCED.search(name) and not setting.required)
-    ]
+    return [name for name, setting in form.items() if setting.advanced]
 
 
 def first_model(workbench: Workbench) -> str:

@@ -39,7 +39,7 @@ class Design:
     seed: str = "0"
     name: str = ""
     track: bool = True
-    suite: str = "rgb-noise"
+    suite: str = field(default_factory=designs.first_suite)
     llm: str = ""
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     indexes: list[str] = field(default_factory=list)

@@ -20,7 +20,7 @@ from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.metrics import metric
 from rallebench.services.workbench import Workbench
-from rallebench.views.designs import base_chain, paper_name
+from rallebench.views.designs import base_chain, benchmark_name, benchmark_title, suite_part
 from rallebench.views.experiment_requests import suite_name
 from rallebench.views.library import listed
 
@@ -122,9 +122,8 @@ def title_of(stored: StoredExperiment) -> str:
     if stored.kind in NAMED:
         of = settings.get("run") or settings.get("title") or ""
         return f"{NAMED[stored.kind]}{f' of {of}' if of else ''}"
-    paper = paper_name(stored.kind.partition("-")[0])
-    part = stored.kind.partition("-")[2].replace("-", " ")
-    return f"{paper}, {part}" if part else paper
+    title, part = benchmark_title(benchmark_name(stored.kind)), suite_part(stored.kind)
+    return f"{title}, {part}" if part else title
 
 
 def about_of(stored: StoredExperiment) -> str:

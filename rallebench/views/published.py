@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,30 +12,20 @@ from rallebench.core.errors import NotFoundError, RalleError
 from rallebench.core.registry import unknown
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Column, Figure, Table
-from rallebench.experiments.published import (
-    PublishedRow,
-    PublishedTable,
+from rallebench.experiments.benchmarks import (
+    Benchmark,
+    benchmarks,
     published_names,
     published_table,
+    table_figures,
 )
-from rallebench.experiments.published.plots import OURS, drawn_of, plots_of
-from rallebench.experiments.published_rows import OwnRow, rows_of
+from rallebench.experiments.published.plots import OURS
+from rallebench.experiments.published.rows import OwnRow, rows_of
+from rallebench.experiments.published.tables import PublishedRow, PublishedTable
 
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
-__all__ = ["OURS"]
-
-PAPERS: Mapping[str, str] = {
-    "ralle": "RaLLe (KILT)",
-    "rgb": "RGB",
-    "crud": "CRUD-RAG",
-    "barag": "BARAG",
-    "reval": "R-Eval",
-    "beir": "BEIR",
-    "mtrag": "MTRAG",
-    "browsecomp": "BrowseComp-Plus",
-}
 TEXT = "text"
 """The number of the table with figures from a paper's running text."""
 MOST = 20
@@ -51,7 +41,7 @@ class Beside:
 
     @property
     def name(self) -> str:
-        """The name of the row beside the printed ones."""
+        """The name of the row beside the printed ones; see ``is_ours``."""
         n = max((mean.n for mean in self.row.cells.values()), default=0)
         count = f", n = {n:,}" if n else ""
         return f"{OURS}{self.row.system} ({self.experiment}{count})"
@@ -59,12 +49,26 @@ class Beside:
 
 def listed() -> dict[str, list[tuple[str, str]]]:
     """Paper → (reference, what the table has) of each of its tables."""
-    tables: dict[str, list[tuple[str, str]]] = {paper: [] for paper in PAPERS}
-    for name in published_names():
-        tables.setdefault(name.partition("_")[0], []).append(
-            (reference(name), published_table(name).about)
-        )
-    return tables
+    return {
+        value.tables: [(reference(name), published_table(name).about) for name in names]
+        for value in benchmarks().values()
+        if (names := value.table_files())
+    }
+
+
+def title(paper: str) -> str:
+    """The title above the tables of a paper, whose first word is ``paper``."""
+    value = _benchmark(paper)[1]
+    return value.tables_title or value.title
+
+
+def benchmark_name(table: str) -> str:
+    """The name of the benchmark of a table, given by its short name."""
+    return _benchmark(table.partition(":")[0])[0]
+
+
+def _benchmark(tables: str) -> tuple[str, Benchmark]:
+    return next(item for item in benchmarks().items() if item[1].tables == tables)
 
 
 def abouts() -> dict[str, str]:
@@ -99,7 +103,7 @@ def _words_of(name: str) -> str:
     kind = "running text" if number == TEXT else f"table {number}"
     settings = (_plain(v) for row in value.rows for v in row.settings.values())
     systems = (row.system for row in value.rows)
-    parts = (PAPERS.get(paper, paper), kind, value.about, value.split, *value.columns)
+    parts = (title(paper), kind, value.about, value.split, *value.columns)
     return " ".join((*parts, *systems, *settings)).lower()
 
 
@@ -122,6 +126,11 @@ def opened(table: str) -> PublishedTable:
 
 
 # our runs
+
+
+def is_ours(system: str) -> bool:
+    """Return whether a row's name is that of a row of ours."""
+    return system.startswith(OURS)
 
 
 def own_rows(
@@ -226,8 +235,8 @@ def figures(value: PublishedTable, own: Sequence[Beside] = ()) -> list[Figure]:
         if not b.row.why
     )
     rows = (*value.rows, *ours)
-    drawn = [*drawn_of(value), *(plot.figure(rows) for plot in plots_of(value))]
-    return [figure for figure in drawn if figure.series]
+    drawn, plots = table_figures(value)
+    return [figure for figure in (*drawn, *(plot.figure(rows) for plot in plots)) if figure.series]
 
 
 def document(value: PublishedTable, own: Sequence[Beside] = ()) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from rallebench.analysis.agents.reading import system_of
 from rallebench.core.errors import UsageError
 from rallebench.core.table_files import latex
 from rallebench.datasets.tasks import TASKS
-from rallebench.experiments.published import published_table
+from rallebench.experiments.benchmarks import published_table
 from rallebench.render import report, svg
 
 TWELVE = tuple(AgentTask(task.name, task.domain, task.level, task.number) for task in TASKS)

@@ -7,8 +7,9 @@ import pytest
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.settings import checked
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
+from rallebench.experiments.benchmarks import BENCHMARKS, benchmarks
 from rallebench.services.experiments import rules_of
-from rallebench.views import designs
+from rallebench.views import designs, published
 from rallebench.views.catalog import line
 
 OWN = {"baselines", "batch", "sweep", "tradeoff"}
@@ -24,18 +25,29 @@ def test_every_experiment_says_what_it_is_and_takes_its_own_defaults(kind: str) 
 
 
 @pytest.mark.parametrize("kind", EXPERIMENTS.names())
-def test_every_experiment_of_a_paper_names_it(kind: str) -> None:
+def test_every_suite_names_its_benchmark(kind: str) -> None:
     entry = EXPERIMENTS.entry(kind)
-    of_a_paper = entry.traits["place"] == "suites"
-    assert of_a_paper == bool(entry.traits.get("paper", ""))
+    is_suite = entry.traits["place"] == "suites"
+    assert is_suite == (entry.traits.get("benchmark", "") in BENCHMARKS)
 
 
 @pytest.mark.parametrize("name", SUITES.names())
 def test_every_suite_says_what_works_without_a_download(name: str) -> None:
     ready = SUITES.entry(name).traits["ready"]
-    assert ready.startswith("Without a download: ") and ready.endswith(".") and "Chinese" in ready
+    assert ready.startswith("Without a download: ") and ready.endswith(".")
+    languages = BENCHMARKS[SUITES.entry(name).traits["benchmark"]].languages
+    assert languages and all(language in ready for language in languages)
     assert line(SUITES.entry(name)).endswith(ready), "the list and the manual"
     assert designs.suite_about(name)[0].endswith(ready), "the page"
+
+
+@pytest.mark.parametrize("name", benchmarks())
+def test_every_benchmark_offers_one_of_its_suites_and_one_of_its_tables_first(name: str) -> None:
+    benchmark = BENCHMARKS[name]
+    assert benchmark.name == name and benchmark.title and benchmark.paper.startswith("arXiv:")
+    assert designs.first_suite(name) == benchmark.first_suite
+    assert published.benchmark_name(benchmark.first_table) == name
+    assert published.opened(benchmark.first_table).rows
 
 
 def test_every_experiment_has_one_place_and_each_place_its_own_names() -> None:

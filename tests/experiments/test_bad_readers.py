@@ -264,7 +264,7 @@ def test_chinese_sets_are_searched_and_are_not_beside_english_figures(
     spoilt(READERS["BEIR"], file, LANGUAGE)
     corpus = [{"_id": i, "text": f"{CHINESE}{i}"} for i in DOCUMENTS]
     write_lines(file.with_name("corpus.jsonl"), corpus)
-    monkeypatch.setattr("rallebench.experiments.benchmarks.beir.unlike", lambda *_: "")
+    monkeypatch.setattr("rallebench.experiments.benchmarks.beir.suite.unlike", lambda *_: "")
     report = cli.report("beir", pair, "kinds=bm25,flat", "depth=10", run="n")
     (row,) = report["tables"][0]["rows"]
     why = "ours are in Chinese or Japanese characters, the paper's in English"

@@ -13,8 +13,8 @@ from small_suites import small_suites
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.report import Estimate
-from rallebench.experiments.published import published_names
-from rallebench.experiments.published_rows import own_row
+from rallebench.experiments.benchmarks import published_names
+from rallebench.experiments.published.rows import own_row
 from rallebench.gui.frame import Page
 from rallebench.gui.places import _published
 from rallebench.services import experiment_jobs

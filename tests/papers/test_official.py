@@ -9,10 +9,11 @@ import random
 from pathlib import Path
 
 import pytest
+from digests import own_digests
 
 from rallebench.core.types import Example, Gold, Question
-from rallebench.experiments.official import (
-    OFFICIAL,
+from rallebench.experiments.benchmarks import benchmarks
+from rallebench.experiments.published.official import (
     ids_digest,
     questions_digest,
     unverified,
@@ -35,7 +36,7 @@ def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "file": {"blob": blob},
         "sum": {"sha256": hashlib.sha256(content).hexdigest()},
     }
-    monkeypatch.setitem(OFFICIAL, "paper", sets)  # type: ignore[arg-type]
+    own_digests(monkeypatch, tmp_path, "paper", sets)
     (tmp_path / "own.json").write_bytes(content)
     (tmp_path / "packed.json.gz").write_bytes(gzip.compress(content))
     (tmp_path / "changed.json").write_bytes(content + b"\n")
@@ -77,7 +78,7 @@ def test_a_set_without_a_digest_is_not_taken_for_the_papers() -> None:
 
 def test_every_digest_is_whole() -> None:
     lengths = {"sha256": 64, "questions": 64, "ids": 64, "blob": 40}
-    for sets in OFFICIAL.values():
+    for sets in (value.question_sets() for value in benchmarks().values()):
         for entry in sets.values():
             assert entry and all(len(bytes.fromhex(v)) * 2 == lengths[k] for k, v in entry.items())
 

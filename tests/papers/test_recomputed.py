@@ -19,7 +19,7 @@ import jieba
 import pytest
 from small_workspace import CommandLine, add_llm, read_lines, record, scripted, write_lines
 
-from rallebench.experiments.published import FOLDER
+from rallebench.experiments.benchmarks import table_file
 
 
 def table(report: Any, beginning: str) -> Any:
@@ -255,7 +255,7 @@ def test_r_evals_printed_means_and_ranks_follow_from_tasks_but_for_the_doubtful_
     printed: dict[str, dict[str, dict[str, float]]] = {}
     documents = {}
     for name, domain in (("reval_table5", "wiki"), ("reval_table3", "aminer")):
-        documents[domain] = json.loads((FOLDER / f"{name}.json").read_text())
+        documents[domain] = json.loads(table_file(name).read_text())
         for row in documents[domain]["rows"]:
             printed.setdefault(row["system"], {})[domain] = row["values"]
     of_task = re.compile(r"[123]-\d")

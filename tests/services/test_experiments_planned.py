@@ -113,7 +113,7 @@ def test_what_cannot_be_varied_is_a_sentence(
 
 
 def test_every_benchmark_has_its_settings_and_lists_their_values(bench: Workbench) -> None:
-    for names in designs.papers().values():
+    for names in designs.suites().values():
         for name in names:
             _, _, form = designs.suite_about(name)
             offered = catalog.choices(bench.workspace, form)

@@ -13,9 +13,13 @@ from small_workspace import CommandLine
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.report import Estimate
-from rallebench.experiments.published import FOLDER, published_names, published_table
-from rallebench.experiments.published.plots import plots_of
-from rallebench.experiments.published_rows import KEY, OwnRow, own_row
+from rallebench.experiments.benchmarks import (
+    published_names,
+    published_table,
+    table_figures,
+    table_file,
+)
+from rallebench.experiments.published.rows import KEY, OwnRow, own_row
 from rallebench.render import svg
 from rallebench.services.workbench import Workbench
 from rallebench.views import published
@@ -96,16 +100,16 @@ def test_every_drawing_has_a_mark_for_every_figure_that_it_draws(name: str) -> N
 
 def printed(name: str) -> list[dict[str, Any]]:
     """The rows of a table's file, not by the code that draws them."""
-    rows: list[dict[str, Any]] = json.loads((FOLDER / f"{name}.json").read_text())["rows"]
+    rows: list[dict[str, Any]] = json.loads(table_file(name).read_text())["rows"]
     return rows
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in published_names() if plots_of(published_table(name))]
+    "name", [name for name in published_names() if table_figures(published_table(name))[1]]
 )
 def test_every_drawn_point_is_a_figure_of_the_tables_file(name: str) -> None:
     table, rows = published_table(name), printed(name)
-    for plot in plots_of(table):
+    for plot in table_figures(table)[1]:
         figure = plot.figure(table.rows)
         fitting = [row for row in rows if plot.where.items() <= row["settings"].items()]
         cells = [(row, c) for row in fitting for c in plot.columns if row["values"][c] is not None]

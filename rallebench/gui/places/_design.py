@@ -25,7 +25,7 @@ KINDS = {
     "sweep": ("Sweep", "Vary k, the index, the model or a prompt, and see which setting wins."),
     "suite": (
         "Published benchmark",
-        "Run RGB, CRUD-RAG, BARAG, KILT, R-Eval, BEIR, MTRAG or BrowseComp-Plus, beside its paper's table.",
+        "Run the benchmark of a paper, beside the table that it prints.",
     ),
     "tradeoff": ("Index trade-off", "Compare indexes by recall, speed, memory and disk."),
     "baselines": (
@@ -243,20 +243,17 @@ def questions(
 
 def _suite(page: Page, event: Event, design: Design) -> Steps:
     about, asks, known = designs.suite_about(design.suite)
-    paper, suites, tabs = design.suite.partition("-")[0], designs.papers(), Markup()
+    paper, suites, tabs = designs.benchmark_name(design.suite), designs.suites(), Markup()
     for name in suites:
-        label, on = designs.paper_name(name), "on" if name == paper else ""
+        label, on = designs.benchmark_title(name), "on" if name == paper else ""
         tabs += html.button(label, "experiments.choose_paper", kind=on, paper=name)
-    parts = [
-        (name, name.partition("-")[2].replace("-", " ").capitalize() or "All of it")
-        for name in suites[paper]
-    ]
+    parts = [(name, designs.suite_part(name).capitalize() or "All of it") for name in suites[paper]]
     what = form.chooser("Benchmark", "suite", parts, design.suite)
     if asks and "models" not in known:
         llms = list(page.workbench.workspace.llms())
         what += form.chooser("Model", "llm", llms, design.llm, blank="none")
-    printed = _published.address(_published.FIRST_TABLES.get(paper, ""))
-    tables = html.link("The paper's tables", printed)
+    printed = designs.first_table(paper)
+    tables = html.link("The paper's tables", _published.address(printed)) if printed else ""
     which = Markup(
         '<div class="seg" role="group" aria-label="Paper">{}</div>{}<p class="note">{} {}</p>{}'
     ).format(tabs, three(what), about, tables, form.hidden_fields(shown=design.suite))

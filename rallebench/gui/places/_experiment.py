@@ -25,7 +25,7 @@ from rallebench.render import experiments, report
 from rallebench.render.numbers import plural, text
 from rallebench.services import experiment_jobs
 from rallebench.services.jobs import Job
-from rallebench.views import experiment_groups, experiment_results
+from rallebench.views import designs, experiment_groups, experiment_results
 from rallebench.views.experiment_groups import plain_label
 from rallebench.views.experiment_results import AXES, Ranking
 
@@ -236,7 +236,7 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     document = stored.report or {}
     parts, notes = document.get("parts", ()), document.get("notes", ())
     drawn = paper_tables(document)
-    if printed := _published.FIRST_TABLES.get(stored.kind.partition("-")[0]):
+    if printed := designs.first_table(designs.benchmark_name(stored.kind)):
         own = html.link("The paper's own tables", _published.address(printed))
         drawn += Markup('<p class="note">{}</p>').format(own)
     drawn += figures.plots([Figure(**value) for value in document.get("plots", ())])

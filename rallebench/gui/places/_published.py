@@ -15,17 +15,6 @@ from rallebench.gui.patches import Patch
 from rallebench.render.numbers import plural
 from rallebench.views import published
 
-FIRST_TABLES = {
-    "kilt": "ralle:2",
-    "rgb": "rgb:1",
-    "crud": "crud:2",
-    "barag": "barag:1",
-    "reval": "reval:2",
-    "beir": "beir:2",
-    "mtrag": "mtrag:1",
-    "browsecomp": "browsecomp:1",
-}
-"""Paper of a benchmark → the printed table to show beside its results."""
 NONE_YET = "None of your runs is beside it: run the benchmark on the paper's own questions."
 SAVED = (("CSV", "csv"), ("LaTeX", "tex"), ("JSON", "json"))
 SHORT = 24
@@ -33,7 +22,6 @@ SHORT = 24
 WORDS = "papers-words"
 """Session key of a window's search words."""
 ABOUT = "Every table that the papers of the benchmarks print. Your runs stand in them where set, split, metric and number of questions are the paper's."
-SUITES = {table.partition(":")[0]: suite for suite, table in FIRST_TABLES.items()}
 
 
 def address(table: str) -> str:
@@ -87,7 +75,7 @@ def papers(page: Page, words: str) -> Markup:
             )
             addresses.append(address(name))
         heads = ("Table", "What it has", "Questions", ">Our runs")
-        drawn += html.heading(published.PAPERS.get(paper, paper))
+        drawn += html.heading(published.title(paper))
         drawn += html.rows(heads, lines, kind="x-tables", addresses=addresses)
     return drawn or html.empty("No table has these words; try fewer of them.")
 
@@ -103,7 +91,7 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
     labels = [_head(table.labels[i]) for i in columns]
     heads = [f"{'>' if right else ''}{label}" for right, label in zip(numeric, labels)]
     lines = [[_cell(str(row[i])) for i in columns] for row in table.rows]
-    ours = [str(row[0]).startswith(published.OURS) for row in table.rows]
+    ours = [published.is_ours(str(row[0])) for row in table.rows]
     doubts = html.bullets(value.doubts, "x-list")
     if doubts:
         doubts = html.heading("What does not agree with the rest of the paper") + doubts
@@ -111,9 +99,11 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
     saves = Markup().join(
         html.button(label, "published.save", table=chosen, suffix=suffix) for label, suffix in SAVED
     )
-    title = f"{published.PAPERS[paper]}, {_number(chosen)}"
+    title = f"{published.title(paper)}, {_number(chosen)}"
     crumb = html.crumb("Papers", "#/experiments/published", title, value.source, buttons=saves)
-    benchmark = html.address("experiments/list", kind="suite", paper=SUITES[paper])
+    benchmark = html.address(
+        "experiments/list", kind="suite", paper=published.benchmark_name(chosen)
+    )
     about = f"{value.about[:1].upper()}{value.about[1:]}."
     body = Markup(
         '{}<div class="x-published"><nav aria-label="Published tables">{}</nav><div><p>{} '
@@ -174,7 +164,7 @@ def _list(chosen: str) -> Markup:
         for name, about in tables:
             label = _number(name).capitalize()
             items += html.choice(address(name), label, about, name == chosen)
-        title, gist = published.PAPERS.get(paper, paper), plural(len(tables), "table")
+        title, gist = published.title(paper), plural(len(tables), "table")
         opened = chosen.startswith(f"{paper}:")
         # A fold keeps its state by its id; the chosen paper's has its own id, so that it opens.
         name = f"x-paper-{paper}{'-chosen' * opened}"

@@ -25,8 +25,8 @@ from rallebench.core.tables import Figure, Table
 from rallebench.core.types import digest
 from rallebench.engine.statistics import means
 from rallebench.experiments.common import SCORES, scored_run, string, values_in
-from rallebench.papers.barag import suite
 from rallebench.papers.barag.articles import PREFIX, BaragArticle, by_title, example_of
+from rallebench.papers.barag.benchmark import BARAG
 from rallebench.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
 from rallebench.papers.barag.runs import AnswerRow, Run, read_runs
 from rallebench.papers.barag.study import JUDGE_PROMPTS
@@ -38,7 +38,7 @@ Pairs = list[tuple[float, "float | None", str]]
 """(given score, the judge's, the article's title) of each answer."""
 
 
-@suite(
+@BARAG.suite(
     "barag-agreement",
     named_by=("runs", "only"),
     form={

@@ -21,8 +21,9 @@ from rallebench.core.types import Episode, Example, Step
 from rallebench.engine.clusters import clusters_of
 from rallebench.experiments.common import failed_note, sentences, string, values_in
 from rallebench.experiments.significance import tests_of
-from rallebench.papers.barag import points, suite
+from rallebench.papers.barag import points
 from rallebench.papers.barag.articles import sets_in
+from rallebench.papers.barag.benchmark import BARAG
 from rallebench.papers.barag.decisions import read_boolean
 from rallebench.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
 from rallebench.papers.barag.points import BranchedCase, CurvePoint
@@ -66,7 +67,7 @@ READ_ALL = "Read all passages"
 COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coin")
 
 
-@suite(
+@BARAG.suite(
     "barag-curve",
     ready="Without a download: BM25, MiniLM and the embedded reader in English; in Chinese BM25, with a model that you choose.",
     sets=sets_in,

@@ -24,14 +24,23 @@ JUDGING = {
         "how scores are asked for; auto: schema, with compat=original behind an API tool",
         "auto",
         *FORMS,
+        advanced=True,
     ),
     "judge_repeats": Setting(
-        int, 1, 1, 50, about="times that every answer is judged, with seeds of their own"
+        int,
+        1,
+        1,
+        50,
+        about="times that every answer is judged, with seeds of their own",
+        advanced=True,
     ),
     "judge_swap": Setting(
-        bool, False, about="every second time with the scores and blocks in the other order"
+        bool,
+        False,
+        about="every second time with the scores and blocks in the other order",
+        advanced=True,
     ),
-    "judge_temperature": Setting(float, 0.0, 0, 2),
+    "judge_temperature": Setting(float, 0.0, 0, 2, advanced=True),
 }
 SPREADS = tuple(
     ScoreColumn(

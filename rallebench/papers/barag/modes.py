@@ -14,13 +14,13 @@ from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.scoring import Scorer
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Table
+from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import SCORES, failed_note, several, values_in
-from rallebench.experiments.official import unverified
-from rallebench.experiments.published import published_table
-from rallebench.experiments.published_rows import KEY, OwnRow, own_row, unlike
+from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.rows import KEY, OwnRow, own_row, unlike
 from rallebench.experiments.significance import tests_between
-from rallebench.papers.barag import suite
 from rallebench.papers.barag.articles import sets_in
+from rallebench.papers.barag.benchmark import BARAG
 from rallebench.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
 from rallebench.papers.barag.runs import (
     Summary,
@@ -64,7 +64,7 @@ DECIDING = frozenset(("basic", "advanced"))
 """The modes that ask the model whether to search."""
 
 
-@suite(
+@BARAG.suite(
     "barag-modes",
     competes=True,
     named_by=("modes",),

@@ -69,6 +69,7 @@ ASKING = {
     "draft_llm": string(
         "a cheaper model that drafts and decides; an answer without passages is then its draft",
         names="llm",
+        advanced=True,
     ),
     "prompts": own_prompts("suites/barag and prompts/judges", "TKenneweg/RAG_Dataset_Gen"),
 }

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from rallebench.analysis.paired import Sides
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.tables import Figure, Table
+from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import SCORES, string
-from rallebench.experiments.published import published_table
 from rallebench.experiments.significance import tests_of
-from rallebench.papers.barag import suite
+from rallebench.papers.barag.benchmark import BARAG
 from rallebench.papers.barag.points import choice_table
 from rallebench.papers.barag.runs import (
     COLUMNS,
@@ -173,7 +173,7 @@ def rounded(cell: str, value: Any, how: str = ROUND_HALF_UP) -> str:
     return f"{number}{'k' if thousands else ''}"
 
 
-@suite(
+@BARAG.suite(
     "barag-tables",
     ready="Without a download: all of it, for run files in English and in Chinese.",
     needs_llm=False,

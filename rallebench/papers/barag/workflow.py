@@ -96,15 +96,18 @@ class BaragAgent:
 
 SETTINGS = {
     "k": Setting(int, 5, 1, 1000, about="passages read"),
-    "temperature": Setting(float, 1.0, 0, 2, about="of answers; decisions are greedy"),
-    "max_tokens": Setting(int, 512, 1, 100_000),
+    "temperature": Setting(
+        float, 1.0, 0, 2, about="of answers; decisions are greedy", advanced=True
+    ),
+    "max_tokens": Setting(int, 512, 1, 100_000, advanced=True),
     "layout": Setting(
         str,
         "original",
         choices=("original", "merged"),
         about="merged: one user message, for models that take only one",
+        advanced=True,
     ),
-    "compat": Setting(str, "corrected", choices=("corrected", "original")),
+    "compat": Setting(str, "corrected", choices=("corrected", "original"), advanced=True),
 }
 """The settings of every mode."""
 

@@ -62,7 +62,9 @@ class Rule:
         float, 0.5, about="passages are read below it; for the signal retrieval, from it on"
     )
     samples: int = declare(int, 0, 0, 100, about="further drafts, for agreement")
-    draft_passages: int = declare(int, 0, 0, 1000, about="passages in the prompt of a draft")
+    draft_passages: int = declare(
+        int, 0, 0, 1000, about="passages in the prompt of a draft", advanced=True
+    )
 
 
 RULE_SETTINGS = form_of(Rule)

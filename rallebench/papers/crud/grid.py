@@ -13,8 +13,9 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.experiments.common import several, string
-from rallebench.experiments.published_rows import KEY
-from rallebench.papers.crud import grid_tables, recommending, suite, suites
+from rallebench.experiments.published.rows import KEY
+from rallebench.papers.crud import grid_tables, recommending, suites
+from rallebench.papers.crud.benchmark import CRUD
 from rallebench.papers.crud.cells import wording_in
 from rallebench.papers.crud.configurations import (
     ENCODER,
@@ -27,7 +28,7 @@ from rallebench.papers.crud.grid_cells import Outcomes, perform_grid
 from rallebench.papers.crud.records import DATA_IS, TASKS_SETTING, read_tasks, tasks_of
 from rallebench.papers.crud.retrieval import RETRIEVERS
 from rallebench.papers.crud.scoring import RETRIEVAL
-from rallebench.papers.crud.suites import SETTINGS as CRUD
+from rallebench.papers.crud.suites import SETTINGS as SUITE
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.indexes.recipes import kinds
 
@@ -50,9 +51,9 @@ def _papers(name: str, about: str = "", names: str = "") -> Setting:
 
 
 SETTINGS: Mapping[str, Setting] = {
-    "data": CRUD["data"],
+    "data": SUITE["data"],
     "corpus": replace(
-        CRUD["corpus"],
+        SUITE["corpus"],
         about="the documents: a file or folder, an imported corpus, or an index of whole articles",
     ),
     "tasks": TASKS_SETTING,
@@ -80,11 +81,13 @@ SETTINGS: Mapping[str, Setting] = {
         names="checkpoint",
     ),
     "by": string("the metric that decides; auto: rouge-L, without a model mrr", *METRICS),
-    **{name: CRUD[name] for name in CRUD if name not in ("data", "corpus", "index", "k", "reuse")},
+    **{
+        name: SUITE[name] for name in SUITE if name not in ("data", "corpus", "index", "k", "reuse")
+    },
 }
 
 
-@suite(
+@CRUD.suite(
     "crud-grid",
     competes=True,
     ready="Without a download: BM25 in Chinese over chunks, overlaps and depths; dense and hybrid cells need an encoder, and answers a model, that reads Chinese.",

@@ -7,8 +7,8 @@ from typing import Any
 
 from rallebench.analysis.paired import PairedComparison, Sides, compare_all
 from rallebench.core.tables import TOO_FEW, Table
+from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bounds_of
-from rallebench.experiments.published import published_table
 from rallebench.papers.crud.cells import Cell
 from rallebench.papers.crud.configurations import FACTORS, Config, GridFactor
 from rallebench.papers.crud.grid_cells import Outcomes

@@ -15,13 +15,13 @@ from rallebench.core.report import Estimate
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Table
 from rallebench.engine.statistics import means
+from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars, failed_note, string
 from rallebench.experiments.languages import prompts_note
-from rallebench.experiments.official import unverified
-from rallebench.experiments.published import published_table
-from rallebench.experiments.published_rows import KEY, OwnRow, own_row, unlike
+from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.rows import KEY, OwnRow, own_row, unlike
 from rallebench.papers.common import compat, counted, differs_by, listed, own_prompts, register_each
-from rallebench.papers.crud import suite
+from rallebench.papers.crud.benchmark import CRUD
 from rallebench.papers.crud.cells import (
     Cell,
     CellPlan,
@@ -268,11 +268,14 @@ SETTINGS = {
         "auto",
         "line",
         "blank",
+        advanced=True,
     ),
-    "temperature": Setting(float, 0.1, 0, 2),
-    "top_p": Setting(float, 0.9, 0, 1, about="0: the model's own"),
-    "top_k": Setting(int, 0, 0, 100_000, about="default: 5, behind an API the model's own"),
-    "max_tokens": Setting(int, 1280, 1, 100_000),
+    "temperature": Setting(float, 0.1, 0, 2, advanced=True),
+    "top_p": Setting(float, 0.9, 0, 1, about="0: the model's own", advanced=True),
+    "top_k": Setting(
+        int, 0, 0, 100_000, about="default: 5, behind an API the model's own", advanced=True
+    ),
+    "max_tokens": Setting(int, 1280, 1, 100_000, advanced=True),
     "compat": compat(),
     "prompts": own_prompts("suites/crud", "IAAR-Shanghai/CRUD_RAG"),
     "similarity": string(
@@ -283,6 +286,7 @@ SETTINGS = {
         "over the questions that the text answers, or over all that the reference does",
         "code",
         "paper",
+        advanced=True,
     ),
     "gold": string(
         "folder or file of CRUD-RAG's own gold questions, for RAGQuestEval", names="file folder"
@@ -290,6 +294,7 @@ SETTINGS = {
     "reuse": string(
         "CRUD-RAG's result file, or a folder of them: answers there are not asked again",
         names="file folder",
+        advanced=True,
     ),
 }
 
@@ -346,14 +351,14 @@ def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Exper
     )
 
 
-@suite("crud", form={**SETTINGS, "tasks": TASKS_SETTING})
+@CRUD.suite("crud", form={**SETTINGS, "tasks": TASKS_SETTING})
 def crud(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG: several of its tasks, one after another."""
     return (yield from crud_tasks(request, tasks_of(request.settings["tasks"])))
 
 
 register_each(
-    suite,
+    CRUD.suite,
     crud_tasks,
     {
         f"crud-{task.name}": (f"CRUD-RAG, {task.key}: {task.about}.", (task,))

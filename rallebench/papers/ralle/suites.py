@@ -16,8 +16,8 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.engine.metric_choice import DEFAULT_METRICS, has_gold
 from rallebench.experiments.common import failed_note, scored_run, several, string, values_in
-from rallebench.experiments.official import unverified
-from rallebench.experiments.published_rows import KEY, unlike
+from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.rows import KEY, unlike
 from rallebench.experiments.significance import tests_between
 from rallebench.metrics import metric
 from rallebench.papers.common import (
@@ -28,7 +28,7 @@ from rallebench.papers.common import (
     register_each,
     scored_by,
 )
-from rallebench.papers.ralle import suite
+from rallebench.papers.ralle.benchmark import KILT
 from rallebench.papers.ralle.sets import (
     MODES,
     PLAIN,
@@ -74,7 +74,9 @@ OWN = {
         about="REWRITE-EL: entity linking asks 'What is \"mention\" ?'; false: the whole text",
     ),
     "compat": compat(),
-    "prompts": string("your copy of yhoshi3/RaLLe, whose chains are run", names="folder"),
+    "prompts": string(
+        "your copy of yhoshi3/RaLLe, whose chains are run", names="folder", advanced=True
+    ),
 }
 SEVERAL = {
     "datasets": several(f"of {', '.join(SETS)}; default: those whose files are there", *SETS),
@@ -85,7 +87,7 @@ NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 """Settings that tell the runs of a suite apart by name."""
 
 
-@suite("kilt", form=SEVERAL, named_by=NAMED_BY)
+@KILT.suite("kilt", form=SEVERAL, named_by=NAMED_BY)
 def kilt(request: ExperimentRequest) -> Experiment:
     """KILT, several sets with their macro-average, as in RaLLe's tables."""
     return (yield from _answered(request, sets_of(request.settings["datasets"])))
@@ -162,7 +164,7 @@ def _why(request: ExperimentRequest, questions: Questions, n: int) -> str:
 
 
 register_each(
-    suite,
+    KILT.suite,
     _answered,
     {
         f"kilt-{each.name}": (

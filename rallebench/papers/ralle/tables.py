@@ -16,9 +16,9 @@ from rallebench.core.runs import RunResult
 from rallebench.core.tables import Figure, Table
 from rallebench.core.text import tokenize
 from rallebench.core.types import Generate, Retrieve
+from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars
-from rallebench.experiments.published import published_table
-from rallebench.experiments.published_rows import OwnRow, own_row
+from rallebench.experiments.published.rows import OwnRow, own_row
 from rallebench.papers.ralle.sets import PLAIN, SETS, KiltSet
 
 READER, SYSTEM = "RaLLe: Llama2-70B, e5 flat, top 5", "e5 + Llama2-70B"

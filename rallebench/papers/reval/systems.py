@@ -22,10 +22,10 @@ from rallebench.core.settings import Setting
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Cell, Column, Figure, Table
 from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, task_of
+from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars, failed_note, scored_run, several, string
 from rallebench.experiments.languages import prompts_note
-from rallebench.experiments.published import published_table
-from rallebench.experiments.published_rows import KEY, OwnRow, own_row
+from rallebench.experiments.published.rows import KEY, OwnRow, own_row
 from rallebench.experiments.significance import tests_between
 from rallebench.metrics import metric
 from rallebench.papers.common import (
@@ -37,7 +37,7 @@ from rallebench.papers.common import (
     register_each,
     scored_by,
 )
-from rallebench.papers.reval import suite
+from rallebench.papers.reval.benchmark import REVAL
 from rallebench.papers.reval.grid import GridCell, grid, read_tasks, wording_in
 from rallebench.papers.reval.plots import plots_of
 
@@ -71,10 +71,16 @@ SETTINGS = {
         "imported corpus whose pages are opened; default: the index's own", names="corpus"
     ),
     "table": string("scholar table; default: the starter's", names="table"),
-    "shots": Setting(int, -1, -1, 50, about="demonstrations; -1: as many as each workflow has"),
-    "steps": Setting(int, 0, 0, 1000, about="steps at most; 0: as each workflow has"),
-    "protocol": string("how functions are called", "auto", "native", "text"),
-    "more": string("further settings of workflows and environments: max_tokens=64;env.similar=5"),
+    "shots": Setting(
+        int, -1, -1, 50, about="demonstrations; -1: as many as each workflow has", advanced=True
+    ),
+    "steps": Setting(
+        int, 0, 0, 1000, about="steps at most; 0: as each workflow has", advanced=True
+    ),
+    "protocol": string("how functions are called", "auto", "native", "text", advanced=True),
+    "more": string(
+        "further settings of workflows and environments: max_tokens=64;env.similar=5", advanced=True
+    ),
     "instances": Setting(
         int, 0, 0, 1_000_000, about="questions drawn of each task as R-Eval draws its 100; 0: all"
     ),
@@ -87,13 +93,16 @@ SETTINGS = {
     "tokenizer": string(
         "folder with the tokenizer whose tokens position match compares (the paper: GPT-2's)",
         names="folder",
+        advanced=True,
     ),
-    "prompts": string("your copy of THU-KEG/R-Eval, whose prompts are sent", names="folder"),
+    "prompts": string(
+        "your copy of THU-KEG/R-Eval, whose prompts are sent", names="folder", advanced=True
+    ),
     "compat": compat(),
 }
 
 
-@suite("reval", form=SETTINGS, named_by=NAMED_BY)
+@REVAL.suite("reval", form=SETTINGS, named_by=NAMED_BY)
 def reval(request: ExperimentRequest) -> Grid:
     """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
     return (yield from _answered(request, ""))
@@ -125,7 +134,7 @@ def _answered(request: ExperimentRequest, domain: str) -> Grid:
 
 
 register_each(
-    suite,
+    REVAL.suite,
     _answered,
     {
         f"reval-{environment}": (

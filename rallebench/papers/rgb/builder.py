@@ -25,7 +25,7 @@ from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.common import scored_run, string
 from rallebench.papers.common import counted, flow_of
-from rallebench.papers.rgb import suite
+from rallebench.papers.rgb.benchmark import RGB
 from rallebench.papers.rgb.records import (
     SEED,
     RgbRecord,
@@ -128,6 +128,7 @@ SETTINGS = {
     "prompts": string(
         "with articles: a folder with prompts of your own, named as in prompts/suites/rgb",
         names="folder",
+        advanced=True,
     ),
     "index": string("the retriever whose passages become documents", names="retriever"),
     "k": Setting(int, 30, 1, 1000, about="passages per question"),
@@ -154,7 +155,7 @@ SENTENCES: Mapping[str, str] = {
 """A count of the report → the end of its sentence."""
 
 
-@suite(
+@RGB.suite(
     "rgb-testbed",
     ready="Without a download: questions of a dataset over BM25, in English and in Chinese; choose a model that writes questions.",
     needs_llm=False,

@@ -16,11 +16,12 @@ from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Flow
 from rallebench.experiments.common import failed_note, sentences, several, string, values_in
 from rallebench.experiments.languages import CODES, prompts_note
-from rallebench.experiments.published_rows import KEY
+from rallebench.experiments.published.rows import KEY
 from rallebench.experiments.significance import tests_between
 from rallebench.metrics.judges import VERDICT, judge_named, judgement_of
 from rallebench.papers.common import compat, note_on, own_prompts
-from rallebench.papers.rgb import suite, tables
+from rallebench.papers.rgb import tables
+from rallebench.papers.rgb.benchmark import RGB
 from rallebench.papers.rgb.records import RgbRecord, sets_in
 from rallebench.papers.rgb.scoring import as_scored, assess, is_right, labels_of, named
 from rallebench.papers.rgb.tables import (
@@ -153,14 +154,18 @@ SETTINGS = {
         "a set of the folder, as en_fact; default: the set that the test is made for, and no other"
     ),
     "passages": Setting(int, 5, 0, 1000, about="documents per question; 0 asks without any"),
-    "temperature": Setting(float, 0.7, 0, 2),
-    "top_p": Setting(float, 0.0, 0, 1, about="default: 0.8, behind an API 1"),
-    "max_tokens": Setting(int, 256, 1, 100_000),
-    "system": string("merged: for servers whose model has no system role", "role", "merged"),
+    "temperature": Setting(float, 0.7, 0, 2, advanced=True),
+    "top_p": Setting(float, 0.0, 0, 1, about="default: 0.8, behind an API 1", advanced=True),
+    "max_tokens": Setting(int, 256, 1, 100_000, advanced=True),
+    "system": string(
+        "merged: for servers whose model has no system role", "role", "merged", advanced=True
+    ),
     "compat": compat(),
     "prompts": own_prompts("suites/rgb", "chen700564/RGB"),
     "reuse": string(
-        "folder with RGB's result-en, result-zh: answers there are not asked again", names="folder"
+        "folder with RGB's result-en, result-zh: answers there are not asked again",
+        names="folder",
+        advanced=True,
     ),
 }
 JUDGE = {"judge": string("a language model that judges the answers as well", names="llm")}
@@ -174,7 +179,7 @@ LABELS = {
 }
 
 
-@suite(
+@RGB.suite(
     "rgb-noise",
     sets=sets_in,
     error_categories=CATEGORIES["noise"],
@@ -185,7 +190,7 @@ def noise(request: ExperimentRequest) -> Experiment:
     return (yield from _over_noise(_testbed(request, "noise")))
 
 
-@suite(
+@RGB.suite(
     "rgb-integration",
     sets=sets_in,
     error_categories=CATEGORIES["integration"],
@@ -196,7 +201,7 @@ def integration(request: ExperimentRequest) -> Experiment:
     return (yield from _over_noise(_testbed(request, "integration")))
 
 
-@suite(
+@RGB.suite(
     "rgb-rejection",
     sets=sets_in,
     error_categories=CATEGORIES["rejection"],
@@ -220,7 +225,7 @@ def rejection(request: ExperimentRequest) -> Experiment:
     return _report(answered, report, all_tables, figure, all_notes, to_fill_in(answers))
 
 
-@suite(
+@RGB.suite(
     "rgb-counterfactual",
     sets=sets_in,
     form={

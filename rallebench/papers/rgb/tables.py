@@ -16,10 +16,10 @@ from rallebench.core.sources import Source
 from rallebench.core.table_files import csv_lines
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Example, Gold, Question
+from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars, sentences
-from rallebench.experiments.official import unverified
-from rallebench.experiments.published import published_table
-from rallebench.experiments.published_rows import OwnRow, own_row, unlike
+from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.rows import OwnRow, own_row, unlike
 from rallebench.papers.common import differs_by, listed
 from rallebench.papers.rgb.scoring import Assessment
 from rallebench.papers.rgb.testbed import Answered, Test, Testbed

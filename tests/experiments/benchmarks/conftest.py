@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rallebench.experiments.benchmarks import beir, browsecomp, mtrag
+from rallebench.experiments.benchmarks.beir import suite as beir
+from rallebench.experiments.benchmarks.browsecomp import suite as browsecomp
+from rallebench.experiments.benchmarks.mtrag import suite as mtrag
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from digests import own_digests
 from small_workspace import CommandLine, numbers, read_lines, scripted, write_lines
 
-from rallebench.experiments import official
-from rallebench.experiments.official import questions_digest
+from rallebench.experiments.published.official import questions_digest
 
 REFUSES = "I can not answer the question because of the insufficient information in documents."
 ERRORS = "There are factual errors in the provided documents. It was"
@@ -197,7 +197,7 @@ def test_failed_questions_are_counted_in_no_rate_and_tried_again(cli: CommandLin
 
 
 def test_the_papers_row_stands_only_beside_its_own_set(
-    cli: CommandLine, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    cli: CommandLine, workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     report = suite(cli, "noise", "noise=0,0.4")
     table, (own,) = report["tables"][0], report["published"]
@@ -211,7 +211,7 @@ def test_the_papers_row_stands_only_beside_its_own_set(
     (own,) = suite(cli, "counterfactual", run="repeated", llm="knows")["published"]
     assert own["why"] == "ours are not the questions of the paper's en_fact"
     theirs = {"questions": questions_digest(row["query"] for row in rows)}
-    monkeypatch.setattr(official, "OFFICIAL", {"rgb": {"en_fact": theirs}})
+    own_digests(monkeypatch, tmp_path, "rgb", {"en_fact": theirs})
     report = suite(cli, "counterfactual", run="hundred", llm="knows")
     (own,) = report["published"]
     assert own["why"] == "" and own["cells"]["Acc"]["n"] == 100

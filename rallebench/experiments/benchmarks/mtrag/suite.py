@@ -22,7 +22,7 @@ from rallebench.core.tables import Column, Table
 from rallebench.core.types import Example
 from rallebench.datasets.beir import judged, judgements_in, relevant
 from rallebench.datasets.kilt import examples
-from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.benchmarks._ranked import (
     ENCODER,
     KINDS,
@@ -37,14 +37,13 @@ from rallebench.experiments.benchmarks._ranked import (
     systems_of,
     within,
 )
+from rallebench.experiments.benchmarks.mtrag.benchmark import MTRAG
 from rallebench.experiments.common import bars, failed_note, in_folder, several, string, values_in
 from rallebench.experiments.languages import prompts_note, searchable, unlike_english
-from rallebench.experiments.official import unverified
-from rallebench.experiments.published import published_table
-from rallebench.experiments.published_rows import KEY, OwnRow, own_row, unlike
+from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.rows import KEY, OwnRow, own_row, unlike
 from rallebench.experiments.significance import tests_between
 
-PAPER = "arXiv:2501.03468"
 PRINTED = "mtrag_table1"
 FETCH = "git clone https://github.com/IBM/mt-rag-benchmark && cd mt-rag-benchmark/corpora/passage_level && unzip '*.zip'"
 DOMAINS = ("clapnq", "cloud", "fiqa", "govt")
@@ -180,13 +179,8 @@ def _targets(folder: Path) -> dict[str, str]:
     return answers
 
 
-@EXPERIMENTS.register(
+@MTRAG.suite(
     "mtrag",
-    place="suites",
-    paper=PAPER,
-    ready="Without a download: BM25, MiniLM and the embedded reader in English; in Chinese BM25, with a model that you choose.",
-    title="MTRAG",
-    needs_llm=False,
     form=SETTINGS,
     named_by=("datasets", "forms", "kinds"),
 )

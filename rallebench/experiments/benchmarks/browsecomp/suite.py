@@ -20,7 +20,7 @@ from rallebench.core.tables import Column, Table
 from rallebench.core.types import Episode, Example, Retrieve
 from rallebench.datasets.browsecomp import folder_file, gold_of
 from rallebench.datasets.reading import read_questions
-from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.benchmarks._ranked import (
     ENCODER,
     KINDS,
@@ -33,16 +33,15 @@ from rallebench.experiments.benchmarks._ranked import (
     systems_of,
     within,
 )
+from rallebench.experiments.benchmarks.browsecomp.benchmark import BROWSECOMP
 from rallebench.experiments.common import bars, failed_note, names_in, scored_run, several, string
 from rallebench.experiments.languages import searchable
-from rallebench.experiments.official import unverified
-from rallebench.experiments.published import published_table
-from rallebench.experiments.published_rows import KEY, OwnRow, own_row, unlike
+from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.rows import KEY, OwnRow, own_row, unlike
 from rallebench.experiments.significance import tests_between
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import prepare_agent
 
-PAPER = "arXiv:2508.06600"
 RETRIEVERS, AGENTS = "browsecomp_table2", "browsecomp_table1"
 FETCH = (
     "git clone https://github.com/texttron/BrowseComp-Plus && cd BrowseComp-Plus && pip install datasets && "
@@ -74,7 +73,7 @@ SETTINGS = {
         "agents that a model acts as: react, function-calling …", default="react", names="workflow"
     ),
     "k": Setting(int, 5, 1, 50, about="passages that a search of an agent lists"),
-    "steps": Setting(int, 30, 1, 1000, about="steps of an agent at most"),
+    "steps": Setting(int, 30, 1, 1000, about="steps of an agent at most", advanced=True),
     "depth": Setting(
         int,
         10,
@@ -84,13 +83,8 @@ SETTINGS = {
 }
 
 
-@EXPERIMENTS.register(
+@BROWSECOMP.suite(
     "browsecomp",
-    place="suites",
-    paper=PAPER,
-    ready="Without a download: BM25 in English and in Chinese; choose a model that acts.",
-    title="BrowseComp-Plus",
-    needs_llm=False,
     form=SETTINGS,
     named_by=("kinds", "retriever", "workflows"),
 )

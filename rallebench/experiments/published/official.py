@@ -1,6 +1,6 @@
 """The papers' own questions, recognised by digest: a printed figure stands beside ours only where the questions are the paper's.
 
-``official.json`` names the source of each digest. A set is recognised by its file (``sha256``, or ``blob``, git's SHA-1 of
+A benchmark's ``official.json`` names the source of its digests. A set is recognised by its file (``sha256``, or ``blob``, git's SHA-1 of
 the file), by the texts of its questions (``questions``) or by their ids (``ids``); order and format do not matter for the
 latter two.
 """
@@ -9,26 +9,20 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rallebench.core.archives import unpacking
 from rallebench.core.errors import BadFileError
-from rallebench.core.files import read_json
 from rallebench.core.types import Example
-
-OFFICIAL: Mapping[str, Mapping[str, Mapping[str, str]]] = {
-    paper: entry["sets"]
-    for paper, entry in read_json(Path(__file__).with_name("official.json")).items()
-}
-"""Paper → set → how it is recognised → its digest."""
+from rallebench.experiments.benchmarks import BENCHMARKS
 
 
 def unverified(
-    paper: str, name: str, examples: Sequence[Example] = (), file: Path | None = None
+    benchmark: str, name: str, examples: Sequence[Example] = (), file: Path | None = None
 ) -> str:
     """The reason why questions cannot be taken for those of the paper's set, for a sentence; '' if they are the paper's."""
-    known = OFFICIAL.get(paper, {}).get(name)
+    known = BENCHMARKS[benchmark].question_sets().get(name)
     if known is None:
         return f"no digest of the paper's {name} is known, so its questions cannot be recognised"
     texts = (example.question.text for example in examples)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rallebench.core.report import Estimate
-from rallebench.experiments.published import published_table
+from rallebench.experiments.benchmarks import published_table
 
 KEY = "published"
 """The key of a report's data that holds its rows."""

@@ -20,7 +20,7 @@ from rallebench.core.types import Example
 from rallebench.corpora.beir import corpus_file
 from rallebench.datasets.beir import recognises
 from rallebench.datasets.reading import read_questions, warnings_of
-from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.benchmarks._ranked import (
     ENCODER,
     KINDS,
@@ -33,14 +33,13 @@ from rallebench.experiments.benchmarks._ranked import (
     ranked_run,
     systems_of,
 )
+from rallebench.experiments.benchmarks.beir.benchmark import BEIR
 from rallebench.experiments.common import bars, failed_note, names_in, string
 from rallebench.experiments.languages import searchable, unlike_english
-from rallebench.experiments.official import unverified
-from rallebench.experiments.published import published_table
-from rallebench.experiments.published_rows import KEY, own_row, unlike
+from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.rows import KEY, own_row, unlike
 from rallebench.experiments.significance import tests_between
 
-PAPER = "arXiv:2104.08663"
 PRINTED = "beir_table2"
 FETCH = "curl -LO https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets/scifact.zip && unzip scifact.zip"
 HEADLINE = "nDCG@10"
@@ -113,14 +112,8 @@ def read_sets(request: ExperimentRequest) -> list[BeirSet]:
     return sets
 
 
-@EXPERIMENTS.register(
+@BEIR.suite(
     "beir",
-    place="suites",
-    paper=PAPER,
-    ready="Without a download: BM25 and MiniLM in English, BM25 in Chinese.",
-    title="BEIR",
-    needs_llm=False,
-    asks=False,
     form=SETTINGS,
     named_by=("datasets", "kinds", "retriever"),
 )

@@ -1,0 +1,1 @@
+"""BEIR: retrieval over sets of many kinds (Thakur et al. 2021)."""

@@ -1,0 +1,121 @@
+"""Tables that papers print, as values.
+
+Percentages stay percentages, as printed; ``null`` is a cell that is not printed. ``source`` names the paper and its table,
+``doubts`` lists disagreements with other figures of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.files import read_json
+
+FREE = "free"
+"""``columns`` of a file of facts from a paper's running text, whose rows have columns of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """``values``: column → what is printed, None where nothing is; ``brackets``: column → the second value of that cell. ``own``: it
+    is a row of ours in the form of a printed one, whose values are means."""
+
+    system: str
+    settings: Mapping[str, Any]
+    values: Mapping[str, Any]
+    brackets: Mapping[str, float] = field(default_factory=dict)
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTable:
+    """A printed table. ``columns``: () where every row has its own. ``units``, ``digits``: for all columns, or a mapping from
+    column, pattern or ``default``; digits after the point, -3 for thousands. ``n``: the number of questions, or a mapping from a set
+    or language; None where it is not printed."""
+
+    name: str
+    about: str
+    source: str
+    columns: tuple[str, ...]
+    rows: tuple[PublishedRow, ...]
+    units: Any
+    digits: Any
+    doubts: tuple[str, ...]
+    split: str = ""
+    n: Any = None
+
+    def row(self, system: str = "", **settings: Any) -> PublishedRow:
+        """The row of a system ('': any) with these settings. Raises LookupError unless there is exactly one."""
+        rows = [
+            row
+            for row in self.rows
+            if system in ("", row.system)
+            and all(row.settings.get(key) == value for key, value in settings.items())
+        ]
+        if len(rows) != 1:
+            raise LookupError(
+                f"{self.name} has {len(rows)} rows of {system or 'any system'} with {settings}."
+            )
+        return rows[0]
+
+    def shares(self, row: PublishedRow, *, brackets: bool = False) -> dict[str, float]:
+        """Column → a printed percentage as a share from 0 to 1, without the empty cells."""
+        cells = row.brackets if brackets else row.values
+        return {
+            column: round(value / 100, 6) for column, value in cells.items() if value is not None
+        }
+
+    def unit(self, column: str) -> str:
+        """The unit of a column's values, '' without one."""
+        return str(_of(self.units, column, ""))
+
+    def printed(self, row: PublishedRow, column: str) -> str:
+        """A cell as the paper prints it, '' where it prints none.
+
+        >>> row = PublishedRow("Baseline", {}, {"tokens": 14_000, "relevance": 4.8})
+        >>> digits = {"tokens": -3, "default": 2}
+        >>> table = PublishedTable("t", "", "", ("tokens", "relevance"), (row,), "", digits, ())
+        >>> table.printed(row, "tokens"), table.printed(row, "relevance")
+        ('14k', '4.80')
+        """
+        value = row.values[column]
+        if value is None or isinstance(value, str):
+            return value or ""
+        return self.number(column, value)
+
+    def number(self, column: str, value: float) -> str:
+        """A number with as many digits as the paper prints in a column."""
+        digits = _of(self.digits, column, 0)
+        return f"{value / 1000:.0f}k" if digits < 0 else f"{value:.{digits}f}"
+
+
+def read_table(path: Path) -> PublishedTable:
+    """The table of a file, whose name without suffix is the table's."""
+    value = read_json(path)
+    rows = (
+        PublishedRow(row["system"], row["settings"], row["values"], row.get("brackets", {}))
+        for row in value["rows"]
+    )
+    return PublishedTable(
+        path.stem,
+        value["about"],
+        value["source"],
+        () if value["columns"] == FREE else tuple(value["columns"]),
+        tuple(rows),
+        value["units"],
+        value.get("decimals", 0),
+        tuple(value["doubts"]),
+        value.get("split") or "",
+        value.get("n"),
+    )
+
+
+def _of(by_column: Any, column: str, absent: Any) -> Any:
+    """The entry for a column: its own, that of a pattern, or the default."""
+    if not isinstance(by_column, Mapping):
+        return by_column
+    pattern = next((key for key in by_column if "*" in key and fnmatch(column, key)), "default")
+    return by_column.get(column, by_column.get(pattern, absent))
