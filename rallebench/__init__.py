@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rallebench.api.chains import chain, generate, identity, retrieve
     from rallebench.api.questions import Dataset, load_dataset
+    from rallebench.api.runs import Run, compare
     from rallebench.api.workspace import Workspace
     from rallebench.core.errors import RalleError
 
@@ -26,8 +27,10 @@ __version__ = "0.1.0"
 _PLACES = {
     "Dataset": "api.questions",
     "RalleError": "core.errors",
+    "Run": "api.runs",
     "Workspace": "api.workspace",
     "chain": "api.chains",
+    "compare": "api.runs",
     "generate": "api.chains",
     "identity": "api.chains",
     "load_dataset": "api.questions",
@@ -38,8 +41,10 @@ _PLACES = {
 __all__ = [
     "Dataset",
     "RalleError",
+    "Run",
     "Workspace",
     "chain",
+    "compare",
     "generate",
     "identity",
     "load_dataset",

@@ -1,79 +1,27 @@
-"""A workspace for scripts and notebooks: data in, indexes, models, chains, questions asked."""
+"""A workspace for scripts and notebooks: chains, questions asked, runs, experiments."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from textwrap import shorten
-from typing import TYPE_CHECKING
 
-from rallebench.api.listing import Listing, TableRepr
-from rallebench.api.progress import drain, follow, last
+from rallebench.api.data import WorkspaceData
+from rallebench.api.experiments import ExperimentRun
+from rallebench.api.progress import follow
 from rallebench.api.questions import Dataset
+from rallebench.api.runs import Run, RunList
 from rallebench.api.wording import in_python
-from rallebench.core.errors import UsageError
-from rallebench.core.tables import Column, Table
-from rallebench.core.terminal import visible
-from rallebench.core.types import Chain, Episode, Example, Hit
-from rallebench.services import model_entries
-from rallebench.services.questions import read_dataset
-from rallebench.services.workbench import Workbench
-from rallebench.views import answers, catalog
-from rallebench.views.run_requests import changed_chain
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from typing_extensions import Self
-
-EXCERPT = 90
-"""Characters of a passage in the text form of a hit."""
+from rallebench.core.errors import StoppedError, UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.runs import RunOptions
+from rallebench.core.types import Chain, Episode, Example
+from rallebench.views import answers, experiment_requests, run_list
+from rallebench.views.run_requests import BenchmarkOptions, changed_chain, of_chain
 
 
-@dataclass(frozen=True, slots=True)
-class ImportSummary:
-    """The result of an import or a build: ``rows`` are passages or questions, ``skipped`` bad rows were left out, the first of
-    them in ``problems``. ``warnings``: sentences on the rest of the source."""
-
-    name: str
-    rows: int
-    skipped: int = 0
-    problems: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-class Hits(TableRepr, tuple[Hit, ...]):
-    """The hits of a search, best first."""
-
-    def __repr__(self) -> str:
-        lines = (
-            f"{rank:>3}. [{hit.score:.3f}] {hit.passage.title}: {shorten(hit.passage.text, EXCERPT)}"
-            for rank, hit in enumerate(self, 1)
-        )
-        return visible("\n".join(lines)) or "no hits"
-
-    @property
-    def table(self) -> Table:
-        columns = (Column("rank", "count"), Column("score"), Column("title", "text"))
-        rows = tuple(
-            (rank, hit.score, hit.passage.title, hit.passage.text)
-            for rank, hit in enumerate(self, 1)
-        )
-        return Table("", (*columns, Column("text", "text")), rows)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a row a hit, indexed by rank from 1: score, doc_id, page_id, title, text."""
-        import pandas as pd
-
-        rows = [
-            (hit.score, p.doc_id, p.page_id, p.title, p.text) for hit in self for p in [hit.passage]
-        ]
-        columns = ["score", "doc_id", "page_id", "title", "text"]
-        return pd.DataFrame(rows, columns=columns, index=pd.RangeIndex(1, len(rows) + 1))
-
-
-class Workspace:
+class Workspace(WorkspaceData):
     """A folder of corpora, indexes, chains and runs, with the models that are loaded.
 
     It opens or makes the folder, and is the same that the page and the command line work on. Use it in ``with``, or
@@ -82,233 +30,8 @@ class Workspace:
     >>> with Workspace("my-study") as ws:  # doctest: +SKIP
     ...     ws.import_corpus("docs/", name="docs")
     ...     ws.build_index("docs", kind="bm25")
-    ...     ws.search("docs-bm25", "Who discovered Titan?", k=3)
+    ...     run = ws.run("starter", "questions.jsonl", retriever="docs-bm25", limit=100)
     """
-
-    @in_python
-    def __init__(
-        self,
-        path: str | Path = ".",
-        *,
-        progress: bool | None = None,
-        track: bool = True,
-        tracking_uri: str | None = None,
-        allow_python: bool = False,
-        base_settings: str | Path | None = None,
-    ) -> None:
-        """Open or make the workspace in the folder ``path``.
-
-        ``progress``: False shows no bars and logs no warnings; None shows bars in a terminal and in a notebook. ``track``:
-        log runs to MLflow, by default in the folder, else at ``tracking_uri``. ``allow_python``: let agents run programs that
-        a model wrote. ``base_settings``: the folder of RaLLe's base settings.
-        """
-        self.progress, self.track = progress, track
-        self._workbench: Workbench | None = Workbench(
-            Path(path).expanduser(),
-            base_settings=Path(base_settings) if base_settings else None,
-            tracking_uri=tracking_uri,
-            allow_python=allow_python,
-        )
-        self.path = self._workbench.workspace.path
-
-    # open and closed
-
-    @property
-    def _bench(self) -> Workbench:
-        if self._workbench is None:
-            raise UsageError(
-                f"The workspace {self.path} is closed; open it again: Workspace({str(self.path)!r})."
-            )
-        return self._workbench
-
-    def close(self) -> None:
-        """Unload all models and end all work. What is stored stays; closing twice is harmless."""
-        workbench, self._workbench = self._workbench, None
-        if workbench is not None:
-            workbench.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        closed = "" if self._workbench else ", closed"
-        return f"Workspace({str(self.path)!r}{closed})"
-
-    # names
-
-    @in_python
-    def list(self, kind: str) -> Listing:
-        """Return the names of a kind, each with a line about it.
-
-        ``kind``: corpora, datasets, retrievers, indexes (kinds of index), encoders, llms, presets, backends, chains, metrics,
-        judges, suites, workflows, environments and others; a wrong one raises a RalleError that names them.
-
-        >>> ws.list("chains")  # doctest: +SKIP
-        """
-        return Listing(kind, catalog.abouts(self._bench.workspace, kind))
-
-    # data
-
-    @in_python
-    def import_corpus(
-        self,
-        source: str | Path,
-        name: str,
-        *,
-        format: str = "",
-        page_map: str | Path | None = None,
-        skip_bad: bool = False,
-    ) -> ImportSummary:
-        """Import a corpus under a name: a folder of documents, a file, or an archive of them.
-
-        ``format``: recognised if it is left out. ``page_map``: a file from passage ids to page ids. ``skip_bad``: leave bad rows
-        out and count them, instead of a RalleError. Unchanged files are not read twice.
-
-        >>> ws.import_corpus("docs/", name="docs")  # doctest: +SKIP
-        ImportSummary(name='docs', rows=371, skipped=0, problems=(), warnings=())
-        """
-        pages = Path(page_map).expanduser() if page_map else None
-        work = self._bench.data.import_corpus(
-            name, Path(source).expanduser(), form=format, page_map=pages, skip_bad=skip_bad
-        )
-        card = last(work, f"import {name}", self.progress)
-        problems = tuple(problem.message for problem in card.problems)
-        return ImportSummary(card.name, card.passages, card.skipped, problems, tuple(card.warnings))
-
-    @in_python
-    def import_dataset(
-        self,
-        source: str | Path,
-        name: str,
-        *,
-        format: str = "",
-        sample: int | None = None,
-        seed: int = 42,
-        skip_bad: bool = False,
-    ) -> ImportSummary:
-        """Import questions under a name, in any known format, all of them or a ``sample`` drawn by ``seed``."""
-        dataset = self._bench.data.import_dataset(
-            name,
-            Path(source).expanduser(),
-            form=format,
-            sample=sample or 0,
-            seed=seed,
-            skip_bad=skip_bad,
-        )
-        problems = tuple(problem.message for problem in dataset.problems)
-        return ImportSummary(name, dataset.questions, dataset.skipped, problems, dataset.warnings)
-
-    @in_python
-    def dataset(
-        self, source: str | Path | Iterable[str | Mapping[str, object] | Example], *, name: str = ""
-    ) -> Dataset:
-        """Return a dataset of this workspace by its name; a path or a list as for ``load_dataset``."""
-        own_name, examples, reference = read_dataset(self._bench.workspace.path, source)
-        return Dataset(name or own_name, examples, "" if name else reference)
-
-    @in_python
-    def build_index(
-        self,
-        corpus: str | Path,
-        kind: str = "bm25",
-        name: str = "",
-        *,
-        encoder: str = "minilm",
-        chunking: str | Mapping[str, object] | None = "default",
-        format: str = "",
-        page_map: str | Path | None = None,
-        source: str | Path | None = None,
-        **parameters: object,
-    ) -> ImportSummary:
-        """Build an index over a corpus; an equal one is not built again.
-
-        ``corpus``: the name of an imported one, or a file or folder. ``kind``: see ``list("indexes")``. ``name``: by default
-        ``CORPUS-KIND``. ``encoder``: makes the vectors, where the kind has any. ``chunking``: the name of a preset
-        (kilt, barag, crud), a mapping such as ``{"size": 100, "unit": "words"}``, None for whole documents, or
-        "default", which cuts documents between sentences. ``source``: vectors or an index of another program over the same
-        corpus. ``parameters``: of the kind, such as ``k1=1.2``.
-
-        >>> ws.build_index("docs", kind="bm25", k1=1.2)  # doctest: +SKIP
-        ImportSummary(name='docs-bm25', rows=371, skipped=0, problems=(), warnings=())
-        """
-        corpus = str(corpus)
-        name = name or f"{Path(corpus).stem}-{kind}"
-        cut = (
-            {"preset": chunking}
-            if isinstance(chunking, str) and chunking != "default"
-            else chunking
-        )
-        work = self._bench.data.build_index(
-            name,
-            corpus,
-            kind,
-            chunking=cut,
-            encoder=encoder,
-            form=format,
-            page_map=Path(page_map).expanduser() if page_map else None,
-            parameters=parameters,
-            source=Path(source).expanduser() if source else None,
-        )
-        manifest = last(work, f"build {name}", self.progress)
-        return ImportSummary(manifest.name, manifest.passages, warnings=tuple(manifest.warnings))
-
-    @in_python
-    def search(self, retriever: str, query: str, k: int = 5, **settings: object) -> Hits:
-        """Return the ``k`` best passages, best first; the retriever is loaded first. ``settings``: of its search.
-
-        >>> [hit.passage.title for hit in ws.search("starter-bm25", "Who discovered Titan?", k=3)]  # doctest: +SKIP
-        """
-        work = self._bench.data.search(retriever, query, k, knobs=settings)
-        return Hits(last(work, f"search {retriever}", self.progress).hits)
-
-    # models
-
-    @in_python
-    def add_model(
-        self,
-        name: str,
-        *,
-        backend: str = "",
-        preset: str = "",
-        replace: bool = False,
-        **settings: object,
-    ) -> None:
-        """Keep a language model under a name, as ``llms.json`` has it; nothing is loaded yet.
-
-        ``backend``: see ``list("backends")``; or a ``preset``, see ``list("presets")``. ``settings``: of the backend.
-        ``replace``: change a model of that name; without it, an equal entry is left as it is and another is an error.
-
-        >>> ws.add_model(  # doctest: +SKIP
-        ...     "my-llm", backend="openai_compatible", base_url="http://127.0.0.1:8000/v1", model="qwen"
-        ... )
-        """
-        if bool(backend) == bool(preset):
-            raise UsageError(
-                "A model has a backend or a preset; give one of them, backend= or preset=."
-            )
-        entry = model_entries.entry_of(
-            self._bench.workspace, settings, preset=preset, backend=backend
-        )
-        if self._bench.models.own().get(name.strip()) != entry:
-            self._bench.models.add(name, entry, replace=replace)
-
-    @in_python
-    def load(self, *names: str) -> None:
-        """Load language models or retrievers now; otherwise the first use loads them."""
-        for name in names:
-            known = self._bench.workspace.llms()
-            kind = "language model" if name in known else "retriever"
-            drain(self._bench.models.load(name, kind), f"load {name}", self.progress)
-
-    @in_python
-    def unload(self, *names: str) -> None:
-        """Unload language models or retrievers, by default all, and free their memory."""
-        models = self._bench.models
-        for name in names or [line.name for line in models.status()]:
-            models.unload(name)
 
     # chains
 
@@ -365,3 +88,201 @@ class Workspace:
         answerer = self._chain(chain, llm, retriever, settings)
         work = answers.answer(self._bench, question, answerer)
         return follow(work, "ask", self.progress)
+
+    # runs
+
+    @in_python
+    def run(
+        self,
+        chain: Chain | str,
+        dataset: str | Path | Dataset | Iterable[str | Mapping[str, object] | Example],
+        *,
+        name: str = "",
+        metrics: Sequence[str] | None = None,
+        limit: int | None = None,
+        sample: int | None = None,
+        seed: int = 0,
+        batch_size: int | None = None,
+        max_errors: int | None = None,
+        resume: bool = True,
+        track: bool | None = None,
+        llm: str | None = None,
+        retriever: str | None = None,
+        **settings: object,
+    ) -> Run:
+        """Ask a chain all questions of a dataset, score the answers and return the run.
+
+        ``chain``: a chain, or the name or file of a saved one; ``llm``, ``retriever`` and ``settings`` change it, as in ``ask``.
+        ``dataset``: a name, a path, a ``Dataset``, or a list of questions as for ``load_dataset``. ``metrics``: names such as
+        "em" and "recall@5", and judges with their model, "truthfulness:my-llm"; by default those that fit the gold.
+        ``limit``: the first so many questions; ``sample``: so many drawn by ``seed``. ``max_errors``: failed questions that
+        end the run. ``name``: by default a new one. A run of that name with the same settings is continued: it asks only what
+        is missing, and a complete one asks nothing; with ``resume`` false it is an error. Other settings are an error.
+
+        Ctrl-C stops it after the current batch with a ``StoppedError``; the same call with its name continues.
+
+        >>> ws.run(rag, "starter-qa", name="first", metrics=["em", "f1"], limit=100)["em"]  # doctest: +SKIP
+        """
+        if limit is not None and sample is not None:
+            raise UsageError("limit and sample exclude each other; give one of them.")
+        if sample is not None and sample < 1:
+            raise UsageError(f"sample is {sample}; it must be at least 1.")
+        questions = dataset if isinstance(dataset, Dataset) else self._dataset(dataset)
+        options = BenchmarkOptions(
+            dataset=questions.reference or questions.name,
+            limit=sample or limit,
+            batch_size=batch_size,
+            metrics=None if metrics is None else _names(metrics),
+            sampled=sample is not None,
+            max_errors=max_errors,
+            seed=seed,
+            track=self.track if track is None else track,
+            examples=() if questions.reference else questions.examples,
+        )
+        changed = self._chain(chain, llm, retriever, settings)
+        bench = self._bench
+        if not resume or not bench.runs.exists(name):
+            prepared = of_chain(bench.workspace, changed, options, run=name)
+        else:
+            whole = options if options.limit else replace(options, limit=-1)
+            prepared = of_chain(bench.workspace, changed, whole, run=name, resume=True)
+        result = follow(
+            bench.runs.run(prepared),
+            prepared.name,
+            self.progress,
+            lambda: bench.runs.stop(prepared.name),
+        )
+        run = Run(lambda: self._bench, result.run, result.warnings)
+        if result.stopped:
+            raise StoppedError(
+                f"Stopped after {len(run.questions)} of {result.n} questions; run it again with name={run.name!r} to continue."
+            )
+        return run
+
+    @in_python
+    def score(self, run: Run | str, metrics: Sequence[str]) -> Run:
+        """Score a stored run by further metrics or judges and return it; no answer is asked for again."""
+        name = run if isinstance(run, str) else run.name
+        work = self._bench.runs.rescore(name, _names(metrics))
+        result = follow(work, f"score {name}", self.progress)
+        return Run(lambda: self._bench, name, result.warnings)
+
+    @in_python
+    def run_result(self, name: str) -> Run:
+        """Return a stored run by its name, those of the page and the command line included."""
+        return Run(lambda: self._bench, name)
+
+    @in_python
+    def runs(self) -> RunList:
+        """Return a line about every run of the workspace, the newest first."""
+        return RunList(run_list.rows(self._bench))
+
+    # experiments
+
+    @in_python
+    def experiment(
+        self,
+        suite: str,
+        *,
+        llm: str | Sequence[str] = (),
+        name: str = "",
+        limit: int | None = None,
+        seed: int = 0,
+        batch_size: int = 20,
+        max_errors: int | None = None,
+        track: bool | None = None,
+        **settings: object,
+    ) -> ExperimentRun:
+        """Run a published benchmark and return its tables; see ``list("suites")``.
+
+        ``llm``: the model, or several where a suite compares them. ``settings``: of the suite, such as ``data="rgb"`` or
+        ``noise=[0, 0.4]``. ``name``: the same name continues, and runs only what is missing.
+
+        >>> ws.experiment("rgb-noise", llm="my-llm", data="rgb", noise=[0, 0.4])  # doctest: +SKIP
+        """
+        models = (llm,) if isinstance(llm, str) else tuple(llm)
+        written = {key: _written(value) for key, value in settings.items()}
+        request = experiment_requests.suite_request(
+            self._bench.workspace,
+            suite,
+            models,
+            written,
+            limit=limit,
+            name=name,
+            seed=seed,
+            allow_python=self._bench.allow_python,
+        )
+        return self._perform(request, batch_size, max_errors, track)
+
+    @in_python
+    def sweep(
+        self,
+        chain: Chain | str,
+        dataset: str | Path,
+        vary: Mapping[str, Sequence[object]],
+        *,
+        name: str,
+        metric: str = "",
+        metrics: Sequence[str] | None = None,
+        strategy: str = "one-factor",
+        limit: int | None = None,
+        seed: int = 0,
+        batch_size: int = 20,
+        max_errors: int | None = None,
+        track: bool | None = None,
+    ) -> ExperimentRun:
+        """Run variants of a chain and compare them.
+
+        ``vary``: field → values, such as ``{"k": [1, 3, 5], "llm": ["a", "b"]}``. ``strategy``: "one-factor" varies one field at
+        a time, "grid" runs all combinations. ``metric``: decides which variant is best. ``name``: the same name continues.
+
+        >>> ws.sweep("starter", "starter-qa", {"k": [1, 3, 5]}, name="ks")  # doctest: +SKIP
+        """
+        factors = [f"{field}={_written(list(values))}" for field, values in vary.items()]
+        request, _ = experiment_requests.sweep_request(
+            self._bench.workspace,
+            name,
+            self._chain(chain, None, None, {}),
+            factors,
+            str(dataset),
+            strategy=strategy,
+            metrics=None if metrics is None else _names(metrics),
+            metric=metric,
+            limit=limit,
+            seed=seed,
+        )
+        return self._perform(request, batch_size, max_errors, track)
+
+    def _perform(
+        self,
+        request: ExperimentRequest,
+        batch_size: int,
+        max_errors: int | None,
+        track: bool | None,
+    ) -> ExperimentRun:
+        bench = self._bench
+        options = RunOptions(batch_size, max_errors, track=self.track if track is None else track)
+        result = follow(
+            bench.experiments.run(request, options),
+            request.name,
+            self.progress,
+            lambda: bench.experiments.stop(request.name),
+        )
+        own = tuple(Run(lambda: self._bench, run.run, run.warnings) for run in result.runs)
+        return ExperimentRun(request.name, result.folder, result.report, own)
+
+
+def _names(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of a list, or of a text that is one name."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _written(value: object) -> str:
+    """A setting as text, as the settings of suites are read.
+
+    >>> _written([0, 0.4]), _written(True), _written("rgb")
+    ('0,0.4', 'true', 'rgb')
+    """
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_written, value))
+    return value if isinstance(value, str) else json.dumps(value, default=str)

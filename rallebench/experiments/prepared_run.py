@@ -7,7 +7,14 @@ import time
 from collections.abc import Sequence
 
 from rallebench.core.errors import Hint, UsageError
-from rallebench.core.runs import DatasetRef, FlowSpec, PreparedRun, RunOptions, RunRequest
+from rallebench.core.runs import (
+    DatasetRef,
+    FlowSpec,
+    PreparedRun,
+    RunOptions,
+    RunRequest,
+    records_sha256,
+)
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions, select
 from rallebench.engine.experiment_store import check_free
@@ -59,7 +66,8 @@ def prepare_run(
     check_flow(workspace, flow)
     drawn_by = seed if sampled else None
     if examples:
-        ref, examples = DatasetRef(dataset), select(examples, count, sample_seed=drawn_by)
+        ref = DatasetRef(dataset, "", records_sha256(examples))
+        examples = select(examples, count, sample_seed=drawn_by)
     else:
         ref, path = workspace.dataset_ref(dataset), workspace.dataset(dataset)[1]
         examples = read_questions(path, count, sample_seed=drawn_by)

@@ -14,7 +14,7 @@ from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.execute import execute, rescore
 from rallebench.engine.metric_choice import choose_metrics, metrics_of
 from rallebench.engine.score import examples_of
-from rallebench.engine.store import RunFolder, list_runs
+from rallebench.engine.store import RUN, RunFolder, list_runs
 from rallebench.engine.stored_runs import chain_of
 from rallebench.experiments.prepared_run import prepare_run
 from rallebench.metrics.judges import check_sources, split_judges
@@ -164,6 +164,10 @@ class Runs:
     def list(self) -> Sequence[RunFolder]:
         """All runs of the workspace, the newest first."""
         return list_runs(self._workspace.runs)
+
+    def exists(self, name: str) -> bool:
+        """Return whether there is a run of that name."""
+        return bool(name) and (self._workspace.runs / name / RUN).is_file()
 
     def open(self, name: str) -> RunFolder:
         """A run by name; UsageError if there is none."""

@@ -76,6 +76,16 @@ def verdict(workbench: Workbench, example: Example, episode: Episode) -> Verdict
     return Verdict(kind, stage, lost_at, em, f1, next(ranks, None), hits, has_retrieval(episode))
 
 
+def lost_in_words(stage: str) -> str:
+    """Where a chain lost a question, in words; '' for one that it did not lose, or without a gold answer.
+
+    >>> lost_in_words("not_retrieved"), lost_in_words("right")
+    ('not retrieved', '')
+    """
+    lost = AT_STAGE.get(stage, UNKNOWN)[0] in ("failed", "lost", "wrong", "format")
+    return SHORT[stage] if lost else ""
+
+
 def verdict_kind(error: str, em: float | None, stage: str = "") -> VerdictKind:
     """The verdict on an answer by its exact match, or else by its stage of the waterfall where that is known."""
     if error:

@@ -51,7 +51,7 @@ def test_every_method_of_a_workspace_is_explained() -> None:
         for name, method in inspect.getmembers(rallebench.Workspace, inspect.isfunction)
         if not name.startswith("_")
     }
-    assert {"ask", "search", "close"} <= methods.keys()
+    assert {"run", "ask", "search", "close"} <= methods.keys()
     assert [name for name, method in methods.items() if not inspect.getdoc(method)] == []
 
 

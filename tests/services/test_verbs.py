@@ -228,6 +228,7 @@ def test_a_run_is_scored_rescored_opened_and_compared(bench: Workbench, read: Ch
     assert not bench.models.is_loaded("titan"), "no model is asked"
     with pytest.raises(UsageError, match="'y'"):
         bench.runs.open("y")
+    assert bench.runs.exists("x") and not bench.runs.exists("y") and not bench.runs.exists("")
     question = bench.runs.open_question("x", 2)
     assert (question.chain, question.dataset, question.episode.qid) == (read, "tiny-qa", "q2")
     runs = [*run(bench, "a", "b").runs.list()]

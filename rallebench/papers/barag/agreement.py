@@ -28,7 +28,7 @@ from rallebench.experiments.common import SCORES, scored_run, string, values_in
 from rallebench.papers.barag.articles import PREFIX, BaragArticle, by_title, example_of
 from rallebench.papers.barag.benchmark import BARAG
 from rallebench.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
-from rallebench.papers.barag.runs import AnswerRow, Run, read_runs
+from rallebench.papers.barag.runs import AnswerRow, BaragRun, read_runs
 from rallebench.papers.barag.study import JUDGE_PROMPTS
 from rallebench.papers.common import compat, flow_of, own_prompts, replay
 
@@ -116,7 +116,7 @@ def agreement(request: ExperimentRequest) -> Experiment:
 class ScoredAnswers:
     """The answers of a run file that have scores and an article, by question id; ``lost``: how many have not."""
 
-    run: Run
+    run: BaragRun
     answers: Mapping[str, tuple[AnswerRow, BaragArticle]]
     lost: int
 
@@ -131,7 +131,7 @@ class ScoredAnswers:
 
 
 def _sample(
-    run: Run, articles: Mapping[tuple[str, str], BaragArticle], limit: int | None
+    run: BaragRun, articles: Mapping[tuple[str, str], BaragArticle], limit: int | None
 ) -> ScoredAnswers:
     answers: dict[str, tuple[AnswerRow, BaragArticle]] = {}
     rows = run.rows[:limit]

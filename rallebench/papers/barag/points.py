@@ -16,7 +16,7 @@ from typing import Any
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Cell, Table
 from rallebench.engine.statistics import means
-from rallebench.papers.barag.runs import AnswerRow, Run, by_question
+from rallebench.papers.barag.runs import AnswerRow, BaragRun, by_question
 from rallebench.papers.barag.workflow_uncertain import reads
 
 Tokens = tuple[int, int]
@@ -223,7 +223,9 @@ CHOICE_NOTE = (
 )
 
 
-def choice_table(title: str, never_run: Run, always_run: Run, agent: Run) -> Table | None:
+def choice_table(
+    title: str, never_run: BaragRun, always_run: BaragRun, agent: BaragRun
+) -> Table | None:
     """Never, always, the agent, its choice alone, and the better answer each time; None if no question is in all three."""
     scored = [
         {

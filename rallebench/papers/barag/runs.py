@@ -56,7 +56,7 @@ class AnswerRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BaragRun:
     """A run file; ``whole``: what the manifest says of the run that the file is a part of, {} without one."""
 
     name: str
@@ -66,7 +66,7 @@ class Run:
     whole: Mapping[str, Any]
 
 
-def read_runs(folder: str) -> tuple[Run, ...]:
+def read_runs(folder: str) -> tuple[BaragRun, ...]:
     """Every run file of a folder, or one file, by name. Raises UsageError, BadFileError."""
     mend = Hint("set", "runs=FOLDER")
     path = Path(folder).expanduser()
@@ -95,7 +95,7 @@ def _manifest(folder: Path) -> dict[str, Mapping[str, Any]]:
         raise BadFileError(f"{path} is no list of runs ({error}).") from None
 
 
-def _run(path: Path, about: Mapping[str, Any]) -> Run:
+def _run(path: Path, about: Mapping[str, Any]) -> BaragRun:
     rows: list[AnswerRow] = []
     seen: dict[str, int] = {}
     for line, row in Source(path).objects():
@@ -111,7 +111,7 @@ def _run(path: Path, about: Mapping[str, Any]) -> Run:
         raise BadFileError(f"{path} holds no answer.")
     name = path.name.removesuffix(".jsonl")
     whole = about.get("whole_run_stats") or {}
-    return Run(
+    return BaragRun(
         name,
         str(about.get("dataset") or ""),
         str(about.get("description") or ""),

@@ -23,7 +23,7 @@ from rallebench.papers.barag.benchmark import BARAG
 from rallebench.papers.barag.points import choice_table
 from rallebench.papers.barag.runs import (
     COLUMNS,
-    Run,
+    BaragRun,
     Summary,
     by_question,
     histogram_plot,
@@ -62,7 +62,7 @@ RUNS: Mapping[str, Mapping[str, str]] = {
 
 ALWAYS = "retrieval is by definition, the file's own flag is 0"
 COSTS = (("n_in", "input"), ("n_out", "output"))
-Runs = Mapping[str, tuple[Run, Summary]]
+Runs = Mapping[str, tuple[BaragRun, Summary]]
 
 
 class Printed(NamedTuple):

@@ -23,7 +23,7 @@ from rallebench.papers.barag.points import (
     never,
     oracle,
 )
-from rallebench.papers.barag.runs import AnswerRow, Run, read_runs
+from rallebench.papers.barag.runs import AnswerRow, BaragRun, read_runs
 from rallebench.papers.barag.tables import RUNS
 
 
@@ -123,9 +123,9 @@ def row(n: int, score: float, n_in: int, read: bool = False) -> AnswerRow:
 
 
 def test_an_agents_choice_is_set_against_a_coin_and_the_better_answer() -> None:
-    without = Run("w", "", "", (row(1, 5, 10), row(2, 1, 10), row(3, 1, 10)), {})
-    read = Run("r", "", "", (row(1, 3, 100), row(2, 5, 100)), {})
-    agent = Run("a", "", "", (row(1, 4, 30), row(2, 4, 130, True), row(3, 5, 130, True)), {})
+    without = BaragRun("w", "", "", (row(1, 5, 10), row(2, 1, 10), row(3, 1, 10)), {})
+    read = BaragRun("r", "", "", (row(1, 3, 100), row(2, 5, 100)), {})
+    agent = BaragRun("a", "", "", (row(1, 4, 30), row(2, 4, 130, True), row(3, 5, 130, True)), {})
     table = choice_table("T", without, read, agent)
     assert table is not None and table.title == "T: 2 questions"
     cells = {line[0]: (line[1], line[2], line[4].value, line[5]) for line in table.rows}
@@ -140,7 +140,7 @@ def test_an_agents_choice_is_set_against_a_coin_and_the_better_answer() -> None:
         "Passages help 1 of 2 questions; the agent reads for 100% of these and 0% of the others."
         in table.note
     )
-    assert choice_table("T", without, read, Run("x", "", "", (row(9, 1, 1),), {})) is None
+    assert choice_table("T", without, read, BaragRun("x", "", "", (row(9, 1, 1),), {})) is None
 
 
 def test_the_published_agent_chooses_better_than_a_coin(shared_data: Path) -> None:

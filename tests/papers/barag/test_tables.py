@@ -14,7 +14,7 @@ from rallebench.papers.barag.points import choice_table
 from rallebench.papers.barag.runs import (
     BINS,
     AnswerRow,
-    Run,
+    BaragRun,
     bin_of,
     by_question,
     read_runs,
@@ -171,14 +171,14 @@ def test_a_run_of_ones_own_needs_no_manifest(cli: CommandLine, tmp_path: Path) -
 
 
 def test_a_question_that_a_set_repeats_is_counted_as_often_as_it_was_asked() -> None:
-    def answers(*worth: int) -> Run:
+    def answers(*worth: int) -> BaragRun:
         rows = [
             AnswerRow(
                 f"r{n}", "T", "Q?" if n < 2 else f"Q{n}?", "A", 10, 2, False, score, score, ""
             )
             for n, score in enumerate(worth)
         ]
-        return Run("run", "A_f", "", tuple(rows), {})
+        return BaragRun("run", "A_f", "", tuple(rows), {})
 
     table = choice_table("Choice", answers(1, 3, 5), answers(5, 5, 5), answers(1, 5, 5))
     assert table is not None and table.title == "Choice: 3 questions"

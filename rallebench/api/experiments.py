@@ -1,0 +1,53 @@
+"""Experiments as values: tables, figures, notes, runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rallebench.api.runs import Run
+from rallebench.core.experiments import Report
+from rallebench.core.tables import Figure, Table
+from rallebench.render import report, text
+
+
+@dataclass(frozen=True, repr=False)
+class ExperimentRun:
+    """An experiment that has ended: its ``tables``, ``figures`` and ``notes``, its ``runs``, and the ``folder`` of its files.
+
+    ``failed``: part → why it failed; call it again under its name once that is mended.
+    """
+
+    name: str
+    folder: Path
+    report: Report
+    runs: tuple[Run, ...]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return self.report.tables
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        return self.report.figures
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.report.notes
+
+    @property
+    def failed(self) -> Mapping[str, str]:
+        return self.report.failed
+
+    @property
+    def _sentences(self) -> list[str]:
+        failed = [f"{part} failed: {reason}" for part, reason in self.failed.items()]
+        return [*self.notes, *failed]
+
+    def __repr__(self) -> str:
+        runs = f"{self.name}: {len(self.runs)} runs in {self.folder}"
+        return text.blocks([runs, *self.tables, *self._sentences])
+
+    def _repr_html_(self) -> str:
+        return "".join(map(str, map(report.block, [*self.tables, *self.figures, *self._sentences])))

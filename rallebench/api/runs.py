@@ -1,0 +1,239 @@
+"""Runs as values: metrics, questions, differences from other runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rallebench.api.listing import TableRepr
+from rallebench.api.wording import in_python
+from rallebench.core.errors import UsageError
+from rallebench.core.tables import Column, Table
+from rallebench.core.types import Chain, Episode
+from rallebench.render import html, text
+from rallebench.services.workbench import Workbench
+from rallebench.views import run_questions
+from rallebench.views.run_list import RunRow
+from rallebench.views.run_results import (
+    ComparedRuns,
+    MetricDifference,
+    MetricEstimate,
+    QuestionResult,
+    RunFacts,
+    compare_runs,
+    metric_estimates,
+    missing_metric,
+    question_results,
+    run_facts,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Run(TableRepr):
+    """A run of a workspace: ``run["em"]`` is a metric with its interval, ``list(run)`` the names of all.
+
+    >>> run["em"]  # doctest: +SKIP
+    em 0.518 [0.452, 0.583], n = 222, 180 articles
+    >>> run.to_pandas()["lost_at"].value_counts()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, bench: Callable[[], Workbench], name: str, warnings: tuple[str, ...] = ()
+    ) -> None:
+        """``bench``: returns the open workbench; ``warnings``: of the run, while it was made."""
+        self._bench, self.name, self.warnings = bench, name, warnings
+        self._folder = bench().runs.open(name)
+        self.path: Path = self._folder.path
+
+    @cached_property
+    def metrics(self) -> Mapping[str, MetricEstimate]:
+        """Metric or column of a judge → its estimate."""
+        return metric_estimates(self._folder)
+
+    @in_python
+    def __getitem__(self, metric: str) -> MetricEstimate:
+        if metric not in self.metrics:
+            raise missing_metric(self.name, metric, list(self.metrics))
+        return self.metrics[metric]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.metrics)
+
+    def __len__(self) -> int:
+        return len(self.metrics)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and other.path == self.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.metrics)
+
+    @cached_property
+    def _facts(self) -> RunFacts:
+        return run_facts(self._folder)
+
+    @property
+    def dataset(self) -> str:
+        """The name of its dataset."""
+        return self._facts.dataset
+
+    @property
+    def chain(self) -> Chain | None:
+        """Its chain; None for an agent or imported predictions."""
+        return self._facts.chain
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether every question was asked; otherwise run it again under its name."""
+        return self._facts.complete
+
+    @cached_property
+    def questions(self) -> tuple[QuestionResult, ...]:
+        """The questions in order, each with its answer, verdict, scores and cost."""
+        return question_results(self._bench(), self._folder)
+
+    @in_python
+    def episode(self, qid: str) -> Episode:
+        """Return the episode of a question: its prompts, passages and replies. Raises RalleError for an unknown id."""
+        run_questions.example(self._folder, qid)
+        episode = self._folder.episode_of(qid)
+        if episode is None:
+            raise UsageError(f"The question {qid!r} of {self.name!r} was not asked yet.")
+        return episode
+
+    @in_python
+    def compare(self, other: Run, metric: str = "") -> RunComparison:
+        """Compare with another run, which is run A: a positive difference is a gain of this run.
+
+        >>> second.compare(first)["em"]  # doctest: +SKIP
+        em +0.061 [-0.010, +0.132], p = 0.093, n = 222; 20 wins, 195 ties, 7 losses; no difference shown
+        """
+        return compare(other, self, metric=metric)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row a question, indexed by id.
+
+        Columns: question, gold (tuple of accepted answers), answer, verdict, lost_at, a column a score, seconds,
+        prompt_tokens, completion_tokens, tokens, error.
+        """
+        import pandas as pd
+
+        scored = dict.fromkeys(name for q in self.questions for name in q.scores)
+        before = ("question", "gold", "answer", "verdict", "lost_at")
+        after = ("seconds", "prompt_tokens", "completion_tokens", "tokens", "error")
+        columns = {name: [getattr(q, name) for q in self.questions] for name in before}
+        columns |= {name: [q.scores.get(name) for q in self.questions] for name in scored}
+        columns |= {name: [getattr(q, name) for q in self.questions] for name in after}
+        return pd.DataFrame(columns, index=pd.Index([q.qid for q in self.questions], name="qid"))
+
+    @property
+    def table(self) -> Table:
+        """A row a metric."""
+        rows = tuple((name, str(estimate)) for name, estimate in self.metrics.items())
+        heads = (Column("metric", "text"), Column("mean [95 % interval]", "text"))
+        facts = self._facts
+        failed = f", {facts.n_errors:,} failed" if facts.n_errors else ""
+        missing = "" if facts.complete else f" of {facts.n:,}, not complete"
+        title = f"{self.name}: {facts.n_done:,}{missing} questions{failed}"
+        return Table(title, heads, rows, note=" ".join(self.warnings))
+
+
+class RunComparison(TableRepr, Mapping[str, MetricDifference]):
+    """Runs against the first. Of two runs the keys are their common metrics; of more, the other runs, by ``metric``."""
+
+    def __init__(self, compared: ComparedRuns) -> None:
+        self._compared = compared
+        self.runs, self.metric, self.warnings = compared.runs, compared.metric, compared.warnings
+        by_metric = {name: dict(pairs) for name, pairs in compared.differences.items()}
+        last = compared.runs[-1]
+        self._differences: Mapping[str, MetricDifference] = (
+            {name: pairs[last] for name, pairs in by_metric.items()}
+            if len(compared.runs) == 2
+            else by_metric[compared.metric]
+        )
+
+    @in_python
+    def __getitem__(self, key: str) -> MetricDifference:
+        if key not in self._differences:
+            known = ", ".join(self._differences)
+            raise UsageError(f"The comparison has no {key!r}; it has {known}.")
+        return self._differences[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._differences)
+
+    def __len__(self) -> int:
+        return len(self._differences)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    @property
+    def table(self) -> Table:
+        """Every metric of every run; of two runs with their difference."""
+        return self._compared.tables[0]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All metrics, then each run against the first by ``metric``."""
+        return self._compared.tables
+
+    def __repr__(self) -> str:
+        return "\n\n".join("\n".join(text.table(table)) for table in self.tables)
+
+    def _repr_html_(self) -> str:
+        return "".join(str(html.table(table)) for table in self.tables)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row a key: a, b, difference, low, high, p, n, units, wins, ties, losses, verdict."""
+        import pandas as pd
+
+        names = ["a", "b", "difference", "low", "high", "p", "n", "units"]
+        names += ["wins", "ties", "losses", "verdict"]
+        rows = [[getattr(difference, name) for name in names] for difference in self.values()]
+        return pd.DataFrame(rows, columns=names, index=pd.Index(list(self)))
+
+
+@in_python
+def compare(first: Run, *others: Run, metric: str = "") -> RunComparison:
+    """Compare runs with the first, question by question, over the questions that all share.
+
+    ``metric``: of the differences of three or more runs; by default the first of em, accuracy, f1 … that all have.
+    Raises RalleError for runs without a common question or metric.
+
+    >>> compare(first, second)["em"].flipped  # doctest: +SKIP
+    """
+    return RunComparison(compare_runs([run._folder for run in (first, *others)], metric))
+
+
+class RunList(TableRepr, tuple[RunRow, ...]):
+    """The runs of a workspace, the newest first."""
+
+    @property
+    def table(self) -> Table:
+        labels = ("run", "dataset", "state", "questions", "metric")
+        heads = (*(Column(label, "text") for label in labels), Column("mean"))
+        rows = tuple(
+            (row.name, row.dataset, row.state or row.problem, f"{row.done:,}", row.metric, row.mean)
+            for row in self
+        )
+        return Table("", heads, rows)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row a run, indexed by name: title, dataset, state, done, total, errors, metric, mean, created."""
+        import pandas as pd
+
+        names = ("title", "dataset", "state", "done", "total", "errors", "metric", "created")
+        rows = [[getattr(row, name) for name in names] for row in self]
+        frame = pd.DataFrame(
+            rows, columns=list(names), index=pd.Index([row.name for row in self], name="run")
+        )
+        frame.insert(7, "mean", [row.mean["value"] if row.mean else None for row in self])
+        return frame
