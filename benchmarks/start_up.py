@@ -181,8 +181,16 @@ def pages(folder: Path, rounds: int) -> tuple[list[FirstAnswer], list[FirstAnswe
 
 
 def imported_by_the_page(folder: Path) -> tuple[list[str], FirstAnswer]:
-    """Which of ``WATCHED`` the page had imported at its first answer, by Python's import log; that answer."""
+    """Packages of ``WATCHED`` that the page had imported at its first answer, by Python's import log; that answer.
+
+    The first question of this workspace is answered without a model, so nothing heavy is imported for it in advance.
+    """
     port, log = free_port(), folder / "imports.log"
+    chains = folder / "watched" / "chains"
+    chains.mkdir(parents=True)
+    actions = [{"kind": "retrieve", "target": "starter-bm25", "template": "{question}", "k": 5}]
+    chain = {"format": "rallebench-chain/1", "name": "starter", "actions": actions}
+    (chains / "starter.json").write_text(json.dumps(chain))
     with serving(
         page_command(folder / "watched", port, "-X", "importtime"), folder, log, port
     ) as first:
