@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 from browsing import PATIENCE, go, serving, visiting
-from hostile_workspace import NAME, addresses, fill_hostile_workspace, make_hostile_workspace
+from hostile_workspace import (
+    NAME,
+    addresses,
+    fill_hostile_workspace,
+    make_hostile_workspace,
+    plant_in_prompts,
+)
 
 from rallebench.gui.frame import Page
 from rallebench.services.workbench import Workbench
@@ -20,8 +26,10 @@ DRAWERS = ("versions.show", "code.show", "versions.save")
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[str]]]:
     """(address of the page over the hostile workspace, its views)."""
-    made = make_hostile_workspace(tmp_path_factory.mktemp("hostile") / "made")
+    folder = tmp_path_factory.mktemp("hostile")
+    made = make_hostile_workspace(folder / "made")
     with pytest.MonkeyPatch.context() as patched:
+        plant_in_prompts(folder, patched)
         patched.setattr("rallebench.services.tracking.Tracking.trace", lambda *_: None)
         workbench = Workbench(made)
         page = Page(workbench)

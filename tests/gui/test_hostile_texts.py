@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from hostile_workspace import (
     NAME,
+    OWN_CHAIN,
     PLANTED,
     TEXT,
     Shown,
     addresses,
     fill_hostile_workspace,
     make_hostile_workspace,
+    plant_in_prompts,
 )
 
 from rallebench.core.errors import RalleError
@@ -34,7 +36,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     """The page over the hostile workspace, filled."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("rallebench.services.tracking.Tracking.trace", lambda *_: None)
-        workbench = Workbench(make_hostile_workspace(tmp_path_factory.mktemp("hostile") / "w"))
+        folder = tmp_path_factory.mktemp("hostile")
+        plant_in_prompts(folder, patched)
+        workbench = Workbench(make_hostile_workspace(folder / "w"))
         page = Page(workbench)
         fill_hostile_workspace(page)
         yield page
@@ -49,8 +53,11 @@ def sent(patch: dict[str, Any]) -> Shown:
 def test_every_view_and_what_its_buttons_open_show_planted_elements_as_text(hostile: Page) -> None:
     pressed: set[str] = set()
     planted: dict[str, int] = {}
+    texts = ""
     for address in addresses(hostile):
         shown = sent(hostile.open(address))
+        texts += shown.text
+        pressable = shown.pressable
         planted[address.partition("?")[0]] = shown.text.count(PLANTED)
         assert shown.injected == [], address
         for name, key in shown.lists:
@@ -58,8 +65,9 @@ def test_every_view_and_what_its_buttons_open_show_planted_elements_as_text(host
             rows = hostile.list_rows(message)["rows"]
             drawn = Shown("".join(row for _, row in rows))
             assert drawn.injected == [], name
+            texts, pressable = texts + drawn.text, pressable + drawn.pressable
             planted[name] = max(planted.get(name, 0), drawn.text.count(PLANTED))
-        for action, data in shown.pressable:
+        for action, data in pressable:
             if action in pressed | AWAY or not action or action.endswith(".delete"):
                 continue
             pressed.add(action)
@@ -68,10 +76,15 @@ def test_every_view_and_what_its_buttons_open_show_planted_elements_as_text(host
             except RalleError as error:
                 assert Shown(escape(error)).injected == [], action
             else:
-                assert sent(patch).injected == [], action
+                opened = sent(patch)
+                assert opened.injected == [], action
+                texts += opened.text
     assert len(pressed) > 70, "the buttons of all places were pressed"
     bare = {name for name, count in planted.items() if not count}
     assert bare == set(), "every view and every list was given something to show"
+    prompts = ("workflows/react.txt", "own chat")
+    assert [name for name in prompts if f"({name})" not in texts] == [], "prompts were shown"
+    assert OWN_CHAIN in texts
 
 
 def test_the_answer_of_a_model_and_all_that_chat_shows_of_it_are_text(hostile: Page) -> None:

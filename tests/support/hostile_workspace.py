@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
 from building import built
 from page_views import ended, stored_noise
 from small_workspace import chain, generate, record, retrieve, scripted, write_lines
 
 from rallebench.core.events import complete
+from rallebench.core.prompts import prompts_folder
 from rallebench.gui.frame import Page
 from rallebench.views.run_requests import BenchmarkOptions, of_chain
 
@@ -22,6 +26,9 @@ TEXT = (
     '<a href="javascript:window.__pwned=1">a</a> [a](javascript:window.__pwned=1)'
     " ![a](x) `<img src=x onerror=window.__pwned=1>` onerror=window.__pwned=1 {{1+1}} ${1+1}"
 )
+PLAIN = TEXT.replace("{{1+1}}", "").replace("${1+1}", "")
+"""The text without braces, for a prompt, whose fields stand in braces."""
+OWN_CHAIN = "own<img src=x onerror=window.__pwned=1>"
 PLANTED = "window.__pwned"
 SCRIPTING = {"script", "img", "iframe", "object", "embed", "link", "base", "meta", "form", "style"}
 
@@ -71,6 +78,38 @@ class Shown(HTMLParser):
         self.text += data
 
 
+def plant_in_prompts(folder: Path, patched: pytest.MonkeyPatch) -> None:
+    """Replace the checkout's prompt files by copies below ``folder`` in which each text and each chain is hostile."""
+    planted = Path(shutil.copytree(prompts_folder(), folder / "prompts"))
+    for path in planted.rglob("*.txt"):
+        mark = f"{PLAIN} ({path.relative_to(planted)})"
+        path.write_text(f"{path.read_text('utf-8')}\n{mark}\n", "utf-8")
+    for path in (planted / "chains").glob("*.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "about": TEXT}), "utf-8")
+    for module in list(sys.modules.values()):
+        if getattr(module, "prompts_folder", None) is prompts_folder:
+            patched.setattr(module, "prompts_folder", lambda: planted)
+
+
+def plant_in_own_prompts(folder: Path) -> None:
+    """Put prompt files of a user's own into a workspace: a chain, the text of a chat, a re-ranker's prompt under a hostile name."""
+    own = folder / "prompts"
+    for name in ("chains", "chat"):
+        (own / name).mkdir(parents=True)
+    (own / "chat" / "standalone.txt").write_text(f"{PLAIN} (own chat) {{history}} {{question}}")
+    actions = retrieve(target="hostile"), generate(f"{PLAIN} {{response[0]}}", NAME)
+    content = {**chain(OWN_CHAIN, *actions), "about": TEXT}
+    (own / "chains" / f"{OWN_CHAIN}.json").write_text(json.dumps(content))
+    ranking = own / f"{NAME}.txt".replace("/", "")
+    ranking.write_text(f"{PLAIN} {{passages}} {{query}} {{count}}")
+    entry = {
+        "kind": "llm-rerank",
+        "of": ["hostile"],
+        "settings": {"llm": NAME, "prompt": str(ranking)},
+    }
+    (folder / "retrievers.json").write_text(json.dumps({"reranked": entry}))
+
+
 def make_hostile_workspace(folder: Path) -> Path:
     """Models, a chain, a dataset, a corpus, an index, a run and an experiment, all hostile."""
     for name in ("chains", "datasets", "corpora"):
@@ -78,7 +117,7 @@ def make_hostile_workspace(folder: Path) -> Path:
     models = scripted({NAME: {"default": TEXT}, "mute": {"replies": []}})
     models[NAME]["about"] = TEXT
     (folder / "llms.json").write_text(json.dumps(models))
-    prompt = f"{TEXT} {{response[0]}} {{question}}".replace("{{1+1}}", "").replace("${1+1}", "")
+    prompt = f"{PLAIN} {{response[0]}} {{question}}"
     actions = retrieve(target="hostile"), generate(prompt, NAME)
     content = {**chain(NAME, *actions), "about": TEXT}
     (folder / "chains" / f"{NAME}.json".replace("/", "")).write_text(json.dumps(content))
@@ -95,16 +134,19 @@ def make_hostile_workspace(folder: Path) -> Path:
     built(
         folder / "indexes", "hostile", folder / "corpus.tsv", "bm25", page_map=folder / "pages.json"
     )
+    plant_in_own_prompts(folder)
     return folder
 
 
 def fill_hostile_workspace(page: Page) -> None:
-    """What the page itself makes of it: a corpus, runs, an experiment, a conversation, a grid of a few questions."""
+    """Let the page make the rest: a corpus, runs with a judge, an agent's episode, an experiment, a conversation."""
     workbench, folder = page.workbench, page.workbench.workspace.path
     page.call("import.preview", {"path": str(folder / "corpus.tsv")})
     page.call("import.start", {"kind": "corpus", "form": "tsv", "name": "hostile"})
     ended(page, "import", "hostile")
-    options = BenchmarkOptions(dataset="hostile", track=False)
+    options = BenchmarkOptions(
+        dataset="hostile", track=False, metrics=("em", f"truthfulness:{NAME}")
+    )
     for name in ("first", "second"):
         complete(workbench.runs.run(of_chain(workbench.workspace, NAME, options, run=name)))
         page.call("runs.rename", {"id": name, "as": f"{NAME}{name}"})
@@ -113,7 +155,10 @@ def fill_hostile_workspace(page: Page) -> None:
     content |= {"noun": TEXT, "request": {**content["request"], "llm": NAME}}
     (noise / "experiment.json").write_text(json.dumps(content))
     page.open(f"build/one?set={quote(NAME)}&chain={quote(NAME)}")
-    page.call("chat.send", {"text": TEXT})
+    for _ in range(2):  # the second is put so that it stands alone, by the prompt of a chat
+        page.call("chat.send", {"text": TEXT})
+    chosen = {"workflow": "react", "env": "wikipedia", "llm": NAME, "question": "q0"}
+    page.call("agent.run", chosen)
 
 
 def addresses(page: Page) -> list[str]:
@@ -131,6 +176,7 @@ def addresses(page: Page) -> list[str]:
     listed = [f"{view}?{own.get(view, f'id={name}')}" for view in page.views]
     return [
         *listed,
+        f"build/one?chain={quote(OWN_CHAIN)}",
         "experiments/list",
         "runs/compare?r0=first&r1=second",
         "runs/run?id=first&part=metrics",
