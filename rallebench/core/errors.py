@@ -149,6 +149,14 @@ class BackendMemoryError(BackendError):
     """A batch did not fit in memory; the loop halves it and tries again."""
 
 
+class BusyError(BackendError):
+    """A server refuses more requests for now; ``pause``: the seconds that it asks to wait, None if it names none."""
+
+    def __init__(self, message: str, pause: float | None = None) -> None:
+        super().__init__(message)
+        self.pause = pause
+
+
 class StoppedError(RalleError):
     """The user stopped the work; its finished part is kept."""
 

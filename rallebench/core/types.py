@@ -17,6 +17,8 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, Union
 
+from rallebench.core.errors import RalleError
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:
@@ -336,7 +338,8 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class Episode:
     """The steps of one question. ``error`` is '' or one sentence; with an error ``outcome`` is None, and
-    ``failed_seconds`` is the duration of the failed request, which has no step."""
+    ``failed_seconds`` is the duration of the failed request, which has no step. ``cause``: the error itself, where the
+    question was answered live; it is never stored."""
 
     qid: str
     workflow: str
@@ -344,6 +347,7 @@ class Episode:
     outcome: Outcome | None = None
     error: str = ""
     failed_seconds: float = 0.0
+    cause: RalleError | None = field(default=None, compare=False, repr=False)
 
     @property
     def answer(self) -> str:

@@ -82,7 +82,8 @@ def run_one(
         raise
     except Exception as error:
         lost = time.perf_counter() - started if started is not None else 0.0
-        yield Episode(qid, workflow, tuple(steps), None, str(flow_error(error)), lost)
+        cause = flow_error(error).with_traceback(None)  # its frames hold the backends
+        yield Episode(qid, workflow, tuple(steps), None, str(cause), lost, cause)
     finally:
         flow.close()
 

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 from weakref import WeakKeyDictionary
 
-from rallebench.core.errors import BackendError, MissingPackageError, UsageError
+from rallebench.core.errors import BackendError, BusyError, MissingPackageError, UsageError
 from rallebench.core.stopping import Stop, stop_of_thread
 from rallebench.core.versions import optional
 from rallebench.http.deadline import Deadline, Sockets
@@ -33,7 +33,7 @@ from rallebench.http.failures import (
     unloaded,
 )
 from rallebench.http.limiter import LONGEST_PAUSE, Permit, limiter_of
-from rallebench.http.reported import refused
+from rallebench.http.reported import TOO_MANY_REQUESTS, refused
 
 T = TypeVar("T")
 
@@ -238,7 +238,10 @@ class Server:
             )
             if tries > allowed or _is_too_long(failure.pause):
                 self._troubles.pop(work, None)
-                raise BackendError(self._sentence(failure, tries, begun))
+                sentence = self._sentence(failure, tries, begun)
+                if failure.status == TOO_MANY_REQUESTS and failure.throttled:
+                    raise BusyError(sentence, failure.pause)
+                raise BackendError(sentence)
             self._troubles[work] = f"{self.name!r} {failure.fault}; it is asked again"
             ours = min(MAX_PAUSE, self.endpoint.backoff * 2.0 ** (tries - 1))
             # Jitter, so that many throttled threads do not come back together.

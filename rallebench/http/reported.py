@@ -11,6 +11,7 @@ from typing import Any
 from rallebench.http.endpoint import Endpoint, how_to_set
 from rallebench.http.failures import NOT_OPENAI, SEE_LOG, Failure, retry_after, short
 
+TOO_MANY_REQUESTS = 429
 THROTTLED = (408, 503, 529)
 """Statuses, besides 429, of an overloaded server."""
 
@@ -206,7 +207,7 @@ def _worded(
             f"knows no model {endpoint.model!r}, or not this address {quotation}",
             f"Correct model. {NOT_OPENAI}",
         )
-    if status == 429:
+    if status == TOO_MANY_REQUESTS:
         return Failure(
             f"{'has no quota left for this key' if spent else 'limits the rate'} {quotation}",
             "Raise the quota." if spent else "Lower concurrency, or try again later.",

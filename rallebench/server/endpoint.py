@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import math
 import os
 import socket
 import time
@@ -20,10 +21,10 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import RalleError, StoppedError, UsageError
+from rallebench.core.errors import BusyError, RalleError, StoppedError, UsageError
 from rallebench.core.hosts import LOOPBACK, Access, HostGuard, HostRefusal, is_loopback
 from rallebench.core.types import Chain, Episode, Generate
-from rallebench.server.answering import ChainQueue
+from rallebench.server.answering import RETRY_SECONDS, ChainQueue
 from rallebench.server.completion_request import (
     CompletionRequest,
     RequestError,
@@ -76,8 +77,20 @@ def answer(workbench: Workbench, request: CompletionRequest) -> Generator[str | 
     except StoppedError:
         raise
     except RalleError as error:  # the models could not be held
-        turn.error = str(error)
+        turn.error, turn.cause = str(error), error
         yield turn
+
+
+def refusal(turn: Turn | None) -> RequestError:
+    """The error of a turn without an answer: 429 where a model of the chain is busy, else 500."""
+    message = turn.error if turn else "The chain gave no answer."
+    if turn is None or not isinstance(turn.cause, BusyError):
+        return RequestError(500, message, "server_error")
+    seconds = math.ceil(turn.cause.pause or RETRY_SECONDS)
+    headers = {"Retry-After": str(max(1, seconds))}
+    return RequestError(
+        429, message, "rate_limit_error", code="rate_limit_exceeded", headers=headers
+    )
 
 
 def usage(episode: Episode) -> dict[str, int]:
@@ -126,7 +139,10 @@ def whole(name: str, turn: Turn, episode: Episode) -> dict[str, Any]:
 def streamed(
     request: CompletionRequest, pieces: Generator[str | Turn, None, None]
 ) -> Generator[str, None, None]:
-    """Server-sent events of a chat completion; an error in the middle is one, too."""
+    """Server-sent events of a chat completion; an error in the middle is one, too.
+
+    Raises RequestError where a model is busy before it has written anything: the client then gets that status.
+    """
     head = _head(request.name, "chat.completion.chunk")
     if request.include_usage:
         head["usage"] = None
@@ -136,12 +152,15 @@ def streamed(
         return f"data: {_json_text({**head, 'choices': [choice], **more})}\n\n"
 
     with closing(pieces):
-        yield event({"role": "assistant", "content": ""})
-        for piece in pieces:
+        for number, piece in enumerate(pieces):
+            if number == 0:
+                if isinstance(piece, Turn) and isinstance(piece.cause, BusyError):
+                    raise refusal(piece)
+                yield event({"role": "assistant", "content": ""})
             if isinstance(piece, str):
                 yield event({"content": piece})
             elif piece.error or piece.episode is None:
-                yield f"data: {_json_text(RequestError(500, piece.error, 'server_error').body())}\n\n"
+                yield f"data: {_json_text(refusal(piece).body())}\n\n"
             else:
                 yield event({}, finish_reason(piece), rallebench=sources(piece, piece.episode))
                 if request.include_usage:
@@ -221,9 +240,7 @@ class _Routes:
 
         await queue.answer(request.receive, pieces, keep)
         if turn is None or turn.error or turn.episode is None:
-            raise RequestError(
-                500, turn.error if turn else "The chain gave no answer.", "server_error"
-            )
+            raise refusal(turn)
         return _json_response(whole(completion.name, turn, turn.episode))
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 from rallebench.chains.chain import sources
 from rallebench.chains.conversation import reads_history as reads_history
 from rallebench.chains.conversation import standalone
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.stopping import Stop
 from rallebench.core.types import Chain, Episode, Generate, Hit, Message, Question, Retrieve, Step
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
@@ -44,6 +44,7 @@ class Turn:
     steps: tuple[Step, ...] = ()
     episode: Episode | None = None
     error: str = ""
+    cause: RalleError | None = field(default=None, repr=False)
     activity: str = "Starting …"
     state: State = "running"
     copies: bool = False
@@ -63,7 +64,7 @@ class Turn:
             else:
                 self.steps = (*self.steps, event.step)
         else:
-            self.episode, self.error = event, event.error
+            self.episode, self.error, self.cause = event, event.error, event.cause
             self.state = "failed" if event.error else "done"
             self.answer = event.answer or self.answer
         return self.answer[len(before) :] if self.answer.startswith(before) else ""

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loopback import Behaviour, Loopback, fail
 from small_workspace import CommandLine, make_workspace
 from starlette.testclient import TestClient
 
@@ -23,7 +24,7 @@ from rallebench.core.hosts import access_of
 from rallebench.core.types import Action, Chain, Generate, Message, Note, Question, Reply, Step
 from rallebench.engine.single import Delta
 from rallebench.llms import LLMS
-from rallebench.server.answering import MOST_ANSWERED, MOST_WAITING
+from rallebench.server.answering import MOST_ANSWERED, MOST_WAITING, RETRY_SECONDS
 from rallebench.server.completion_request import (
     REFUSED,
     CompletionBody,
@@ -202,6 +203,41 @@ def test_a_chain_that_fails_is_an_error_whole_and_streamed(client: TestClient) -
     assert ran.status_code == 500 and ran.json()["error"]["type"] == "server_error"
     streamed = events(ask(client, model="broken", messages=user("x"), stream=True).text)
     assert streamed[-1]["error"]["message"] == ran.json()["error"]["message"]
+
+
+LIMITED = Chain("limited", (Action("generate", "{question}", "fstring", "limited"),))
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "seconds"),
+    [
+        (fail(429, "slow down", headers={"retry_after": "1.2"}), 429, "2"),
+        (fail(429, "slow down"), 429, str(RETRY_SECONDS)),
+        (fail(429, "Quota", code="insufficient_quota"), 500, None),
+        (fail(500, "oops"), 500, None),
+    ],
+)
+def test_a_busy_model_of_the_chain_is_a_429_that_says_when_to_ask_again(
+    bench: Workbench, failure: Behaviour, status: int, seconds: str | None
+) -> None:
+    with (
+        Loopback(failure) as server,
+        TestClient(application(bench, {"limited": LIMITED}), base_url="http://localhost:1") as own,
+    ):
+        settings = {"model": "m", "base_url": server.url, "max_retries": 0}
+        entry = LLMEntry(backend="openai_compatible", settings=settings)
+        bench.workspace.save_llm("limited", entry)
+        whole = ask(own, messages=user("x"))
+        streamed = ask(own, messages=user("x"), stream=True)
+    if bench.models.is_loaded("limited"):
+        bench.models.unload("limited")
+    assert whole.status_code == status and whole.headers.get("retry-after") == seconds
+    if status == 429:
+        assert streamed.status_code == 429 and streamed.headers["retry-after"] == seconds
+        assert streamed.json() == whole.json()
+        assert whole.json()["error"]["code"] == "rate_limit_exceeded"
+    else:
+        assert events(streamed.text)[-1] == whole.json()
 
 
 @pytest.mark.parametrize(
