@@ -17,6 +17,9 @@ from rallebench.http.reported import is_overflow
 REFUSING = (400, 422, 501)
 """Statuses of a refused request."""
 
+PASSED_ON = (403, 404, 405, 500, 502)
+"""Statuses under which gateways pass on a refusal; with them it must speak of a field as such."""
+
 SYSTEM = "system messages"
 """Stands for the role ``system`` of messages among refused fields."""
 
@@ -55,6 +58,11 @@ _TONE = re.compile(
     re.IGNORECASE,
 )
 """Words without which a sentence refuses nothing: "stop and adjust your prompt" names no field."""
+
+_OF_FIELD = re.compile(
+    r"\b(param(eter)?|field|argument|propert(y|ie)|option|kwarg|extra input|request key)s?\b|参数",
+    re.IGNORECASE,
+)
 
 _OTHER_KINDS = re.compile(
     r"content_?filter|content_policy|api_?key|model_not_found|tool_use_failed|json_validate_failed|moderation",
@@ -119,10 +127,12 @@ def refusal_of(
     names = " ".join(_names(failure.error))
     if _ROLE.search(f"{names} {words}") and _has_system(sent) and failure.status != 501:
         return Refusal(SYSTEM) if failure.status in (*REFUSING, 500) else None
-    if failure.status not in REFUSING or _MISSING.search(words):
+    if failure.status not in (*REFUSING, *PASSED_ON) or _MISSING.search(words):
         return None
     fields = {field: value for field, value in sent.items() if field not in needed}
     field = _first(names, fields)
+    if failure.status in PASSED_ON and not (_OF_FIELD.search(words) and _TONE.search(words)):
+        return None
     if not field and not _first(names, needed) and _TONE.search(words):
         field = _first(words, fields)
     if not field:

@@ -76,6 +76,10 @@ WORDINGS: list[tuple[str, int, Any]] = [
     ("top_k", 400, {"type": "error", "error": {"type": "invalid_request_error", "message": "top_k: Extra inputs are not permitted"}}),
     ("top_k", 501, {"message": "不支持参数 topK"}),
     ("chat_template_kwargs", 400, openai("Unknown field enable_thinking")),
+    ("stop", 403, openai("Parameter 'stop' is not allowed for this deployment.", "stop")),
+    ("seed", 404, openai("No endpoints found that support the parameter seed; remove it, it is not supported.")),
+    ("top_k", 500, {"error": {"message": "litellm.BadRequestError: Unsupported parameter: top_k", "code": "500"}}),
+    ("temperature", 502, {"detail": "upstream: argument temperature is not permitted"}),
     ("logprobs", 400, openai("This model does not support log probabilities.")),
     ("max_tokens", 400, openai("Unsupported parameter: 'max_tokens'", "max_tokens")),
     ("think", 400, openai('"gemma" does not support thinking')),
@@ -214,6 +218,24 @@ def test_an_error_that_refuses_no_field_drops_none(serve: Serve, error: dict[str
     question = Message("user", "Where must I not stop, and at what temperature?")
     failure(llm, replace(FULL, messages=(*FULL.messages[:1], question)))
     assert len(server.bodies) == 1 and llm.refuses == ()
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (403, "You must stop: this key is not allowed here."),
+        (404, "No such model at this temperature."),
+        (500, "The seed of the cluster is not ready."),
+        (502, "Bad gateway: stop"),
+    ],
+)
+def test_a_gateways_error_that_speaks_of_no_field_drops_none(
+    serve: Serve, status: int, message: str
+) -> None:
+    server, llm = serve(fail(status, message))
+    failure(llm, FULL)
+    assert all({"stop", "temperature", "seed"} <= body.keys() for body in server.bodies)
+    assert llm.refuses == ()
 
 
 def test_a_server_without_streams_or_usage_in_them_is_asked_without(serve: Serve) -> None:
