@@ -174,10 +174,14 @@ def counted(usage: Any, name: str) -> int:
     return number if 0 < number < MOST_TOKENS else 0
 
 
-def counted_prompt(usage: Any) -> int:
+def counted_prompt(usage: Any, timings: Any = None) -> int:
     """The tokens of a prompt that a server counts, with those that it took from its cache and counts apart.
 
+    ``timings``: those of llama.cpp, which may alone tell of its cache.
+
     >>> counted_prompt({"prompt_tokens": 100, "prompt_cache_hit_tokens": 900})
+    1000
+    >>> counted_prompt({"prompt_tokens": 100}, {"prompt_n": 100, "cache_n": 900})
     1000
     """
     tokens = counted(usage, "prompt_tokens")
@@ -186,7 +190,8 @@ def counted_prompt(usage: Any) -> int:
     hits = counted(usage, "prompt_cache_hit_tokens"), counted(details, "cached_tokens")
     cached = max(read + written, *hits)
     # Most count cached tokens in; where there are more of them than of all, they are counted apart.
-    return tokens + cached if tokens and cached > tokens else tokens
+    tokens = tokens + cached if tokens and cached > tokens else tokens
+    return max(tokens, counted(timings, "prompt_n") + counted(timings, "cache_n"))
 
 
 def short(body: Any, key: str, limit: int = 300) -> str:

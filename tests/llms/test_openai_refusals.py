@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 from asking import ask, failure, reply_of, streamed
-from loopback import Behaviour, Handler, Loopback, answer, completion, fail, good_stream, send_json
+from loopback import (
+    DONE,
+    Behaviour,
+    Handler,
+    Loopback,
+    answer,
+    chunk,
+    completion,
+    fail,
+    good_stream,
+    send_json,
+)
+from loopback import stream as stream_of
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Episode, Generate, Message, Step, ToolSpec
@@ -352,3 +364,16 @@ def test_a_server_that_counts_far_fewer_tokens_than_the_prompt_has_words_has_cut
     assert [
         ("2 of 2 replies of 'gpt' are to a prompt that the server cut" in s) for s in warnings
     ] == ([True] if cut else [])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_tokens_that_only_the_timings_of_llama_cpp_call_cached_are_not_cut_away(
+    serve: Serve, stream: bool
+) -> None:
+    usage = {"prompt_tokens": 50, "completion_tokens": 3}
+    body = {**completion("Ada"), "usage": usage, "timings": {"prompt_n": 50, "cache_n": 11_000}}
+    last = {"choices": [], "usage": usage, "timings": body["timings"]}
+    _, llm = serve(stream_of([chunk("Ada", "stop"), last, DONE]) if stream else send_json(body))
+    request = ask("which moon is it " * 3000)
+    reply = streamed(llm, request)[1] if stream else reply_of(llm, request)
+    assert reply.prompt_tokens == 11_050 and reply.note == ""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 from scored import score
+from tiny_bert import save_bert
 
-from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.errors import BackendError, NotFoundError, UsageError
 from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.metrics import metric, read_card
 
@@ -108,3 +110,15 @@ def test_bertscore_is_that_of_the_package(layer: int) -> None:
     assert metric("bertscore").value(said("Io"), Gold(("Io",))) == pytest.approx(1, abs=1e-5)
     with pytest.raises(UsageError, match="has 6 layers, not 7"):
         metric(f"bertscore:{folder}?layer=7").value(said("Io"), Gold(("Io",)))
+
+
+def test_bertscore_of_a_model_whose_embeddings_are_not_numbers_is_refused(tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    weights = save_bert(tmp_path / "bert", bare=True) / "model.safetensors"
+    state = load_file(weights)
+    name = next(name for name in state if name.endswith("word_embeddings.weight"))
+    save_file(state | {name: torch.full_like(state[name], float("inf"))}, weights)
+    with pytest.raises(BackendError, match="embeddings that are not numbers"):
+        metric(f"bertscore:{weights.parent}").value(said("titan"), Gold(("moon",)))

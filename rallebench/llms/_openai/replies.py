@@ -168,6 +168,7 @@ class Gathered:
         self._calls = GatheredCalls()
         self._logprobs: list[float] = []
         self._usage: Mapping[str, Any] = {}
+        self._timings: Any = None
         self._chosen = self._held = self._wrote = False
         self.finish_reason: str | None = None
         self._native_reason = ""
@@ -188,6 +189,7 @@ class Gathered:
             self._served(short(model, self._key, 100))
         if isinstance(usage := document.get("usage"), Mapping):
             self._usage = usage or self._usage
+        self._timings = document.get("timings", self._timings)
         choices = document.get("choices")
         if not choices and not whole:  # the piece with the usage, or a greeting
             return ""
@@ -299,7 +301,7 @@ class Gathered:
         return Reply(
             text=text,
             tool_calls=self._calls.calls(),
-            prompt_tokens=counted_prompt(self._usage),
+            prompt_tokens=counted_prompt(self._usage, self._timings),
             completion_tokens=counted(self._usage, "completion_tokens"),
             finish_reason=reason or "stop",
             first_token_seconds=first_token_seconds,
