@@ -12,7 +12,7 @@ from rallebench.core.files import json_lines
 from rallebench.core.table_files import csv_lines
 from rallebench.engine.metric_choice import metrics_of
 from rallebench.engine.ralle_files import reduced_row
-from rallebench.engine.score import score_episode
+from rallebench.engine.score import score_metrics
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
 
@@ -25,10 +25,11 @@ def kilt(run: RunFolder) -> Iterator[str]:
 
 def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
     """One flat row per question: id, question, gold, answer, error, pages, seconds and every metric of the run."""
-    metrics = metrics_of(run)
     judges = (run.report() or {}).get("judges", {}).values()
     judged = scores_of(run, [column for judge in judges for column in judge["columns"]])
-    for example, episode in answered(run):
+    pairs = list(answered(run))
+    series = score_metrics([name for name in metrics_of(run) if name != "seconds"], pairs)
+    for number, (example, episode) in enumerate(pairs):
         pages = list(dict.fromkeys(hit.passage.page_id for hit in episode.hits))
         yield {
             "id": example.question.qid,
@@ -41,11 +42,7 @@ def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
             "seconds": None
             if episode.workflow == IMPORTED
             else round(sum(step.seconds for step in episode.steps), 6),
-            **{
-                s.metric: s.value
-                for s in score_episode(episode, example, metrics)
-                if s.metric != "seconds"
-            },
+            **{name: column.values[number] for name, column in series.items()},
             **{column: scores.get(example.question.qid) for column, scores in judged.items()},
         }
 

@@ -57,7 +57,8 @@ def score_pairs(
     A failed question is not scored. A judge without ``judgements`` has no columns; of two columns with one name the later
     one counts.
     """
-    answered = [pair for pair in pairs if not pair.episode.error]
+    errors = [pair.episode.error for pair in pairs]
+    answered = [pair for pair, error in zip(pairs, errors) if not error]
     series: dict[str, ScoreSeries] = {}
     for scorer in scorers:
         by_qid = (judgements or {}).get(scorer.name)
@@ -68,17 +69,12 @@ def score_pairs(
         scored = [pair for pair, row in zip(answered, rows) if _has_value(row)]
         figures = scorer.corpus_level(scored) if scored else {}
         rest = iter(rows)
-        every = [UNSCORED if pair.episode.error else next(rest) for pair in pairs]
+        every = [UNSCORED if error else next(rest) for error in errors]
         for column in scorer.columns:
             name = column.name
-            series[name] = ScoreSeries(
-                column,
-                tuple(row.values.get(name) for row in every),
-                tuple(
-                    pair.episode.error or row.notes.get(name, "") for pair, row in zip(pairs, every)
-                ),
-                figures.get(name),
-            )
+            values = tuple([row.values.get(name) for row in every])
+            notes = tuple([error or row.notes.get(name, "") for error, row in zip(errors, every)])
+            series[name] = ScoreSeries(column, values, notes, figures.get(name))
     return series
 
 
@@ -88,7 +84,10 @@ def _has_value(row: ScoreRow) -> bool:
 
 def score_metrics(names: Sequence[str], pairs: Sequence[Pair]) -> dict[str, ScoreSeries]:
     """Return canonical name → scores by registered metrics, in the order of ``names``. Raises as ``metric`` does."""
-    series = score_pairs(metric_scorers(names), pairs)
+    scorers = metric_scorers(names)
+    series = score_pairs(scorers, pairs)
+    if len(scorers) == 1:
+        return series
     return {name: series[name] for name in (metric(name).name for name in names)}
 
 

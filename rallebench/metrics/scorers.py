@@ -13,6 +13,9 @@ from rallebench.core.types import Episode, Gold
 from rallebench.metrics import Counted, metric, read_card
 from rallebench.metrics.recorded import IMPORTED, RunEvidence, missing_evidence
 
+_ALONE = frozenset({"batch", "over_all"})
+"""Traits of a metric that is a scorer of its own."""
+
 
 def metric_scorers(names: Sequence[str]) -> tuple[Scorer, ...]:
     """The scorers of registered metrics, each metric once. Raises as ``metric`` does.
@@ -21,10 +24,9 @@ def metric_scorers(names: Sequence[str]) -> tuple[Scorer, ...]:
     that of the scorers, not of the names.
     """
     entries = list({entry.name: entry for entry in map(metric, names)}.values())
-    alone = [e for e in entries if "batch" in e.traits or "over_all" in e.traits]
-    together = tuple(entry for entry in entries if entry not in alone)
-    groups = [*([together] if together else []), *((entry,) for entry in alone)]
-    return tuple(MetricScorer(group) for group in groups)
+    together = tuple(entry for entry in entries if _ALONE.isdisjoint(entry.traits))
+    alone = ((entry,) for entry in entries if not _ALONE.isdisjoint(entry.traits))
+    return tuple(MetricScorer(group) for group in (together, *alone) if group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +134,13 @@ def _note(
 
     ``lacks``: the evidence that the episode does not hold, '' if it holds all.
     """
+    if value is None and lacks and episode.workflow == IMPORTED:
+        return lacks
     if value is not None and not math.isfinite(value):
         return f"not scored: the value is no number ({value})"
-    if lacks and episode.workflow == IMPORTED:
-        return lacks
-    missing = [part for part in needs if not getattr(gold, part)]
-    if missing:
-        return f"no gold {' or '.join(missing)}"
+    for part in needs:
+        if not getattr(gold, part):
+            return f"no gold {' or '.join(part for part in needs if not getattr(gold, part))}"
     return "" if value is not None else lacks or f"not scored: {read_card(entry.name).not_scored}"
 
 
