@@ -96,14 +96,14 @@ def ours(corpus: Path, folder: Path) -> dict[str, Any]:
     rows = random.Random(1).choices(range(len(store)), k=LOOK_UPS)
     ids = [f"p{row}" for row in rows]
     by_row = _each(lambda at: store[rows[at]])
-    by_id = _each(lambda at: store.row_of(ids[at]))
+    by_id = _each(lambda at: store.find_row(ids[at]))
     texts = pieces()
     same = all(
         (p.doc_id, p.title, p.text)
         == tuple(record(row, texts)[key] for key in ("id", "title", "text"))
         for row, p in ((row, store[row]) for row in rows)
     )
-    rows_match = all(store.row_of(ids[at]) == rows[at] for at in range(0, LOOK_UPS, 20))
+    rows_match = all(store.find_row(ids[at]) == rows[at] for at in range(0, LOOK_UPS, 20))
     return {
         "seconds": seconds,
         "processor": processor,

@@ -86,7 +86,7 @@ def finished(folder: Path) -> int:
     """Passages in finished shards."""
     from rallebench.workspace.indexes.vectors import kept_vectors
 
-    return sum(shard.done for shard in kept_vectors(folder / "cache" / "vectors"))
+    return sum(shard.passages_done for shard in kept_vectors(folder / "cache" / "vectors"))
 
 
 def contents(folder: Path) -> dict[str, str]:

@@ -152,7 +152,7 @@ def load_chain_file(path: Path) -> Chain:
     if isinstance(value, dict) and ("format" in value or "actions" in value):
         return chain_from_json(value, str(path))
     raise BadFileError(
-        f"{path} is no chain: it should hold 'format', 'name' and 'actions', or RaLLe's 'chain_config'."
+        f"{path} is not a chain: it should hold 'format', 'name' and 'actions', or RaLLe's 'chain_config'."
     )
 
 

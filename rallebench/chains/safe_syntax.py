@@ -170,7 +170,7 @@ def _python_tree(source: str, text: str, starts: tuple[int, ...]) -> ast.Express
     except (RecursionError, MemoryError):
         raise TemplateRefused("the expression is nested too deeply or is too long") from None
     except UnicodeEncodeError as error:
-        half = "half of a surrogate pair is not allowed: it is no character"
+        half = "half of a surrogate pair is not allowed: it is not a character"
         raise TemplateRefused(half, error.start - 1) from None
     except (ValueError, OverflowError) as error:  # a null byte, before Python 3.11.4
         reason = clip(str(error), 100)

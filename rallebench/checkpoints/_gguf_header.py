@@ -1,4 +1,4 @@
-"""The header of a GGUF file through ``gguf``'s reader, without its vocabulary, which the reader takes apart token by token."""
+"""Header of a GGUF file, read by ``gguf``'s reader but without the vocabulary, which it would split token by token."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 from gguf import GGUFReader, GGUFValueType
 
 MANY = 1024
-"""An array with more entries is passed over: a vocabulary of 50,000 tokens takes the reader three seconds, and no fact
-of a header is that long."""
+"""Longest array that is read: a vocabulary of 50,000 tokens takes the reader three seconds, and no other array is that
+long."""
 
 
 class Header(GGUFReader):  # type: ignore[misc]
-    """The fields and the tensors of a file; of a long array only the number of its entries is known."""
+    """The fields and tensors of a file; of a long array only its length is known."""
 
     def count(self, name: str) -> int:
-        """The entries of an array, 0 without one."""
+        """Return the length of an array; 0 if absent."""
         field = self.fields.get(name)
         return int(field.parts[4][0]) if field is not None else 0
 
     def value(self, name: str) -> Any:
-        """A field as Python's own value; of numbers in a list the largest, None if it is absent or too long."""
+        """Return a field as a Python value, of a list of numbers the largest; None if it is absent or too long."""
         field = self.fields.get(name)
         if field is None or not field.data:
             return None

@@ -1,10 +1,10 @@
-"""The errors of transformers, torch and the hub, each as one sentence with its mend."""
+"""Errors of transformers, torch and the hub, each as one sentence that says what to do."""
 
 from __future__ import annotations
 
 import logging
 
-from rallebench.checkpoints.files import damaged
+from rallebench.checkpoints.files import damaged_weights
 from rallebench.checkpoints.memory import LESS
 from rallebench.core.errors import (
     BackendError,
@@ -44,7 +44,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 def loading_failed(
     error: Exception, name: str, where: str, revision: str | None = None
 ) -> RalleError:
-    """The error for a failed load of the model ``name`` from the folder or hub id ``where``."""
+    """Return the error for a failed load of the model ``name`` from the folder or hub id ``where``."""
     text = str(error)
     if isinstance(error, RalleError):
         return error
@@ -58,7 +58,7 @@ def loading_failed(
 
 
 def check_reachable(model: str) -> None:
-    """Raise BackendError for a hub id that would have to be fetched where the hub is switched off."""
+    """Raise BackendError for a hub id that is not cached while the hub is switched off."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
@@ -73,7 +73,7 @@ def _out_of_reach(model: str) -> BackendError:
 
 
 def _not_this_model(error: Exception, text: str, where: str) -> RalleError | None:
-    """The error for unusable files, or None for any other failure."""
+    """Return the error for unusable files, or None for any other failure."""
     kind = type(error).__name__
     if "trust_remote_code" in text:
         return UsageError(
@@ -89,7 +89,7 @@ def _not_this_model(error: Exception, text: str, where: str) -> RalleError | Non
         )
     if "Unrecognized configuration class" in text:
         return UsageError(
-            f"{where} is no causal or encoder–decoder model; choose a model that writes text."
+            f"{where} is not a causal or encoder–decoder model; choose a model that writes text."
         )
     if "ignore_mismatched_sizes" in text:
         return BadFileError(
@@ -106,7 +106,7 @@ def _not_this_model(error: Exception, text: str, where: str) -> RalleError | Non
             f"({text.strip().split('. ')[0]})."
         )
     if "SafetensorError" in kind or "UnpicklingError" in kind:
-        return damaged(where)
+        return damaged_weights(where)
     if "backend tokenizer" in text:
         return BadFileError(
             f"{where} holds no readable tokenizer; copy the model's tokenizer.json and "
@@ -116,7 +116,7 @@ def _not_this_model(error: Exception, text: str, where: str) -> RalleError | Non
 
 
 def _hub_refused(error: BaseException, model: str, revision: str | None) -> RalleError | None:
-    """The error of the Hugging Face hub, or None for any other failure."""
+    """Return the error of the Hugging Face hub, or None for any other failure."""
     kinds: set[str] = set()
     link: BaseException | None = error
     while link is not None:  # transformers wraps the hub's own errors

@@ -1,6 +1,6 @@
-"""Checkpoints: the check of a model's folder, and the facts in its configuration and headers, read without torch.
+"""Checkpoints: checks of a model's folder, and the facts in its configuration and headers, read without torch.
 
-If the weights are missing or pickled, the tensors are those of the empty model that transformers creates from the
+If the weights are missing or pickled, tensors are taken from the empty model that transformers creates from the
 configuration on torch's meta device.
 """
 
@@ -59,7 +59,7 @@ _SAMPLES = 128
 
 
 def model_folder(name: str, model: str) -> Path | None:
-    """The model's folder, checked; None if ``model`` can only be a hub id. Raises BadFileError."""
+    """Return the model's folder, checked; None if ``model`` can only be a hub id. Raises BadFileError."""
     folder = Path(model).expanduser()
     if not folder.exists():
         if model.startswith(("/", ".", "~")) or "\\" in model or model.count("/") > 1:
@@ -93,7 +93,7 @@ def model_folder(name: str, model: str) -> Path | None:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files of the weights, safetensors first. Raises BadFileError if a file is missing."""
+    """Return the files of the weights, preferably safetensors. Raises BadFileError if a file is missing."""
     for stem in ("model.safetensors", "pytorch_model.bin"):
         if (folder / stem).is_file():
             return [folder / stem]
@@ -121,10 +121,10 @@ def _shards(folder: Path, index: Path) -> list[Path]:
 
 
 def content_hash(folder: Path) -> str:
-    """``sha256:`` and 12 hex digits over the configuration, the tokenizer and the weights.
+    """Return ``sha256:`` and 12 hex digits over the configuration, the tokenizer and the weights.
 
-    A weight file over 8 MB counts with its size and 128 samples of 64 KB: this tells another training run of equal size
-    apart in milliseconds, without reading 14 GB.
+    Of a weight file over 8 MB, its size and 128 samples of 64 KB are hashed: that distinguishes another training run of
+    equal size in milliseconds, without reading 14 GB.
     """
     total = sha256()
     texts = sorted(file for file in folder.iterdir() if file.suffix in _TEXTUAL and file.is_file())
@@ -147,16 +147,16 @@ def _samples(handle: BinaryIO, length: int) -> Iterator[bytes]:
 
 
 def is_quantised(tensor: str, stored: str, dimensions: int) -> bool:
-    """Return whether bitsandbytes quantises a tensor: a matrix, but no embedding, output head or norm."""
+    """Return whether bitsandbytes quantises a tensor: a matrix other than an embedding, output head or norm."""
     return (
         stored in _PLAIN and dimensions == 2 and not any(part in tensor for part in _NOT_QUANTISED)
     )
 
 
-def bits_of(
+def weight_bits(
     tensor: str, stored: str, dimensions: int, dtype: str, quantization: str = "none"
 ) -> float:
-    """Bits of a tensor's weight in memory; ``dtype`` is for tensors that are not quantised."""
+    """Return the bits per weight of a tensor in memory; ``dtype`` applies to tensors that are not quantised."""
     if stored not in _PLAIN:
         return _STORED.get(stored, 8)
     return BITS[
@@ -167,22 +167,22 @@ def bits_of(
 
 
 def tensors(file: Path) -> Iterator[Tensor]:
-    """The tensors that a safetensors header names; raises BadFileError."""
+    """Yield the tensors that a safetensors header names; raises BadFileError."""
     for name, (shape, dtype, _) in _header(file).items():
         yield name, math.prod(shape), dtype, len(shape)
 
 
 def mapped_tensor(file: Path, name: str) -> NDArray[np.float32]:
-    """A float32 tensor of a safetensors file, mapped by itself: only its own pages come into RAM. Raises BadFileError.
+    """Return a float32 tensor of a safetensors file, mapped by itself, so that only its pages use RAM. Raises BadFileError.
 
-    Writes change the array and not the file.
+    Writes change the array, not the file.
     """
     shape, _, offset = _header(file)[name]
     return np.memmap(file, dtype="<f4", mode="c", offset=offset, shape=shape)
 
 
 def _header(file: Path) -> dict[str, tuple[tuple[int, ...], str, int]]:
-    """Name → shape, dtype, and offset in the file of each tensor of a safetensors file."""
+    """Return name → (shape, dtype, offset in the file) of each tensor of a safetensors file."""
     try:
         with open(file, "rb") as handle:
             (length,) = struct.unpack("<Q", handle.read(8))
@@ -195,18 +195,18 @@ def _header(file: Path) -> dict[str, tuple[tuple[int, ...], str, int]]:
             if name != "__metadata__"
         }
     except (ValueError, KeyError, TypeError, AttributeError, struct.error):
-        raise damaged(file) from None
+        raise damaged_weights(file) from None
 
 
-def damaged(where: Path | str) -> BadFileError:
-    """The error for unreadable weights."""
+def damaged_weights(where: Path | str) -> BadFileError:
+    """Return the error for unreadable weights."""
     return BadFileError(
         f"The weights in {where} are damaged, cut short, or only a git-lfs pointer; download the model again."
     )
 
 
 def cache_bytes(config: Mapping[str, Any], context: int, batch: int, dtype: str) -> int:
-    """Bytes of keys and values for each layer, key head and token; 0 if the configuration does not say.
+    """Return the bytes of the key-value cache; 0 if the configuration does not define it.
 
     An upper bound: layers with a sliding window or a state need less.
 
@@ -226,7 +226,7 @@ def cache_bytes(config: Mapping[str, Any], context: int, batch: int, dtype: str)
 
 
 def first_number(config: Mapping[str, Any], names: Iterable[str]) -> int:
-    """The first positive whole number that a configuration, or its part for text, has under these names; 0 without one."""
+    """Return the first positive integer under these names in a configuration or its text part; 0 if none."""
     inner = config.get("text_config")
     for part in (config, inner if isinstance(inner, dict) else {}):
         for name in names:
@@ -238,7 +238,7 @@ def first_number(config: Mapping[str, Any], names: Iterable[str]) -> int:
 def cached_folder(
     model: str, revision: str | None = None, file: str = "config.json"
 ) -> Path | None:
-    """The folder of a hub id in the local Hugging Face cache, or None. ``file``: what must lie there."""
+    """Return the folder of a hub id in the local Hugging Face cache, or None. ``file``: a file that must be in it."""
     try:
         from huggingface_hub import try_to_load_from_cache
 
@@ -249,7 +249,7 @@ def cached_folder(
 
 
 def has_weights(folder: Path) -> bool:
-    """Return whether a folder holds all files of a model's weights; one in the cache may hold the configuration alone."""
+    """Return whether a folder holds all weight files; a cached folder may hold only the configuration."""
     try:
         return bool(weight_files(folder))
     except BadFileError:
@@ -257,8 +257,8 @@ def has_weights(folder: Path) -> bool:
 
 
 @lru_cache(maxsize=16)
-def tensors_of(folder: Path, mtime: int) -> tuple[Tensor, ...]:
-    """The tensors of a model; () if unknown. ``mtime`` renews the cache after a change of the folder."""
+def model_tensors(folder: Path, mtime: int) -> tuple[Tensor, ...]:
+    """Return the tensors of a model; () if unknown. ``mtime`` invalidates the cached result after a change of the folder."""
     try:
         files = weight_files(folder)
         if all(file.suffix == ".safetensors" for file in files):
@@ -283,8 +283,8 @@ def _empty_model(folder: Path) -> tuple[Tensor, ...]:
         return ()
 
 
-def dtype_of(dtype: str, stored: Any, device: str) -> str:
-    """The dtype; 'auto' is that of the stored weights, but float32 for float16 on a CPU, which is slow at it."""
+def resolve_dtype(dtype: str, stored: Any, device: str) -> str:
+    """Return the dtype; 'auto' means that of the stored weights, except float32 for float16 on a CPU, which is slow at it."""
     if dtype != "auto":
         return dtype
     known = str(stored or "float32").removeprefix("torch.")

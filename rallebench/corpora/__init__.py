@@ -1,7 +1,7 @@
-"""Corpus formats, chunking, and the store of passages.
+"""Corpus formats, chunking, and the passage store.
 
-A format is a reader ``(source) -> Iterator[CorpusRow]``, one file each. It streams and reports every bad
-row to ``source.bad``; ``reading`` adds page maps and the check of ids for all formats.
+A format is a reader ``(source) -> Iterator[CorpusRow]``, one per file. It streams and reports every bad
+row to ``source.bad``; ``reading`` adds page maps and checks ids for all formats.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class CorpusRow(NamedTuple):
 _QUOTED_TITLE = re.compile(r'\s*"(?=\S)(.+)"[ \t]*\r?\n(?=\s*\S)')
 
 
-def titled(text: str) -> tuple[str, str]:
-    """(title, text) of ``contents`` whose first line is its title in quotes, as DPR's and FlashRAG's corpora have it.
+def split_title(text: str) -> tuple[str, str]:
+    """Split ``contents`` into title and text if its first line is a quoted title, as in DPR's and FlashRAG's corpora.
 
-    >>> titled('"Chapel"\\nIt has a ceiling.'), titled('"So," he said,\\nand "no".'), titled("Chapel")
+    >>> split_title('"Chapel"\\nIt has a ceiling.'), split_title('"So," he said,\\nand "no".'), split_title("Chapel")
     (('Chapel', 'It has a ceiling.'), ('', '"So," he said,\\nand "no".'), ('', 'Chapel'))
     """
     line = _QUOTED_TITLE.match(text)

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 
 Spans = list[tuple[int, int]]
 Piece = tuple[int, int, int]
-"""Start, end and length of a part of a text."""
+"""Start, end and length of a piece of a text."""
 
 
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 LONG_WORD = 64
-"""Characters of the longest word that stays whole where an encoder's tokens are counted."""
+"""Longest word, in characters, that is kept whole when an encoder's tokens are counted."""
 PIECES = {
     "words": re.compile(r"\S+"),
     "tokens": re.compile(rf"[{_CJK}]|[^\W{_CJK}]+|[^\w\s]"),
@@ -24,7 +24,7 @@ SEPARATORS = ("\n\n", "\n", " ")
 
 
 def units(text: str, unit: str) -> tuple[array[int], array[int]]:
-    """Starts and ends of the words or tokens of a text, in 16 bytes each."""
+    """Starts and ends of the words or tokens of a text; 16 bytes each."""
     starts, ends = array("q"), array("q")
     for match in PIECES[unit].finditer(text):
         starts.append(match.start())
@@ -59,11 +59,11 @@ def recursive(text: str, size: int, overlap: int) -> Spans:
 
     Equal to LangChain's RecursiveCharacterTextSplitter, whose chunks BARAG indexes.
     """
-    return stripped(text, _recursive(text, 0, len(text), 0, size, overlap))
+    return strip_spans(text, _recursive(text, 0, len(text), 0, size, overlap))
 
 
-def stripped(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
-    """The spans without white space at their ends, and without those of white space alone."""
+def strip_spans(text: str, spans: Iterable[tuple[int, int]]) -> Spans:
+    """Trim white space from the spans and drop blank ones."""
     chunks = ((start, end, text[start:end]) for start, end in spans)
     ends = (
         (start + len(chunk) - len(chunk.lstrip()), end - len(chunk) + len(chunk.rstrip()))
@@ -86,10 +86,10 @@ def _recursive(
         if last - first < size:
             small.append((first, last, last - first))
             continue
-        yield from packed(small, size, overlap)
+        yield from pack_pieces(small, size, overlap)
         small = []
         yield from _recursive(text, first, last, level + 1, size, overlap)
-    yield from packed(small, size, overlap)
+    yield from pack_pieces(small, size, overlap)
 
 
 def _split(text: str, start: int, end: int, separator: str) -> Iterator[tuple[int, int]]:
@@ -104,11 +104,11 @@ def _split(text: str, start: int, end: int, separator: str) -> Iterator[tuple[in
         yield start, end
 
 
-def packed(
+def pack_pieces(
     pieces: Iterable[Piece], size: int, overlap: int, *, exact: bool = True
 ) -> Iterator[tuple[int, int]]:
-    """Adjacent pieces, joined up to ``size``. A chunk begins with the last pieces of the one before, up to ``overlap``;
-    ``exact``: only with those beside which the next piece fits, so that none but a single long piece exceeds ``size``."""
+    """Join adjacent pieces up to ``size``. A chunk begins with the last pieces of the previous one, up to ``overlap``;
+    ``exact``: repeats only as many as leave room for the next piece, so that only a single long piece can exceed ``size``."""
     chunk: deque[Piece] = deque()
     length = 0
     for piece in pieces:
@@ -116,7 +116,7 @@ def packed(
             yield chunk[0][0], chunk[-1][1]
             while length > overlap or (exact and length > 0 and length + piece[2] > size):
                 length -= chunk.popleft()[2]
-            while chunk and not chunk[0][2]:  # the rest of a token is no token of its own
+            while chunk and not chunk[0][2]:  # the tail of a token does not count as a token
                 chunk.popleft()
         chunk.append(piece)
         length += piece[2]

@@ -1,4 +1,4 @@
-"""Folders of files of rows, such as Pyserini's JsonCollection: read file by file in the order of their names."""
+"""Folders of row files, such as Pyserini's JsonCollection, read in the order of their names."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from rallebench.corpora import ID_NAMES, TEXT_NAMES, CorpusRow
 
 JSON_FILES = (".jsonl", ".ndjson", ".json")
 OF_OTHER_FORMATS = ("corpus.jsonl", "corpus.jsonl.gz", "corpus.json", "qrels")
-"""Files by which BEIR's folders and imported corpora are known."""
+"""Files that mark BEIR folders and imported corpora."""
 NAMED = 8
-"""Files that a warning names."""
+"""Maximum number of files that a warning names."""
 
 
 LARGEST_OBJECT = 2**24
-"""Bytes of the largest file that holds a single object over several lines."""
+"""Largest file, in bytes, that is tried as a single object over several lines."""
 
 
 def is_collection(path: Path) -> bool:
-    """Return whether a folder holds files of JSON rows that have an id and a text, and no documents but those that describe it."""
+    """Return whether a folder holds JSON row files with id and text, and no documents except descriptions of the folder."""
     if not path.is_dir() or any((path / name).exists() for name in OF_OTHER_FORMATS):
         return False
     files = files_in(path)
     if any(file.name.removesuffix(".gz") == "queries.jsonl" for file in files):
-        return False  # questions are no passages
+        return False  # these are questions, not passages
     rows = list(filter(named(*JSON_FILES), files))
     others = [file for file in files if file not in rows]
     documents = [x for x in others if named(".txt", ".md", ".markdown", ".html", ".htm", ".pdf")(x)]
@@ -49,9 +49,9 @@ def is_collection(path: Path) -> bool:
 def each_file(
     source: Source, read: Callable[[Source], Iterator[CorpusRow]], *suffixes: str
 ) -> Iterator[CorpusRow]:
-    """The rows of a file, or of the files of a folder: of those with these endings, or of all if none has one.
+    """Rows of a file, or of a folder's files with these suffixes, or of all its files if none has one.
 
-    The rows of a folder are numbered through. A damaged file of it is a bad row.
+    Rows are numbered across the folder. A damaged file counts as one bad row.
     """
     if not source.path.is_dir():
         yield from read(source)
@@ -83,7 +83,7 @@ def each_file(
 
 
 def left_out(folder: Path, files: Sequence[Path], mend: str) -> list[str]:
-    """A sentence on the files of other kinds, counted by their endings; [] for none."""
+    """One sentence about files of other kinds, counted by suffix; [] if there are none."""
     if not files:
         return []
     kinds = Counter(
@@ -92,18 +92,18 @@ def left_out(folder: Path, files: Sequence[Path], mend: str) -> list[str]:
     )
     counts = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
     return [
-        f"{plural(len(files), 'file')} of other kinds left out of {folder.name}: {counts} ({names_of(folder, files)}). {mend}."
+        f"{plural(len(files), 'file')} of other kinds left out of {folder.name}: {counts} ({first_names(folder, files)}). {mend}."
     ]
 
 
-def names_of(folder: Path, files: Sequence[Path]) -> str:
-    """The first paths inside a folder, for a sentence."""
+def first_names(folder: Path, files: Sequence[Path]) -> str:
+    """The first paths inside a folder, for use in a sentence."""
     names = [file.relative_to(folder).as_posix() for file in files[:NAMED]]
     return ", ".join([*names, "…"] if len(files) > NAMED else names)
 
 
 def single_object(path: Path) -> dict[str, Any] | None:
-    """The object of a ``.json`` file that is neither a list nor JSON lines, None for any other file."""
+    """The object in a ``.json`` file that is neither a list nor JSON lines; None for any other file."""
     if path.suffix.lower() != ".json" or not path.is_file() or path.stat().st_size > LARGEST_OBJECT:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Text and title of plain text and Markdown; ``_html`` and ``_pdf`` read the other documents."""
+"""Text and title of plain text and Markdown; ``_html`` and ``_pdf`` read other documents."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 TITLE_WITHIN = 2**16
-"""Characters at the beginning of a Markdown text in which its title is searched."""
+"""Characters at the beginning of a Markdown text that are searched for its title."""
 
 LARGEST_MATTER = 2**13
-"""Characters of the longest front matter that is parsed; deeply nested YAML takes seconds."""
+"""Longest front matter, in characters, that is parsed; deeply nested YAML takes seconds."""
 
 WESTERN = "Windows-1252"
-"""The encoding of texts that are no UTF-8 and name no other."""
+"""Fallback encoding of texts that are not UTF-8 and declare no encoding."""
 MOST_ACCENTS = 0.3
-"""The largest share of letters beyond ASCII in Western text; other scripts and their encodings have more."""
+"""Maximum share of non-ASCII letters in Western text; other scripts and encodings have more."""
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?\n)?(?:\1|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -27,7 +27,7 @@ _TOML_TITLE = re.compile(
 
 
 class Document(NamedTuple):
-    """``title``: '' for a document without one. ``guessed``: the encoding, if the document does not tell it."""
+    """A document. ``title``: '' if it has none; ``guessed``: the encoding, if the document does not declare it."""
 
     text: str
     title: str = ""
@@ -35,13 +35,13 @@ class Document(NamedTuple):
 
 
 class UnreadableError(Exception):
-    """A document cannot be read. The message continues a sentence that begins with the file's name."""
+    """Unreadable document. The message continues a sentence that begins with the file's name."""
 
 
 def decode(data: bytes, named: Sequence[str] = ()) -> tuple[str, str]:
-    """(text, guessed encoding or ''): by the byte order mark, the ``named`` encodings, as UTF-8, else as Windows-1252.
+    """Return the text and the guessed encoding (or ''), trying byte order mark, ``named`` encodings, UTF-8, Windows-1252.
 
-    Raises UnreadableError for binary data, and where Windows-1252 gives no Western text.
+    Raises UnreadableError for binary data, and if Windows-1252 does not yield Western text.
 
     >>> decode(b"Caf\\xe9"), decode("Café".encode())
     (('Café', 'Windows-1252'), ('Café', ''))
@@ -106,7 +106,7 @@ def markdown_title(text: str) -> str:
 
 
 def _front_title(mark: str, matter: str) -> str:
-    """The title of front matter in YAML (``---``) or TOML (``+++``), '' if it has none."""
+    """The title in YAML (``---``) or TOML (``+++``) front matter; '' if it has none."""
     if mark == "+++":
         line = _TOML_TITLE.search(matter)
         return str(ast.literal_eval(line[1])).strip() if line else ""
@@ -129,7 +129,7 @@ def _is_title(name: object) -> bool:
 
 
 def _heading(text: str) -> str:
-    """The first heading that is no part of a quotation or a list, after CommonMark; one over several lines is a paragraph."""
+    """The first heading outside quotations and lists, per CommonMark; text over several lines is a paragraph."""
     from markdown_it import MarkdownIt
 
     tokens = MarkdownIt("commonmark").disable("inline").parse(text)

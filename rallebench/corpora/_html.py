@@ -1,7 +1,7 @@
-"""The visible text of an HTML page, in one pass without a tree, so deep nesting costs nothing.
+"""Visible text of an HTML page, extracted in one pass without a tree, so deep nesting costs nothing.
 
-Every character is read once or twice, also with unclosed tags; these follow the HTML standard (section
-13.2.5) as far as the visible text depends on it.
+Every character is read once or twice, even with unclosed tags; these follow the HTML standard (section
+13.2.5) where it affects the visible text.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from rallebench.corpora._documents import Document, UnreadableError, decode
 
 MAX_BYTES = 16 * 2**20
-"""Larger pages are refused; the longest articles of Wikipedia have under 5 MB."""
+"""Larger pages are refused; the longest Wikipedia articles are under 5 MB."""
 
 SECONDS = 60.0
 """Processor seconds for a page; one of MAX_BYTES takes about 10."""
 
 HIDDEN = ("noscript", "template", "svg")
 RAW = ("script", "style", "title", "textarea")
-"""Elements in which only their own end tag counts."""
+"""Elements whose content ends only at their own end tag."""
 
 _BLOCKS = """
 address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption figure footer
@@ -34,7 +34,7 @@ _PARTING = """
 audio button canvas embed iframe img input label meter object output picture progress td textarea th video
 """
 PARTING = frozenset(_PARTING.split())
-"""Tags that part words within a line: cells, and boxes with a border or space of their own."""
+"""Tags that separate words within a line: cells, and boxes with a border or margin."""
 
 _NAME = re.compile(r"/?([A-Za-z][^\s/>]*)")
 _IN_TAG = re.compile(r"[>\"']")
@@ -43,7 +43,7 @@ _CHARSET = re.compile(rb"<meta\b[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", 
 
 
 def read_page(data: bytes) -> Document:
-    """The shown text, a line for each block; the title is ``<title>``, or else the first ``<h1>``.
+    """Return the visible text, one line per block; the title is ``<title>``, or else the first ``<h1>``.
 
     Raises UnreadableError for binary data, and for a page beyond MAX_BYTES or SECONDS.
     """
@@ -55,7 +55,7 @@ def read_page(data: bytes) -> Document:
     headings: dict[str, list[str]] = {"title": [], "h1": []}
     hidden, depth, heading = "", 0, ""
     for kind, value in _pieces(text):
-        if hidden:  # only its own tags count; they may be nested
+        if hidden:  # only tags of its own name count; they may be nested
             depth += (kind == "open" and value == hidden) - (kind == "close" and value == hidden)
             hidden = hidden if depth else ""
         elif kind == "open" and value in HIDDEN:
@@ -78,7 +78,7 @@ def read_page(data: bytes) -> Document:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """("text" or "title", its characters) and ("open" or "close", the tag's name in small letters), in order."""
+    """Yield ("text" or "title", characters) and ("open" or "close", lower-case tag name), in order."""
     at, number, until = 0, 0, time.process_time() + SECONDS
     unpaired: set[str] = set()  # quotes and elements without a further end, not searched again
     while at < len(text):
@@ -112,7 +112,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _no_tag(text: str, at: int) -> tuple[int, str]:
-    """The end of a "<" that begins no tag, and its visible text; an unclosed comment takes the rest."""
+    """The end of a "<" that does not begin a tag, and its visible text; an unclosed comment hides the rest."""
     if text.startswith("<!--", at):
         end, length = text.find("-->", at + 4), 3
     elif text.startswith(("<!", "<?", "</"), at):
@@ -123,7 +123,7 @@ def _no_tag(text: str, at: int) -> tuple[int, str]:
 
 
 def _tag_end(text: str, at: int, unpaired: set[str]) -> int:
-    """The end of a tag; a quoted value may hold ">". ``unpaired``: quotes that do not occur again."""
+    """The end of a tag; a quoted value may contain ">". ``unpaired``: quotes without a second occurrence."""
     while sign := _IN_TAG.search(text, at):
         if sign[0] == ">":
             return sign.end()

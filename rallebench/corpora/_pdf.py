@@ -1,7 +1,7 @@
-"""PDFs are read in a child process, which is ended at a limit of time or memory.
+"""Text of PDFs, read in a child process that is killed at a limit of time or memory.
 
-A PDF is a program for a page: a few bytes of it can loop, or unpack to gigabytes, anywhere in the library.
-One child reads file after file, one line of JSON in and one out (this file, run as a program).
+A PDF is a program: a few bytes can make the library loop or unpack gigabytes. One child reads file after file,
+one line of JSON in and one out (this file, run as a program).
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from rallebench.core.errors import BackendError, MissingPackageError
 from rallebench.corpora._documents import Document, UnreadableError
 
 SECONDS = 60.0
-"""For one file; a book of a thousand pages takes about half of it."""
+"""Seconds per file; a book of a thousand pages takes about half of it."""
 
 MEMORY = 2 * 2**30
 """Bytes of address space, if the system can limit it."""
 
 CHARACTERS = 64 * 2**20
-"""Of the text of one file."""
+"""Maximum characters of text per file."""
 
 _TOO_LONG = f"is a PDF with more than {CHARACTERS // 2**20} million characters of text; divide it."
 _TOO_LARGE = f"is a PDF that needs more than {MEMORY // 2**30} GB of memory to be read; divide it, or save it again."
 
 
 class PDFReader:
-    """Read PDFs one after another; the first starts the child. Close the reader at the end."""
+    """Reads PDFs one after another in a child, which the first one starts. Close the reader at the end."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
         self._child: subprocess.Popen[bytes] | None = None
 
     def read(self, path: Path) -> Document:
-        """The text layer, with a blank line between pages, and the title in the PDF's metadata.
+        """Return the text layer, with a blank line between pages, and the title in the PDF's metadata.
 
         Raises UnreadableError for a damaged or protected file, one without text, and one over the limits.
         """

@@ -1,8 +1,8 @@
 """Chunks of whole sentences, Chinese and English (CRUD-RAG, arXiv:2401.17043).
 
 A token is a word, a punctuation mark or a CJK character (``_blocks.PIECES``). The original counts tokens of
-GPT-3.5's vocabulary, which needs a download: about 1 to 1.5 a character in Chinese, about 1.3 a word in
-English. So equal sizes hold somewhat more text here.
+GPT-3.5's vocabulary, which needs a download: about 1 to 1.5 per Chinese character, about 1.3 per English
+word. So a chunk of the same size holds somewhat more text here.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rallebench.corpora._blocks import (
     PIECES,
     Piece,
     Spans,
-    packed,
-    stripped,
+    pack_pieces,
+    strip_spans,
     units,
     windows,
 )
@@ -31,15 +31,15 @@ ENGLISH_END = re.compile(LATIN_END)
 CLAUSE = re.compile(r"[,;:，、；：]+")
 
 PARTS = re.compile(r"[^,.;。？！]+[,.;。？！]?|[,.;。？！]")
-"""The original's second rule; the original drops a mark after another mark, this one keeps it."""
+"""The original's second rule, except that the original drops a mark that follows another."""
 PARAGRAPHS, SPACE = re.compile("\n\n\n"), re.compile(" ")
 METADATA_TOKENS = 2
 
 
 def sentences(text: str, size: int, overlap: int) -> Spans:
-    """Chunks of whole sentences, at most ``size`` tokens. A chunk begins with the last sentences of the one
-    before, up to ``overlap`` tokens, if a further sentence still fits. A longer sentence is split at its
-    commas, else between tokens.
+    """Chunks of whole sentences, at most ``size`` tokens. A chunk begins with the last sentences of the previous
+    one, up to ``overlap`` tokens, if another sentence still fits. A longer sentence is split at its commas, else
+    between tokens.
 
     >>> [text for text in ("A b. C d. E f."[a:b] for a, b in sentences("A b. C d. E f.", 6, 3))]
     ['A b. C d.', 'C d. E f.']
@@ -56,11 +56,11 @@ def sentences(text: str, size: int, overlap: int) -> Spans:
         for low, high in _ranges(clause_ends, first, last):
             atoms.extend((low + a, low + b) for a, b in windows(high - low, size, 0))
     pieces = ((first, last, last - first) for first, last in atoms)
-    return [(starts[first], ends[last - 1]) for first, last in packed(pieces, size, overlap)]
+    return [(starts[first], ends[last - 1]) for first, last in pack_pieces(pieces, size, overlap)]
 
 
 def encoder_sentences(text: str, size: int, overlap: int, token_starts: TokenStarts) -> Spans:
-    """``sentences`` counted in the tokens of an encoder; no word is cut that has at most 64 characters.
+    """``sentences``, counted in the tokens of an encoder; words of up to 64 characters are never cut.
 
     >>> def letters(text): return [place for place, letter in enumerate(text) if letter.isalpha()]
     >>> [text for text in ("Ab c. De f. Gh." [a:b] for a, b in encoder_sentences("Ab c. De f. Gh.", 5, 2, letters))]
@@ -79,15 +79,15 @@ def encoder_sentences(text: str, size: int, overlap: int, token_starts: TokenSta
         clause_ends = [bisect_left(starts, match.end()) for match in clauses]
         for low, high in _ranges(clause_ends, first, last):
             words = ((place, place + 1, weights[place]) for place in range(low, high))
-            pieces.extend((a, b, before[b] - before[a]) for a, b in packed(words, size, 0))
-    return [(starts[first], ends[last - 1]) for first, last in packed(pieces, size, overlap)]
+            pieces.extend((a, b, before[b] - before[a]) for a, b in pack_pieces(words, size, 0))
+    return [(starts[first], ends[last - 1]) for first, last in pack_pieces(pieces, size, overlap)]
 
 
 def _weights(
     text: str, starts: Sequence[int], ends: Sequence[int], token_starts: TokenStarts
 ) -> list[int]:
-    """The tokens that begin in each piece of a text. Encoders read a very long word, and much text in a script without spaces,
-    as one unknown token, but not its parts: each of its characters counts."""
+    """Tokens that begin in each piece of a text. Encoders read a very long word, or long text without spaces, as one unknown
+    token, but not its parts; so each of its characters counts."""
     weights = [0] * len(starts)
     place = 0
     for at in token_starts(text) if weights else ():
@@ -108,7 +108,7 @@ def _weights(
 def _weigh_unknown(
     weights: list[int], starts: Sequence[int], ends: Sequence[int], first: int, last: int
 ) -> None:
-    """Count the characters of the pieces ``first`` … ``last - 1`` where they are one token that is longer than a word."""
+    """Count the characters of the pieces ``first`` … ``last - 1`` if together they are one token longer than a word."""
     if last - first > 1 and ends[last - 1] - starts[first] > LONG_WORD:
         for place in range(first, last):
             weights[place] = max(weights[place], ends[place] - starts[place])
@@ -120,12 +120,12 @@ def _ranges(cuts: list[int], first: int, last: int) -> Iterator[tuple[int, int]]
 
 
 def original_sentences(text: str, size: int, overlap: int, document: str) -> Spans:
-    """The chunks of CRUD-RAG's splitter (llama_index 0.9.32's), as far as they are possible offline.
+    """Chunks of CRUD-RAG's splitter (llama_index 0.9.32), as closely as possible offline.
 
     ``size`` is reduced by the tokens of ``file_path: <document>`` and two more; a text within it stays
-    whole. The rules are tried in this order: paragraphs (two blank lines), English sentence ends, commas
-    and full stops, spaces, characters. A repeated end may make a chunk longer than its size. For chunks
-    across articles, too, read the corpus with the format ``parts``.
+    whole. Split rules, in order: paragraphs (two blank lines), English sentence ends, commas and full
+    stops, spaces, characters. The overlap may make a chunk longer than ``size``. For chunks across
+    articles, read the corpus with the format ``parts``.
     """
     budget = size - len(PIECES["tokens"].findall(f"file_path: {document}")) - METADATA_TOKENS
     budget = max(1, budget)
@@ -136,11 +136,11 @@ def original_sentences(text: str, size: int, overlap: int, document: str) -> Spa
 
     splits = _splits(text, budget, tokens)
     pieces: Iterator[Piece] = ((start, end, tokens(start, end)) for start, end in splits)
-    return stripped(text, packed(pieces, budget, overlap, exact=False))
+    return strip_spans(text, pack_pieces(pieces, budget, overlap, exact=False))
 
 
 def _splits(text: str, budget: int, tokens: Callable[[int, int], int]) -> Iterator[tuple[int, int]]:
-    """Pieces within ``budget``; an explicit stack, because texts are long."""
+    """Pieces within ``budget``; uses an explicit stack, because texts are long."""
     stack = [(0, len(text))]
     while stack:
         start, end = stack.pop()
@@ -152,7 +152,7 @@ def _splits(text: str, budget: int, tokens: Callable[[int, int], int]) -> Iterat
 
 
 def _best_cuts(text: str, start: int, end: int) -> Iterable[int]:
-    """The cuts of the first rule that divides the piece."""
+    """Cuts of the first rule that divides the piece."""
     rules: tuple[Callable[[], Iterable[int]], ...] = (
         lambda: (match.start() for match in PARAGRAPHS.finditer(text, start, end)),
         lambda: ends_of(text, ENGLISH_END, start, end),

@@ -1,6 +1,6 @@
-"""BEIR (Thakur et al. 2021, arXiv:2104.08663): a folder with ``corpus.jsonl``, or that file itself.
+"""BEIR corpora (Thakur et al. 2021, arXiv:2104.08663): a folder with ``corpus.jsonl``, or that file itself.
 
-Its lines are ``{"_id": …, "title": …, "text": …, "metadata": {…}}``; the metadata is ignored.
+Each line is ``{"_id": …, "title": …, "text": …, "metadata": {…}}``; the metadata is ignored.
 """
 
 from __future__ import annotations

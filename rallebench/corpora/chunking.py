@@ -1,4 +1,4 @@
-"""Split documents into passages, by one of three methods, with their offsets in the document.
+"""Splitting documents into passages by one of three methods, with their offsets in the document.
 
 ==========  ==================================================================================
 blocks      ``size`` words, tokens or characters, ``overlap`` of them shared (KILT: 100 words)
@@ -6,8 +6,8 @@ recursive   at most ``size`` characters, split at a blank line, else a newline, 
 sentences   whole sentences up to ``size`` tokens, the last ones repeated (CRUD-RAG)
 ==========  ==================================================================================
 
-With every method, chunks are in order and cover every character except white space. ``default_chunking`` is for
-documents that nobody has chosen a chunking for: sentences, up to what an encoder reads.
+With every method, chunks are in order and cover every character except white space. ``default_chunking`` applies
+unless the user chooses one: whole sentences up to an encoder's window.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Unit = Literal["words", "tokens", "characters"]
 How = Literal["blocks", "recursive", "sentences"]
 
 UNIT_OF: Mapping[str, Unit] = {"recursive": "characters", "sentences": "tokens"}
-"""The only unit of these methods."""
+"""Methods with a single unit → that unit."""
 
 TITLE = "{title}"
 
@@ -35,12 +35,12 @@ TITLE = "{title}"
 @dataclass(frozen=True, slots=True)
 class Chunking:
     """``size`` and ``overlap`` in ``unit``s; 0 <= overlap < size. A token is a word, a punctuation mark or a
-    CJK character, so it needs no model; with ``tokenizer``, an encoder's reference, it is a token of that encoder, and
-    the title, which is embedded before each chunk, counts too.
+    CJK character, so counting needs no model; with ``tokenizer``, a reference to an encoder, it is a token of that
+    encoder, and the title, which is embedded before each chunk, counts too.
 
     ``prefix`` precedes the text of every chunk and is not counted in ``size``; ``{title}`` in it is the
     document's title. ``compat`` "original" splits sentences as CRUD-RAG's code does (see ``_sentences``).
-    Raises UsageError for wrong values.
+    Raises UsageError for invalid values.
     """
 
     size: int
@@ -71,7 +71,7 @@ class Chunking:
             raise UsageError(f"The {wrong}")
 
     def as_json(self) -> dict[str, Any]:
-        """The value in a manifest; ``Chunking(**value)`` restores it."""
+        """Return the value for a manifest; ``Chunking(**value)`` restores it."""
         return {name: value for name, value in asdict(self).items() if value != _PLAIN.get(name)}
 
 
@@ -98,12 +98,12 @@ def choose(
     overlap: int | None = None,
     unit: str = "",
 ) -> Chunking | None:
-    """The chunking of these options, None without any. The other options override the preset's.
+    """Return the chunking for these options; None without any. Explicit options override the preset's.
 
     >>> choose(preset="crud", size=256, overlap=25)
     Chunking(size=256, overlap=25, unit='tokens', how='sentences', prefix='', compat='', tokenizer='')
 
-    Raises UsageError for an unknown preset, a method without a size, and wrong values.
+    Raises UsageError for an unknown preset, a method without a size, and invalid values.
     """
     if preset:
         if preset not in PRESETS:
@@ -132,16 +132,16 @@ def choose(
 
 
 MOST_TOKENS = 512
-"""Of an encoder that reads more, passages are still no longer: prompts hold several."""
+"""Longest default chunk in tokens, even if an encoder reads more, because prompts hold several passages."""
 OVERLAP = 5
-"""The share of a chunk that the next one repeats is a fifth."""
+"""Divisor of the chunk size that gives the default overlap: one fifth."""
 
 
 def default_chunking(
     encoder: str = "", size: int | None = None, overlap: int | None = None
 ) -> Chunking:
-    """Whole sentences up to what an encoder reads, a fifth of them repeated; by the default encoder's window for an index
-    without an encoder, and where the encoder's own is unknown. ``size``, ``overlap``: others, in the same tokens.
+    """Return whole sentences up to an encoder's window, with a fifth as overlap. Without an encoder, or if its window is
+    unknown, the default encoder's window applies. ``size``, ``overlap``: other values, in the same tokens.
 
     >>> default_chunking()
     Chunking(size=254, overlap=50, unit='tokens', how='sentences', prefix='', compat='', tokenizer='minilm')
@@ -153,9 +153,9 @@ def default_chunking(
 
 
 def spans(text: str, chunking: Chunking, document: str = "", title: str = "") -> Spans:
-    """Offsets (start, end) of the chunks in ``text``.
+    """Return the offsets (start, end) of the chunks in ``text``.
 
-    ``document``: its id, which ``compat`` "original" counts; ``title``: it leaves less room in an encoder's window.
+    ``document``: its id, which ``compat`` "original" counts; ``title``: takes up room in an encoder's window.
 
     >>> spans("one two three four five", Chunking(3, 1))
     [(0, 13), (8, 23)]
@@ -177,10 +177,10 @@ def spans(text: str, chunking: Chunking, document: str = "", title: str = "") ->
 def chunk(
     documents: Iterable[Passage], chunking: Chunking | None
 ) -> Iterator[tuple[Passage, tuple[int, int] | None]]:
-    """Yield passages with their spans (start, end) in their documents; None for a whole document.
+    """Yield passages with their spans (start, end) in the document; None for a whole document.
 
-    The chunks of a document, or one with a prefix, have the ids ``doc#0``, ``doc#1`` …, and its title and
-    page id. ``chunking`` None leaves the documents whole.
+    The chunks of a document, or a single one with a prefix, have the ids ``doc#0``, ``doc#1`` …, and its title
+    and page id. ``chunking`` None leaves the documents whole.
     """
     for document in documents:
         offsets = (

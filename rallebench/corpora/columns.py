@@ -1,4 +1,4 @@
-"""Long columns of numbers written to ``.npy`` files, and rows by id, in constant memory."""
+"""Long columns of numbers in ``.npy`` files, and look-up of rows by id, in constant memory."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SORTED_AT_ONCE = 2**20
 
 
 class NumberColumn:
-    """Append numbers (uint64) to a raw file; ``finish`` writes ``path`` from it.
+    """Appends numbers (uint64) to a raw file, from which ``finish`` writes ``path``.
 
-    ``width``: numbers in a row; 1 gives an array of shape (n,), more give (n, width).
+    ``width``: numbers per row; 1 gives an array of shape (n,), more give (n, width).
     """
 
     def __init__(self, path: Path, width: int = 1) -> None:
@@ -55,7 +55,7 @@ class NumberColumn:
         self._raw.unlink()
 
     def close(self) -> None:
-        with suppress(OSError):  # a full disk, which was reported before
+        with suppress(OSError):  # a full disk, already reported
             self._handle.close()
 
 
@@ -65,7 +65,7 @@ def _write_header(out: BinaryIO, shape: tuple[int, ...]) -> None:
 
 
 def stable_hash(doc_id: str) -> int:
-    """A 64-bit hash, equal in every process."""
+    """Return a 64-bit hash that is the same in every process."""
     data = doc_id.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
@@ -95,7 +95,7 @@ def write_lookup(hashes: Path, target: Path) -> None:
 
 
 def rows_with(lookup: NDArray[np.uint64], doc_id: str) -> Sequence[int]:
-    """The candidate rows of ``doc_id``, in order: nearly always one or none."""
+    """Return the candidate rows of ``doc_id``, in order: nearly always one or none."""
     hashed = np.uint64(stable_hash(doc_id))
     start = int(np.searchsorted(lookup[0], hashed))
     end = start

@@ -1,7 +1,7 @@
 """CSV with a header row: ``text``, and optionally ``id``, ``title`` and ``page_id``.
 
 The text may be called ``contents`` or ``content``. Without an id column a row's number (from 1) is its id.
-Fields may hold line ends; other columns are ignored.
+Fields may contain line ends; other columns are ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rallebench.corpora import (
     TEXT_NAMES,
     URL_NAMES,
     CorpusRow,
-    titled,
+    split_title,
 )
 from rallebench.corpora._collections import each_file
 
@@ -37,7 +37,7 @@ def _rows(source: Source) -> Iterator[CorpusRow]:
         name = next(name for name in TEXT_NAMES if name in row)
         title, text = value_of(row, ("title",)), row[name]
         if name == "contents" and not title:
-            title, text = titled(text)
+            title, text = split_title(text)
         doc_id = value_of(row, ID_NAMES, str(number))
         yield CorpusRow(
             line, doc_id, text, title, value_of(row, PAGE_NAMES), value_of(row, URL_NAMES)

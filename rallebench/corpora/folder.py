@@ -1,9 +1,9 @@
 """A folder of documents, read recursively in the order of their names: .txt, .md, .html, .pdf.
 
-A document's id is its path inside the folder, its title that of its front matter, the first heading, ``<title>`` or the file's
-name. An unreadable file and a PDF without text are bad rows; files of other kinds are named and counted. The format ``parts`` reads every file as one plain
-text, as CRUD-RAG's own chunker does: its news have one article a line in files of 4 MB, so chunks cross the
-borders of articles. The format ``lines`` reads the same files article by article.
+A document's id is its path inside the folder; its title comes from the front matter, the first heading, ``<title>`` or the
+file's name. An unreadable file or a PDF without text is a bad row; files of other kinds are named and counted. The format
+``parts`` reads every file as one plain text, as CRUD-RAG's own chunker does: its news files of 4 MB have one article per line,
+so chunks span articles. The format ``lines`` reads the same files article by article.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rallebench.core.files import MAX_LINE_BYTES
 from rallebench.core.numbers import plural
 from rallebench.core.sources import Source, files_in
 from rallebench.corpora import CORPORA, CorpusRow
-from rallebench.corpora._collections import is_collection, left_out, names_of
+from rallebench.corpora._collections import first_names, is_collection, left_out
 from rallebench.corpora._documents import (
     WESTERN,
     Document,
@@ -40,7 +40,7 @@ READERS: dict[str, Callable[[Path, PDFReader], Document]] = {
 
 
 ROW = re.compile(r"[^\t]*\t|\s*[\[{]")
-"""The beginning of a line of a table, or of JSON."""
+"""Beginning of a line of a table or of JSON."""
 
 
 def _recognises(path: Path) -> bool:
@@ -52,7 +52,7 @@ def _recognises(path: Path) -> bool:
 
 
 def _holds_rows(path: Path) -> bool:
-    """Return whether the first line of a text file that is not blank is a row of a table or of JSON."""
+    """Return whether the first non-blank line of a text file is a row of a table or of JSON."""
     try:
         with open(path, encoding="utf-8", errors="replace") as handle:
             return bool(ROW.match(handle.read(FIRST).lstrip("\ufeff\r\n ").partition("\n")[0]))
@@ -65,7 +65,7 @@ def _is_document(file: Path) -> bool:
 
 
 FIRST = 2**16
-"""Characters in which the first line of a text file is looked for."""
+"""Characters that are searched for the first line of a text file."""
 SAMPLE = {
     "documents/titan.md": "# Titan\n\nTitan is a moon of Saturn.\n",
     "documents/danube.txt": "The Danube flows into the Black Sea.\n",
@@ -102,7 +102,7 @@ def read_folder(source: Source) -> Iterator[CorpusRow]:
     sample={"news/part-1": "Titan is a moon.\n", "news/part-2": "The Danube flows.\n"},
 )
 def read_parts(source: Source) -> Iterator[CorpusRow]:
-    """A folder of text files, each of them one document (CRUD-RAG as it was run)."""
+    """A folder of text files, each one a document (as in CRUD-RAG's experiments)."""
     files = files_in(source.path)
     if not files:
         raise BadFileError(f"{source.path} holds no file; text files are needed.")
@@ -112,7 +112,7 @@ def read_parts(source: Source) -> Iterator[CorpusRow]:
 def _documents(
     source: Source, files: list[Path], read: Callable[[Path], Document]
 ) -> Iterator[CorpusRow]:
-    """A row for each readable file; the others are bad rows."""
+    """Yield a row for each readable file; the others are bad rows."""
     source.unit = "document"
     guessed: list[Path] = []
     folder = source.path if source.path.is_dir() else source.path.parent
@@ -133,6 +133,6 @@ def _documents(
         source.done += size
     if guessed:
         source.problems.warnings.append(
-            f"{plural(len(guessed), 'file')} read as {WESTERN}, being no UTF-8: {names_of(folder, guessed)}. Save as UTF-8 what "
+            f"{plural(len(guessed), 'file')} read as {WESTERN}, being no UTF-8: {first_names(folder, guessed)}. Save as UTF-8 what "
             "looks wrong."
         )

@@ -1,7 +1,7 @@
 """Imported corpora: ``<workspace>/corpora/<name>/`` with the store of passages and ``corpus.json``.
 
-An import appears whole or not at all. It takes about as much disk as its source; indexes without chunking
-share its files.
+An import is atomic: it appears complete or not at all. It takes about as much disk space as its source; indexes without
+chunking share its files.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from rallebench.core.types import Passage, digest
 from rallebench.corpora import CORPORA, CorpusRow
 from rallebench.corpora.chunking import Chunking, chunk
 from rallebench.corpora.page_maps import read_page_map
-from rallebench.corpora.reading import IMPORTED, PageMap, form_of, read_corpus
+from rallebench.corpora.reading import IMPORTED, PageMap, corpus_form, read_corpus
 from rallebench.corpora.store import PASSAGES, PassageStore, link_store, writing_store
 
 CARD, ADDRESSES = "corpus.json", "addresses.jsonl"
 
 
 class BadRow(BaseModel):
-    """A row of the source that was left out: its line, from 1, and the reason."""
+    """A skipped row of the source: its line, from 1, and the reason."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -45,8 +45,8 @@ class Corpus(BaseModel):
     """``corpus.json``, the card of an imported corpus.
 
     ``sha256``: of ``passages.jsonl``, which holds ids, texts, titles and page ids in order. ``stamp``
-    changes with the source's files. ``skipped``: the number of bad rows; ``problems``: the first 20. ``warnings``: sentences
-    about the rest of the source that was left out or guessed.
+    changes with the source's files. ``skipped``: number of bad rows; ``problems``: the first 20. ``warnings``: sentences
+    about anything else in the source that was skipped or guessed.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -77,11 +77,11 @@ def import_corpus(
     page_map: Path | None = None,
     skip_bad: bool = False,
 ) -> Generator[Progress, None, Corpus]:
-    """Import ``source`` as ``corpora/name``: yield the bytes read, return the Corpus; close the generator to stop.
+    """Import ``source`` as ``corpora/name``: yield the bytes read, return the Corpus. Close the generator to stop.
 
-    Nothing appears before the import is whole, and existing corpora stay. An import of the same unchanged
-    files does nothing; a corpus of that name with equal passages stays. A passage without text is a bad
-    row. Raises UsageError for a wrong name or form, for the first bad row unless ``skip_bad``, and if
+    Nothing appears before the import is complete, and existing corpora are kept. Importing the same unchanged
+    files again does nothing; a corpus of that name with equal passages is kept. A passage without text is a bad
+    row. Raises UsageError for an invalid name or form, for the first bad row unless ``skip_bad``, and if
     another corpus has the name; BackendError if the disk is full.
     """
     target, source = Path(corpora) / check_name("corpus", name), Path(source)
@@ -91,9 +91,9 @@ def import_corpus(
         raise BadFileError(f"{source} does not exist.")
     if target.exists() and not (target / CARD).exists():
         raise UsageError(
-            f"{target} exists and is no imported corpus; choose another name or move it away."
+            f"{target} exists and is not an imported corpus; choose another name or move it away."
         )
-    form = form or form_of(source)
+    form = form or corpus_form(source)
     stamp = _stamp(source, form, page_map, skip_bad)
     if target.exists() and (existing := read_card(target)).stamp == stamp:
         return existing
@@ -141,7 +141,7 @@ def import_corpus(
 def _with_addresses(
     passages: Iterator[Passage], addresses: dict[str, str], path: Path
 ) -> Iterator[Passage]:
-    """The passages, writing the addresses that their rows give to ``path``: one page id and address a line."""
+    """Yield the passages, writing the addresses of their rows to ``path``: one page id and address per line."""
     with ExitStack() as files:
         handle: TextIO | None = None
         for passage in passages:
@@ -152,7 +152,7 @@ def _with_addresses(
 
 
 def page_addresses(folder: Path) -> Iterator[tuple[str, str]]:
-    """(page id, address) of the pages of an imported corpus whose rows gave one. Raises BadFileError if the file was changed."""
+    """Yield (page id, address) of the pages of an imported corpus with an address. Raises BadFileError if the file was changed."""
     path = Path(folder) / ADDRESSES
     if not path.exists():
         return
@@ -167,7 +167,7 @@ def page_addresses(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 class _PageCounter:
-    """Passages, counting those without a page; ``own_pages``: whether any page id is not the passage id."""
+    """Iterates over passages and counts those without a page; ``own_pages``: True if any page id differs from its passage id."""
 
     def __init__(self, passages: Iterator[Any]) -> None:
         self._passages = passages
@@ -182,13 +182,13 @@ class _PageCounter:
 
 
 def _stamp(source: Path, form: str, page_map: Path | None, skip_bad: bool) -> str:
-    """12 hex digits that change with the source's files and the options."""
+    """Return 12 hex digits that change with the source's files and the options."""
     stats = [stamp for path in (source, page_map) if path for stamp in stamps(path)]
     return digest([stats, form, bool(page_map), skip_bad])[:12]
 
 
 def _move_in(part: Path, target: Path, card: Corpus) -> Corpus:
-    """Move the finished folder into place; an existing equal corpus stays."""
+    """Move the finished folder into place; an existing equal corpus is kept."""
     if move_in(part, target):
         return card
     existing = read_card(target)
@@ -209,7 +209,7 @@ def is_imported(path: Path) -> bool:
 
 
 def read_card(folder: Path) -> Corpus:
-    """The card of an imported corpus. Raises BadFileError if it was changed."""
+    """Read the card of an imported corpus. Raises BadFileError if it was changed."""
     path = Path(folder) / CARD
     try:
         return Corpus.model_validate(read_json(path))
@@ -218,8 +218,8 @@ def read_card(folder: Path) -> Corpus:
 
 
 def holds_documents(path: Path, form: str = "") -> bool:
-    """Return whether a corpus is made of documents, which are cut into passages by default; rows are passages already."""
-    form = form or (read_card(path).form if is_imported(path) else form_of(path))
+    """Return whether a corpus consists of documents, which are chunked by default, rather than of passages."""
+    form = form or (read_card(path).form if is_imported(path) else corpus_form(path))
     return bool(CORPORA.entry(form).traits.get("documents"))
 
 
@@ -229,7 +229,7 @@ def imported_corpora(corpora: Path) -> dict[str, Corpus]:
 
 
 def corpus_cards(corpora: Path) -> tuple[dict[str, Corpus], dict[str, str]]:
-    """(name → card, name → sentence of a card that cannot be read) of the corpora of a workspace, sorted."""
+    """Return name → card, and name → error of an unreadable card, of all corpora in a workspace, sorted."""
     good: dict[str, Corpus] = {}
     wrong: dict[str, str] = {}
     for path in listed(Path(corpora), f"*/{CARD}"):
@@ -241,7 +241,7 @@ def corpus_cards(corpora: Path) -> tuple[dict[str, Corpus], dict[str, str]]:
 
 
 def delete_corpus(corpora: Path, name: str) -> None:
-    """Remove an imported corpus; indexes keep the shared files. Raises NotFoundError."""
+    """Delete an imported corpus; indexes keep the shared files. Raises NotFoundError."""
     folder = Path(corpora) / check_name("corpus", name)
     if not is_imported(folder):
         raise NotFoundError(f"There is no imported corpus {name!r}.")
@@ -271,11 +271,11 @@ def store_corpus(
     """Write the passages of a corpus into an index folder, yielding (passages, fraction 0 … 1 of the corpus).
 
     Returns their number and their sha256. An imported corpus without new chunks or pages is linked. ``warnings``:
-    receives sentences about the rest of the corpus that was left out. Raises as ``read_corpus`` and ``write_store`` do.
+    receives sentences about skipped parts of the corpus. Raises what ``read_corpus`` and ``write_store`` raise.
     """
     if is_imported(corpus) and chunking is None and pages is None:
         card = read_card(corpus)
-        PassageStore(corpus).close()  # whole, or BadFileError
+        PassageStore(corpus).close()  # raises BadFileError unless it is complete
         link_store(corpus, folder)
         return card.passages, card.sha256
     source = Source(corpus, Problems(warnings=[] if warnings is None else warnings))

@@ -18,7 +18,7 @@ from rallebench.corpora import (
     TEXT_NAMES,
     URL_NAMES,
     CorpusRow,
-    titled,
+    split_title,
 )
 from rallebench.corpora._collections import JSON_FILES, each_file, is_collection, single_object
 
@@ -33,7 +33,7 @@ def _recognises(path: Path) -> bool:
 
 @CORPORA.register("jsonl", recognises=_recognises, sample={"corpus.jsonl": SAMPLE})
 def read_jsonl(source: Source) -> Iterator[CorpusRow]:
-    """JSON lines with id, text, and optionally title, page_id (or wikipedia_id) and url; a JSON list or a folder of them, too."""
+    """JSON lines with id, text, and optionally title, page_id (or wikipedia_id) and url; also a JSON list or a folder of such files."""
     return each_file(source, _rows, *JSON_FILES)
 
 
@@ -56,6 +56,6 @@ def _rows(source: Source) -> Iterator[CorpusRow]:
         text_name = next((name for name in texts if row[name].strip()), texts[0])
         title, text = str(value_of(row, ("title",))), row[text_name]
         if text_name == "contents" and not title.strip():
-            title, text = titled(text)
+            title, text = split_title(text)
         url = str(value_of(row, URL_NAMES)).strip()
         yield CorpusRow(number, str(doc_id).strip(), text, title, str(page).strip(), url)

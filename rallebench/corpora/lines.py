@@ -1,7 +1,6 @@
 """Text files with one article per line, such as CRUD-RAG's news (arXiv:2401.17043, ``80000_docs/``).
 
-A folder is read file by file in the order of their names. An article's id is ``file:line``; it has no
-title.
+The files of a folder are read in the order of their names. An article's id is ``file:line``; it has no title.
 """
 
 from __future__ import annotations

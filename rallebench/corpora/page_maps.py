@@ -1,4 +1,4 @@
-"""Passage id → page id: RaLLe's JSON object or pickle, or a compact map from a table or JSON lines."""
+"""Maps from passage id to page id: RaLLe's JSON object or pickle, or a compact map from a table or JSON lines."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ BATCH = 2**16
 def read_page_map(path: Path) -> PageMap:
     """Read a map from passage ids to page ids (``wikipedia_id``), both as stripped text.
 
-    A JSON object becomes a dict, and so does RaLLe's pickled map (``.p``, ``.pkl``), of which nothing is executed. A ``.tsv``
+    A JSON object becomes a dict, and so does RaLLe's pickled map (``.p``, ``.pkl``), without executing any of it. A ``.tsv``
     with two columns (id, page id; a header row is skipped) or JSON lines (``id`` and ``page_id`` or ``wikipedia_id``) take
-    about 20 bytes an id. Raises BadFileError for other content, and for an id with two pages.
+    about 20 bytes per id. Raises BadFileError for other content, and for an id with two pages.
     """
     path = Path(path)
     if named(".tsv", ".tab", ".txt")(path):
@@ -33,7 +33,7 @@ def read_page_map(path: Path) -> PageMap:
     if named(".jsonl", ".ndjson")(path):
         return CompactPages(path, _objects(path))
     pickled = named(".p", ".pkl", ".pickle")(path)
-    value = _unpickled(path) if pickled else read_json(path)
+    value = _unpickle(path) if pickled else read_json(path)
     if not isinstance(value, dict):
         raise BadFileError(f"{path} should hold a JSON object that maps passage ids to page ids.")
     for key, page in value.items():
@@ -42,26 +42,28 @@ def read_page_map(path: Path) -> PageMap:
                 f"{path} maps {key!r} to {type(page).__name__}; a page id is a string or a number."
             )
     pages = {str(key).strip(): str(page).strip() for key, page in value.items()}
-    # RaLLe writes -1 for a passage whose page it did not find.
+    # RaLLe writes -1 for a passage without a known page.
     return {key: page for key, page in pages.items() if page != "-1"} if pickled else pages
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Unpickles plain values only: a pickle that names any class or function is refused unread."""
+    """Unpickles plain values only: a pickle that names any class or function is refused."""
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")
 
 
-def _unpickled(path: Path) -> Any:
+def _unpickle(path: Path) -> Any:
     try:
         with open(path, "rb") as handle:
             return _PlainUnpickler(handle).load()
     except OSError as error:
         raise BadFileError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except Exception as error:  # a damaged pickle may raise anything, says Python's documentation
+    except (
+        Exception
+    ) as error:  # according to Python's documentation, a damaged pickle may raise anything
         raise BadFileError(
-            f"{path} is no pickled map of passage ids to page ids ({error})."
+            f"{path} is not a pickled map of passage ids to page ids ({error})."
         ) from None
 
 
@@ -105,7 +107,7 @@ class CompactPages:
             )
 
     def get(self, key: str, default: str, /) -> str:
-        """The page id of a passage id, else ``default``."""
+        """Return the page id of a passage id, else ``default``."""
         hashed = hashes([key])[0]
         at = int(np.searchsorted(self._keys, hashed))
         if at == len(self._keys) or self._keys[at] != hashed:

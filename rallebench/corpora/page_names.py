@@ -1,4 +1,4 @@
-"""Pages of imported corpora by the names that questions give them: an id, an address, a title or a file name."""
+"""Pages of imported corpora, found by the names in questions: an id, an address, a title or a file name."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rallebench.corpora.imported import imported_corpora, page_addresses
 from rallebench.corpora.store import PassageStore
 
 Key = tuple[int, str]
-"""The kind of a name, the surest first, and its form in which it is compared."""
+"""Kind of a name (the most reliable first) and its normalised form."""
 PAGE, PASSAGE, LINK, TITLE, FILE, STEM = range(6)
 MOST = 100
-"""Pages of one name that count; a title that more pages share names none."""
+"""Maximum number of pages per name; a title shared by more pages identifies none."""
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://(www\.)?", re.IGNORECASE)
 _WHOLE = re.compile(r"\d+\.0+")
@@ -28,7 +28,7 @@ _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
 
 
 def find_pages(corpora: Path, names: Collection[str]) -> dict[str, dict[str, list[str]]]:
-    """Corpus → name → ids of the pages that it names there; reads every corpus once. Damaged corpora are left out."""
+    """Return corpus → name → ids of the pages with that name; reads every corpus once. Damaged corpora are left out."""
     pages = {}
     for corpus in imported_corpora(corpora):
         try:
@@ -66,28 +66,28 @@ def _keys_of_passage(passage: Passage) -> Iterator[Key]:
     yield PAGE, passage.page_id
     for name in {passage.page_id, passage.doc_id}:
         yield PASSAGE, name
-        if _WHOLE.fullmatch(name):  # as pandas writes a column of numbers with empty cells
+        if _WHOLE.fullmatch(name):  # pandas writes a column of numbers with empty cells this way
             yield PASSAGE, name.partition(".")[0]
         if _SCHEME.match(name):
             yield LINK, address(name)
         if _ENDING.search(name):
-            yield FILE, _folded(PurePosixPath(name).name)
-            yield STEM, _folded(PurePosixPath(name).stem)
+            yield FILE, _fold_title(PurePosixPath(name).name)
+            yield STEM, _fold_title(PurePosixPath(name).stem)
     if passage.title:
-        yield TITLE, _folded(passage.title)
+        yield TITLE, _fold_title(passage.title)
 
 
 def _keys_of_name(name: str) -> set[Key]:
-    keys = {(PAGE, name), (PASSAGE, name), (TITLE, _folded(name))}
+    keys = {(PAGE, name), (PASSAGE, name), (TITLE, _fold_title(name))}
     path = name.replace("\\", "/").partition("#")[0].partition("?")[0].rstrip("/")
     last = unquote(path.rpartition("/")[2])
     if _SCHEME.match(name):
-        keys |= {(LINK, address(name)), (TITLE, _folded(last))}
-    return keys | {(FILE, _folded(last)), (STEM, _folded(_ENDING.sub("", last)))}
+        keys |= {(LINK, address(name)), (TITLE, _fold_title(last))}
+    return keys | {(FILE, _fold_title(last)), (STEM, _fold_title(_ENDING.sub("", last)))}
 
 
 def address(url: str) -> str:
-    """An address in the form in which two are compared.
+    """Normalise an address for comparison.
 
     >>> address("https://www.Example.org/a%20b/#top"), address("http://example.org/a b")
     ('example.org/a b', 'example.org/a b')
@@ -95,10 +95,10 @@ def address(url: str) -> str:
     return unquote(_SCHEME.sub("", url).partition("#")[0]).rstrip("/").casefold()
 
 
-def _folded(title: str) -> str:
-    """A title in the form in which two are compared.
+def _fold_title(title: str) -> str:
+    """Normalise a title for comparison.
 
-    >>> _folded("Titan_(moon) "), _folded("TITAN (Moon)")
+    >>> _fold_title("Titan_(moon) "), _fold_title("TITAN (Moon)")
     ('titan (moon)', 'titan (moon)')
     """
     return " ".join(unicodedata.normalize("NFKC", title).replace("_", " ").split()).casefold()

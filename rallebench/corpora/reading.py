@@ -1,4 +1,4 @@
-"""Stream a corpus of any format as passages: recognise the format, check ids, add page ids."""
+"""Streaming a corpus of any format as passages: recognise the format, check ids, add page ids."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rallebench.corpora._seen import SeenIds
 from rallebench.corpora.store import PassageStore
 
 BATCH_ROWS, BATCH_CHARACTERS, BATCH_SECONDS = 4096, 2**22, 0.3
-"""A batch ends at the first of these limits, so memory stays small and slow files report progress."""
+"""Limits of a batch (whichever is reached first), so that memory stays small and slow files report progress."""
 
 IMPORTED = "imported"
 ZIP = b"PK\x03\x04"
@@ -26,13 +26,13 @@ class PageMap(Protocol):
     """Passage id → page id, such as a dict."""
 
     def get(self, key: str, default: str, /) -> str:
-        """The page id, or ``default``."""
+        """Return the page id, or ``default``."""
 
 
-def form_of(path: Path) -> str:
-    """The format of a corpus, by its name or the files of the folder; ``tsv`` for other files.
+def corpus_form(path: Path) -> str:
+    """Return the format of a corpus, by file name or by the files in the folder; ``tsv`` for other files.
 
-    Raises BadFileError for a folder of no format, and for a packed file.
+    Raises BadFileError for a folder of unknown format, and for a packed file.
     """
     path = Path(path)
     for name in CORPORA.names():
@@ -73,15 +73,16 @@ def read_corpus(
 
     ``page_map``: passage id → page id, '' for a passage without an entry. Without a map the record's page
     id, or else the passage id, is the page id. ``form``: a name of CORPORA; '' recognises it.
-    ``problems`` decides on bad rows; without it the first one raises. ``source``: counts the bytes read; it
-    brings its own problems. ``addresses``: receives page id → address before its passage is yielded. Memory is constant, but for 8 bytes an id.
+    ``problems`` handles bad rows; without it the first one raises. ``source``: counts the bytes read, and has its own
+    ``problems``. ``addresses``: receives page id → address before its passage is yielded. Memory is constant except for
+    8 bytes per id.
 
     Raises BadFileError with the line number for a malformed row, an empty or repeated id, or a corpus without
     passages, NotFoundError for an unknown form, MissingPackageError for a missing package.
     """
     path = Path(path)
     source = source or Source(path, problems or Problems())
-    form = form or form_of(path)
+    form = form or corpus_form(path)
     # The import checked the ids, and an empty page id is intended.
     if form == IMPORTED and page_map is None:
         with closing(PassageStore(path)) as store:
@@ -104,7 +105,7 @@ def read_corpus(
 
 
 def _sound(rows: Iterator[CorpusRow], source: Source) -> Iterator[CorpusRow]:
-    """The rows with an id and, if required, a text."""
+    """Yield the rows that have an id and, if required, a text."""
     refuse_empty = source.problems.refuse_empty
     for row in rows:
         if not row.doc_id:
@@ -118,7 +119,7 @@ def _sound(rows: Iterator[CorpusRow], source: Source) -> Iterator[CorpusRow]:
 
 
 def _distinct(rows: Iterator[CorpusRow], source: Source, reader: Reader) -> Iterator[CorpusRow]:
-    """The rows with new ids, checked in batches; a repeated id is looked up in the file."""
+    """Yield the rows with new ids, checked in batches; a repeated id is looked up in the file."""
     seen_ids, size = SeenIds(), 64
     ended = False
     while not ended:
@@ -137,19 +138,19 @@ def _distinct(rows: Iterator[CorpusRow], source: Source, reader: Reader) -> Iter
             ended = True
         except Exception as error:  # the rows before it come first
             ended, failed = True, error
-        dropped = _repeated(batch, seen_ids.add([row.doc_id for row in batch]), source, reader)
+        dropped = _find_repeated(batch, seen_ids.add([row.doc_id for row in batch]), source, reader)
         yield from (row for position, row in enumerate(batch) if position not in dropped)
         if failed is not None:
             raise failed
         size = min(size * 4, BATCH_ROWS)
 
 
-def _repeated(
+def _find_repeated(
     batch: list[CorpusRow], candidates: list[int], source: Source, reader: Reader
 ) -> set[int]:
-    """The positions of rows with a repeated id; each is a bad row of ``source``.
+    """Return the positions of rows with a repeated id, and report each as a bad row of ``source``.
 
-    The corpus is read again for the earlier lines, until twenty bad rows are known.
+    The corpus is read again for the earlier lines, until twenty bad rows are reported.
     """
     first: dict[str, int] = {}
     if candidates and source.problems.count < MAX_KEPT_PROBLEMS:
@@ -158,7 +159,7 @@ def _repeated(
     for position in candidates:
         row = batch[position]
         earlier = first.get(row.doc_id)
-        if earlier != row.line:  # else it is another id with the same hash
+        if earlier != row.line:  # otherwise another id has the same hash
             where = f" of line {earlier}" if earlier else ""
             dropped.add(position)
             source.bad(row.line, f" repeats the id {row.doc_id!r}{where}; ids must be unique.")
@@ -166,7 +167,7 @@ def _repeated(
 
 
 def _first_lines(ids: set[str], source: Source, reader: Reader) -> dict[str, int]:
-    """Id → its first line; empty for a corpus that can be read only once."""
+    """Return id → its first line; empty for a corpus that can be read only once."""
     if not (source.path.is_file() or source.path.is_dir()):
         return {}
     reread = Source(source.path, Problems(skip=True, refuse_empty=source.problems.refuse_empty))

@@ -1,4 +1,4 @@
-"""The passages of an index in order, memory-mapped: row number → passage without loading the corpus.
+"""Passages of an index in order, memory-mapped: row number → passage without loading the corpus.
 
 ::
 
@@ -34,7 +34,7 @@ from rallebench.corpora.columns import NumberColumn, rows_with, stable_hash, wri
 
 PASSAGES, OFFSETS, IDS, SPANS = "passages.jsonl", "offsets.npy", "ids.npy", "spans.npy"
 WHOLE = 2**64 - 1
-"""Instead of a span: the passage is a whole document."""
+"""Marker instead of a span: the passage is a whole document."""
 
 REPORT_EVERY = 0.2
 """Seconds between two reports of progress."""
@@ -50,14 +50,14 @@ class Origin:
 
 
 class PassageStore:
-    """Read passages by row or by id; the files stay on disk. Safe for several reading threads."""
+    """Passages by row or by id; the files stay on disk. Several threads may read at once."""
 
     def __init__(self, folder: Path) -> None:
         folder = self._folder = Path(folder)
         try:
-            self._offsets = _mapped(folder / OFFSETS, 1)
-            self._ids = _mapped(folder / IDS, 2)
-            self._spans = _mapped(folder / SPANS, 2) if (folder / SPANS).exists() else None
+            self._offsets = _map_array(folder / OFFSETS, 1)
+            self._ids = _map_array(folder / IDS, 2)
+            self._spans = _map_array(folder / SPANS, 2) if (folder / SPANS).exists() else None
             with open(folder / PASSAGES, "rb") as handle:
                 self._map = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
             if self._ids.shape != (2, len(self._offsets) - 1):
@@ -92,13 +92,13 @@ class PassageStore:
     def __iter__(self) -> Iterator[Passage]:
         return (self[row] for row in range(len(self)))
 
-    def row_of(self, doc_id: str) -> int | None:
-        """The row of the passage with this id; None if there is none."""
+    def find_row(self, doc_id: str) -> int | None:
+        """Return the row of the passage with this id, or None."""
         rows = rows_with(self._ids, doc_id)
         return next((row for row in rows if self[row].doc_id == doc_id), None)
 
     def origin(self, row: int) -> Origin:
-        """The document of a passage and its span there; a whole document is its own origin.
+        """Return the document of a passage and its span in it; a whole document is its own origin.
 
         A title before a chunk is not part of its span.
         """
@@ -108,8 +108,8 @@ class PassageStore:
         document = passage.doc_id.rpartition("#")[0]
         return Origin(document, int(self._spans[row, 0]), int(self._spans[row, 1]))
 
-    def joined(self, rows: Sequence[int]) -> str:
-        """Passages as one text: overlapping chunks of a document merged, others separated by blank lines."""
+    def join(self, rows: Sequence[int]) -> str:
+        """Join passages into one text: merge overlapping chunks of a document, separate others by blank lines."""
         text, document, end = "", "", 0
         for row in rows:
             passage, origin = self[row], self.origin(row)
@@ -125,15 +125,15 @@ class PassageStore:
         return text
 
     def page_ids(self) -> frozenset[str]:
-        """All page ids; reads the whole store once."""
+        """Return all page ids; reads the whole store once."""
         return frozenset(passage.page_id for passage in self)
 
     def close(self) -> None:
         self._map.close()
 
 
-def _mapped(path: Path, dimensions: int) -> NDArray[np.uint64]:
-    # A plain view: reading a number through numpy's memmap class takes ten times as long.
+def _map_array(path: Path, dimensions: int) -> NDArray[np.uint64]:
+    # A plain view, because reading a number through numpy's memmap class takes ten times as long.
     return np.asarray(load_array(path, np.uint64, dimensions))
 
 
@@ -201,7 +201,7 @@ def writing_store(
 
 
 def link_store(source: Path, target: Path) -> None:
-    """Put the store of ``source`` into ``target`` too, by hard links, or as copies without link support.
+    """Link the store of ``source`` into ``target``, or copy it where hard links are not supported.
 
     Raises OSError if the disk is full.
     """

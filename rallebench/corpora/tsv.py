@@ -1,9 +1,9 @@
-"""RaLLe's and KILT's tables: ``id<TAB>text<TAB>title``, with or without that header row; MS MARCO's documents without one,
+"""RaLLe's and KILT's tables, ``id<TAB>text<TAB>title``, with or without that header row; MS MARCO's documents without one,
 ``id<TAB>url<TAB>title<TAB>body``.
 
-Named columns may have any order. Without a header the first rows tell if the columns can be these; any other order is
-refused, never read as text. A field that is quoted as a whole, with doubled inner quotes, is unquoted; a field that only begins
-with a quote is text.
+Named columns may be in any order. Without a header, the first rows are checked against these orders; any other order is
+refused, never read as text. A field that is quoted as a whole, with doubled inner quotes, is unquoted; a field that only
+begins with a quote is left as it is.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from rallebench.corpora import (
     TEXT_NAMES,
     URL_NAMES,
     CorpusRow,
-    titled,
+    split_title,
 )
 from rallebench.corpora._collections import each_file
 
 SAMPLE = "id\ttext\ttitle\nd1\tTitan is a moon of Saturn.\tTitan\nd2\tThe Danube flows into the Black Sea.\tDanube\n"
 LOOKED_AT = 20
-"""Rows by which the columns are told where no header names them."""
+"""Number of rows that decide on the columns of a table without a header."""
 TEXT_LENGTH = 100
-"""Characters from which on a third column is a text, if it is twice as long as the second."""
+"""Fewest characters of a third column that is taken for the text, if it is also twice as long as the second."""
 
 _LINK = re.compile(r"\s*(https?://|www\.)\S+\s*")
 NAME_THEM = "name the columns in a first line, for example id<TAB>title<TAB>text"
 
 
 class Columns(NamedTuple):
-    """The places of the columns, None for an absent one; ``most``: of how many fields a row has at most."""
+    """Positions of the columns, None for an absent one; ``most``: maximum number of fields in a row."""
 
     doc_id: int
     text: int
@@ -49,7 +49,7 @@ class Columns(NamedTuple):
 
 @CORPORA.register("tsv", recognises=named(".tsv", ".tab"), sample={"corpus.tsv": SAMPLE})
 def read_tsv(source: Source) -> Iterator[CorpusRow]:
-    """A table with tabs: id, text, title (KILT, RaLLe); a header row is recognised. Or a folder of such files."""
+    """A tab-separated table: id, text, title (KILT, RaLLe); a header row is recognised. Or a folder of such files."""
     return each_file(source, _rows, ".tsv", ".tab")
 
 
@@ -63,13 +63,13 @@ def _rows(source: Source) -> Iterator[CorpusRow]:
     else:
         columns = _without_header(source, [_fields(line) for _, line in head])
     yield from _passages(source, head, columns)
-    if failed is not None:  # the rows before it come first
+    if failed is not None:  # raised after the rows before it
         raise failed
     yield from _passages(source, lines, columns)
 
 
 def _head(lines: Iterator[tuple[int, str]]) -> tuple[list[tuple[int, str]], BadFileError | None]:
-    """The first lines that are not blank, and the error that ended them."""
+    """Return the first non-blank lines, and the error that ended them."""
     head: list[tuple[int, str]] = []
     try:
         for number, line in lines:
@@ -114,7 +114,7 @@ def _passages(
 
 
 def _with_more(row: CorpusRow, fields: Sequence[str], columns: Columns) -> CorpusRow:
-    """The row with its page, its address, and the title that its contents begin with."""
+    """Return the row with its page, its address, and the title at the beginning of its contents."""
     page, url = (
         "" if place is None or place >= len(fields) else unquote(fields[place].strip())
         for place in (columns.page, columns.url)
@@ -122,12 +122,12 @@ def _with_more(row: CorpusRow, fields: Sequence[str], columns: Columns) -> Corpu
     row = row._replace(page_id=page, url=url)
     if not columns.contents or row.title:
         return row
-    title, text = titled(row.text)
+    title, text = split_title(row.text)
     return row._replace(title=title, text=text)
 
 
 def _fields(line: str) -> list[str]:
-    """The fields of a line, without empty ones at its end beyond the second."""
+    """Return the fields of a line, without trailing empty ones after the second."""
     fields = line.split("\t")
     while len(fields) > 2 and not fields[-1].strip():
         fields.pop()
@@ -135,7 +135,7 @@ def _fields(line: str) -> list[str]:
 
 
 def unquote(field: str) -> str:
-    """Undo CSV quoting only where the whole field is quoted and its inner quotes are doubled.
+    """Undo CSV quoting if the whole field is quoted and its inner quotes are doubled.
 
     >>> unquote('"say ""hi"" now"'), unquote('"Hi" she said')
     ('say "hi" now', '"Hi" she said')
@@ -148,7 +148,7 @@ def unquote(field: str) -> str:
 
 
 def _header(source: Source, fields: list[str]) -> Columns | None:
-    """The columns that the first row names; None if it is a passage."""
+    """Return the columns that the first row names; None if that row is a passage."""
     names = [unquote(f.strip()).lower().lstrip("#").strip() for f in fields]
 
     def place(known: Sequence[str]) -> int | None:
@@ -170,7 +170,7 @@ def _header(source: Source, fields: list[str]) -> Columns | None:
 
 
 def _without_header(source: Source, rows: list[list[str]]) -> Columns:
-    """The columns of a table without a header. Raises BadFileError where the second is no text."""
+    """Return the columns of a table without a header. Raises BadFileError if the second is not the text."""
     whole = [fields for fields in rows if len(fields) > 1]
     second_links = bool(whole) and all(_LINK.fullmatch(fields[1]) for fields in whole)
     if second_links and all(len(fields) == 4 for fields in whole):

@@ -1,7 +1,7 @@
-"""Questions with gold. A dataset format is a reader ``(source) -> Iterator[(line, record)]``, one file each.
+"""Questions with gold. A dataset format is a reader ``(source) -> Iterator[(line, record)]``, one per file.
 
-A reader streams and hands every row that it cannot use to ``source.bad`` or ``source.problems``. Its records are in KILT's
-form, of which ``kilt.examples`` makes checked examples. A file of any format can be run and imported.
+A reader streams and reports every row that it cannot use to ``source.bad`` or ``source.problems``. It yields records in
+KILT's format, which ``kilt.examples`` checks and converts to examples. A file of any format can be run and imported.
 """
 
 from __future__ import annotations

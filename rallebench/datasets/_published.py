@@ -1,7 +1,7 @@
-"""What the readers of published question sets share: the fields of a record, its answer, its language.
+"""Common parts of the readers of published question sets: the fields of a record, its answer, its language.
 
-A reader says with a ``PublishedSet`` which fields every record has and which file is the right one; half a file, another
-version of it, another language and a split without answers are then bad rows whose sentence names that file.
+A reader declares in a ``PublishedSet`` the fields of every record and the file to use; rows of an incomplete file, another
+version, another language or a split without answers are then bad rows, and their message names that file.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ RecordOf = Callable[[Record], "Record | None"]
 
 @dataclass(frozen=True, slots=True)
 class PublishedSet:
-    """``name``: as its paper writes it; ``fields``: those of every record; ``others``: fields of a set that is like it;
-    ``take``: the file to take instead of a wrong one; ``inside``: the key of the list, where the file is an object;
-    ``copy``: the fields of every record of a copy in another form, as on Hugging Face."""
+    """A published set. ``name``: as in its paper; ``fields``: present in every record; ``others``: fields of a similar set;
+    ``take``: the file to use instead of a wrong one; ``inside``: the key of the list if the file is an object;
+    ``copy``: fields of every record in a copy of another form, as on Hugging Face."""
 
     name: str
     fields: tuple[str, ...]
@@ -42,7 +42,7 @@ class PublishedSet:
         )
 
     def _missing(self, row: Record) -> list[str]:
-        """The fields that a record lacks; none for a record of the copy."""
+        """Return the fields that a record lacks; none for a record of the copy."""
         if self.copy and row.keys() >= set(self.copy):
             return []
         return [name for name in self.fields if name not in row]
@@ -50,12 +50,12 @@ class PublishedSet:
     def register(
         self, form: str, about: str, record_of: RecordOf, sample: Mapping[str, str]
     ) -> None:
-        """File the set under its name as a format."""
+        """Register the set as a format under its name."""
         read = partial(self.records, record_of=record_of)
         DATASETS.register(form, about=about, recognises=self.recognises, sample=sample)(read)
 
     def records(self, source: Source, record_of: RecordOf) -> Iterator[tuple[int, Record]]:
-        """(line, record); a record without an id gets its number."""
+        """Yield (line, record); a record without an id gets its number."""
         for number, (line, row) in enumerate(source.objects(self.inside), 1):
             if missing := self._missing(row):
                 have = " and ".join(filter(None, [", ".join(self.fields[:-1]), self.fields[-1]]))
@@ -86,7 +86,7 @@ class PublishedSet:
 def record(
     question: Any, answers: Sequence[Any], pages: Mapping[str, str] | None = None, **more: Any
 ) -> Record:
-    """A record in KILT's form. ``pages``: title → text of the gold pages, which are needed together; a page's id is its title."""
+    """Return a record in KILT's format. ``pages``: title → text of the gold pages (all needed together); a page's id is its title."""
     provenance = [
         {"wikipedia_id": title, "title": title, **({"text": text} if text else {})}
         for title, text in (pages or {}).items()

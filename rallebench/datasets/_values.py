@@ -1,4 +1,4 @@
-"""Answers and page ids of a row, in the forms in which programs write them.
+"""Parsing of answers and page ids in the forms that programs write.
 
 A cell of a table may hold a list as Python, NumPy or JSON print it; pandas writes ``nan`` for an empty cell and ``1898.0``
 for a whole number in a column with empty cells.
@@ -18,37 +18,37 @@ from typing import Any
 
 _MISSING = "nan NaN -nan -NaN None null NULL <NA> NaT N/A #N/A"  # "none" and "NA" may be answers
 MISSING = frozenset(_MISSING.split())
-"""Texts that programs write for a missing value."""
+"""Texts that stand for a missing value."""
 INSIDE = ("text", "texts", "answer", "answers", "value", "spans", "input_text", "output", "content")
-"""Keys of an object that holds an answer: SQuAD's ``text``, TriviaQA's ``value``, DROP's ``spans``, CoQA's ``input_text``."""
+"""Keys of an answer object: SQuAD's ``text``, TriviaQA's ``value``, DROP's ``spans``, CoQA's ``input_text``."""
 ALIASES = ("aliases", "answer_aliases", "alternatives")
 """Keys of further accepted answers in such an object."""
 NAMES_OF_PAGE = ("wikipedia_id", "page_id", "doc_id", "docid", "id", "_id", "title", "url")
-"""Keys of an object that names a page."""
+"""Keys of a page object."""
 
 _WHOLE = re.compile(r"[+-]?\d+\.0+")
 _NUMBER = re.compile(r"\d+(\.0+)?")
 _LIST_BEGINS = re.compile(r"\s*(\[\s*(b?['\"\u2018\u201c]|np\.)|array\()")
-"""The beginning of a list of texts as programs print it."""
+"""Beginning of a printed list of texts."""
 _CALLS = ("array", "set", "frozenset", "list", "tuple")
 _SCALARS = re.compile(r"(str|int|float|bool|uint|object|bytes)?\d*_?")
 """Names of NumPy's scalar types, as ``np.str_('a')`` and ``np.float64(1.0)`` print them."""
 _LITERALS = (tokenize.STRING, tokenize.NUMBER)
 _BEGIN = ("[", "{", "(", "array(", "np.array(", "numpy.array(", "set(", "frozenset(")
 LONGEST = 10**6
-"""Characters of the longest cell that is read as a list."""
+"""Longest cell, in characters, that is parsed as a list."""
 
 
 class NoValueError(ValueError):
-    """A value has a form in which nobody writes answers or pages; the message continues "an answer is"."""
+    """Value that cannot be an answer or a page; the message continues "an answer is"."""
 
 
-def answers_of(value: Any) -> tuple[list[str], list[str]]:
-    """(accepted answers, texts that stand for a missing value). Raises NoValueError.
+def parse_answers(value: Any) -> tuple[list[str], list[str]]:
+    """Return the accepted answers, and the texts that stand for a missing value. Raises NoValueError.
 
-    >>> answers_of("['Titan', 'Saturn VI']")[0], answers_of({"text": ["Titan"], "answer_start": [3]})[0]
+    >>> parse_answers("['Titan', 'Saturn VI']")[0], parse_answers({"text": ["Titan"], "answer_start": [3]})[0]
     (['Titan', 'Saturn VI'], ['Titan'])
-    >>> answers_of({"value": "Titan", "aliases": ["Saturn VI"]})[0], answers_of(1898.0)[0], answers_of("nan")
+    >>> parse_answers({"value": "Titan", "aliases": ["Saturn VI"]})[0], parse_answers(1898.0)[0], parse_answers("nan")
     (['Titan', 'Saturn VI'], ['1898'], ([], ['nan']))
     """
     texts = [text.strip() for text in _texts(parse(value), 0)]
@@ -61,10 +61,10 @@ def answers_of(value: Any) -> tuple[list[str], list[str]]:
     return list(dict.fromkeys(answers)), missing
 
 
-def pages_of(value: Any) -> list[str]:
-    """The page ids or names of a value: a text or number, a list of them, or objects that name a page. Raises NoValueError.
+def parse_pages(value: Any) -> list[str]:
+    """Return the page ids or names in a text, a number, a list of them, or page objects. Raises NoValueError.
 
-    >>> pages_of("[12, 15]"), pages_of("12, 15"), pages_of("12.0"), pages_of({"title": ["Titan"], "sent_id": [0]})
+    >>> parse_pages("[12, 15]"), parse_pages("12, 15"), parse_pages("12.0"), parse_pages({"title": ["Titan"], "sent_id": [0]})
     (['12', '15'], ['12', '15'], ['12'], ['Titan'])
     """
     texts = [text.strip() for text in _names(parse(value, bare=True), 0)]
@@ -81,15 +81,15 @@ def pages_of(value: Any) -> list[str]:
     return list(dict.fromkeys(pages))
 
 
-def id_of(value: Any, number: int) -> Any:
-    """A row's id, its number where it has none. A whole number that pandas wrote as ``7.0`` is 7."""
+def row_id(value: Any, number: int) -> Any:
+    """Return a row's id, or its number if it has none. A whole number that pandas wrote as ``7.0`` becomes 7."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)) or value == "":
         return number
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether a field holds nothing: null, NaN, '' or an empty list or object.
+    """Return whether a field is empty: null, NaN, '' or an empty list or object.
 
     >>> is_empty(float("nan")), is_empty(" "), is_empty(0), is_empty([None])
     (True, True, False, True)
@@ -104,10 +104,10 @@ def is_empty(value: Any) -> bool:
 
 
 def parse(value: Any, *, bare: bool = False) -> Any:
-    """A text that is a list, set, tuple or object in JSON's, Python's or NumPy's form as that value; any other as it is.
+    """Parse a list, set, tuple or object as printed by JSON, Python or NumPy; return any other text unchanged.
 
-    A set or a tuple needs texts alone, as ``(3, 4)`` may be a point; ``bare``: also numbers. A JSON text that holds such a
-    text is read like it.
+    Sets and tuples must hold only texts, because ``(3, 4)`` may be a point; with ``bare``, numbers too. A JSON string
+    that contains such a text is parsed as well.
 
     >>> parse("['a' 'b']"), parse('{"text": ["a"]}'), parse("[sic] Titan"), parse("(3, 4)")
     (['a', 'b'], {'text': ['a']}, '[sic] Titan', '(3, 4)')
@@ -118,7 +118,7 @@ def parse(value: Any, *, bare: bool = False) -> Any:
         return value
     text = value.strip()
     if text.startswith(('"[', '"{')) and text.endswith((']"', '}"')):
-        text = _unquoted(text)
+        text = _unquote(text)
     if not text.startswith(_BEGIN) or not text.endswith(("]", "}", ")")):
         return value
     try:
@@ -135,8 +135,8 @@ def parse(value: Any, *, bare: bool = False) -> Any:
     return read if listed and not (point and not all(isinstance(x, str) for x in read)) else value
 
 
-def _unquoted(text: str) -> str:
-    """The list or object that a JSON text holds as text, else the text."""
+def _unquote(text: str) -> str:
+    """Return the list or object inside a JSON string, else the text."""
     try:
         inner = json.loads(text)
     except ValueError:
@@ -145,7 +145,7 @@ def _unquoted(text: str) -> str:
 
 
 def _with_commas(text: str) -> str:
-    """The text with a comma between neighbouring values, which NumPy leaves out and Python would join."""
+    """Insert commas between adjacent values: NumPy leaves them out, and Python would join the strings."""
     pieces: list[tuple[int, str]] = []
     before = tokenize.ENCODING
     for token in tokenize.generate_tokens(io.StringIO(text.replace("\n", " ")).readline):
@@ -157,7 +157,7 @@ def _with_commas(text: str) -> str:
 
 
 def _literal(node: ast.expr) -> Any:
-    """The value of a literal; arrays and sets are lists. Raises ValueError for any other expression."""
+    """Return the value of a literal; arrays and sets become lists. Raises ValueError for any other expression."""
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
         return [_literal(element) for element in node.elts]
     if isinstance(node, ast.Dict):
@@ -187,11 +187,11 @@ def _literal(node: ast.expr) -> Any:
 
 
 def _texts(value: Any, depth: int) -> list[str]:
-    """The texts of an answer in order, '' for nothing. ``depth``: of lists around it."""
+    """Return the texts of an answer in order, '' for an empty one. ``depth``: number of enclosing lists."""
     if isinstance(value, Mapping):
         value = {str(key).lower(): inner for key, inner in value.items()}
         key = next((key for key in INSIDE if not is_empty(value.get(key))), None)
-        further = [alias for name in ALIASES for alias in _listed(value.get(name))]
+        further = [alias for name in ALIASES for alias in _as_list(value.get(name))]
         if key is None and not further and not any(key in value for key in (*INSIDE, *ALIASES)):
             have = ", ".join(map(str, list(value)[:6])) or "no field"
             raise NoValueError(f"an object with {have}")
@@ -206,7 +206,7 @@ def _texts(value: Any, depth: int) -> list[str]:
 
 
 def _count_or_date(value: Mapping[str, Any]) -> list[str]:
-    """The number or the date that DROP has in place of spans."""
+    """Return the number or date that DROP gives instead of spans."""
     if not is_empty(value.get("number")):
         return [_text(value["number"])]
     date = value.get("date")
@@ -217,7 +217,7 @@ def _count_or_date(value: Mapping[str, Any]) -> list[str]:
 
 
 def _names(value: Any, depth: int) -> list[str]:
-    """The names of pages in order, '' for nothing."""
+    """Return the page names in order, '' for an empty one."""
     if isinstance(value, Mapping):
         value = {str(key).lower(): inner for key, inner in value.items()}
         key = next((key for key in NAMES_OF_PAGE if not is_empty(value.get(key))), None)
@@ -234,12 +234,12 @@ def _names(value: Any, depth: int) -> list[str]:
     return [_text(value)]
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _as_list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else [] if is_empty(value) else [value]
 
 
 def _text(value: Any) -> str:
-    """A text or number as text, '' for null and NaN. Raises NoValueError for any other value."""
+    """Return a text or number as text, '' for null and NaN. Raises NoValueError for any other value."""
     if value is None:
         return ""
     if isinstance(value, bool):

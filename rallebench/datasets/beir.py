@@ -1,9 +1,9 @@
 """BEIR's questions (Thakur et al. 2021, arXiv:2104.08663): ``queries.jsonl`` and ``qrels/<split>.tsv``.
 
-A record gets one output element for each relevant passage, its id as ``wikipedia_id``: recall at k is then
-the share of relevant passages found, as in BEIR. A score other than 1 is its ``relevance``, by which nDCG is graded.
-A question whose passages all have a score of 0 keeps them and scores 0, as in trec_eval, by which BEIR evaluates; questions
-that the split does not judge are left out, as there. A judged query that ``queries.jsonl`` lacks is named.
+A record gets one output element per relevant passage, with its id as ``wikipedia_id``, so that recall at k is the share of
+relevant passages found, as in BEIR. A score other than 1 becomes its ``relevance``, the grade for nDCG. As in trec_eval,
+which BEIR uses, a question whose passages are all judged 0 keeps them and scores 0, and questions that the split does not
+judge are left out. A judged query that is missing in ``queries.jsonl`` is named in a warning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rallebench.core.sources import Source, innermost
 from rallebench.datasets import DATASETS, Record
 
 NAMED = 10
-"""Queries that a warning names."""
+"""Maximum number of queries that a warning names."""
 QUERIES = ("queries.jsonl", "queries.jsonl.gz")
 SPLITS = ("test", "dev", "train")
 SAMPLE = {
@@ -30,12 +30,12 @@ SAMPLE = {
 
 
 def recognises(path: Path) -> bool:
-    """Return whether a folder, or the one within it, holds BEIR's questions."""
+    """Return whether a folder, or the single folder in it, holds BEIR's questions."""
     return path.is_dir() and _queries(path) is not None
 
 
 def _queries(folder: Path) -> Path | None:
-    """The file of questions, if it has ``qrels`` beside it."""
+    """Return the file of questions if there is a ``qrels`` folder beside it."""
     inner = innermost(folder)
     files = [inner / name for name in QUERIES if (inner / name).is_file()]
     return files[0] if files and (inner / "qrels").is_dir() else None
@@ -47,7 +47,7 @@ def read_beir(source: Source) -> Iterator[tuple[int, Record]]:
     file = _queries(source.path)
     if file is None:
         raise BadFileError(
-            f"{source.path} is no folder with queries.jsonl and qrels/; BEIR's questions need both."
+            f"{source.path} is not a folder with queries.jsonl and qrels/; BEIR's questions need both."
         )
     folder = file.parent
     splits = (folder / "qrels" / f"{name}.tsv" for name in SPLITS)
@@ -64,7 +64,7 @@ def read_beir(source: Source) -> Iterator[tuple[int, Record]]:
         elif qid in judgements:
             questions.append(qid)
             pages = relevant(judgements[qid]) or judgements[qid]
-            output = [{"provenance": [judged(*pair)]} for pair in pages.items()]
+            output = [{"provenance": [judged_passage(*pair)]} for pair in pages.items()]
             yield line, {"id": qid, "input": text, "output": output}
     source.problems.warnings += _warnings(judgements, questions, split.name)
 
@@ -72,31 +72,31 @@ def read_beir(source: Source) -> Iterator[tuple[int, Record]]:
 def _warnings(
     judgements: Mapping[str, Mapping[str, float]], questions: Sequence[str], split: str
 ) -> list[str]:
-    """Sentences on judged queries that are missing, and on those without a relevant passage."""
+    """Return sentences about judged queries that are missing, and about queries without a relevant passage."""
     missing = sorted(judgements.keys() - set(questions))
     irrelevant = [qid for qid in questions if not relevant(judgements[qid])]
     warnings = []
     if missing:
         warnings.append(
             f"Not in queries.jsonl though judged in {split}, so left out of the score: {plural(len(missing), 'id')} "
-            f"({_named(missing)})."
+            f"({_name_some(missing)})."
         )
     if irrelevant:
         warnings.append(
             f"Judged 0 only in {split}, so scored 0 as by trec_eval: {plural(len(irrelevant), 'question')} "
-            f"({_named(irrelevant)})."
+            f"({_name_some(irrelevant)})."
         )
     return warnings
 
 
-def _named(ids: Sequence[str]) -> str:
+def _name_some(ids: Sequence[str]) -> str:
     return ", ".join([*ids[:NAMED], "…"] if len(ids) > NAMED else ids)
 
 
-def judged(page: str, score: float) -> dict[str, Any]:
-    """A judged passage as an item of a provenance.
+def judged_passage(page: str, score: float) -> dict[str, Any]:
+    """Return a judged passage as a provenance item.
 
-    >>> judged("d7", 1.0), judged("d7", 2.0)
+    >>> judged_passage("d7", 1.0), judged_passage("d7", 2.0)
     ({'wikipedia_id': 'd7'}, {'wikipedia_id': 'd7', 'relevance': 2})
     """
     grade = {"relevance": int(score) if score == int(score) else score}
@@ -104,20 +104,20 @@ def judged(page: str, score: float) -> dict[str, Any]:
 
 
 def relevant(judgements: Mapping[str, float]) -> dict[str, float]:
-    """The passages with a score above 0."""
+    """Return the passages with a score above 0."""
     return {passage: score for passage, score in judgements.items() if score > 0}
 
 
 def judgements_in(source: Source) -> dict[str, dict[str, float]]:
-    """Query id → ids of its judged passages with their scores, of a file of judgements in BEIR's or TREC's form."""
+    """Return query id → passage id → score, read from a file of judgements in BEIR's or TREC's format."""
     judgements: dict[str, dict[str, float]] = {}
     for line, text in source.lines():
         fields = text.split("\t")
-        if len(fields) == 1 and len(text.split()) == 4:  # TREC's form may have blanks
+        if len(fields) == 1 and len(text.split()) == 4:  # TREC's format may be separated by spaces
             fields = text.split()
         if line == 1 and fields[0].strip().lower() in ("query-id", "query_id", "qid"):
             continue
-        if len(fields) == 4:  # TREC's own form has a column that is always 0
+        if len(fields) == 4:  # TREC's own format has a column that is always 0
             del fields[1]
         try:
             query, passage, score = fields[0].strip(), fields[1].strip(), float(fields[2])

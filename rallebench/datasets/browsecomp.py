@@ -1,7 +1,7 @@
 """BrowseComp-Plus (Chen et al. 2025, arXiv:2508.06600): JSON lines with ``query_id``, ``query``, ``answer``, ``gold_docs``,
 ``evidence_docs`` and ``negative_docs``, after its own script has decrypted them.
 
-The evidence documents are the gold pages, an evidence set each; those that hold the answer have the mark ``gold``.
+The evidence documents are the gold pages, each an evidence set of its own; documents with the answer are marked ``gold``.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def _record(row: Record) -> Record:
     return kilt_record
 
 
-def gold_of(record: Mapping[str, Any]) -> frozenset[str]:
-    """The documents of a record that hold the answer."""
+def gold_documents(record: Mapping[str, Any]) -> frozenset[str]:
+    """Return the documents of a record that contain the answer."""
     items = (item for element in record["output"] for item in element.get("provenance", ()))
     return frozenset(str(item["wikipedia_id"]) for item in items if item.get("gold"))
 
 
 def folder_file(path: Path) -> Path:
-    """The decrypted file of BrowseComp-Plus's repository, or ``path`` itself."""
+    """Return the decrypted file of BrowseComp-Plus's repository, or ``path`` itself."""
     inside = path / "data" / "browsecomp_plus_decrypted.jsonl"
     return inside if inside.is_file() else path
 

@@ -1,8 +1,8 @@
 """COPEN's three tasks (Peng et al. 2022, arXiv:2211.04079), a JSON list each, as questions in our own words.
 
-Similarity (``csj``): ``query``, the similar entity ``y`` and the others ``n``; property (``cpj``): a ``text`` and whether it is
-true (``label``); context (``cic``): a ``sentence``, an ``entity`` and its concepts, of which ``my_label`` fits. The candidates are
-shuffled by a question's own text, so that they stand in one order always. The labels of COPEN's test sets are not published.
+Similarity (``csj``): ``query``, the similar entity ``y`` and the others ``n``; property (``cpj``): a ``text`` and its truth
+(``label``); context (``cic``): a ``sentence``, an ``entity`` and its concepts, of which ``my_label`` fits. The candidates are
+shuffled with the question's text as seed, so that their order never changes. COPEN does not publish the labels of its test sets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CIC = PublishedSet("COPEN", ("sentence", "entity", "label"), "task3/iid/dev.json
 TRUTH = {0: "false", 1: "true"}
 
 
-def _shuffled(names: Iterable[str], question: str) -> str:
+def _shuffle(names: Iterable[str], question: str) -> str:
     order = sorted(dict.fromkeys(names))
     random.Random(int(digest([question, order])[:16], 16)).shuffle(order)
     return ", ".join(order)
@@ -28,7 +28,7 @@ def _shuffled(names: Iterable[str], question: str) -> str:
 
 def _similarity(row: Record) -> Record:
     query, answer = row["query"]["name"], row["y"]["name"]
-    candidates = _shuffled([answer, *(other["name"] for other in row["n"])], query)
+    candidates = _shuffle([answer, *(other["name"] for other in row["n"])], query)
     question = f"Which of these is of the same kind as {query}: {candidates}?"
     return record(question, [answer], environment="wiki", dataset="csj")
 
@@ -44,7 +44,7 @@ def _concept(row: Record) -> Record:
     entity, answer = row["entity"]["name"], row.get("my_label")
     question = (
         f'In the sentence "{str(row["sentence"]).strip()}", which concept fits {entity} best: '
-        f"{_shuffled(concepts, row['sentence'])}?"
+        f"{_shuffle(concepts, row['sentence'])}?"
     )
     return record(question, [answer and answer.split("_")[-1]], environment="wiki", dataset="cic")
 

@@ -1,7 +1,7 @@
-"""Questions as CSV or TSV with a header row: ``question``, and optionally an answer, ``id`` and a gold page (``fields`` has the
-names); also without one, where each row is a question and a list of its answers, as in DPR's files.
+"""Questions as CSV or TSV with a header row: ``question``, and optionally an answer, ``id`` and a gold page (``fields`` lists
+the names); or without a header, each row a question and a list of its answers, as in DPR's files.
 
-A cell may hold a list of accepted answers, or several with ``|`` between them. Without an id column a row's number (from 1)
+A cell may hold a list of accepted answers, or several separated by ``|``. Without an id column a row's number (from 1)
 is its id.
 """
 
@@ -17,13 +17,13 @@ from rallebench.datasets._values import NoValueError, parse
 from rallebench.datasets.fields import QUESTION, RowOfFields, normal, read_row
 
 
-def fields_of(row: Mapping[str, object], number: int) -> RowOfFields:
-    """A row of a table by the names of its columns."""
+def read_fields(row: Mapping[str, object], number: int) -> RowOfFields:
+    """Read a row of a table by its column names."""
     return read_row(row, number, cells=True)
 
 
 def rows(source: Source) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """(first line, number from 1, column → cell) of each row. Raises BadFileError for a header without a question."""
+    """Yield (first line, number from 1, column → cell) of each row. Raises BadFileError for a header without a question."""
     if _lacks_header(source.path):
         return _pairs(source)
 
@@ -60,7 +60,7 @@ def _lacks_header(path: Path) -> bool:
 
 
 def _recognises(path: Path) -> bool:
-    """Return whether a file is a CSV, or a table with tabs whose first row names a question or is one with its answers."""
+    """Return whether a file is CSV, or tab-separated with a first row that names a question or is one with its answers."""
     if not named(".tsv", ".tab")(path) or not path.is_file():
         return named(".csv")(path)
     return any(normal(name) in QUESTION for name in _first_row(path)) or _lacks_header(path)
@@ -70,13 +70,13 @@ def _recognises(path: Path) -> bool:
     "csv",
     recognises=_recognises,
     rows=rows,
-    fields=fields_of,
+    fields=read_fields,
     sample={"questions.csv": "id,question,answer\nq1,Which moon?,Titan\nq2,Which sea?,Black Sea\n"},
 )
 def read_csv(source: Source) -> Iterator[tuple[int, Record]]:
     """CSV with a header row that names question, and optionally answer, id and page_id."""
     for line, number, row in rows(source):
         try:
-            yield line, fields_of(row, number).record
+            yield line, read_fields(row, number).record
         except NoValueError as error:
             source.bad(line, str(error))

@@ -1,7 +1,7 @@
-"""Names that question files give to their fields: question, id, accepted answers, gold pages.
+"""Field names in question files: question, id, accepted answers, gold pages.
 
-A row of a table or of JSON lines is read by name, in small letters with ``_`` between words (``goldenAnswers`` and
-``Golden Answers`` are ``golden_answers``). A field that is read nowhere is left over; its name tells if it looks like gold.
+Names are compared in lower case with ``_`` between words (``goldenAnswers`` and ``Golden Answers`` become
+``golden_answers``). An unused field is left over; its name decides if it looks like gold.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rallebench.datasets import Record
-from rallebench.datasets._values import NoValueError, answers_of, id_of, is_empty, pages_of
+from rallebench.datasets._values import NoValueError, is_empty, parse_answers, parse_pages, row_id
 
 QUESTION = ("question", "query", "input", "question_text", "user_input", "prompt", "problem")
 ID = ("id", "qid", "_id")
@@ -26,28 +26,28 @@ target_answers gt_answer gt_answers gt ref_answer ref_answers best_answer correc
 golden reference_answers reference_answer
 """
 GOLD = tuple(_GOLD.split())
-"""Names of accepted answers, the surest first; a row may have several, of which the first that holds one counts."""
+"""Names of accepted answers, the most reliable first; in a row with several, the first non-empty one counts."""
 _WEAK = "references reference response responses outputs output targets target solution completion"
 WEAK = tuple(_WEAK.split())
-"""Names that may stand for something else beside one of ``GOLD``: a system's response, a source that is referred to."""
+"""Names that may mean something else if one of ``GOLD`` is present: a system's response, a cited source."""
 MORE = ("answer_aliases", "answers_aliases", "alternative_answers", "aliases")
-"""Names of further accepted answers beside those."""
+"""Names of additional accepted answers."""
 
 _PAGES = """
 page_id page_ids wikipedia_id wikipedia_ids gold_page gold_pages gold_page_id gold_page_ids gold_doc gold_docs gold_doc_id
 gold_doc_ids gold_document gold_documents relevant_doc_ids relevant_docs supporting_facts evidence_list
 """
 PAGES = tuple(_PAGES.split())
-"""Names of gold pages; several of a row are needed together."""
+"""Names of gold pages; if a row has several, all are needed together."""
 _NAMES_PAGES = re.compile(
     r"(^|_)((sources?|pages?|urls?|uris?|links?|docs?|documents?|articles?|titles?|files?|paths?|references?|citations?)"
     r"(_ids?|_names?|_titles?|_urls?|_paths?)?|filenames?|docids?|docnos?|pids?|nodes?|provenances?"
     r"|(passage|context|chunk|node|corpus|evidence|gold|positive|relevant)_ids?)$"
 )
-"""Names of fields that may name gold pages: they do if a corpus has pages of these ids, titles or addresses."""
+"""Names of fields that may name gold pages; they do if a corpus has pages with these ids, titles or addresses."""
 
 EXPLICIT = ""
-"""Stands for the fields of ``PAGES`` among those that name pages."""
+"""Pseudo-field for the fields in ``PAGES``."""
 
 _GOLD_LIKE = re.compile(
     r"(^|_)(answers?|ans|gold|golds|gt|golden|truths?|groundtruth|expected|correct|references?|responses?|labels?|targets?|solutions?"
@@ -58,24 +58,24 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def normal(name: str) -> str:
-    """A field's name in small letters with ``_`` between words; a known name in its usual spelling.
+    """Normalise a field name: lower case with ``_`` between words; a known name in its usual spelling.
 
     >>> normal("Golden Answers"), normal("goldenAnswers"), normal("pageid"), normal("Full Name")
     ('golden_answers', 'golden_answers', 'page_id', 'full_name')
     """
     snake = re.sub(r"[\s_-]+", "_", _WORD.sub("_", name.strip()).lower())
-    return _KNOWN.get(_squeezed(snake), snake)
+    return _KNOWN.get(_squeeze(snake), snake)
 
 
-def _squeezed(name: str) -> str:
+def _squeeze(name: str) -> str:
     return name[:1] + name[1:].replace("_", "")
 
 
-_KNOWN = {_squeezed(name): name for name in (*ID, *QUESTION, *GOLD, *WEAK, *MORE, *PAGES)}
+_KNOWN = {_squeeze(name): name for name in (*ID, *QUESTION, *GOLD, *WEAK, *MORE, *PAGES)}
 
 
 def may_name_pages(name: str) -> bool:
-    """Return whether a field has a name as those have that name the page of an answer.
+    """Return whether a field's name suggests that it names the page of an answer.
 
     >>> [name for name in ("source", "wiki_url", "doc_id", "file_name", "entity_pages", "level") if may_name_pages(name)]
     ['source', 'wiki_url', 'doc_id', 'file_name', 'entity_pages']
@@ -84,7 +84,7 @@ def may_name_pages(name: str) -> bool:
 
 
 def looks_like_gold(name: str, value: Any) -> bool:
-    """Return whether a field that is left over may hold answers or pages: by its name, or as a list of short texts.
+    """Return whether an unused field may hold answers or pages: by its name, or because it is a list of short texts.
 
     >>> looks_like_gold("gold_label", "x"), looks_like_gold("names", ["Titan"]), looks_like_gold("wrong_answers", ["Ulm"])
     (True, True, False)
@@ -99,8 +99,9 @@ def looks_like_gold(name: str, value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RowOfFields:
-    """``record``: in KILT's form. ``names``: field → the pages that it may name, ``EXPLICIT`` → those of the record. ``left``: the fields that are read nowhere,
-    with their values. ``missing``: texts that were read as no answer. ``split``: whether a cell held several answers."""
+    """A parsed row. ``record``: in KILT's format; ``names``: field → pages that it may name, ``EXPLICIT`` → pages of the record;
+    ``left``: unused fields with their values; ``missing``: texts taken for a missing answer; ``split``: True if a cell held
+    several answers."""
 
     record: Record
     names: Mapping[str, list[str]] = field(default_factory=dict)
@@ -110,12 +111,12 @@ class RowOfFields:
 
 
 def read_row(row: Mapping[str, Any], number: int, *, cells: bool = False) -> RowOfFields:
-    """A row by the names of its fields. ``cells``: of a table, where ``|`` parts several answers.
+    """Read a row by its field names. ``cells``: the row is from a table, where ``|`` separates several answers.
 
     Raises NoValueError, whose message continues "FILE, line N", for a row without a question and for gold in an unknown form.
     """
     fields: dict[str, Any] = {}
-    inner = row.get("metadata")  # FlashRAG keeps there what a set has beside its answers
+    inner = row.get("metadata")  # FlashRAG keeps a set's additional fields there
     further = inner.items() if isinstance(inner, Mapping) else ()
     for name, value in row.items():
         fields.setdefault(normal(name), value)
@@ -135,7 +136,7 @@ def read_row(row: Mapping[str, Any], number: int, *, cells: bool = False) -> Row
     pages: list[str] = []
     for name in PAGES:
         if name in fields and not pages:
-            pages = _read(pages_of, "a page", fields[name])
+            pages = _read(parse_pages, "a page", fields[name])
             used.add(name)
     left = {n: v for n, v in fields.items() if n not in used and not is_empty(v)}
     candidates = {name: _pages_named(left[name]) for name in left if may_name_pages(name)}
@@ -144,7 +145,7 @@ def read_row(row: Mapping[str, Any], number: int, *, cells: bool = False) -> Row
         isinstance(x, dict) and "provenance" in x for x in kilt
     )
     record = {
-        "id": next((id_of(fields[n], number) for n in ID if not is_empty(fields.get(n))), number),
+        "id": next((row_id(fields[n], number) for n in ID if not is_empty(fields.get(n))), number),
         "input": fields[question],
         "output": kilt if is_kilt else output(answers, [pages] if pages else []),
     }
@@ -156,7 +157,7 @@ def read_row(row: Mapping[str, Any], number: int, *, cells: bool = False) -> Row
 def _answers(
     fields: Mapping[str, Any], used: set[str], cells: bool
 ) -> tuple[list[str], list[str], bool]:
-    """The accepted answers of a row, the texts that stand for none, and whether a cell held several; adds to ``used``."""
+    """Return a row's accepted answers, its texts for missing values, and whether a cell held several; extend ``used``."""
     names = [name for name in GOLD if name in fields]
     weak = (name for name in WEAK if name in fields and not used & {name})
     names = names or [name for name in weak if not _is_link(fields[name])]
@@ -165,12 +166,12 @@ def _answers(
     split = False
     for name in [*names, *(name for name in MORE if name in fields)]:
         value = fields[name]
-        parts = _parted(value, ("|", ";") if name.endswith("s") else ("|",)) if cells else None
+        parts = _split_cell(value, ("|", ";") if name.endswith("s") else ("|",)) if cells else None
         if answers and name not in MORE:
-            with suppress(NoValueError):  # it says the same again
-                used |= {name} if {*answers_of(parts or value)[0]} <= {*answers} else set()
+            with suppress(NoValueError):  # the same error was reported above
+                used |= {name} if {*parse_answers(parts or value)[0]} <= {*answers} else set()
             continue
-        values, nothing = _read(answers_of, "an answer", parts or value)
+        values, nothing = _read(parse_answers, "an answer", parts or value)
         split = split or parts is not None
         answers += values
         missing += nothing
@@ -179,13 +180,13 @@ def _answers(
 
 
 def _is_link(value: Any) -> bool:
-    """Return whether a value is the address of a page, or a list of them."""
+    """Return whether a value is the address of a page, or a list of addresses."""
     names = _pages_named(value)
     return bool(names) and all(re.match(r"https?://\S+$", name) for name in names)
 
 
 def output(answers: list[str], evidence: list[list[str]]) -> list[Record]:
-    """KILT's ``output``: each answer with the gold pages. ``evidence``: sets of pages, any of which will do."""
+    """Return KILT's ``output``: each answer with the gold pages. ``evidence``: alternative sets of pages."""
     elements: list[Record] = [{"answer": answer} for answer in answers]
     sets = [{"provenance": [{"wikipedia_id": page} for page in pages]} for pages in evidence]
     if len(sets) == 1:
@@ -202,12 +203,12 @@ def _read(read: Any, noun: str, value: Any) -> Any:
         ) from None
 
 
-def _parted(value: Any, marks: Sequence[str] = ("|",)) -> list[str] | None:
-    """The answers of a cell such as ``Titan | Saturn VI``; None for any other, such as ``|x|`` and ``P(A|B)``.
+def _split_cell(value: Any, marks: Sequence[str] = ("|",)) -> list[str] | None:
+    """Split the answers in a cell such as ``Titan | Saturn VI``; return None for any other, such as ``|x|`` and ``P(A|B)``.
 
-    ``marks``: between answers; the first that the cell holds counts.
+    ``marks``: separators; the first one in the cell counts.
 
-    >>> _parted("Titan|Saturn VI"), _parted("|x|"), _parted("P(A|B)"), _parted("Titan")
+    >>> _split_cell("Titan|Saturn VI"), _split_cell("|x|"), _split_cell("P(A|B)"), _split_cell("Titan")
     (['Titan', 'Saturn VI'], None, None, None)
     """
     if not isinstance(value, str) or value.lstrip()[:1] in ("[", "{"):
@@ -221,9 +222,9 @@ def _parted(value: Any, marks: Sequence[str] = ("|",)) -> list[str] | None:
 
 
 def _pages_named(value: Any) -> list[str]:
-    """The names that a field may give to pages; [] where it holds texts or something else."""
+    """Return the page names in a field; [] if it holds prose or anything else."""
     try:
-        names = pages_of(value)
+        names = parse_pages(value)
     except NoValueError:
         return []
     return names if all(len(name) <= 500 for name in names) else []

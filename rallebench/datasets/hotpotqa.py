@@ -1,8 +1,8 @@
 """HotpotQA (Yang et al. 2018, arXiv:1809.09600): one JSON list of records with ``_id``, ``question``, ``answer``,
 ``supporting_facts`` ([title, sentence] each), ``context`` ([title, sentences] each), ``type`` and ``level``.
 
-The gold pages are those of the supporting facts, by title: both are needed together. The copy on Hugging Face has ``id``, and
-columns in place of pairs: ``supporting_facts`` is {title: […], sent_id: […]}, ``context`` {title: […], sentences: […]}.
+The gold pages are those of the supporting facts, by title; both are needed together. The copy on Hugging Face has ``id``, and
+columns instead of pairs: ``supporting_facts`` is {title: […], sent_id: […]}, ``context`` {title: […], sentences: […]}.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SAMPLE = """[{"_id": "h1", "question": "Which sea does the river of Ulm reach?",
 
 
 def two_hops(row: Record, dataset: str) -> Record:
-    """A row of HotpotQA or 2WikiMultihopQA as a record; its gold pages are the titles of the supporting facts."""
+    """Convert a row of HotpotQA or 2WikiMultihopQA; its gold pages are the titles of the supporting facts."""
     texts = {title: "".join(sentences).strip() for title, sentences in _pairs(row["context"])}
     titles = dict.fromkeys(title for title, _ in _pairs(row.get("supporting_facts") or ()))
     return record(
@@ -45,7 +45,7 @@ def two_hops(row: Record, dataset: str) -> Record:
 
 
 def _pairs(columns: Any) -> Iterable[tuple[Any, Any]]:
-    """Pairs of a title and what belongs to it, also of an object of two columns."""
+    """Return pairs of a title and its value, also from an object with two columns."""
     return zip(*columns.values(), strict=True) if isinstance(columns, Mapping) else columns
 
 

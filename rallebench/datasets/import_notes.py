@@ -1,4 +1,4 @@
-"""``datasets/NAME.import.json``: what an import left out, guessed or warned of, for as long as the dataset is kept."""
+"""``datasets/NAME.import.json``: notes about the rows an import skipped, its guesses and warnings; kept with the dataset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rallebench.core.own_files import Count, Stored, read_stored
 
 
 class ImportNotes(Stored):
-    """``skipped``: the number of bad rows left out; ``problems``: sentences on the first 20."""
+    """Notes about an import. ``skipped``: number of bad rows; ``problems``: sentences about the first 20."""
 
     skipped: Count = 0
     problems: list[str] = Field(default_factory=list)
@@ -20,7 +20,7 @@ class ImportNotes(Stored):
 
 
 def notes_file(dataset: Path) -> Path:
-    """The file beside a dataset's.
+    """Return the notes file that belongs to a dataset.
 
     >>> notes_file(Path("datasets/moons.jsonl")).as_posix()
     'datasets/moons.import.json'
@@ -31,7 +31,7 @@ def notes_file(dataset: Path) -> Path:
 
 
 def write_notes(dataset: Path, notes: ImportNotes) -> None:
-    """Keep the notes beside the dataset, in place of those of an earlier import."""
+    """Write the notes beside the dataset, replacing notes of an earlier import."""
     if notes == ImportNotes():
         notes_file(dataset).unlink(missing_ok=True)
     else:
@@ -39,7 +39,7 @@ def write_notes(dataset: Path, notes: ImportNotes) -> None:
 
 
 def read_notes(dataset: Path) -> ImportNotes:
-    """The notes of a dataset's import, empty if there are none. Raises BadFileError for a damaged file."""
+    """Return the notes of a dataset's import, empty if there are none. Raises BadFileError for a damaged file."""
     path = notes_file(dataset)
     if not path.is_file():
         return ImportNotes()

@@ -1,4 +1,4 @@
-"""Datasets that a workspace keeps: any format, checked, as ``<workspace>/datasets/<name>.jsonl`` in KILT's form."""
+"""Import of datasets of any format, checked, into ``<workspace>/datasets/<name>.jsonl`` in KILT's format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rallebench.core.types import Example
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets.import_notes import ImportNotes, write_notes
 from rallebench.datasets.kilt import examples
-from rallebench.datasets.reading import DEFAULT, form_of, read_examples
+from rallebench.datasets.reading import DEFAULT, dataset_form, read_examples
 from rallebench.datasets.survey import (
     GoldCount,
     PageFinder,
@@ -30,18 +30,18 @@ from rallebench.datasets.survey import (
     survey,
     with_pages,
 )
-from rallebench.datasets.tasks import SEED, sampled
+from rallebench.datasets.tasks import SEED, draw_sample
 
 PATIENCE = 5.0
-"""Seconds that an addition waits for another one."""
+"""Seconds that an addition waits for another one to finish."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedDataset:
-    """An import's result: ``skipped`` bad rows were left out, the first 20 are ``problems``.
+    """Result of an import. ``skipped``: number of bad rows; ``problems``: the first 20.
 
-    ``answers``, ``pages``, ``neither``: questions with an accepted answer, with a gold page, without both. ``warnings``: gold
-    that may be lost; ``notes``: gold that was read in a way worth knowing.
+    ``answers``, ``pages``, ``neither``: questions with an accepted answer, with a gold page, with neither. ``warnings``: gold
+    that may be lost; ``notes``: remarks on how gold was read.
     """
 
     name: str
@@ -68,12 +68,12 @@ def import_dataset(
     seed: int = SEED,
     find_pages: PageFinder | None = None,
 ) -> ImportedDataset:
-    """Copy a dataset into ``datasets/<name>.jsonl``, whole or not at all; an equal one is left as it is.
+    """Copy a dataset into ``datasets/<name>.jsonl``, atomically; an equal one is kept.
 
-    ``form``: a name of DATASETS; '' recognises it. ``sample``: so
-    many questions drawn with ``seed``, as R-Eval draws them; 0 keeps all. ``find_pages``: the pages of the corpora that the questions may be about. Raises
-    BadFileError for the first bad row unless ``skip_bad``, and for a set without a question; UsageError if the
-    name is taken by another set; BackendError if the disk is full.
+    ``form``: a name of DATASETS; '' recognises it. ``sample``: number of questions drawn with ``seed``, as R-Eval draws
+    them; 0 keeps all. ``find_pages``: looks up pages in the corpora that the questions may be about. Raises BadFileError for
+    the first bad row unless ``skip_bad``, and for a set without questions; UsageError if another set has the name;
+    BackendError if the disk is full.
     """
     datasets, source = Path(datasets), Path(source)
     target = datasets / f"{check_name('dataset', name)}.jsonl"
@@ -81,7 +81,7 @@ def import_dataset(
         raise UsageError(f"A dataset {name!r} exists already; choose another name.")
     if not source.exists():
         raise BadFileError(f"{source} does not exist.")
-    form = form or form_of(source)
+    form = form or dataset_form(source)
     read = Source(source, Problems(skip=skip_bad, offered=True))
     surveyed = survey(read, form) or Survey()
     chosen = named_pages(surveyed, find_pages) if find_pages else None
@@ -89,8 +89,8 @@ def import_dataset(
     gold = Counter[str]()
     try:
         with beside(datasets, name) as half:
-            drawn = iter(sampled(list(rows), sample, seed)) if sample > 0 else rows
-            count = _write(half / target.name, _counted(drawn, gold))
+            drawn = iter(draw_sample(list(rows), sample, seed)) if sample > 0 else rows
+            count = _write(half / target.name, _count_gold(drawn, gold))
             if not count:
                 raise BadFileError(
                     " ".join([f"{source} holds no question.", *read.problems.warnings])
@@ -104,13 +104,13 @@ def import_dataset(
                 (*read.problems.warnings, *warnings),
                 tuple(notes),
             )
-            write_notes(target, _notes_of(result))
+            write_notes(target, _import_notes(result))
     except OSError as error:
         raise disk_error(target, error) from error
     return result
 
 
-def _notes_of(result: ImportedDataset) -> ImportNotes:
+def _import_notes(result: ImportedDataset) -> ImportNotes:
     return ImportNotes(
         skipped=result.skipped,
         problems=[problem.message for problem in result.problems],
@@ -119,8 +119,8 @@ def _notes_of(result: ImportedDataset) -> ImportNotes:
     )
 
 
-def _counted(rows: Iterator[Example], gold: Counter[str]) -> Iterator[Example]:
-    """The examples, counting in ``gold`` those with answers, with pages, and with neither."""
+def _count_gold(rows: Iterator[Example], gold: Counter[str]) -> Iterator[Example]:
+    """Yield the examples, counting in ``gold`` those with answers, with pages, and with neither."""
     for example in rows:
         has_answers, has_pages = bool(example.gold.answers), bool(example.gold.pages)
         gold["answers"] += has_answers
@@ -130,10 +130,10 @@ def _counted(rows: Iterator[Example], gold: Counter[str]) -> Iterator[Example]:
 
 
 def add_record(datasets: Path, name: str, record: Record) -> int:
-    """Add a question in KILT's form to ``datasets/<name>.jsonl``, which begins with it where it is new; how many it holds then.
+    """Add a question in KILT's format to ``datasets/<name>.jsonl``, created if needed; return the new number of questions.
 
-    The file is written whole or not at all, and its other lines stay as they are. The id is the record's with a number. Raises
-    UsageError for a set of another format and for a question that it holds already, BadFileError for a damaged one.
+    The file is written atomically, and its other lines are kept. The id is the record's plus a number. Raises UsageError
+    for a set of another format and for a question that is already in it, BadFileError for a damaged file.
     """
     target = Path(datasets) / f"{check_name('dataset', name)}.jsonl"
     if target.with_name(target.name + ".gz").exists():
@@ -142,7 +142,7 @@ def add_record(datasets: Path, name: str, record: Record) -> int:
     with alone(target.with_name(f".{target.name}.lock"), refused, patience=PATIENCE):
         questions: list[Example] = []
         if target.exists():
-            form = form_of(target)
+            form = dataset_form(target)
             if form != DEFAULT:
                 raise UsageError(
                     f"The dataset {name!r} is in the format {form}; a question is added to KILT's form only. Choose another name."
@@ -178,7 +178,7 @@ def _write(path: Path, examples: Iterator[Any]) -> int:
 
 
 def _move_in(part: Path, target: Path) -> None:
-    """Give a file its name; an equal one that has it stays."""
+    """Rename a file to ``target``; an equal existing one is kept."""
     if not move_in(part, target) and not filecmp.cmp(part, target, shallow=False):
         raise UsageError(
             f"A dataset {target.stem!r} exists already and holds other questions; "

@@ -1,5 +1,5 @@
-"""Questions as JSON lines with the names that most files use: ``question``, and optionally ``answer`` or ``answers``,
-``id`` and ``page_id``; ``fields`` has all names, and the forms of answers.
+"""Questions as JSON lines with the usual names: ``question``, and optionally ``answer`` or ``answers``, ``id`` and
+``page_id``; ``fields`` lists all names and the forms of answers.
 
 ``{"question": "Which moon?", "answers": ["Titan", "Saturn VI"]}``; without an id a row's number (from 1) is its id.
 """
@@ -21,8 +21,8 @@ SAMPLE = """{"id": "q1", "question": "Which moon?", "answers": ["Titan", "Saturn
 
 
 def recognises(path: Path) -> bool:
-    """Return whether one of the first rows names a question as most files do, none holds a text as a corpus does, and no other format
-    knows the file better."""
+    """Return whether one of the first rows has a question, none has the text of a corpus row, and no other format fits the
+    file better."""
     first = first_rows(path) if path.is_file() else []
     names = [set(map(normal, row)) for row in first]
     if not any(row & {*QUESTION} for row in names):

@@ -5,8 +5,8 @@
     {"id": "…", "input": "…",
      "output": [{"answer": "…", "provenance": [{"wikipedia_id": "…", "title": "…"}]}]}
 
-Every answer is an accepted alternative. The provenance of one output element is one evidence set:
-its pages are needed together. An element may hold an answer, a provenance, or both.
+Every answer is an accepted alternative. The provenance of one output element is one evidence set, whose
+pages are needed together. An element may hold an answer, a provenance, or both.
 """
 
 from __future__ import annotations
@@ -34,18 +34,20 @@ SAMPLE = """{"id": "q1", "input": "Which moon?", "output": [{"answer": "Titan", 
 {"id": "q2", "input": "Which sea?", "output": [{"answer": "Black Sea"}, {"answer": "the Black Sea"}]}
 """
 LOOKED_AT = 20
-"""Rows of a file of JSON lines by which its format is recognised."""
+"""Number of rows by which the format of a JSON-lines file is recognised."""
 
 
 def first_rows(path: Path, inside: str = "") -> list[Record]:
-    """The first rows of a file of JSON lines, or of a JSON list, by its name; [] for any other file, and for one that cannot be
-    read. Bad rows are left out. ``inside``: as of ``Source.objects``."""
+    """Return the first rows of a JSON-lines file or a JSON list; [] for any other or unreadable file.
+
+    Bad rows are left out. ``inside``: see ``Source.objects``.
+    """
     if not named(".jsonl", ".json")(path):
         return []
     return list(_first_rows(path, tuple(stamps(path)), inside))
 
 
-@lru_cache(maxsize=8)  # every format looks at the same rows
+@lru_cache(maxsize=8)  # every format inspects the same rows
 def _first_rows(path: Path, _stamps: tuple[object, ...], inside: str) -> tuple[Record, ...]:
     try:
         rows = objects(Source(path, Problems(skip=True), peeking=True), inside)
@@ -61,7 +63,7 @@ def _recognises(path: Path) -> bool:
 
 
 def has_other_gold(rows: Sequence[Record]) -> bool:
-    """Return whether rows hold gold, and none of them in KILT's form, a list of objects."""
+    """Return whether rows hold gold but never in KILT's form, a list of objects."""
     outputs = [row["output"] for row in rows if row.get("output")]
     if any(isinstance(output, (dict, list)) for output in outputs):
         return False
@@ -69,27 +71,27 @@ def has_other_gold(rows: Sequence[Record]) -> bool:
 
 
 def numbered_rows(source: Source) -> Iterator[tuple[int, int, Record]]:
-    """(line, number from 1, object) of JSON lines, a JSON list, or an object around it."""
+    """Yield (line, number from 1, object) from JSON lines, a JSON list, or an object that wraps one."""
     return ((line, number, row) for number, (line, row) in enumerate(objects(source), start=1))
 
 
 def objects(source: Source, inside: str = "") -> Iterator[tuple[int, Record]]:
-    """(number, object) of JSON lines, of a JSON list, or of an object around it; SQuAD's articles are taken apart.
+    """Yield (number, object) from JSON lines, a JSON list, or an object that wraps one; SQuAD's articles are split.
 
-    ``inside``: as of ``Source.objects``.
+    ``inside``: see ``Source.objects``.
     """
     rows = None if inside else rows_of_file(source.path)
     if rows is None:
         yield from source.objects(inside)
         return
     source.unit = "record"
-    questions = (question for row in rows for question in _questions_of(row))
+    questions = (question for row in rows for question in _questions(row))
     yield from enumerate(questions, 1)
     source.done = source.total
 
 
-def _questions_of(row: Record) -> Iterator[Record]:
-    """The questions of an article of SQuAD, with its title; any other row as it is."""
+def _questions(row: Record) -> Iterator[Record]:
+    """Yield the questions of a SQuAD article, with its title; any other row unchanged."""
     paragraphs = row.get("paragraphs")
     texts = paragraphs if isinstance(paragraphs, list) else []
     listed = [text["qas"] for text in texts if isinstance(text, dict) and "qas" in text]
@@ -100,8 +102,8 @@ def _questions_of(row: Record) -> Iterator[Record]:
             yield {**question, "title": row.get("title")}
 
 
-def fields_of(row: Record, number: int) -> RowOfFields:
-    """A record with the fields that are none of KILT's, where it has no gold."""
+def read_fields(row: Record, number: int) -> RowOfFields:
+    """Read a record; if it has no gold, also by the fields that KILT does not define."""
     has_gold = any(isinstance(x, dict) and any(x.values()) for x in row.get("output") or ())
     left = {} if has_gold else {k: v for k, v in row.items() if k not in KEYS and not is_empty(v)}
     return RowOfFields(row, left=left)
@@ -111,21 +113,21 @@ def fields_of(row: Record, number: int) -> RowOfFields:
     "kilt",
     recognises=_recognises,
     rows=numbered_rows,
-    fields=fields_of,
+    fields=read_fields,
     sample={"questions.jsonl": SAMPLE},
 )
 def read_kilt(source: Source) -> Iterator[tuple[int, Record]]:
-    """KILT records as JSON lines, plain or gzipped: id, input, and the output that holds the gold.
+    """KILT records as JSON lines, plain or gzipped: id, input, and output with the gold.
 
-    Streams. ``output`` may be missing, null or empty (no gold), and so may answers and provenances;
-    ids may be numbers and are kept as stripped text. Bad rows are bad JSON, a missing or blank id or
-    input, a repeated id, and values of the wrong type.
+    Streams. ``output``, answers and provenances may be missing, null or empty (no gold); ids may be numbers
+    and are kept as stripped text. A row is bad if its JSON is invalid, its id or input missing or blank, its
+    id repeated, or a value of the wrong type.
     """
     return source.objects()
 
 
 def examples(source: Source, records: Iterable[tuple[int, Record]]) -> Iterator[Example]:
-    """The examples of (line, record in KILT's form); a record that is wrong is a bad row of ``source``."""
+    """Yield the examples from (line, record in KILT's format); an invalid record is a bad row of ``source``."""
     seen: dict[str, int] = {}
     for line, record in records:
         where = source.where(line)
@@ -148,7 +150,7 @@ def examples(source: Source, records: Iterable[tuple[int, Record]]) -> Iterator[
 
 
 def record_id(record: Mapping[str, Any], where: str) -> str:
-    """The record's id as stripped text."""
+    """Return the record's id as stripped text."""
     qid = record.get("id")
     if isinstance(qid, bool) or not isinstance(qid, (str, int)):
         problem = f"has an 'id' that is {_kind(qid)}, not text or a whole number"
@@ -163,13 +165,13 @@ def record_id(record: Mapping[str, Any], where: str) -> str:
 def read_gold(
     record: Mapping[str, Any], where: str, rank_keys: Sequence[str] = (PAGE_KEY,)
 ) -> Gold:
-    """The record's gold.
+    """Return the record's gold.
 
-    ``answers``: the distinct stripped non-empty answers in order. ``provenance``: for each output
-    element that names any page, the set of its ids; with several ``rank_keys`` an id is their
-    values joined with ``+``. ``titles``: page id → title ('' if none is given) of every page in order.
-    ``passages``: the sets of ``doc_id``, which RaLLe's data and others add to KILT's fields. ``grades``: a page's ``relevance``,
-    which BEIR's judgements add, where it is a number; a page with a relevance of 0 or less is judged, but no gold page.
+    ``answers``: the distinct non-empty stripped answers in order. ``provenance``: for each output element with pages,
+    the set of their ids; with several ``rank_keys`` an id is their values joined with ``+``. ``titles``: page id →
+    title ('' if missing) of every page in order. ``passages``: the sets of ``doc_id``, which RaLLe and others add to
+    KILT's fields. ``grades``: a page's ``relevance``, which BEIR's judgements add, if it is a number; a page with a
+    relevance of 0 or less is judged but not gold.
     """
     elements = read_output(record, where)
     listed = [read_provenance(element, where) for element in elements]
@@ -197,7 +199,7 @@ def read_gold(
 
 
 def read_answers(record: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """The distinct stripped answers that are not empty, in order."""
+    """Return the distinct non-empty stripped answers, in order."""
     answers = (_alias(element, where) for element in read_output(record, where))
     return tuple(dict.fromkeys(filter(None, answers)))
 
@@ -211,30 +213,30 @@ def _check_grade(item: Mapping[str, Any], where: str) -> None:
 
 
 def _grade(item: Mapping[str, Any]) -> float:
-    """The relevance of a page, 1.0 where it has none."""
+    """Return the relevance of a page; 1.0 by default."""
     value = item.get("relevance")
     return float(value) if isinstance(value, (int, float)) else 1.0
 
 
 def _passage_id(item: Mapping[str, Any]) -> str:
-    """The stripped ``doc_id``; '' where it is absent or no id: the field is none of KILT's."""
+    """Return the stripped ``doc_id``; '' if absent or invalid, because KILT does not define the field."""
     value = item.get("doc_id")
     is_id = isinstance(value, (str, int)) and not isinstance(value, bool)
     return str(value).strip() if is_id else ""
 
 
 def read_output(record: Mapping[str, Any], where: str) -> Sequence[Mapping[str, Any]]:
-    """The record's output elements, () if there are none."""
+    """Return the record's output elements; () if there are none."""
     return _objects(record.get("output"), where, "output")
 
 
 def read_provenance(element: Mapping[str, Any], where: str) -> Sequence[Mapping[str, Any]]:
-    """An output element's provenance items, () if there are none."""
+    """Return an output element's provenance items; () if there are none."""
     return _objects(element.get("provenance"), where, "provenance")
 
 
 def provenance_id(item: Mapping[str, Any], rank_keys: Sequence[str], where: str) -> str:
-    """The stripped values of ``rank_keys`` joined with ``+``; '' if one is absent or empty."""
+    """Return the stripped values of ``rank_keys`` joined with ``+``; '' if one is absent or empty."""
     parts: list[str] = []
     for key in rank_keys:
         value = item.get(key)
@@ -248,7 +250,7 @@ def provenance_id(item: Mapping[str, Any], rank_keys: Sequence[str], where: str)
 
 
 def record_input(record: Mapping[str, Any], where: str) -> str:
-    """The question of a record. Raises BadFileError if it is absent, blank or no text."""
+    """Return the question of a record. Raises BadFileError if it is absent, blank or not text."""
     text = record.get("input")
     if not isinstance(text, str):
         problem = (
@@ -278,7 +280,7 @@ def _objects(value: Any, where: str, name: str) -> Sequence[Mapping[str, Any]]:
 
 
 def _kind(value: Any) -> str:
-    """What JSON calls it.
+    """Return JSON's name for the type of a value.
 
     >>> _kind(True), _kind([]), _kind(1.5)
     ('true or false', 'a list', 'a number')

@@ -1,5 +1,5 @@
-"""KoLA's form (Yu et al. 2023, arXiv:2306.09296), of which R-Eval made its tasks 1-1, 1-2 and 2-1 to 2-3: a JSON object
-whose ``request_states`` hold a question and its references each. A question's number is its id; KoLA's ids repeat themselves.
+"""KoLA's format (Yu et al. 2023, arXiv:2306.09296), the source of R-Eval's tasks 1-1, 1-2 and 2-1 to 2-3: a JSON object whose
+``request_states`` each hold a question and its references. A question's number is its id, because KoLA's ids are not unique.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ SALT = "Tsinghua KoLA2 "
 
 
 def recognises(path: Path) -> bool:
-    """Return whether the first rows of a JSON-lines file are R-Eval's: ``outputs`` where KILT has ``output``."""
+    """Return whether the first rows of a JSON-lines file are R-Eval's, with ``outputs`` instead of KILT's ``output``."""
     rows = first_rows(path) if path.is_file() else []
     return (
         bool(rows)
@@ -38,7 +38,7 @@ def recognises(path: Path) -> bool:
 
 
 def _records(source: Source, *, first_only: bool = False) -> Iterator[tuple[int, Record]]:
-    """(line, KILT record); what else R-Eval's record holds goes along. A row without an ``_id`` gets its hash.
+    """Yield (line, KILT record), keeping R-Eval's other fields. A row without an ``_id`` gets its hash.
 
     An empty file, or one whose rows lack ``input``, gives bad rows with their line numbers.
     """
@@ -59,7 +59,7 @@ def _records(source: Source, *, first_only: bool = False) -> Iterator[tuple[int,
         answers = [str(element) for element in outputs]
         rest = {key: value for key, value in row.items() if key not in _OWN_KEYS}
         output = [{"answer": answer} for answer in (answers[:1] if first_only else answers)]
-        yield line, {"id": str(qid or id_of(row)), "output": output, **rest}
+        yield line, {"id": str(qid or record_hash(row)), "output": output, **rest}
 
 
 _OWN_KEYS = ("_id", "id", "outputs", "output")
@@ -68,34 +68,34 @@ _OWN_KEYS = ("_id", "id", "outputs", "output")
 _FORM = ("input", "input_length", "output_length", "language", "environment", "dataset", *_OWN_KEYS)
 
 
-def fields_of(row: Record, number: int) -> RowOfFields:
-    """A record with the fields that are none of R-Eval's, where it has no gold."""
+def read_fields(row: Record, number: int) -> RowOfFields:
+    """Read a record; if it has no gold, also by the fields that R-Eval does not define."""
     other = {k: v for k, v in row.items() if k not in _FORM and not is_empty(v)}
     return RowOfFields(row, left=other if is_empty(row.get("outputs")) else {})
 
 
-def id_of(record: Mapping[str, Any]) -> str:
-    """The ``_id`` that R-Eval gives a record: sha256 of its salt and the record as JSON without the id.
+def record_hash(record: Mapping[str, Any]) -> str:
+    """Return the ``_id`` that R-Eval gives a record: sha256 of a salt and the record as JSON without the id.
 
-    >>> len(id_of({"input": "Who?", "outputs": ["Ada"]}))
+    >>> len(record_hash({"input": "Who?", "outputs": ["Ada"]}))
     64
     """
-    return _hashed(record, ascii_only=True)
+    return _hash_json(record, ascii_only=True)
 
 
-def _hashed(record: Mapping[str, Any], ascii_only: bool) -> str:
+def _hash_json(record: Mapping[str, Any], ascii_only: bool) -> str:
     plain = {key: value for key, value in record.items() if key != "_id"}
     text = SALT + json.dumps(plain, ensure_ascii=ascii_only)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def id_holds(record: Mapping[str, Any]) -> bool:
-    """Return whether the record's ``_id`` is the hash of the record: it was not changed since R-Eval's program wrote it."""
-    return record.get("_id") in {_hashed(record, True), _hashed(record, False)}
+    """Return whether the record's ``_id`` is its hash, so that the record is as R-Eval's program wrote it."""
+    return record.get("_id") in {_hash_json(record, True), _hash_json(record, False)}
 
 
 def ids_that_hold(path: Path) -> tuple[int, int]:
-    """(rows whose ``_id`` is their hash, rows) of a file; rows that cannot be read count as not holding."""
+    """Return the number of rows whose ``_id`` is their hash, and of all rows; unreadable rows count as mismatches."""
     rows = [row for _, row in Source(path, Problems(skip=True)).objects()]
     return sum(map(id_holds, rows)), len(rows)
 
@@ -109,7 +109,7 @@ def as_record(
     language: str = "en",
     **more: Any,
 ) -> dict[str, Any]:
-    """A record in R-Eval's form: lengths in words (the mean over answers), ``_id`` as R-Eval's.
+    """Return a record in R-Eval's format: lengths in words (the mean over answers), ``_id`` computed as R-Eval does.
 
     >>> as_record("Who is it?", ["Ada", "Ada Lovelace"], environment="wiki", dataset="own")["output_length"]
     1.5
@@ -124,7 +124,7 @@ def as_record(
         "dataset": dataset,
         **more,
     }
-    return {**record, "_id": id_of(record)}
+    return {**record, "_id": record_hash(record)}
 
 
 SAMPLE = {
@@ -134,14 +134,14 @@ SAMPLE = {
 
 
 @DATASETS.register(
-    "r-eval", recognises=recognises, rows=numbered_rows, fields=fields_of, sample=SAMPLE
+    "r-eval", recognises=recognises, rows=numbered_rows, fields=read_fields, sample=SAMPLE
 )
 def read_r_eval(source: Source) -> Iterator[tuple[int, Record]]:
     """R-Eval's records as JSON lines (input, outputs, environment, dataset, _id); every output is accepted."""
     return _records(source)
 
 
-@DATASETS.register("r-eval-original", rows=numbered_rows, fields=fields_of, sample=SAMPLE)
+@DATASETS.register("r-eval-original", rows=numbered_rows, fields=read_fields, sample=SAMPLE)
 def read_r_eval_original(source: Source) -> Iterator[tuple[int, Record]]:
     """R-Eval's records as JSON lines; only the first of the outputs is accepted, as R-Eval's scores do."""
     return _records(source, first_only=True)

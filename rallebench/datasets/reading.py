@@ -1,4 +1,4 @@
-"""Read a dataset of any format: its format recognised, every row checked."""
+"""Reading a dataset of any format: the format recognised, every row checked."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rallebench.datasets.kilt import examples
 DEFAULT = "kilt"
 
 
-def form_of(path: Path) -> str:
-    """The format of a dataset by its name and first rows; DEFAULT where none recognises it."""
+def dataset_form(path: Path) -> str:
+    """Return the format of a dataset by its name and first rows; DEFAULT if no format recognises it."""
     for name in DATASETS.names():
         recognises = DATASETS.entry(name).traits.get("recognises")
         if recognises and recognises(Path(path)):
@@ -27,23 +27,24 @@ def form_of(path: Path) -> str:
 
 
 def read_examples(path: Path, *, form: str = "", source: Source | None = None) -> Iterator[Example]:
-    """The examples of a file or folder in order, streaming. ``form``: a name of DATASETS; '' recognises it.
+    """Return the examples of a file or folder in order, streaming. ``form``: a name of DATASETS; '' recognises it.
 
-    ``source``: to follow how many bytes were read, and to count bad rows; without it, the first one raises BadFileError.
+    ``source``: tracks the bytes read and counts bad rows; without it, the first bad row raises BadFileError.
     """
     if not Path(path).exists():
         raise BadFileError(f"{path} does not exist.")
     source = source or Source(path)
-    return examples(source, DATASETS[form or form_of(path)](source))
+    return examples(source, DATASETS[form or dataset_form(path)](source))
 
 
 def read_questions(
     path: Path, limit: int | None = None, form: str = "", *, sample_seed: int | None = None
 ) -> tuple[Example, ...]:
-    """The first ``limit`` examples (all if None), after checking every row of the file. ``form``: as of ``read_examples``.
+    """Return the first ``limit`` examples (all if None), after checking every row. ``form``: see ``read_examples``.
 
-    ``sample_seed``: draw them at random instead, in the order of the draw: the sample of 30 begins that of 100, and a
-    question keeps its place when others join the file. Raises BadFileError for any bad row, also beyond ``limit``, and for a file without a question.
+    ``sample_seed``: draws them at random instead, in a stable order: the sample of 30 is the beginning of that of 100, and a
+    question keeps its rank when others are added. Raises BadFileError for any bad row, even beyond ``limit``, and for a file
+    without questions.
     """
     if sample_seed is None:
         return _read(Path(path), tuple(stamps(Path(path))), limit, form)
@@ -64,14 +65,14 @@ def select(
 def _read(
     path: Path, _stamps: tuple[object, ...], limit: int | None, form: str
 ) -> tuple[Example, ...]:
-    """The examples, read again once a file has changed."""
+    """Return the examples; a changed file is read again."""
     rows = read_examples(path, form=form)
     try:
         first = tuple(rows if limit is None else islice(rows, min(limit, sys.maxsize)))
         for _ in rows:
             pass
     except BadFileError as error:
-        if form_of(path) != DEFAULT or form or f"{path}, line 1 is not" not in str(error):
+        if dataset_form(path) != DEFAULT or form or f"{path}, line 1 is not" not in str(error):
             raise
         raise BadFileError(
             f"{error} None of the formats {', '.join(DATASETS.names())} recognises the file; "
@@ -82,8 +83,8 @@ def _read(
     return first
 
 
-def warnings_of(path: Path) -> tuple[str, ...]:
-    """Sentences on the gold of a set that is missing or says nothing; () for most. Reads it once."""
+def gold_warnings(path: Path) -> tuple[str, ...]:
+    """Return warnings about missing or uninformative gold; () for most sets. Reads the file once."""
     source = Source(path, Problems(skip=True))
     for _ in read_examples(path, source=source):
         pass
@@ -93,12 +94,12 @@ def warnings_of(path: Path) -> tuple[str, ...]:
 def pick_up(
     dataset: Path, page_ids: Set[str], number: int | None = None
 ) -> tuple[list[Record], int]:
-    """The first ``number`` records (all if None) with at least one provenance page in ``page_ids``, and how many were read
+    """Return the first ``number`` records (all if None) with a provenance page in ``page_ids``, and the number of records read
     (RaLLe's ``question_pickup``).
 
-    Records come back unchanged, in the file's order; nothing is read beyond the last one kept.
-    ``page_ids`` are compared as text. Raises BadFileError for a bad row, UsageError for a number
-    below 1 and for a corpus without page ids, which could keep nothing.
+    Records are unchanged and in the file's order; nothing is read beyond the last one kept. ``page_ids`` are
+    compared as text. Raises BadFileError for a bad row, UsageError for a number below 1 and for a corpus
+    without page ids, which could not match anything.
     """
     if number is not None and number < 1:
         raise UsageError(

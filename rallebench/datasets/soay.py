@@ -1,8 +1,8 @@
 """SoAyBench's questions about scholars (Wang et al. 2024, arXiv:2405.15165): JSON lines with ``Query_en`` and ``Answer``.
 
-A folder has a file for each of its 44 templates, ``1.jsonl`` …; R-Eval calls the first seven easy and the others hard. Several
-answers are one text, joined by semicolons, as in R-Eval; the few questions whose answer AMiner did not know are left out. The
-scholars are AMiner's: a table of them must be imported, too.
+The folder has one file per template, ``1.jsonl`` to ``44.jsonl``; R-Eval calls the first seven easy and the others hard.
+Several answers become one text, joined by semicolons, as in R-Eval; the few questions that AMiner could not answer are left
+out. The scholars are AMiner's; a table of them must be imported, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _record(task: str, row: Record) -> Record | None:
 def _records(
     source: Source, task: str, belongs: Callable[[int], bool]
 ) -> Iterator[tuple[int, Record]]:
-    """Those of a file, or of the files of a folder that ``belongs`` takes by their number; ids are file and line."""
+    """Yield the records of a file, or of the folder's files whose number ``belongs`` accepts; ids are file and line."""
     files = [source.path]
     if source.path.is_dir():
         numbered = {

@@ -1,4 +1,4 @@
-"""A look at all rows of a question file before its import: fields that are left over, and fields that name gold pages."""
+"""Survey of all rows of a question file before its import: unused fields, and fields that name gold pages."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from rallebench.datasets._values import NoValueError
 from rallebench.datasets.fields import EXPLICIT, looks_like_gold, may_name_pages, output
 
 PageFinder = Callable[[Collection[str]], Mapping[str, Mapping[str, Sequence[str]]]]
-"""Names of pages → corpus → name → ids of the pages that it names there."""
+"""Look-up of page names: names → corpus → name → ids of the pages with that name."""
 
 MOST_NAMED = 8
-"""Fields that a sentence names."""
+"""Maximum number of fields that a sentence names."""
 EXAMPLE = 60
-"""Characters of a name that a warning quotes."""
+"""Maximum characters of a name that a warning quotes."""
 
 
 @dataclass
 class Survey:
-    """``left``: field → rows with a value that is read nowhere; ``gold_like``: those that look like gold. ``names``: line →
-    field → pages that it may name. ``missing``: text → answers that were read as none. ``split``: rows with several answers in a cell."""
+    """Findings about a file. ``left``: unused field → rows with a value; ``gold_like``: unused fields that look like gold;
+    ``names``: line → field → pages that it may name; ``missing``: text → number of answers taken for missing; ``split``: rows
+    with several answers in a cell."""
 
     rows: int = 0
     left: Counter[str] = field(default_factory=Counter)
@@ -50,8 +51,8 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class NamedPages:
-    """The gold pages that a field names. ``column``: the field; ``corpus``: '' if no corpus has them; ``of``: line → evidence sets;
-    ``rows``: rows that have the field; ``unknown``: names that the corpus does not have."""
+    """Gold pages named by a field. ``column``: the field; ``corpus``: '' if no corpus has them; ``of``: line → evidence sets;
+    ``rows``: number of rows with the field; ``unknown``: names that are not in the corpus."""
 
     column: str = EXPLICIT
     corpus: str = ""
@@ -62,7 +63,7 @@ class NamedPages:
 
 @dataclass(frozen=True, slots=True)
 class GoldCount:
-    """Number of questions, and of those that have an answer and a gold page."""
+    """Number of questions, of questions with an answer, and of questions with a gold page."""
 
     questions: int
     answers: int
@@ -70,7 +71,8 @@ class GoldCount:
 
 
 def survey(source: Source, form: str, most: int | None = None) -> Survey | None:
-    """The fields of the first ``most`` rows, all if None; None for a format whose fields have fixed names, and for a file that can be read only once."""
+    """Survey the first ``most`` rows (all if None). Return None for a format with fixed field names, and for a file that can
+    be read only once."""
     traits = DATASETS.entry(form).traits
     if "fields" not in traits or not source.path.is_file():
         return None
@@ -81,15 +83,15 @@ def survey(source: Source, form: str, most: int | None = None) -> Survey | None:
             try:
                 surveyed.add(line, traits["fields"](row, number))
             except NoValueError:
-                continue  # the import reports it
+                continue  # the import reports this row
     except BadFileError:
         return None
     return surveyed
 
 
 def named_pages(surveyed: Survey, find: PageFinder) -> tuple[NamedPages, ...]:
-    """For the rows with gold pages of their own, and for the others, the field and corpus that fit most rows: at least half of
-    those that have the field."""
+    """Return the field and corpus that fit most rows (at least half of those with the field): once for rows with explicit
+    gold pages, once for the others."""
     values = {name for row in surveyed.names.values() for names in row.values() for name in names}
     corpora = find(values | {part for name in values for part in _parts(name)}) if values else {}
     best: dict[bool, NamedPages] = {}
@@ -100,7 +102,7 @@ def named_pages(surveyed: Survey, find: PageFinder) -> tuple[NamedPages, ...]:
             rows = ((line, _sets(names, pages, unknown)) for line, names in having.items())
             of = {line: sets for line, sets in rows if sets}
             kind = name == EXPLICIT
-            if kind:  # these rows keep their gold
+            if kind:  # rows with explicit gold keep it
                 unknown += (
                     page for line, names in having.items() if line not in of for page in names
                 )
@@ -113,7 +115,7 @@ def named_pages(surveyed: Survey, find: PageFinder) -> tuple[NamedPages, ...]:
 
 
 def _parts(name: str) -> list[str]:
-    """The names of a text that may list several.
+    """Split a text that may list several names.
 
     >>> _parts("a.md; b.md"), _parts("Paris, Texas"), _parts("a.md,b.md"), _parts("a.md")
     (['a.md', 'b.md'], ['Paris', 'Texas'], ['a.md', 'b.md'], [])
@@ -125,9 +127,9 @@ def _parts(name: str) -> list[str]:
 def _sets(
     names: Sequence[str], pages: Mapping[str, Sequence[str]], unknown: list[str]
 ) -> list[list[str]]:
-    """Evidence sets of a row: its pages together, or, where a name has several pages, any of these; [] where no name is known.
+    """Return a row's evidence sets: all its pages together, or any page of a name that has several; [] if no name is known.
 
-    An unknown name beside known ones stays a gold page, which is not found then; it is added to ``unknown``.
+    An unknown name beside known ones stays a gold page, which no search can find; it is added to ``unknown``.
     """
     single: list[str] = []
     for name in names:
@@ -148,7 +150,7 @@ def _sets(
 def with_pages(
     records: Iterator[tuple[int, Record]], chosen: Sequence[NamedPages]
 ) -> Iterator[tuple[int, Record]]:
-    """Records in KILT's form, with the gold pages that a field of their row names."""
+    """Yield records in KILT's format, with the gold pages that a field of their row names."""
     for line, record in records:
         sets = next((pages.of[line] for pages in chosen if line in pages.of), None)
         if sets:
@@ -160,8 +162,8 @@ def with_pages(
 def sentences(
     surveyed: Survey, count: GoldCount, chosen: Sequence[NamedPages] | None
 ) -> tuple[list[str], list[str]]:
-    """(warnings, notes) about the gold of a file. ``chosen``: the fields that name pages of a corpus; None where no corpus was
-    searched."""
+    """Return warnings and notes about the gold of a file. ``chosen``: the fields that name pages of a corpus; None if no corpus
+    was searched."""
     warnings, notes = [], []
     columns = {named.column for named in chosen or ()} - {EXPLICIT}
     left = {name: rows for name, rows in surveyed.left.items() if name not in columns}
@@ -170,7 +172,7 @@ def sentences(
         warnings.append(_no_gold(left, count))
     if gold:
         warnings.append(
-            f"Left over although they look like gold: {_counted(left, gold)}. Rename the right field to 'answers' (or "
+            f"Left over although they look like gold: {_count_rows(left, gold)}. Rename the right field to 'answers' (or "
             "'page_id') and import again, if it is the gold."
         )
     notes += [
@@ -183,7 +185,7 @@ def sentences(
     unknown = [name for name in left if may_name_pages(name) and count.pages < count.questions]
     if unknown and chosen is None:
         notes.append(
-            f"{_counted(left, unknown)} may name gold pages; the import looks them up in the imported corpora."
+            f"{_count_rows(left, unknown)} may name gold pages; the import looks them up in the imported corpora."
         )
     elif unknown and not columns:
         warnings.append(_unknown_pages(surveyed, left, unknown))
@@ -208,7 +210,7 @@ def _no_gold(left: Mapping[str, int], count: GoldCount) -> str:
 
 
 def _left_over(left: Mapping[str, int]) -> str:
-    return f" Fields left over: {_counted(left, list(left)[:MOST_NAMED])}." if left else ""
+    return f" Fields left over: {_count_rows(left, list(left)[:MOST_NAMED])}." if left else ""
 
 
 def _unknown_pages(surveyed: Survey, left: Mapping[str, int], names: Sequence[str]) -> str:
@@ -216,7 +218,7 @@ def _unknown_pages(surveyed: Survey, left: Mapping[str, int], names: Sequence[st
     example = next((pages[0] for pages in rows), "")
     quoted = f", such as {example[:EXAMPLE]!r}" if example else ""
     return (
-        f"Ignored: {_counted(left, names)} may name gold pages, but no imported corpus has pages of these ids, titles or "
+        f"Ignored: {_count_rows(left, names)} may name gold pages, but no imported corpus has pages of these ids, titles or "
         f"addresses for half of the rows{quoted}. Import the corpus first, then the questions."
     )
 
@@ -234,6 +236,6 @@ def _lost_pages(named: NamedPages) -> str:
     )
 
 
-def _counted(left: Mapping[str, int], names: Sequence[str]) -> str:
+def _count_rows(left: Mapping[str, int], names: Sequence[str]) -> str:
     """``'gold' (3 rows), 'label' (1 row)``"""
     return ", ".join(f"{n!r} ({plural(left[n], 'row')})" for n in names)

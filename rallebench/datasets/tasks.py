@@ -1,4 +1,4 @@
-"""The twelve tasks of R-Eval (Tu et al. 2024) as a table: level, environment, where their questions are found."""
+"""The twelve tasks of R-Eval (Tu et al. 2024) as a table: level, environment, source of the questions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RevalTask:
-    """``number``: R-Eval's, whose first digit is the level. ``domain``: wiki or aminer. ``source``: where its questions come
-    from; ``fetch``: the command that brings them, '' where they are not published; ``names``: what that command writes, read in
-    ``form``; ``stand_in``: a dataset of the starter that is made like it."""
+    """A task. ``number``: R-Eval's, whose first digit is the level; ``domain``: wiki or aminer; ``source``: origin of its
+    questions; ``fetch``: the command that downloads them, '' if they are not published; ``names``: the files that it writes, in
+    the format ``form``; ``stand_in``: a similar dataset of the starter."""
 
     name: str
     number: str
@@ -39,22 +39,22 @@ class RevalTask:
 
     @property
     def level(self) -> str:
-        """A key of LEVELS."""
+        """Key of LEVELS."""
         return list(LEVELS)[int(self.number[0]) - 1]
 
     @property
     def environment(self) -> str:
-        """Its name in ENVIRONMENTS."""
+        """Name in ENVIRONMENTS."""
         return DOMAINS[self.domain]
 
     @property
     def file(self) -> str:
-        """Its questions in R-Eval's record form, below ``data/KoLA2/``."""
+        """File of its questions in R-Eval's format, below ``data/KoLA2/``."""
         return f"{self.number}_{self.name}.jsonl"
 
     @property
     def how(self) -> str:
-        """One sentence, how to get its questions."""
+        """One sentence that says how to get its questions."""
         if not self.names and self.fetch:
             return f"Fetch {self.source} with `{self.fetch}`, and make questions of them with the builder templates."
         if not self.fetch:
@@ -62,7 +62,7 @@ class RevalTask:
         return f"Fetch {self.source} with `{self.fetch}`, and name the folder as data, or import {self.names[0]} as {self.name}."
 
     def path_in(self, folder: Path) -> Path | None:
-        """Its published questions below a folder, None if they are not there."""
+        """Return its published questions below a folder; None if they are not there."""
         paths = (folder / name for name in self.names)
         return next((path for path in paths if path.exists()), None)
 
@@ -141,10 +141,10 @@ TASKS: tuple[RevalTask, ...] = (
 )
 
 
-def task_of(dataset: str) -> RevalTask | None:
-    """The task that a dataset is of, by its name: ``hotpotqa``, ``3-1_hotpotqa``, ``hotpotqa_dev``, a stand-in.
+def find_task(dataset: str) -> RevalTask | None:
+    """Return the task of a dataset by its name: ``hotpotqa``, ``3-1_hotpotqa``, ``hotpotqa_dev``, a stand-in.
 
-    >>> [task.name for name in ("3-1_hotpotqa", "hotpotqa-dev", "starter-scholar-hard") if (task := task_of(name))], task_of("own")
+    >>> [task.name for name in ("3-1_hotpotqa", "hotpotqa-dev", "starter-scholar-hard") if (task := find_task(name))], find_task("own")
     (['hotpotqa', 'hotpotqa', 'soay_hard'], None)
     """
     name = re.sub(r"^\d-\d_", "", dataset.lower())
@@ -157,17 +157,17 @@ def task_of(dataset: str) -> RevalTask | None:
 
 
 def available(names: Iterable[str]) -> dict[str, str]:
-    """Task → the dataset that is there for it, its own before a stand-in; tasks without one are left out."""
+    """Return task → available dataset, preferably its own, else a stand-in; tasks without one are left out."""
     known = sorted(names)
-    tasks = ((task_of(name), name) for name in reversed(known))
+    tasks = ((find_task(name), name) for name in reversed(known))
     own = {task.name: name for task, name in tasks if task and name != task.stand_in}
     stand_ins = {task.name: task.stand_in for task in TASKS if task.stand_in in known}
     both = {**stand_ins, **own}
     return {task.name: both[task.name] for task in TASKS if task.name in both}
 
 
-def described(paths: Mapping[str, Path]) -> dict[str, str]:
-    """Task → one line: level, environment and the dataset that is there for it, or how to get one."""
+def describe_tasks(paths: Mapping[str, Path]) -> dict[str, str]:
+    """Return task → one line: level, environment, and the available dataset or how to get one."""
     names = available(paths)
     lines = {}
     for task in TASKS:
@@ -179,6 +179,6 @@ def described(paths: Mapping[str, Path]) -> dict[str, str]:
     return lines
 
 
-def sampled(items: Sequence[T], number: int = INSTANCES, seed: int = SEED) -> list[T]:
-    """So many of ``items`` as R-Eval draws them (``random.sample`` after ``random.seed``); all, in order, if there are no more."""
+def draw_sample(items: Sequence[T], number: int = INSTANCES, seed: int = SEED) -> list[T]:
+    """Draw ``number`` items as R-Eval does (``random.sample`` after ``random.seed``); all, in order, if there are not more."""
     return list(items) if len(items) <= number else random.Random(seed).sample(list(items), number)

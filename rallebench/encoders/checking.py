@@ -68,7 +68,7 @@ class VectorCheck:
         """
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
-            return f"a vector with values that are no numbers for {name(int(np.argmin(finite)))}"
+            return f"a vector with values that are not numbers for {name(int(np.argmin(finite)))}"
         filled = vectors.any(axis=1)
         for row in map(int, np.flatnonzero(~filled)):
             if key(row):

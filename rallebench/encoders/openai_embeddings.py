@@ -28,12 +28,12 @@ from rallebench.http.failures import (
     NOT_OPENAI,
     SEE_LOG,
     Failure,
-    counted,
     estimated_tokens,
+    reported_tokens,
 )
 from rallebench.http.limiter import Permit
-from rallebench.http.refusals import refusal_of
-from rallebench.http.reported import unrefused
+from rallebench.http.refusals import find_refusal
+from rallebench.http.reported import require_success
 
 PATH = "/embeddings"
 MOST_COUNTS = 10_000
@@ -168,9 +168,9 @@ class OpenAIEmbeddings:
         form = {"encoding_format": "float"} if self._names_form else {}
         try:
             answer, headers = self._server.document("POST", PATH, {**body, **form, **more})
-            document = unrefused(answer, own, self._server.key, headers)
+            document = require_success(answer, own, self._server.key, headers)
         except Failure as failure:
-            if form and refusal_of(failure, form, body) is not None:
+            if form and find_refusal(failure, form, body) is not None:
                 self._names_form, failure.at_once = (
                     False,
                     True,
@@ -187,7 +187,7 @@ class OpenAIEmbeddings:
                     "Set dimensions to what the model can give, or to 0 for its own.",
                 )
             self._dim = vectors.shape[1]
-        yield vectors, counted(document.get("usage"), "prompt_tokens") or None
+        yield vectors, reported_tokens(document.get("usage"), "prompt_tokens") or None
 
 
 def vectors_of(

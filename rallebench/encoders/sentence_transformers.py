@@ -19,7 +19,7 @@ from rallebench.checkpoints.files import (
     tensors,
     weight_files,
 )
-from rallebench.checkpoints.memory import ENCODER, MemoryNeed, device_of, encoder_need, note_use
+from rallebench.checkpoints.memory import ENCODER, MemoryNeed, encoder_need, mapped_device, note_use
 from rallebench.checkpoints.packages import eight_bits, import_class, need_packages
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json, sha256_file
@@ -165,7 +165,7 @@ def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[
     ).eval()
     if not isinstance(model[0], Transformer):
         raise UsageError(
-            f"{where} is no transformer model ({type(model[0]).__name__}); choose another model."
+            f"{where} is not a transformer model ({type(model[0]).__name__}); choose another model."
         )
     if folder is not None:
         _check_complete(model[0], _weights_folder(folder))
@@ -244,7 +244,7 @@ def need(**settings: Any) -> MemoryNeed | None:
     )
     if inner is None:
         return None
-    device = device_of(None) if chosen["device"] == "auto" else chosen["device"]
+    device = mapped_device(None) if chosen["device"] == "auto" else chosen["device"]
     return encoder_need(inner, quantization=chosen["quantization"], device=device)
 
 

@@ -52,7 +52,7 @@ def read_arguments(
         elif key.lower() in known:
             name = known[key.lower()]
         else:
-            raise Unreadable(f"{key!r} is no argument; they are {', '.join(names)}.")
+            raise Unreadable(f"{key!r} is not an argument; they are {', '.join(names)}.")
         if name in arguments:
             raise Unreadable(f"{name} is given twice.")
         arguments[name] = value.strip()

@@ -74,7 +74,7 @@ class PageStore:
         if not passages:
             return None
         title = next((passage.title for _, passage in passages if passage.title), "")
-        return CorpusPage(page_id, title, self.store.joined([row for row, _ in passages]))
+        return CorpusPage(page_id, title, self.store.join([row for row, _ in passages]))
 
     def titled(self, title: str) -> tuple[CorpusPage, ...]:
         """The pages of that title in the order of the corpus; case and spaces do not matter.

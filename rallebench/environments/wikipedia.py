@@ -17,7 +17,7 @@ from rallebench.environments.pages import CorpusPage, PageStore, plain_title
 
 SETTINGS = {
     "retriever": Setting(
-        str, "starter-bm25", about="index for names that are no title", names="retriever"
+        str, "starter-bm25", about="index for names that are not titles", names="retriever"
     ),
     "corpus": Setting(
         str,
@@ -30,7 +30,7 @@ SETTINGS = {
         str,
         "first-hit",
         choices=("first-hit", "similar"),
-        about="for a name that is no title: open the first hit, or list similar titles",
+        about="for a name that is not a title: open the first hit, or list similar titles",
     ),
     "compat": Setting(
         str,

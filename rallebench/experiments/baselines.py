@@ -72,7 +72,9 @@ def baseline_chains(
                 whole = f"{kind}:({chain.actions[place].target})"
                 changed = changed.replace_action(place, target=whole)
                 continue
-            target = f"{kind}:{','.join(workspace.indexes_of(chain.actions[place].target))}{end}"
+            target = (
+                f"{kind}:{','.join(workspace.component_indexes(chain.actions[place].target))}{end}"
+            )
             changed = changed.replace_action(
                 place, target=target, template="{question}", dialect="fstring"
             )

@@ -1,7 +1,7 @@
-"""One server: bounded answers, a Failure for each error, requests that keep to its limits and are tried again.
+"""One server: size-limited answers, a Failure for each error, rate limits and retries.
 
-``httpcore2`` keeps the connections and speaks HTTP. The additions of a general client (cookies, redirects, models
-of every field) are not needed here, and would cost more processor time than the rest of a request.
+``httpcore2`` manages the connections and the protocol. A general client adds cookies, redirects and typed fields,
+which are not needed here and would cost more processor time than the rest of a request.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from rallebench.http.failures import (
     DROPPED,
     NOT_OPENAI,
     Failure,
-    parsed,
+    parse_json,
     short,
-    timed_out,
-    unloaded,
+    timeout_failure,
+    unloaded_error,
 )
-from rallebench.http.limiter import LONGEST_PAUSE, Permit, limiter_of
-from rallebench.http.reported import TOO_MANY_REQUESTS, refused
+from rallebench.http.limiter import LONGEST_PAUSE, Permit, shared_limiter
+from rallebench.http.reported import TOO_MANY_REQUESTS, status_failure
 
 T = TypeVar("T")
 
@@ -42,13 +42,13 @@ MAX_BODY_BYTES = 32 * 2**20
 MAX_ERROR_BYTES = 2**16
 DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 IDLE_SECONDS = 30.0
-"""An unused connection is closed after this time."""
+"""Seconds until an idle connection is closed."""
 
 
 class Answer:
-    """A response whose ``headers`` (names in lower case) have come; the body follows.
+    """A response with its ``headers`` (lower-case names); the body has not been read yet.
 
-    ``deadline`` is for the whole answer; the reader of a stream extends it.
+    ``deadline`` applies to the whole answer; the reader of a stream extends it.
     """
 
     def __init__(self, response: Any, deadline: Deadline) -> None:
@@ -59,10 +59,10 @@ class Answer:
         }
         self.deadline = deadline
         self._response = response
-        self.pieces = self._bounded()
-        """The body, piece by piece; raises Failure after ``MAX_BODY_BYTES``."""
+        self.pieces = self._limited_pieces()
+        """The body in pieces; raises Failure after ``MAX_BODY_BYTES``."""
 
-    def _bounded(self) -> Iterator[bytes]:
+    def _limited_pieces(self) -> Iterator[bytes]:
         size = 0
         for piece in self._response.iter_stream():
             size += len(piece)
@@ -85,9 +85,9 @@ class Answer:
 
 
 class Server:
-    """Keep-alive connections to one server, its limits, and retries. Thread-safe. ``closed`` comes with ``close``.
+    """Keep-alive connections to one server, its limits, and retries. Thread-safe. ``close`` sets ``closed``.
 
-    ``lost`` holds the exceptions of a connection that breaks while an answer is read.
+    ``lost``: the exceptions that mean a connection broke while an answer was read.
     """
 
     def __init__(self, name: str, endpoint: Endpoint, key: str) -> None:
@@ -122,10 +122,10 @@ class Server:
             keepalive_expiry=IDLE_SECONDS,
             network_backend=Sockets(httpcore2.SyncBackend(), httpcore2.ReadTimeout),
         )
-        self.limiter = limiter_of(self)
+        self.limiter = shared_limiter(self)
 
     def close(self) -> None:
-        """Break the connections, so that no thread waits any more: for an answer, a permit or another try."""
+        """Break the connections and release every waiting thread: for an answer, a permit or a retry."""
         self.closed.set()
         with contextlib.suppress(Exception):  # a broken connection may complain
             self._pool.close()
@@ -134,7 +134,7 @@ class Server:
     def check(self) -> None:
         """Raise BackendError once closed, StoppedError once this thread's work is stopped."""
         if self.closed.is_set():
-            raise unloaded(self.name)
+            raise unloaded_error(self.name)
         stop_of_thread().check()
 
     @contextlib.contextmanager
@@ -153,7 +153,7 @@ class Server:
         failure: Exception
         try:
             self.check()
-            content, headers = self._encoded(body)
+            content, headers = self._encode(body)
             deadline, connect = Deadline(seconds), Deadline(min(seconds, CONNECT_SECONDS))
             base = self._path.removesuffix(b"/v1") if path.startswith("//") else self._path
             target = base + path.replace("//", "/").encode("ascii")
@@ -173,7 +173,9 @@ class Server:
                 answer = Answer(response, deadline)
                 if not 200 <= answer.status < 300:
                     text = answer.beginning()
-                    raise refused(answer.status, answer.headers, text, self.endpoint, self.key)
+                    raise status_failure(
+                        answer.status, answer.headers, text, self.endpoint, self.key
+                    )
                 if (coding := answer.headers.get("content-encoding", "identity")) != "identity":
                     raise Failure(
                         f"packed its answer unasked ({short(coding, self.key, 40)})", NOT_OPENAI
@@ -183,9 +185,9 @@ class Server:
         except Failure as error:
             failure = error
         except self._library.TimeoutException:
-            failure = timed_out(seconds)
+            failure = timeout_failure(seconds)
         except self.lost as error:
-            failure = self._dropped(error)
+            failure = self._connection_failure(error)
         except RuntimeError as error:  # the library did not expect a connection closed meanwhile
             failure = error
         self.check()
@@ -198,18 +200,18 @@ class Server:
         body: Mapping[str, Any] | None = None,
         timeout: float | None = None,
     ) -> tuple[Any, Mapping[str, str]]:
-        """The JSON of an answer, the key blotted out, and its headers; see ``request``."""
+        """Return the JSON of an answer, with the key redacted, and its headers; see ``request``."""
         with self.request(method, path, body, timeout) as answer:
             text = answer.read()
-        return parsed(text, self.key), answer.headers
+        return parse_json(text, self.key), answer.headers
 
     def attempts(
         self, attempt: Callable[[Permit], Iterator[T]], tokens: float = 0.0, at_once: bool = False
     ) -> Iterator[T]:
-        """Yield from ``attempt``; after a Failure try again, if it is worth it and nothing was yielded before.
+        """Yield from ``attempt``; after a Failure retry, if that can help and nothing was yielded yet.
 
-        Every attempt takes a permit, for a request of about so many ``tokens``; the pauses between attempts take
-        none. ``at_once``: see :meth:`RateLimiter.enter`. Raises BackendError after the last attempt; see ``check``.
+        Each attempt takes a permit for about ``tokens`` tokens; the pauses between attempts hold none. ``at_once``: see
+        :meth:`RateLimiter.enter`. Raises BackendError after the last attempt; see ``check``.
         """
         tries, work = 0, stop_of_thread().work
         while True:
@@ -221,11 +223,11 @@ class Server:
                         begun = True
                         self._troubles.pop(work, None)
                     yield piece
-                self.limiter.answered(permit)
+                self.limiter.record_answer(permit)
                 return
             except Failure as error:
                 failure = error
-                self.limiter.failed(permit, failure)
+                self.limiter.record_failure(permit, failure)
             finally:
                 self.limiter.leave()
             if failure.at_once and not begun:
@@ -251,10 +253,10 @@ class Server:
             self.check()
 
     def trouble(self, work: Stop) -> str:
-        """Why a request of this work is being tried again, "" if none is."""
+        """Return the reason why a request of this work is being retried; "" if none is."""
         return self._troubles.get(work.work, "")
 
-    def _encoded(
+    def _encode(
         self, body: Mapping[str, Any] | None
     ) -> tuple[bytes | None, list[tuple[bytes, bytes]]]:
         if body is None:
@@ -270,7 +272,7 @@ class Server:
         more = [(b"Content-Type", kind), (b"Content-Length", length)]
         return content, [*self._headers, *more]
 
-    def _dropped(self, error: Exception) -> Failure:
+    def _connection_failure(self, error: Exception) -> Failure:
         why = short(str(error), self.key, 120) or type(error).__name__
         if "CERTIFICATE_VERIFY_FAILED" in why:
             return Failure(

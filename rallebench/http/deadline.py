@@ -1,7 +1,7 @@
-"""Sockets with a deadline for the whole answer, at which another thread can hang up.
+"""Sockets with a deadline for the whole answer; another thread can close them at any time.
 
-An HTTP library waits anew for each piece of an answer, so that a server with a byte now and then, in the headers
-too, holds it for ever. Here the time-out of a request carries the moment at which its answer is due.
+HTTP libraries restart the time-out for each piece of an answer, so a server that sends a byte now and then, even in the
+headers, blocks the caller for ever. Here the time-out of a request carries the time by which its answer is due.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Any
 
 
 class Deadline(float):
-    """Seconds to wait for one piece; ``end`` is the moment (``time.monotonic``) at which the answer is due. ``stream``: the
-    connection on which it is waited for; ``connecting``: the one that is being made."""
+    """Seconds to wait for one piece. ``end``: the ``time.monotonic`` by which the whole answer is due; ``stream``: the
+    connection that is read; ``connecting``: the connection that is being opened."""
 
     end: float
     stream: Stream | None = None
     connecting: Future[Any] | None = None
 
     def __new__(cls, seconds: float) -> Deadline:
-        """A deadline so many seconds from now."""
+        """Return a deadline ``seconds`` from now."""
         deadline = super().__new__(cls, seconds)
         deadline.end = time.monotonic() + seconds
         return deadline
 
     def hang_up(self) -> None:
-        """Wait no longer: break the connection, also while another thread reads from it."""
+        """Break the connection, even while another thread reads from it."""
         self.end = -math.inf
         if self.connecting is not None:
             self.connecting.cancel()
@@ -41,14 +41,14 @@ class Deadline(float):
 
 
 class Sockets:
-    """A ``NetworkBackend`` of ``httpcore2`` whose connections obey a Deadline. ``late``: the exception when it has passed."""
+    """A ``NetworkBackend`` of ``httpcore2`` whose connections obey a Deadline. ``late``: the exception raised after it."""
 
     def __init__(self, backend: Any, late: type[Exception]) -> None:
         self._backend, self.late = backend, late
 
     def connect_tcp(self, *address: Any, timeout: Any = None, **options: Any) -> Stream:
-        """See ``httpcore2.NetworkBackend``. Nothing wakes a socket that nobody answers, so the connection is made by a
-        thread that is left behind when the caller hangs up, and ends with ``timeout``."""
+        """See ``httpcore2.NetworkBackend``. A pending connect cannot be interrupted, so a thread of its own makes it; if the
+        caller hangs up, that thread is abandoned and ends after ``timeout``."""
         outcome: Future[Any] = Future()
 
         def connect() -> None:
@@ -82,13 +82,13 @@ class Stream:
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """The next bytes; b'' at the end."""
-        piece: bytes = self._stream.read(max_bytes, self._left(timeout))
+        piece: bytes = self._stream.read(max_bytes, self._remaining(timeout))
         return piece
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, self._left(timeout))
+        self._stream.write(buffer, self._remaining(timeout))
 
-    def _left(self, timeout: float | None) -> float | None:
+    def _remaining(self, timeout: float | None) -> float | None:
         if not isinstance(timeout, Deadline):
             return timeout
         timeout.stream = self
@@ -101,7 +101,7 @@ class Stream:
         self._stream.close()
 
     def start_tls(self, context: Any, name: str | None = None, timeout: Any = None) -> Stream:
-        return Stream(self._stream.start_tls(context, name, self._left(timeout)), self._late)
+        return Stream(self._stream.start_tls(context, name, self._remaining(timeout)), self._late)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)

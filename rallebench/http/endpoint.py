@@ -1,6 +1,6 @@
-"""An endpoint: the addresses that ``base_url`` may hold, whose server it names, and which key that server gets.
+"""An endpoint: valid values of ``base_url``, the server it names, and the key sent to that server.
 
-A key is read from the environment, or was typed for this process; it stays out of every text and file.
+A key comes from the environment or was typed for this process; it never appears in a text or a file.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PR
 _SECRET = re.compile(r"\b(?:(?i:bearer)\s+\S{12,}|(?:sk|gsk|xai|hf)[-_](?=\S*[\d*])[\w*.-]{8,})")
 
 MAX_RATE = 1e9
-"""Requests or tokens per minute: the highest limit that can be set."""
+"""Highest limit that can be set, in requests or tokens per minute."""
 
 MAX_PAUSE = 60.0
-"""Seconds: the longest pause of our own choice between two tries."""
+"""Longest pause of our own choice between two attempts, in seconds."""
 
 _TYPED: dict[str, str] = {}
-"""Variable → a key that was typed: it is kept in memory, is no part of the environment, and ends with the process."""
+"""Variable → typed key: kept in memory only, never in the environment, until the process ends."""
 
 
 def hold_key(variable: str, key: str) -> None:
-    """Use ``key`` for whatever names ``variable``, before that variable's own value; '' forgets it. Raises UsageError."""
+    """Use ``key`` instead of the value of ``variable``; '' forgets it. Raises UsageError."""
     check_variable("key", variable)
     key = key.strip()
     if not all("!" <= character <= "~" for character in key):
@@ -45,7 +45,7 @@ def hold_key(variable: str, key: str) -> None:
 
 
 def key_in(variable: str) -> str:
-    """The key that was typed for a variable, else that of the environment; '' if there is none."""
+    """Return the key typed for a variable, else the one in the environment; '' if there is none."""
     return _TYPED.get(variable) or os.environ.get(variable, "").strip()
 
 
@@ -56,7 +56,7 @@ def is_typed(variable: str) -> bool:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The settings of one model at one server; ``concurrency`` and the two rates hold for all models at one address.
+    """The settings of one model at one server; ``concurrency`` and the two rates apply to all models at one address.
 
     ``api_key_env``: by default OPENAI_API_KEY, which goes only to OpenAI and to this machine.
     """
@@ -79,7 +79,7 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """Host, port and path: what names the server in a fingerprint."""
+        """Host, port and path, which identify the server in a fingerprint."""
         parts = urlsplit(self.base_url)
         return f"{parts.netloc}{parts.path.rstrip('/')}"
 
@@ -105,7 +105,7 @@ def check_endpoint(name: str, endpoint: Endpoint) -> None:
 
 
 def no_address(name: str) -> UsageError:
-    """The error for a ``base_url`` that names no server."""
+    """Return the error for a ``base_url`` that names no server."""
     return UsageError(f"{name!r}: the address (base_url) is not that of a server; {MUST_LOOK}.")
 
 
@@ -130,7 +130,7 @@ def is_loopback(base_url: str) -> bool:
 
 
 def account_headers(base_url: str) -> dict[str, str]:
-    """The account that a request is charged to; for OpenAI's own server only."""
+    """Return the headers of the account to charge; for OpenAI's own server only."""
     if not is_openai(base_url):
         return {}
     values = {header: os.environ.get(name, "").strip() for header, name in _ACCOUNT.items()}
@@ -141,8 +141,8 @@ def account_headers(base_url: str) -> dict[str, str]:
     }
 
 
-def variable_of(base_url: str, api_key_env: str | None) -> str:
-    """The environment variable with the key for this server, '' if there is none.
+def key_variable(base_url: str, api_key_env: str | None) -> str:
+    """Return the environment variable that holds the key for this server; '' if there is none.
 
     OPENAI_API_KEY goes to another server only if the user names it in ``api_key_env``.
     """
@@ -162,8 +162,8 @@ def check_variable(name: str, variable: object) -> None:
 
 
 def key_from_environment(name: str, endpoint: Endpoint) -> str:
-    """The key, '' if there is none: many local servers need no key."""
-    variable = variable_of(endpoint.base_url, endpoint.api_key_env)
+    """Return the key; '' if there is none, as many local servers need no key."""
+    variable = key_variable(endpoint.base_url, endpoint.api_key_env)
     key = key_in(variable) if variable else ""
     if not key and is_openai(endpoint.base_url):
         raise UsageError(
@@ -179,8 +179,8 @@ def key_from_environment(name: str, endpoint: Endpoint) -> str:
 
 
 def how_to_set(endpoint: Endpoint, key: str) -> str:
-    """The mend for a key that the server refused."""
-    variable = variable_of(endpoint.base_url, endpoint.api_key_env)
+    """Return the sentence that says how to replace a refused key."""
+    variable = key_variable(endpoint.base_url, endpoint.api_key_env)
     if not variable:
         return (
             "Name the environment variable with its key (api_key_env), or type the key on the page; "
@@ -191,9 +191,9 @@ def how_to_set(endpoint: Endpoint, key: str) -> str:
 
 
 def without_keys(text: str, key: str) -> str:
-    """``text`` with ``key``, and anything else like a key, blotted out.
+    """Return ``text`` with ``key``, and anything that looks like a key, redacted.
 
-    >>> without_keys("plain is no key, nor is Bearer abcdefghijklmnop", "plain")
-    '*** is no key, nor is ***'
+    >>> without_keys("neither plain nor Bearer abcdefghijklmnop", "plain")
+    'neither *** nor ***'
     """
     return _SECRET.sub("***", text.replace(key, "***") if key else text)

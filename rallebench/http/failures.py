@@ -1,4 +1,4 @@
-"""The failures of a request, as words of a sentence, and the reading of untrusted answers."""
+"""Failures of a request, worded as part of a sentence, and the reading of untrusted answers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rallebench.core.errors import BackendError
 from rallebench.http.endpoint import without_keys
 
 TIMEOUT_RETRIES = 2
-"""A time-out costs ``timeout`` seconds each, so it is not worth all of ``max_retries``."""
+"""Retries after a time-out: each costs ``timeout`` seconds, so fewer than ``max_retries`` are made."""
 
 MOST_TOKENS = 2**40
-"""A larger count was never counted."""
+"""Largest credible token count; a larger one is an error of the server."""
 
 LONG_KEY = 12
-"""A shorter key is a placeholder such as ``none`` or ``ollama``, for servers that need no key."""
+"""Fewest characters of a real key; a shorter one is a placeholder such as ``none`` or ``ollama``."""
 
 NOT_OPENAI = (
     "Check that the address is that of an OpenAI-compatible server (it usually ends in /v1)."
@@ -33,12 +33,12 @@ SEE_LOG = "See the server's log and try again."
 
 
 class Failure(Exception):
-    """A failed request: its ``fault`` (the words after the server's name) and how to ``mend`` it.
+    """A failed request: its ``fault`` (the words after the server's name) and its ``mend`` (the advice to the user).
 
-    ``retries``: the most further attempts (None: ``max_retries``). ``pause``: seconds that the server asks to
-    wait. ``at_once``: a changed request follows at once and does not count as an attempt. ``throttled``: the
-    server is overloaded, so fewer requests at once may help. Of an error that the server reports: its ``status``, the
-    server's own ``message`` and whole ``error``, and the ``headers`` (names in lower case).
+    ``retries``: maximum number of retries (None: ``max_retries``). ``pause``: seconds that the server asks to
+    wait. ``at_once``: a changed request follows immediately and does not count as an attempt. ``throttled``: the
+    server is overloaded, so fewer concurrent requests may help. For an error that the server reports: its ``status``,
+    ``message``, whole ``error``, and ``headers`` (names in lower case).
     """
 
     status, message = 0, ""
@@ -60,13 +60,13 @@ class Failure(Exception):
         self.pause, self.at_once, self.throttled = pause, at_once, throttled
 
 
-def unloaded(name: str) -> BackendError:
-    """The error of a request to a closed backend."""
+def unloaded_error(name: str) -> BackendError:
+    """Return the error for a request to a closed backend."""
     return BackendError(f"{name!r} was unloaded; load it again to ask it.")
 
 
-def timed_out(seconds: float) -> Failure:
-    """No answer within ``seconds``."""
+def timeout_failure(seconds: float) -> Failure:
+    """Return the failure for a server that did not answer within ``seconds``."""
     return Failure(
         f"gave no answer within {seconds:g} s",
         "Check that the server is well, raise timeout, or lower concurrency.",
@@ -76,7 +76,7 @@ def timed_out(seconds: float) -> Failure:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds asked for by ``retry-after-ms`` or ``Retry-After`` (seconds or an HTTP date).
+    """Return the seconds given by ``retry-after-ms`` or ``Retry-After`` (seconds or an HTTP date).
 
     >>> retry_after({"retry-after": "2"}), retry_after({"retry-after": "soon"})
     (2.0, None)
@@ -92,9 +92,10 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def remainder(headers: Mapping[str, str], unit: str) -> tuple[float, float] | None:
-    """The units that a server still allows, and the seconds until it allows more; None if it does not say both.
+    """Return the units that a server still allows and the seconds until it allows more; None unless it gives both.
 
-    In ``x-ratelimit-remaining-requests`` (or ``-tokens``) and ``…-reset-…``. Requests may also come without that ending, and as ``ratelimit-…``.
+    Read from ``x-ratelimit-remaining-requests`` (or ``-tokens``) and ``…-reset-…``; some servers write ``ratelimit-…`` or
+    drop the ``-requests`` ending.
 
     >>> remainder({"x-ratelimit-remaining-tokens": "12", "x-ratelimit-reset-tokens": "6m0s"}, "tokens")
     (12.0, 360.0)
@@ -136,8 +137,8 @@ def _seconds(text: str) -> float | None:
     return None
 
 
-def parsed(text: bytes, key: str) -> Any:
-    """JSON text as a value, the key blotted out. Raises Failure."""
+def parse_json(text: bytes, key: str) -> Any:
+    """Return the value of a JSON text, with the key redacted. Raises Failure."""
     if len(key) >= LONG_KEY and key.encode() in text:
         text = text.replace(key.encode(), b"***")
     try:
@@ -148,7 +149,7 @@ def parsed(text: bytes, key: str) -> Any:
 
 
 def estimated_tokens(text: str) -> float:
-    """The tokens of a text in any language, before a server has counted them: about 4 bytes of UTF-8 each."""
+    """Return the estimated number of tokens of a text in any language: about 4 bytes of UTF-8 each."""
     return len(text.encode("utf-8", "replace")) / 4
 
 
@@ -157,7 +158,7 @@ _WORD = re.compile(rf"([{_CJK}])|[^\W_{_CJK}]+")
 
 
 def fewest_tokens(text: str) -> float:
-    """A bound from below for the tokens of a text: one for a word, and for three Chinese, Japanese or Korean characters.
+    """Return a lower bound of the tokens of a text: one per word, and per three Chinese, Japanese or Korean characters.
 
     >>> fewest_tokens("Who wrote it?"), fewest_tokens("三体三")
     (3.0, 1.0)
@@ -167,35 +168,40 @@ def fewest_tokens(text: str) -> float:
     return len(words) - characters + characters / 3
 
 
-def counted(usage: Any, name: str) -> int:
-    """The tokens that a server counts in ``usage``; 0 if it counts none."""
+def reported_tokens(usage: Any, name: str) -> int:
+    """Return the tokens that a server reports in ``usage``; 0 if it reports none."""
     value = usage.get(name) if isinstance(usage, Mapping) else None
     number = value if isinstance(value, int) and not isinstance(value, bool) else 0
     return number if 0 < number < MOST_TOKENS else 0
 
 
-def counted_prompt(usage: Any, timings: Any = None) -> int:
-    """The tokens of a prompt that a server counts, with those that it took from its cache and counts apart.
+def reported_prompt_tokens(usage: Any, timings: Any = None) -> int:
+    """Return the reported tokens of a prompt, including cached tokens that the server counts separately.
 
-    ``timings``: those of llama.cpp, which may alone tell of its cache.
+    ``timings``: llama.cpp's, which may be the only report of its cache.
 
-    >>> counted_prompt({"prompt_tokens": 100, "prompt_cache_hit_tokens": 900})
+    >>> reported_prompt_tokens({"prompt_tokens": 100, "prompt_cache_hit_tokens": 900})
     1000
-    >>> counted_prompt({"prompt_tokens": 100}, {"prompt_n": 100, "cache_n": 900})
+    >>> reported_prompt_tokens({"prompt_tokens": 100}, {"prompt_n": 100, "cache_n": 900})
     1000
     """
-    tokens = counted(usage, "prompt_tokens")
+    tokens = reported_tokens(usage, "prompt_tokens")
     details = usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
-    read, written = (counted(usage, f"cache_{name}_input_tokens") for name in ("read", "creation"))
-    hits = counted(usage, "prompt_cache_hit_tokens"), counted(details, "cached_tokens")
+    read, written = (
+        reported_tokens(usage, f"cache_{name}_input_tokens") for name in ("read", "creation")
+    )
+    hits = (
+        reported_tokens(usage, "prompt_cache_hit_tokens"),
+        reported_tokens(details, "cached_tokens"),
+    )
     cached = max(read + written, *hits)
-    # Most count cached tokens in; where there are more of them than of all, they are counted apart.
+    # Most servers include cached tokens; if they exceed the total, the server counts them separately.
     tokens = tokens + cached if tokens and cached > tokens else tokens
-    return max(tokens, counted(timings, "prompt_n") + counted(timings, "cache_n"))
+    return max(tokens, reported_tokens(timings, "prompt_n") + reported_tokens(timings, "cache_n"))
 
 
 def short(body: Any, key: str, limit: int = 300) -> str:
-    """A server's message as one line of at most ``limit`` characters, without keys.
+    """Return a server's message as one line of at most ``limit`` characters, without keys.
 
     >>> short({"error": {"message": "no such model"}}, "")
     'no such model'

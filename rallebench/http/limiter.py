@@ -1,7 +1,7 @@
 """One rate limiter per server, shared by all threads and all models at that address.
 
-It holds the window of requests in flight and the rates per minute, and makes requests wait. A pause that the
-server asks for (Retry-After, ``x-ratelimit-…``) holds back all of them.
+It limits the requests in flight and the rates per minute, and makes requests wait. A pause that the server asks for
+(Retry-After, ``x-ratelimit-…``) delays all of them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rallebench.http.endpoint import Endpoint
 from rallebench.http.failures import Failure, remainder
 
 LONGEST_PAUSE = 120.0
-"""Seconds: the longest pause that holds back all requests. A longer one is reported as an error."""
+"""Longest pause of all requests, in seconds; a longer one is reported as an error."""
 
 CUT = 0.7
-"""The share of the window that remains when a server throttles (TCP CUBIC's factor, RFC 9438). With a half, a
-stray 429 in a hundred answers would cost a run a tenth of its time."""
+"""Factor by which the window shrinks when a server throttles (TCP CUBIC's, RFC 9438). With one half, a stray 429 in
+a hundred answers would cost a run a tenth of its time."""
 
 MINUTE = 60.0
 
@@ -43,7 +43,7 @@ class Waiter(Protocol):
 
 
 class RequestWindow:
-    """The number of requests that may be in flight: from 1 to ``most``, the user's setting and the start.
+    """The number of requests that may be in flight: between 1 and ``most``, the user's setting, where it starts.
 
     Additive increase and multiplicative decrease, as in TCP. Nothing here waits or locks.
     """
@@ -65,14 +65,14 @@ class RequestWindow:
             self.exact = float(most) if self.exact >= self.most else min(self.exact, float(most))
             self.most = most
 
-    def answered(self, sent: float) -> None:
-        """Count an answer to a request ``sent`` at that time, into a full window; a larger one is worth a try."""
+    def grow(self, sent: float) -> None:
+        """Widen the window after an answer to a request that was ``sent`` at that time into a full window."""
         if sent >= self._cut_at:
             # One more for each window of answers; a big window takes bigger steps.
             self.exact = min(float(self.most), self.exact + max(1.0, self.most / 32) / self.exact)
 
     def throttle(self, sent: float, now: float) -> None:
-        """Shrink after a 429, 503 or time-out; a request sent before the last cut says nothing new."""
+        """Shrink after a 429, 503 or time-out, unless the request was sent before the last cut."""
         if sent >= self._cut_at:
             self.throttled += 1
             self.exact = max(1.0, self.exact * CUT)
@@ -82,7 +82,7 @@ class RequestWindow:
 class Rate:
     """Units per minute, spread evenly: after ``n`` units the next request waits ``n`` / rate minutes.
 
-    Any minute has at most the allowed units, or one request more (whose units were not known before).
+    Any minute exceeds the allowed units by one request at most (whose units were not known before).
     """
 
     def __init__(self, per_minute: float | None = None) -> None:
@@ -94,16 +94,16 @@ class Rate:
         return max(0.0, self._free_at - now) if self.per_minute else 0.0
 
     def take(self, units: float, now: float = 0.0) -> None:
-        """Count a request of these units, sent now; without ``now``: correct them (down, if negative)."""
+        """Count a request of ``units``, sent now; without ``now``: correct the count (down, if negative)."""
         if self.per_minute:
             self._free_at = max(now, self._free_at) + units * MINUTE / self.per_minute
 
 
 @dataclass(frozen=True)
 class Status:
-    """The present limits: ``in_flight`` of ``window`` requests, of ``most`` that the user allows.
+    """The current limits: ``in_flight`` of ``window`` requests; the user allows ``most``.
 
-    ``throttled`` counts the times that the window shrank; all requests wait for ``pause`` seconds.
+    ``throttled``: how often the window shrank; ``pause``: seconds that all requests wait.
     """
 
     window: int
@@ -113,7 +113,7 @@ class Status:
     pause: float
 
     def __str__(self) -> str:
-        """A note for the user; '' while nothing held requests back.
+        """Return a note for the user; '' while no request is delayed.
 
         >>> print(Status(window=11, most=16, in_flight=11, throttled=3, pause=2.0))
         11 of 16 requests at once (the server was overloaded 3 times); all wait 2 s
@@ -126,9 +126,9 @@ class Status:
 
 @dataclass
 class Permit:
-    """The permit of one request in flight, of so many ``expected`` tokens; ``tokens`` may be set when the answer has come.
+    """Permit for one request in flight with ``expected`` tokens; ``tokens`` may be set once the answer is there.
 
-    ``number``: how many requests were sent before; ``full``: whether the window is full with this one.
+    ``number``: requests sent before this one; ``full``: True if this request fills the window.
     """
 
     expected: float
@@ -139,7 +139,7 @@ class Permit:
 
 
 class RateLimiter:
-    """Thread-safe; first come, first served. The widest window and the lowest rates of all clients count."""
+    """Thread-safe; first come, first served. The widest window and the lowest rates of all clients apply."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -176,7 +176,7 @@ class RateLimiter:
         self._tokens.per_minute = min(tokens, default=None)
 
     def status(self) -> Status:
-        """The present limits."""
+        """The current limits."""
         with self._lock:
             window, pause = self._window, max(0.0, self._pause_until - time.monotonic())
             return Status(window.size, window.most, self._in_flight, window.throttled, pause)
@@ -184,9 +184,9 @@ class RateLimiter:
     # ── before a request ──
 
     def enter(self, client: Waiter, tokens: float, at_once: bool) -> Permit:
-        """Wait until one more request may go.
+        """Wait until one more request may be sent.
 
-        ``at_once``: a person waits, so only rates and pauses count, not the window. See ``Server.check``.
+        ``at_once``: a person is waiting, so the window does not apply, only rates and pauses. See ``Server.check``.
         """
         called = threading.Event()
         with self._lock:
@@ -209,7 +209,7 @@ class RateLimiter:
                 self._call_next()
 
     def _wait(self, called: threading.Event, at_once: bool) -> float:
-        """Seconds until this request may go; infinite until it is called."""
+        """Return the seconds until this request may be sent; infinite until its turn."""
         if not at_once and (self._queue[0] is not called or self._in_flight >= self._window.size):
             return math.inf
         now = time.monotonic()
@@ -232,7 +232,7 @@ class RateLimiter:
     # ── after a request ──
 
     def read_headers(self, headers: Mapping[str, str], permit: Permit) -> None:
-        """Pause all requests if the server has nothing left for those after the ones in flight."""
+        """Pause all requests if the server's remainder is used up by those in flight."""
         for unit in ("requests", "tokens"):
             rest = remainder(headers, unit)
             with self._lock:
@@ -240,18 +240,18 @@ class RateLimiter:
                 if rest and rest[0] < (self._started - permit.number + 1) * size:
                     self._pause(rest[1])
 
-    def answered(self, permit: Permit) -> None:
-        """Let the window grow, and correct the tokens that were estimated."""
+    def record_answer(self, permit: Permit) -> None:
+        """Widen the window, and correct the estimated tokens."""
         with self._lock:
             if permit.full:
-                self._window.answered(permit.sent)
+                self._window.grow(permit.sent)
             if permit.tokens is not None:
                 share = 0.1 if self._mean_tokens else 1.0
                 self._mean_tokens += share * (permit.tokens - self._mean_tokens)
                 self._tokens.take(permit.tokens - permit.expected)
 
-    def failed(self, permit: Permit, failure: Failure) -> None:
-        """Shrink the window if the server throttles; keep the pause it asks for."""
+    def record_failure(self, permit: Permit, failure: Failure) -> None:
+        """Shrink the window if the server throttles; observe the pause it asks for."""
         self.read_headers(failure.headers, permit)
         with self._lock:
             if failure.throttled:
@@ -264,7 +264,7 @@ class RateLimiter:
             self._pause_until = max(self._pause_until, time.monotonic() + seconds)
 
     def leave(self) -> None:
-        """End a request's time in flight; call once for each permit."""
+        """Return a permit; call once for each."""
         with self._lock:
             self._in_flight -= 1
             self._call_next()
@@ -274,8 +274,8 @@ _limiters: weakref.WeakValueDictionary[tuple[str, str], RateLimiter] = weakref.W
 _limiters_lock = threading.Lock()
 
 
-def limiter_of(client: Waiter) -> RateLimiter:
-    """The limiter of the client's server, whatever the path; it goes when its last client is removed."""
+def shared_limiter(client: Waiter) -> RateLimiter:
+    """Return the limiter of the client's server, whatever the path; it is dropped with its last client."""
     parts = urlsplit(client.endpoint.base_url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     address = (parts.scheme, f"{(parts.hostname or '').lower()}:{port}")

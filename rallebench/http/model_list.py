@@ -1,4 +1,4 @@
-"""The list of a server's models: one ``GET /v1/models``, its answer read without trust."""
+"""List of a server's models: one ``GET /v1/models``, whose answer is not trusted."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 from rallebench.core.errors import BackendError
 from rallebench.http.client import Server
 from rallebench.http.endpoint import Endpoint, check_endpoint, key_from_environment, without_keys
-from rallebench.http.failures import NOT_OPENAI, Failure, timed_out
-from rallebench.http.reported import unrefused
+from rallebench.http.failures import NOT_OPENAI, Failure, timeout_failure
+from rallebench.http.reported import require_success
 
 BACKEND = "openai_compatible"
 SECONDS = 10.0
-"""Short, because a person waits for the list."""
+"""Seconds to wait; short, because a person waits for the list."""
 
 MOST, LONGEST = 1000, 300
-"""The most names of a list, and the most characters of a name."""
+"""Maximum number of names in a list, and of characters in a name."""
 
 
 def served_models(
     base_url: str, api_key_env: str | None = None, *, timeout: float = SECONDS
 ) -> tuple[str, ...]:
-    """The sorted names of the models at ``base_url``; empty if the server has none.
+    """Return the sorted names of the models at ``base_url``; empty if the server has none.
 
     ``api_key_env`` names the variable with the key, as for every endpoint. Raises UsageError for an invalid
     address or variable, BackendError for a server that does not answer with a list of models.
@@ -34,14 +34,14 @@ def served_models(
     try:
         document, headers = server.document("GET", "/models")
         if isinstance(document, Mapping):
-            unrefused(document, endpoint, key, headers)
+            require_success(document, endpoint, key, headers)
         return _names(document, key)
     except Failure as failure:
         fault, mend = failure.fault, failure.mend
         if failure.status in (404, 405):
             fault = "has no list of models" + (f" ({failure.message})" if failure.message else "")
             mend = "Check its address (it usually ends in /v1), or type the model's name."
-        elif fault == timed_out(timeout).fault:  # this time-out is no setting
+        elif fault == timeout_failure(timeout).fault:  # the user cannot set this time-out
             mend = "Check that the server is well, and try again."
         raise BackendError(f"The server at {base_url} {fault}. {mend}".rstrip()) from None
     finally:
@@ -49,17 +49,17 @@ def served_models(
 
 
 def _names(document: Any, key: str) -> tuple[str, ...]:
-    """The ids in ``{"data": [{"id": …}]}``. Raises Failure for any other document."""
+    """Return the ids in ``{"data": [{"id": …}]}``. Raises Failure for any other document."""
     rows = document.get("data") if isinstance(document, Mapping) else None
     if rows is None and isinstance(document, Mapping) and document.get("object") == "list":
         rows = []  # Ollama returns null when no model is installed
     if not isinstance(rows, list):
-        raise Failure("answered with JSON that is no list of models", NOT_OPENAI)
+        raise Failure("answered with JSON that is not a list of models", NOT_OPENAI)
     ids = [row.get("id") for row in rows[:MOST] if isinstance(row, Mapping)]
     return tuple(sorted({name for name in ids if isinstance(name, str) and _is_name(name, key)}))
 
 
 def _is_name(name: str, key: str) -> bool:
-    """Return whether this name is safe to show and to save: a server may send anything, the key too."""
+    """Return whether this name is safe to show and to save: a server may send anything, even the key."""
     has_key = "***" in without_keys(name, key)
     return not has_key and bool(name.strip()) and len(name) <= LONGEST and name.isprintable()

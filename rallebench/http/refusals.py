@@ -1,7 +1,7 @@
-"""The field of a request that a server refuses, read from the server's own words.
+"""The request field that a server refuses, read from its error message.
 
-Servers name it as OpenAI does (``param``), as pydantic does (``loc: ["body", "seed"]``), in other lists of fields, or in the
-sentence alone.
+Servers name it as OpenAI does (``param``), as pydantic does (``loc: ["body", "seed"]``), in other lists of fields, or only
+in a sentence.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PASSED_ON = (403, 404, 405, 500, 502)
 """Statuses under which gateways pass on a refusal; with them it must speak of a field as such."""
 
 SYSTEM = "system messages"
-"""Stands for the role ``system`` of messages among refused fields."""
+"""Pseudo-field for the role ``system`` of messages."""
 
 _NAMING = frozenset(
     [
@@ -68,23 +68,23 @@ _OTHER_KINDS = re.compile(
     r"content_?filter|content_policy|api_?key|model_not_found|tool_use_failed|json_validate_failed|moderation",
     re.IGNORECASE,
 )
-"""Codes of errors that are no refusal of a field, whatever words they use."""
+"""Codes of errors that never refuse a field, whatever their text says."""
 
 _MISSING = re.compile(
     r"\bmissing\b|field required|\b(is|are) required\b|\brequired (parameter|property|field)",
     re.IGNORECASE,
 )
-"""Something is wanted that was not sent: to leave out more is no help."""
+"""Words for a missing field: leaving out more does not help."""
 
 _TAKEN = re.compile(
     r"expected one of\b[^.;]*|(?<!not )\b(supported|allowed|valid|known|accepted|permitted|available)"
     r" (fields|parameters|params|arguments|keys|properties|options)\b[^.;]*",
     re.IGNORECASE,
 )
-"""Lists of what a server does take."""
+"""Lists of the fields that a server accepts."""
 
 _ECHOES = ("input", "ctx", "url", "request_id", "failed_generation", "request", "prompt", "value")
-"""Keys of an error whose texts are no words of the server."""
+"""Keys of an error whose texts are not the server's own words."""
 
 _ALSO = {
     "stop": r"stop[ _-]?(sequence|string|word)s?",
@@ -102,26 +102,26 @@ _ALSO = {
 
 @dataclass(frozen=True)
 class Refusal:
-    """A refused field. ``of_value``: the server refuses the value that was sent, and may take another."""
+    """A refused field. ``of_value``: only the value that was sent is refused; another may be accepted."""
 
     field: str
     of_value: bool = False
 
 
-def refusal_of(
+def find_refusal(
     failure: Failure, sent: Mapping[str, Any], needed: Collection[str]
 ) -> Refusal | None:
-    """The field of ``sent`` that the server says it refuses; None if it names none, or one that is ``needed``.
+    """Return the field of ``sent`` that the server refuses; None if it names none, or one that is ``needed``.
 
-    A prompt that is longer than the context is no refusal of a field, whatever fields the sentence names.
+    An over-long prompt never counts as a refused field, whatever fields the message names.
 
     >>> failure = Failure("refused the request")
     >>> failure.status, failure.message = 400, "Unsupported parameter: 'stop' is not supported with this model."
-    >>> refusal_of(failure, {"model": "m", "stop": ["x"]}, ["model"])
+    >>> find_refusal(failure, {"model": "m", "stop": ["x"]}, ["model"])
     Refusal(field='stop', of_value=False)
     """
     words = " ".join([failure.message, *_texts(failure.error)])
-    if is_overflow(words) or _OTHER_KINDS.search(_code_of(failure.error)):
+    if is_overflow(words) or _OTHER_KINDS.search(_error_code(failure.error)):
         return None
     words = _TAKEN.sub(" ", _without_prompt(words, sent))
     names = " ".join(_names(failure.error))
@@ -140,15 +140,15 @@ def refusal_of(
     return Refusal(field, bool(_OF_VALUE.search(words)))
 
 
-def _code_of(error: Any) -> str:
-    """The code of an error, '' without one."""
+def _error_code(error: Any) -> str:
+    """Return the code of an error; '' without one."""
     inner = error.get("error") if isinstance(error, Mapping) else None
     inner = inner if isinstance(inner, Mapping) else error
     return str(inner.get("code") or "") if isinstance(inner, Mapping) else ""
 
 
 def _without_prompt(words: str, sent: Mapping[str, Any]) -> str:
-    """A server's words without the texts that it was sent and quotes."""
+    """Return a server's message without the parts of the request that it quotes."""
     messages = sent.get("messages")
     for message in messages if isinstance(messages, Sequence) else ():
         text = message.get("content")
@@ -167,12 +167,12 @@ _TOOLS = re.compile(
 )
 
 
-def tools_refused(failure: Failure) -> bool:
-    """Return whether a server says that the model, or the server as it was started, takes no tools.
+def is_tool_refusal(failure: Failure) -> bool:
+    """Return whether a server says that the model, or the server as configured, does not support tools.
 
     >>> failure = Failure("refused the request")
     >>> failure.status, failure.message = 400, "registry.ollama.ai/library/gemma:2b does not support tools"
-    >>> tools_refused(failure)
+    >>> is_tool_refusal(failure)
     True
     """
     if failure.status not in (*REFUSING, 404):
@@ -192,7 +192,7 @@ def _has_system(sent: Mapping[str, Any]) -> bool:
 
 
 def _names(error: Any, depth: int = 0) -> Iterator[str]:
-    """The names of fields in an error's JSON."""
+    """Yield the field names in an error's JSON."""
     if depth > _DEEPEST:
         return
     if isinstance(error, Mapping):
@@ -213,7 +213,7 @@ def _has_objects(values: list[Any]) -> bool:
 
 
 def _texts(error: Any, depth: int = 0) -> Iterator[str]:
-    """The texts of an error's JSON, but for what was sent to the server and comes back (``input``)."""
+    """Yield the texts of an error's JSON, except echoes of the request (``input``)."""
     if isinstance(error, str):
         yield error
     elif depth <= _DEEPEST and isinstance(error, Mapping):
@@ -226,7 +226,7 @@ def _texts(error: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _first(text: str, fields: Collection[str]) -> str:
-    """The field that a text names first, '' if it names none.
+    """Return the field that a text names first; '' if it names none.
 
     >>> _first("maxTokens and stop sequences", ["stop", "max_tokens"]), _first("nonstop", ["stop"])
     ('max_tokens', '')
@@ -245,7 +245,7 @@ def _first(text: str, fields: Collection[str]) -> str:
 
 
 def _inner(fields: Collection[str], field: str) -> Iterator[str]:
-    """The names in a field's object, by which a server may refuse it; a name without underscore may be any word."""
+    """Yield the nested names by which a server may refuse a field; names without underscore could be any word."""
     value = fields[field] if isinstance(fields, Mapping) else None
     if isinstance(value, Mapping) and field != "response_format":
         yield from (name for name in value if "_" in name)

@@ -1,4 +1,4 @@
-"""Errors that a server reports, by its status or inside an answer with status 200: the same words, mends and further tries."""
+"""Errors that a server reports, by status or inside an answer with status 200: one wording, advice and retry policy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STATUS_OF_WORD = (
     (400, r"invalid|bad_?request|context_?length|unsupported|validation"),
     (500, r"server_?error|internal|bad_?gateway|upstream|provider"),
 )
-"""HTTP status → words of an error's ``code`` or ``type`` that stand for it; the first that fits counts."""
+"""HTTP status → words of an error's ``code`` or ``type`` that mean it; the first match counts."""
 _IN_MESSAGE = re.compile(r"\b(?:code|status|error)\W{0,4}(429|5\d\d)\b|\b(429) too many", re.I)
 
 _OVERFLOW = re.compile(
@@ -43,39 +43,39 @@ _UNPAID = re.compile(
 )
 
 
-def refused(
+def status_failure(
     status: int, headers: Mapping[str, str], text: bytes, endpoint: Endpoint, key: str
 ) -> Failure:
-    """The failure for a status other than 2xx; ``text``: the beginning of the answer."""
+    """Return the failure for a status other than 2xx; ``text``: the beginning of the answer."""
     body: Any = text.decode("utf-8", "replace")
     with contextlib.suppress(ValueError, RecursionError):
         body = json.loads(text)
-    failure = _failure_of(status, body, headers, endpoint, key)
+    failure = _build_failure(status, body, headers, endpoint, key)
     failure.headers = headers
     return failure
 
 
-def unrefused(
+def require_success(
     document: Any, endpoint: Endpoint, key: str, headers: Mapping[str, str] = {}
 ) -> Mapping[str, Any]:
-    """The JSON object of an answer or of a stream's piece. Raises Failure for any other value, and for an object that
-    reports an error in any place: as the status would that the error names."""
+    """Return the JSON object of an answer or of a piece of a stream. Raises Failure for any other value, and for an object
+    that reports an error anywhere, as if the server had sent the status that the error names."""
     if not isinstance(document, Mapping):
         raise Failure("answered with JSON that is not an object", NOT_OPENAI)
     for error in _errors_in(document):
-        words = quoted(error, key)
-        status = _status_of(error) or _status_of(document)
-        # Without a code the words tell.
+        words = quote_error(error, key)
+        status = _error_status(error) or _error_status(document)
+        # Without a code the message decides.
         status = status or (402 if _UNPAID.search(words) else 400 if is_overflow(words) else 0)
         if status:
-            raise _failure_of(status, error, headers, endpoint, key)
+            raise _build_failure(status, error, headers, endpoint, key)
         raise Failure(f"reported an error: {words}", SEE_LOG)
     return document
 
 
 def _errors_in(document: Mapping[str, Any]) -> Iterator[Any]:
-    """The errors that an answer reports: at its top, in a choice, in a message or a part of one; an answer without choices
-    that holds nothing but a message is one, too."""
+    """Yield the errors that an answer reports: at the top level, in a choice, in a message or in a part of one. An answer
+    that has a message and no choices is an error, too."""
     if document.get("object") == "error" or document.get("type") == "error":
         yield document.get("error") or document
     if (error := document.get("error")) and error is not True:
@@ -90,7 +90,7 @@ def _errors_in(document: Mapping[str, Any]) -> Iterator[Any]:
     if isinstance(base, Mapping) and base.get("status_code"):
         yield {"message": base.get("status_msg") or "error", "code": base["status_code"]}
     failed = _FAILED.match(str(document.get("status") or "")) or document.get("success") is False
-    if error is True or failed:  # its words stand beside it
+    if error is True or failed:  # the message is a sibling of the flag
         yield {key: value for key, value in document.items() if key not in ("choices", "status")}
     answered = any(document.get(name) for name in ("choices", "data", "usage"))
     words = any(document.get(name) for name in ("message", "detail", "msg"))
@@ -99,7 +99,7 @@ def _errors_in(document: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _parts(choices: list[Any]) -> Iterator[Mapping[str, Any]]:
-    """The choices of an answer, their messages, and the parts of those that are errors."""
+    """Yield the choices of an answer, their messages, and the message parts that are errors."""
     for choice in choices:
         if not isinstance(choice, Mapping):
             continue
@@ -115,10 +115,10 @@ def _parts(choices: list[Any]) -> Iterator[Mapping[str, Any]]:
                     yield part if own else {"error": part}
 
 
-def _status_of(error: Any) -> int:
-    """The HTTP status that an error names by number or by word, 0 for none.
+def _error_status(error: Any) -> int:
+    """Return the HTTP status that an error names by number or by word; 0 for none.
 
-    >>> _status_of({"code": "503"}), _status_of({"type": "overloaded_error"}), _status_of("Error code: 429 - slow")
+    >>> _error_status({"code": "503"}), _error_status({"type": "overloaded_error"}), _error_status("Error code: 429 - slow")
     (503, 503, 429)
     """
     if isinstance(error, str):
@@ -138,11 +138,11 @@ def _status_of(error: Any) -> int:
                 if re.search(pattern, word):
                     return status
     message = error.get("message")
-    return _status_of(message) if isinstance(message, str) else 0
+    return _error_status(message) if isinstance(message, str) else 0
 
 
-def quoted(error: Any, key: str) -> str:
-    """The words of an error; where a server passes on what its provider said (``metadata.raw``), those words as well."""
+def quote_error(error: Any, key: str) -> str:
+    """Return the message of an error, with that of the provider behind the server (``metadata.raw``) if there is one."""
     words = short(error, key)
     inner = error.get("error") if isinstance(error, Mapping) else None
     error = inner if isinstance(inner, Mapping) else error
@@ -163,10 +163,10 @@ def is_overflow(message: str) -> bool:
     return bool(_OVERFLOW.search(message))
 
 
-def _failure_of(
+def _build_failure(
     status: int, error: Any, headers: Mapping[str, str], endpoint: Endpoint, key: str
 ) -> Failure:
-    message = quoted(error, key)
+    message = quote_error(error, key)
     inner = error.get("error") if isinstance(error, Mapping) else None
     inner = inner if isinstance(inner, Mapping) else error
     spent = isinstance(inner, Mapping) and inner.get("code") == "insufficient_quota"
@@ -175,12 +175,12 @@ def _failure_of(
         pause = retry_after({"retry-after": str(inner.get("retry_after", ""))})
     kinds = " ".join(str(inner.get(name)) for name in _KINDS) if isinstance(inner, Mapping) else ""
     overflow = is_overflow(f"{message} {kinds}")
-    failure = _worded(status, message, pause, spent, overflow, endpoint, key)
+    failure = _describe_failure(status, message, pause, spent, overflow, endpoint, key)
     failure.status, failure.message, failure.error = status, message, error
     return failure
 
 
-def _worded(
+def _describe_failure(
     status: int,
     message: str,
     pause: float | None,

@@ -196,7 +196,7 @@ class TransformersLLM:
     ) -> list[Reply | RalleError]:
         """Replies to prompts of one ``decoding``; the caller holds the lock. ``listener``: see :class:`StopRows`.
 
-        A row whose scores are no numbers is an error.
+        A row whose scores are not numbers is an error.
         """
         import torch
 

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from rallebench.checkpoints.failures import loading_failed
 from rallebench.checkpoints.files import model_folder
-from rallebench.checkpoints.memory import device_of
+from rallebench.checkpoints.memory import mapped_device
 from rallebench.checkpoints.packages import need_packages
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.files import sha256_file
@@ -92,7 +92,7 @@ def _load(
         raise _wrong(where, f"is a {', '.join(kinds) or 'model without a kind'}")
     loaded = sentence_transformers.CrossEncoder(
         where,
-        device=device_of(None) if device == "auto" else device,
+        device=mapped_device(None) if device == "auto" else device,
         max_length=max_length or None,
         activation_fn=torch.nn.Identity(),
         local_files_only=folder is not None,
@@ -119,7 +119,7 @@ def _positions(config: Any) -> int:
 
 def _wrong(model: str, fault: str) -> UsageError:
     return UsageError(
-        f"{model} {fault}, so it is no cross-encoder for re-ranking; give a sequence classification model with one "
+        f"{model} {fault}, so it is not a cross-encoder for re-ranking; give a sequence classification model with one "
         "label, such as BAAI/bge-reranker-base or cross-encoder/ms-marco-MiniLM-L6-v2."
     )
 

@@ -92,14 +92,16 @@ def resolve(reference: str, names: Names, within: tuple[str, ...] = ()) -> Combi
     return entry
 
 
-def indexes_of(reference: str, names: Names) -> tuple[str, ...]:
+def component_indexes(reference: str, names: Names) -> tuple[str, ...]:
     """The indexes that a reference is made of in the end, in order, each once. Raises as ``resolve``."""
     entry = resolve(reference, names)
     if entry is None:
         return (reference,)
     if entry.kind == INDEX:
         return (entry.of[0],)
-    return tuple(dict.fromkeys(index for part in entry.of for index in indexes_of(part, names)))
+    return tuple(
+        dict.fromkeys(index for part in entry.of for index in component_indexes(part, names))
+    )
 
 
 def needs(entry: Combination) -> list[tuple[str, str]]:

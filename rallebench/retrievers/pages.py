@@ -44,7 +44,7 @@ class StoredPages:
         hashed = (int(row) for row in rows_with(self._rows, page_id))
         rows = [row for row in hashed if self._store[row].page_id == page_id]
         if isinstance(self._store, PassageStore):
-            return self._store.joined(rows)
+            return self._store.join(rows)
         return "\n\n".join(self._store[row].text for row in rows)
 
 

@@ -158,12 +158,12 @@ class GoldPassages:
         """Those that the gold names, then those that hold a gold answer, then the others; each in the order of the
         pages and, within a page, of the corpus. A page that the corpus lacks has none.
 
-        Raises UsageError for a query that is no question of the set.
+        Raises UsageError for a query that is not a question of the set.
         """
         gold = self._golds.get(query.strip())
         if gold is None:
             raise UsageError(
-                f"{query[:80]!r} is no question of {self._questions!r}, so its gold pages are not known; "
+                f"{query[:80]!r} is not a question of {self._questions!r}, so its gold pages are not known; "
                 "ask a question of that set, word for word."
             )
         rows = [row for page in gold.pages for row in self._of_page.get(page, ())]

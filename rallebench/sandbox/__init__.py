@@ -1,6 +1,6 @@
-"""Programs of a language model, each run once in its own Python, with limits.
+"""Programs written by a language model, each run once in its own Python process, with limits.
 
-The tool ``python`` gets several requests per program, so that the caller stays a flow::
+The tool ``python`` takes several requests per program, so that the caller remains a flow::
 
     reply = yield UseTool("python", begin(name, program, functions))
     while reply.tool_calls:                                   # the program is paused in a call
@@ -8,12 +8,12 @@ The tool ``python`` gets several requests per program, so that the caller stays 
         reply = yield UseTool("python", answer(name, observation))
     reply.finish_reason, reply.text, reply.note               # its end, its output, one sentence
 
-The ends of a program: ``stop`` (well), ``not_python``, ``error``, ``refused``, ``time_limit``, ``memory_limit``,
-``output_limit``, ``call_limit``, ``killed``, ``gone`` (the caller stopped it).
+A program ends with ``stop`` (success), ``not_python``, ``error``, ``refused``, ``time_limit``, ``memory_limit``,
+``output_limit``, ``call_limit``, ``killed`` or ``gone`` (the caller stopped it).
 
-The protection (docs/agents.md has the details), on Linux: a list of permitted system calls (``calls``, seccomp), Landlock for
-reading, and resource limits for memory, time and the size of files (0, so there is nothing to clean up).
-``protection()`` says which of these work here; Python's own hooks refuse the rest, but a program can bypass them.
+Protection on Linux (details in docs/agents.md): an allowlist of system calls (``calls``, seccomp), Landlock for reading,
+and resource limits for memory, time and file size (0, so there is nothing to clean up). ``protection()`` returns those that
+work on this machine; Python's own hooks refuse the rest, but a program can bypass them.
 """
 
 from __future__ import annotations
@@ -53,28 +53,28 @@ atexit.register(_SESSIONS.close)
 
 
 def begin(name: str, program: str, functions: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """The arguments that start a program under ``name`` (see ``new_name``); ``functions``: name → names of arguments."""
+    """Return the arguments that start a program as ``name`` (see ``new_name``); ``functions``: name → argument names."""
     return {"session": name, "program": program, "functions": json.dumps(functions)}
 
 
 def answer(name: str, observation: str) -> dict[str, str]:
-    """The arguments that answer a program's call."""
+    """Return the arguments that answer a program's call."""
     return {"session": name, "observation": observation}
 
 
 def stop(name: str) -> None:
-    """Stop the program ``name``, also before its start; for flows that close before its end."""
+    """Stop the program ``name``, even before its start; for flows that close before its end."""
     _SESSIONS.stop(name)
 
 
 @functools.lru_cache(maxsize=1)
 def protection() -> Protection:
-    """The protection on this machine, tried once in a child process. Raises BackendError if none starts."""
-    with_seccomp = _probed(MEANS)
-    return with_seccomp if with_seccomp.network else _probed(WITHOUT_SECCOMP)
+    """Return the protection on this machine, probed once in a child process. Raises BackendError if none starts."""
+    with_seccomp = _probe(MEANS)
+    return with_seccomp if with_seccomp.network else _probe(WITHOUT_SECCOMP)
 
 
-def _probed(means: tuple[str, ...]) -> Protection:
+def _probe(means: tuple[str, ...]) -> Protection:
     session = Session(Limits(), means)
     try:
         results = session.probe().get("held")
@@ -88,7 +88,7 @@ def _probed(means: tuple[str, ...]) -> Protection:
 
 
 class PythonTool:
-    """The tool. Thread-safe; a program occupies a thread while it runs, none while it waits."""
+    """The tool ``python``. Thread-safe; a program occupies a thread while it runs, none while it waits."""
 
     concurrency = 16
 
@@ -100,8 +100,8 @@ class PythonTool:
     def use(self, arguments: Mapping[str, str]) -> Reply:
         """Start a program (``begin``) or resume it (``answer``).
 
-        The reply of a paused program holds its tool call. Otherwise ``finish_reason`` says how it ended, ``text`` is its
-        output, and ``note`` one sentence about a failure. Raises BackendError if no Python can be started.
+        The reply of a paused program holds its tool call. Otherwise ``finish_reason`` is the end of the program, ``text``
+        its output, and ``note`` one sentence about a failure. Raises BackendError if no Python can be started.
         """
         name = arguments["session"]
         if "program" in arguments:
@@ -122,7 +122,7 @@ class PythonTool:
             return Reply(message.get("output", ""), tool_calls=(call,), finish_reason="tool_calls")
         gone = _SESSIONS.get(name) is None
         _SESSIONS.leave(name)
-        return _GONE if gone else _ended(message)
+        return _GONE if gone else _end_reply(message)
 
     def close(self) -> None:
         """Nothing to close: programs share nothing."""
@@ -131,7 +131,7 @@ class PythonTool:
 _GONE = Reply("", finish_reason="gone", note="The program was stopped before it ended.")
 
 
-def _ended(message: Mapping[str, Any]) -> Reply:
+def _end_reply(message: Mapping[str, Any]) -> Reply:
     return Reply(
         message.get("output", ""),
         finish_reason=message.get("end", "error"),

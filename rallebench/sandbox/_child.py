@@ -1,9 +1,9 @@
-"""The child process of a program: it gives up its rights, then runs the program.
+"""The child process of a program: drops its rights, then runs the program.
 
-A Python without site-packages imports this file alone, so it imports nothing of this project, and only modules that load
-fast: ``json`` and ``signal`` would take longer than all else here. The messages are JSON lines: in come the program and
-then observations; out go calls and, at the end, the result. The kernel enforces the loss of rights, so the program cannot
-get them back.
+A Python without site-packages imports this file alone, so it imports nothing from this project, and only modules that load
+fast: ``json`` and ``signal`` would take longer than everything else here. Messages are JSON lines: the program and then
+observations on standard input; calls and, at the end, the result on standard output. The kernel enforces the loss of rights,
+so the program cannot regain them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _no_json(value: Any) -> Any:
 
 
 class _End(BaseException):
-    """The end of the program: ``how`` is a word. It is no Exception, so that a program does not catch it."""
+    """End of the program; ``how``: the reason in one word. Derives from BaseException, so that user code cannot catch it."""
 
     def __init__(self, how: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -89,7 +89,7 @@ class _Path(ctypes.Structure):
 
 
 def limit_resources(memory: int, seconds: int) -> bool:
-    """Limit address space, processor time and the size of files (0); whether the memory limit works."""
+    """Limit address space, processor time and file size (0); return whether the memory limit works."""
     try:
         import resource
     except ImportError:  # Windows
@@ -113,18 +113,18 @@ def limit_resources(memory: int, seconds: int) -> bool:
 
 
 def filter_calls(libc: Any, instructions: bytes) -> bool:
-    """Deny by seccomp every system call that the filter does not allow; whether that works."""
+    """Deny by seccomp every system call that the filter does not allow; return whether that works."""
     program = _Filter(len(instructions) // 8, instructions)
     return bool(instructions) and bool(libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0)
 
 
 def leave_network(libc: Any) -> bool:
-    """Move into an empty network name space, and into a user name space, which it needs; whether that works."""
+    """Enter an empty network namespace, and the user namespace that it needs; return whether that works."""
     return bool(libc.unshare(0x10000000 | 0x40000000) == 0)
 
 
 def close_files(libc: Any, readable: list[str]) -> bool:
-    """Allow by Landlock to read only ``readable`` and to write nothing; whether that works."""
+    """Restrict reading to ``readable`` and forbid writing by Landlock; return whether that works."""
     abi = libc.syscall(444, None, ctypes.c_size_t(0), 1)
     if abi < 1:
         return False
@@ -148,7 +148,7 @@ def close_files(libc: Any, readable: list[str]) -> bool:
 
 
 def protect(message: dict[str, Any]) -> dict[str, bool]:
-    """Give up the rights in ``message``; the limits that the operating system enforces from now on."""
+    """Drop the rights in ``message``; return the limits that the operating system enforces from now on."""
     linux, means = sys.platform.startswith("linux"), message["means"]
     libc: Any = ctypes.CDLL(None, use_errno=True) if linux else None
     # No new privileges: Landlock and seccomp require this of an ordinary user.
@@ -158,7 +158,7 @@ def protect(message: dict[str, Any]) -> dict[str, bool]:
     apart = linux and "namespace" in means and leave_network(libc)
     reading = linux and "landlock" in means and close_files(libc, readable())
     memory = limit_resources(message["memory"], message["processor"])
-    # Last: the filter lets no limit be set any more.
+    # Last, because the filter forbids setting further limits.
     filtered = linux and "seccomp" in means and filter_calls(libc, bytes.fromhex(message["filter"]))
     return {
         "memory": memory,
@@ -170,14 +170,14 @@ def protect(message: dict[str, Any]) -> dict[str, bool]:
 
 
 def readable() -> list[str]:
-    """The paths that Python itself still reads: its library, shared libraries, time zones."""
+    """Return the paths that Python itself still reads: its library, shared libraries, time zones."""
     own = [f"{sys.base_prefix}/lib", f"{sys.base_exec_prefix}/lib", f"{sys.base_prefix}/lib64"]
     shared = "/lib /lib64 /usr/lib /usr/lib64 /usr/share/zoneinfo /etc/ld.so.cache /dev/null /dev/urandom"
     return [*own, *sys.path, *shared.split()]
 
 
-class _Printed:
-    """The standard output of the program, up to a number of characters."""
+class _Output:
+    """Standard output of the program, limited to ``most`` characters."""
 
     encoding, errors, newlines = "utf-8", "replace", None
 
@@ -211,21 +211,21 @@ class _Printed:
         return "".join(self.parts)
 
 
-class _Dropped(_Printed):
-    """The standard error of the program, which is dropped."""
+class _DiscardedErrors(_Output):
+    """Standard error of the program, which is discarded."""
 
     def write(self, text: str) -> int:
         return len(text)
 
 
 class _Line:
-    """The messages to and from the parent process, and the timer of the program."""
+    """Messages to and from the parent process, and the timer of the program."""
 
     def __init__(self) -> None:
         self.incoming, self.out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
 
     def timer(self, seconds: float) -> float:
-        """Set the time until the program is ended (0: never); what was left of the time before. Windows has no such timer."""
+        """Set the seconds until the program is ended (0: never); return those left before. Windows has no such timer."""
         return float(_signal.setitimer(0, seconds)[0]) if hasattr(_signal, "setitimer") else 0.0
 
     def receive(self) -> dict[str, Any]:
@@ -240,15 +240,15 @@ class _Line:
         self.out.flush()
 
     def ask(self, call: dict[str, Any]) -> str:
-        left = self.timer(0)  # the waiting for an answer does not count
+        left = self.timer(0)  # waiting for an answer does not count
         self.send(call)
         answer = self.receive()
         self.timer(left or 0)
         return str(answer["observation"])
 
 
-def function(name: str, names: list[str], line: _Line, printed: _Printed) -> Any:
-    """The function ``name`` of a program: it sends its arguments as JSON and returns the observation."""
+def function(name: str, names: list[str], line: _Line, printed: _Output) -> Any:
+    """Return the function ``name`` of a program, which sends its arguments as JSON and returns the observation."""
 
     def call(*values: Any, **named: Any) -> str:
         if len(values) > len(names):
@@ -281,14 +281,14 @@ def _no_input(prompt: object = "") -> str:
 
 
 def run(
-    program: str, functions: dict[str, list[str]], line: _Line, printed: _Printed, memory: int
+    program: str, functions: dict[str, list[str]], line: _Line, printed: _Output, memory: int
 ) -> dict[str, Any]:
-    """Run the program to its end; the result message, with a sentence about a failure."""
+    """Run the program to its end; return the result message, with a sentence about a failure."""
     scope: dict[str, Any] = {"__name__": "__main__", "__builtins__": builtins}
     scope |= {name: function(name, names, line, printed) for name, names in functions.items()}
     how, sentence = "stop", ""
     try:
-        exec(compiled(program), scope)  # a program is what this process is for
+        exec(compile_program(program), scope)  # a program is what this process is for
     except _End as end:
         how, sentence = end.how, end.sentence
     except MemoryError:
@@ -302,9 +302,9 @@ def run(
     except PermissionError as error:
         how, sentence = "refused", FILES
         if error.filename is None:
-            sentence = f"The program tried something that is not allowed here: {_named(error)}"
+            sentence = f"The program tried something that is not allowed here: {_error_text(error)}"
     except BaseException as error:
-        how, words = "refused", _named(error)
+        how, words = "refused", _error_text(error)
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             sentence = FILES
         elif isinstance(error, RuntimeError) and "start new thread" in words:
@@ -314,8 +314,8 @@ def run(
     return {"end": how, "said": sentence, "output": printed.text()}
 
 
-def compiled(program: str) -> CodeType:
-    """The program as code. Raises _End with the line of a syntax error."""
+def compile_program(program: str) -> CodeType:
+    """Compile the program. Raises _End with the line of a syntax error."""
     try:
         return compile(program, "program", "exec")
     except (SyntaxError, ValueError) as error:
@@ -329,7 +329,7 @@ def compiled(program: str) -> CodeType:
         ) from None
 
 
-def _named(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:
@@ -338,7 +338,7 @@ def _named(error: BaseException) -> str:
 
 
 def _where(trace: TracebackType | None) -> str:
-    """The last line of the program in the traceback."""
+    """Return the last line of the program in the traceback, as words."""
     line = 0
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == "program":
@@ -348,7 +348,7 @@ def _where(trace: TracebackType | None) -> str:
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    """Refuse events in Python: a clear sentence where the kernel refuses too, the only refusal elsewhere."""
+    """Refuse audit events: clearer than the kernel's refusal where it refuses too, the only refusal elsewhere."""
     sentence = REFUSED.get(event)
     if sentence is not None:
         raise _End("refused", sentence)
@@ -357,18 +357,18 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def main() -> None:
-    """Read the program, give up rights, run it, send the result."""
+    """Read the program, drop rights, run it, send the result."""
     line = _Line()
     message = line.receive()
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
     os.dup2(null, 2)
-    printed = _Printed(message["output"])
+    printed = _Output(message["output"])
     enforced = protect(message)
     if message.get("probe"):
         line.send({"held": enforced})
         return
-    sys.stdout, sys.stderr, sys.stdin = printed, _Dropped(0), None
+    sys.stdout, sys.stderr, sys.stdin = printed, _DiscardedErrors(0), None
     sys.argv = ["program"]
     builtins.input = _no_input
     sys.addaudithook(_watch)

@@ -1,7 +1,7 @@
-"""The permitted system calls of a program, as a filter for the Linux kernel (seccomp, classic BPF).
+"""Permitted system calls of a program, as a filter for the Linux kernel (seccomp, classic BPF).
 
-Any other call fails with EPERM: to compute, to print, to call functions and to read libraries, a program needs few
-calls. Some are permitted with certain arguments only.
+Any other call fails with EPERM: computing, printing, calling functions and reading libraries take few system calls. Some
+are permitted with certain arguments only.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ Instruction = tuple[int, int, int, int]
 
 
 def call_filter(machine: str, pid: int) -> list[Instruction]:
-    """The filter for the process ``pid`` on ``machine``; empty for an unsupported machine.
+    """Return the filter for the process ``pid`` on ``machine``; empty for an unsupported machine.
 
-    Calls in another form than the machine's own (32 bits on 64, x32) are denied, too.
+    Calls with another ABI than the machine's own (32 bits on 64, x32) are denied, too.
     """
     if machine not in MACHINES or sys.maxsize < 2**32:
         return []
@@ -63,13 +63,13 @@ def call_filter(machine: str, pid: int) -> list[Instruction]:
     return [*program, (_RETURN, 0, 0, _DENY)]
 
 
-def packed(instructions: list[Instruction]) -> bytes:
-    """The filter in bytes for the kernel, 8 an instruction."""
+def pack(instructions: list[Instruction]) -> bytes:
+    """Return the filter as bytes for the kernel, 8 per instruction."""
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
 
 
 def calls(machine: str) -> Iterator[tuple[str, int]]:
-    """The permitted calls with their numbers on ``machine``."""
+    """Yield the permitted calls with their numbers on ``machine``."""
     column = list(MACHINES).index(machine)
     for line in _TABLE.strip().splitlines():
         for entry in line.partition(" ")[2].split(","):
@@ -79,7 +79,7 @@ def calls(machine: str) -> Iterator[tuple[str, int]]:
 
 
 def _checks(name: str, pid: int) -> list[Instruction]:
-    """The instructions that deny the call ``name`` unless its arguments are permitted.
+    """Return the instructions that deny the call ``name`` unless its arguments are permitted.
 
     The kernel reads 32 bits of these arguments, except of pointers.
     """
@@ -107,5 +107,5 @@ def _is_among(word: int, values: tuple[int, ...]) -> list[Instruction]:
 
 
 def _low(argument: int) -> int:
-    """The offset of an argument's lower 32 bits in the kernel's record of a call (both machines are little-endian)."""
+    """Return the offset of an argument's lower 32 bits in the kernel's record of a call (both machines are little-endian)."""
     return 16 + 8 * argument

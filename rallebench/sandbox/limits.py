@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``seconds``: of running time, without the waiting for answers. ``memory``: MiB of address space, including about
-    30 of Python itself. ``output``: printed characters. ``calls``: calls of functions. Files: no byte."""
+    """Limits of a program. ``seconds``: running time, without waiting for answers; ``memory``: MiB of address space, including
+    about 30 for Python itself; ``output``: printed characters; ``calls``: function calls. Nothing may be written to files."""
 
     seconds: float = 10.0
     memory: int = 256
@@ -18,7 +18,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """The limits that the operating system enforces on this machine, beside the time."""
+    """Limits that the operating system enforces on this machine, besides the time."""
 
     memory: bool
     network: bool
@@ -28,7 +28,7 @@ class Protection:
     means: tuple[str, ...] = ()
 
     def sentences(self) -> tuple[str, ...]:
-        """For the page and the command line: the protection on this machine and its gaps."""
+        """Return the protection on this machine and its gaps, for the page and the command line."""
         hooks = "(only Python's own hooks refuse {})"
         rows = (
             (self.memory, "memory and processor time are limited", "memory is NOT limited"),
@@ -55,5 +55,5 @@ class Protection:
         return (
             f"A program runs in a separate Python process, with limits of time and output{limits}.",
             *([f"On this machine {'; '.join(missing)}."] if missing else []),
-            "A hole in the kernel would be a way out, so this is no security boundary against a program that is meant to do harm.",
+            "A bug in the kernel would be a way out, so this is not a security boundary against malicious programs.",
         )

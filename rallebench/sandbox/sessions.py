@@ -1,7 +1,7 @@
-"""Running programs by name.
+"""Running programs, by name.
 
 A program pauses in a call until the caller answers. The caller chooses the name beforehand, so that it can stop the
-program at any time, also during its start.
+program at any time, even during its start.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import Any
 
 from rallebench.core.errors import BackendError
 from rallebench.sandbox import _child
-from rallebench.sandbox.calls import call_filter, packed
+from rallebench.sandbox.calls import call_filter, pack
 from rallebench.sandbox.limits import Limits
 
 _FOLDER = os.path.dirname(_child.__file__)
 START = f"import sys; sys.path.append({_FOLDER!r}); import _child; sys.path.pop(); _child.main()"
 """The command of the child. As this process imports ``_child`` too, the child finds it compiled."""
 NEEDED = ("SYSTEMROOT",)
-"""The environment of the child: only the variable that Windows needs to start a Python."""
+"""The environment of the child: only the variable that Windows needs to start Python."""
 GRACE = 0.5
 """Seconds beyond the limit after which a running program is killed."""
 IDLE = 600.0
@@ -49,7 +49,7 @@ class Session:
     """One program in its own Python. Not thread-safe, except for ``close``."""
 
     def __init__(self, limits: Limits, means: Sequence[str]) -> None:
-        """Start a Python, which waits for the program. Raises BackendError if it does not start."""
+        """Start a Python process that waits for the program. Raises BackendError if it does not start."""
         self.limits, self.means = limits, tuple(means)
         self.left, self.calls, self.touched = limits.seconds, 0, time.monotonic()
         self._timed_out = False
@@ -74,7 +74,7 @@ class Session:
         return self._ask({"program": program, "functions": functions, **self._settings()})
 
     def probe(self) -> dict[str, Any]:
-        """The limits that the operating system enforces."""
+        """Return the limits that the operating system enforces."""
         return self._ask({"probe": True, **self._settings()})
 
     def answer(self, observation: str) -> dict[str, Any]:
@@ -90,12 +90,12 @@ class Session:
             "memory": limits.memory * 2**20,
             "output": limits.output,
             "means": self.means,
-            "filter": packed(instructions).hex(),
+            "filter": pack(instructions).hex(),
         }
 
     def _ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
         started = time.monotonic()
-        # The start of a Python on a busy machine does not count as the program's time.
+        # Starting Python on a busy machine does not count as the program's time.
         watch = threading.Timer(
             self.left + GRACE + (5.0 if self.calls == 0 else 0.0), self._time_out
         )
@@ -114,7 +114,7 @@ class Session:
         self.left = max(0.05, self.left - (self.touched - started))
         value = _read(line, self.limits.output)
         if value is None:
-            return self._died()
+            return self._crash_result()
         if "call" in value:
             self.calls += 1
             if self.calls > self.limits.calls:
@@ -128,8 +128,8 @@ class Session:
         self._timed_out = True
         self._kill()
 
-    def _died(self) -> dict[str, Any]:
-        """The result of a child that ended without a message."""
+    def _crash_result(self) -> dict[str, Any]:
+        """Return the result of a child that ended without a message."""
         self._kill()
         code = self.process.wait()
         if self._timed_out or code in (-14, -24):  # SIGALRM, SIGXCPU
@@ -146,7 +146,7 @@ class Session:
             self.process.kill()
 
     def close(self) -> None:
-        """End the Python; may be called at any time, and twice."""
+        """End the child process; may be called at any time, and more than once."""
         if self.process.poll() is None:
             self._kill()
         with suppress(subprocess.TimeoutExpired):
@@ -161,7 +161,7 @@ def _end(how: str, sentence: str) -> dict[str, Any]:
 
 
 def _read(line: bytes, output: int) -> dict[str, Any] | None:
-    """A message of the child, with at most ``output`` printed characters; None for anything else.
+    """Return a message of the child, with at most ``output`` printed characters; None for anything else.
 
     A program can write to the pipe itself, but can only forge its own result; any other text ends it.
     """
@@ -188,7 +188,7 @@ class Sessions:
         self._lock = threading.Lock()
 
     def enter(self, name: str, session: Session) -> bool:
-        """Add ``session`` as ``name``; false if the name was stopped before, or is in use."""
+        """Add ``session`` as ``name``; return False if the name was stopped before, or is in use."""
         self.close_idle()
         with self._lock:
             if name in self._stopped or name in self._open:
@@ -197,7 +197,7 @@ class Sessions:
             return True
 
     def get(self, name: str) -> Session | None:
-        """The session, or None if no session has that name."""
+        """Return the session with that name, or None."""
         with self._lock:
             return self._open.get(name)
 
@@ -209,13 +209,13 @@ class Sessions:
             session.close()
 
     def stop(self, name: str) -> None:
-        """Close a session at once, and refuse a later session of that name."""
+        """Close a session immediately, and refuse a later session of that name."""
         with self._lock:
             self._stopped.append(name)
         self.leave(name)
 
     def close_idle(self, seconds: float = IDLE) -> None:
-        """Close all sessions that have waited so long for an answer."""
+        """Close all sessions that have waited longer than ``seconds`` for an answer."""
         old = time.monotonic() - seconds
         self._leave_all(lambda session: bool(session.calls) and session.touched < old)
 

@@ -1,7 +1,7 @@
-"""Answers that are written in threads and read by clients, who may leave at any time.
+"""Answers written in threads and read by clients, which may disconnect at any time.
 
-Each chain has a queue of its own, so a model that is silent holds up no other chain. A client that waits holds no thread; one
-that leaves hangs up on the model that its answer waits for.
+Each chain has its own queue, so a stalled model delays no other chain. A waiting client occupies no thread; a client that
+disconnects cancels the request to the model.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Piece = TypeVar("Piece")
 Receive = Callable[[], Awaitable[Any]]
 
 MOST_ANSWERED, MOST_WAITING = 16, 32
-"""Requests of one chain: answered at the same time, each by a thread; waiting, without one. Others are refused."""
+"""Requests of one chain that are answered concurrently, each in a thread, and that wait, without one; others are refused."""
 RETRY_SECONDS = 5
 BUFFER = 16
-"""Pieces that are written before the client has taken the first of them."""
+"""Pieces that may be written before the client has taken the first."""
 
 
 class ChainQueue:
@@ -37,10 +37,10 @@ class ChainQueue:
         write: Callable[[], Generator[Piece, None, None]],
         take: Callable[[Piece], Awaitable[None]],
     ) -> None:
-        """Hand each piece of ``write()``, which runs in a thread, to ``take``. ``receive``: that of ASGI.
+        """Pass each piece of ``write()``, which runs in a thread, to ``take``. ``receive``: ASGI's.
 
-        Raises RequestError where too many wait already and once the queue is closed, ClientDisconnect once the client has
-        left.
+        Raises RequestError if too many requests wait or the queue is closed, ClientDisconnect once the client has
+        disconnected.
         """
         import anyio
 
@@ -62,7 +62,7 @@ class ChainQueue:
             self._stops.remove(stop)
 
     def close(self) -> None:
-        """Stop everything that is being answered or waits."""
+        """Stop all current and waiting requests."""
         for stop in list(self._stops):
             stop.set()
 
@@ -90,7 +90,7 @@ async def _relay(
                     stop.check()
                     anyio.from_thread.run(sender.send, piece)
         except Exception as error:
-            if not stop.is_set():  # after it, the error comes from the hanging up
+            if not stop.is_set():  # once it is set, the error is a consequence of the stop
                 failures.append(error)
 
     async def write_pieces() -> None:

@@ -1,4 +1,4 @@
-"""The body of a chat completion request: every field is honoured, or refused by its name."""
+"""The body of a chat completion request: every field is honoured or refused by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rallebench.services.conversations import answering
 
 MOST_TOKENS = 100_000
 MOST_CHARACTERS = 200_000
-"""The most characters of all messages together; a longer question than any model reads would hold up the others."""
+"""Maximum characters of all messages together: a question longer than any model reads would delay the others."""
 
 ROLES = frozenset({"user", "assistant", "system", "developer"})
 
@@ -46,14 +46,14 @@ REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "store": ((False,), "answers are not stored"),
     "metadata": (({},), "answers are not stored"),
 }
-"""OpenAI's fields that no chain can honour → (the values that ask for nothing, why the others are refused)."""
+"""OpenAI fields that no chain can honour → (values without effect, reason for refusing any other)."""
 
 REFUSED_IN_MESSAGES = ("tool_calls", "function_call", "tool_call_id", "audio")
 READ_IN_MESSAGES = frozenset({"role", "content", "name", "refusal", "annotations"})
 
 
 class RequestError(Exception):
-    """A request that is answered with ``status`` and one sentence. ``param``: the field that is wrong."""
+    """A request answered with ``status`` and one sentence. ``param``: the invalid field."""
 
     def __init__(
         self,
@@ -70,14 +70,14 @@ class RequestError(Exception):
         self.param, self.code, self.headers = param, code, headers
 
     def body(self) -> dict[str, Any]:
-        """The error as OpenAI's clients read it."""
+        """Return the error in OpenAI's format."""
         error = {"message": self.message, "type": self.kind, "param": self.param, "code": self.code}
         return {"error": error}
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A question to a chain, which has the settings that the client gave. ``name``: the chain as it is served."""
+    """A question to a chain that has the client's settings. ``name``: the name under which the chain is served."""
 
     name: str
     chain: Chain
@@ -96,12 +96,12 @@ class _StreamOptions(_Fields):
     include_obfuscation: Literal[False] | None = None
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
 class CompletionBody(_Fields):
-    """``user`` and the two fields after it name the client or a cache, and change no answer."""
+    """``user`` and the two fields after it name the client or a cache and do not affect the answer."""
 
     model: str | None = None
     messages: list[Any]
@@ -114,14 +114,14 @@ class CompletionBody(_Fields):
     top_p: float | None = Field(None, gt=0, le=1, allow_inf_nan=False)
     seed: int | None = Field(None, ge=0, lt=2**63)
     stop: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=1000)]] | None, BeforeValidator(_listed)
+        list[Annotated[str, Field(min_length=1, max_length=1000)]] | None, BeforeValidator(_as_list)
     ] = Field(None, max_length=16)
     user: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
 
     def generation(self) -> dict[str, Any]:
-        """The settings of the model that writes the answer, those that are given."""
+        """Return the given settings of the model that writes the answer."""
         settings = {
             "max_tokens": self.max_tokens or self.max_completion_tokens,
             "temperature": self.temperature,
@@ -133,7 +133,7 @@ class CompletionBody(_Fields):
 
 
 def parse_body(text: bytes) -> Any:
-    """The JSON of a body. Raises RequestError, also for what JSON or Unicode does not have: NaN, half a surrogate pair."""
+    """Parse a JSON body. Raises RequestError, also for NaN and for half of a surrogate pair."""
     try:
         body = json.loads(text, parse_constant=_refuse_constant)
         json.dumps(body, ensure_ascii=False).encode("utf-8")
@@ -141,10 +141,10 @@ def parse_body(text: bytes) -> Any:
         half = error.object[error.start]
         raise RequestError(
             400,
-            f"The body holds half of a surrogate pair ({half!r}), which is no text; mend the text.",
+            f"The body holds half of a surrogate pair ({half!r}), which is not text; correct it.",
         ) from None
     except (ValueError, RecursionError):
-        raise RequestError(400, "The body is no valid JSON.") from None
+        raise RequestError(400, "The body is not valid JSON.") from None
     return body
 
 
@@ -153,17 +153,19 @@ def _refuse_constant(name: str) -> Any:
 
 
 def read_request(body: Any, chains: Mapping[str, Chain]) -> CompletionRequest:
-    """The request of a body, for one of the chains; the first answers by default. Raises RequestError."""
+    """Return the request in a body, for one of the chains; by default for the first. Raises RequestError."""
     if not isinstance(body, dict):
         raise RequestError(400, "The body must be a JSON object with 'model' and 'messages'.")
-    parsed = _validated(
+    parsed = _validate(
         {name: value for name, value in body.items() if not _is_refused(name, value)}
     )
     name = next(iter(chains)) if parsed.model is None else parsed.model
     if name not in chains:
         raise no_such_model(name, chains)
     if parsed.max_tokens and parsed.max_completion_tokens:
-        raise _bad("max_tokens", "stands beside max_completion_tokens; give one of them.")
+        raise _bad(
+            "max_tokens", "was given together with max_completion_tokens; give only one of them."
+        )
     if parsed.stream_options is not None and not parsed.stream:
         raise _bad("stream_options", "needs 'stream': true.")
     history, question = _conversation(parsed.messages)
@@ -178,7 +180,7 @@ def read_request(body: Any, chains: Mapping[str, Chain]) -> CompletionRequest:
 
 
 def no_such_model(name: str, chains: Mapping[str, Chain]) -> RequestError:
-    """The error for a model that is not served."""
+    """Return the error for a model that is not served."""
     message = f"There is no chain {_short(name)} here; served: {', '.join(chains)}."
     return RequestError(404, message, param="model", code="model_not_found")
 
@@ -188,12 +190,12 @@ def _bad(field: str, fault: str, code: str = "invalid_value") -> RequestError:
 
 
 def _short(text: str) -> str:
-    """A name of the client in quotes, its beginning if it is long."""
+    """Return a name from the client in quotes, shortened if it is long."""
     return repr(text if len(text) <= 80 else text[:79] + "…")
 
 
 def _is_refused(field: str, value: Any) -> bool:
-    """Return whether the field asks for nothing, so that it can be left out. Raises RequestError where it asks for something."""
+    """Return whether the field is unsupported and has no effect. Raises RequestError if it would have one."""
     if field not in REFUSED:
         return False
     harmless, why = REFUSED[field]
@@ -204,7 +206,7 @@ def _is_refused(field: str, value: Any) -> bool:
     return True
 
 
-def _validated(fields: Mapping[str, Any]) -> CompletionBody:
+def _validate(fields: Mapping[str, Any]) -> CompletionBody:
     try:
         return CompletionBody.model_validate(fields)
     except ValidationError as error:
@@ -224,7 +226,7 @@ def _validated(fields: Mapping[str, Any]) -> CompletionBody:
 
 
 def _with_generation(chain: Chain, settings: Mapping[str, Any]) -> Chain:
-    """The chain whose last action, which writes the answer, has the client's settings; a limit of its own stays one."""
+    """Return the chain with the client's settings in its last action, which writes the answer; its own token limit still holds."""
     if not settings:
         return chain
     index = answering(chain)
@@ -242,7 +244,7 @@ def _with_generation(chain: Chain, settings: Mapping[str, Any]) -> Chain:
 
 
 def _conversation(messages: list[Any]) -> tuple[tuple[Message, ...], str]:
-    """(the earlier turns, the question)."""
+    """Return the earlier turns and the question."""
     if not messages:
         raise _bad("messages", "must be a list with at least one user message.")
     turns = [_message(message, number) for number, message in enumerate(messages, 1)]
@@ -264,7 +266,7 @@ def _message(message: Any, number: int) -> Message:
         return RequestError(400, f"Message {number} {fault}", param=param, code="invalid_value")
 
     if not isinstance(message, dict):
-        raise bad("is no JSON object with 'role' and 'content'.")
+        raise bad("is not a JSON object with 'role' and 'content'.")
     for field in REFUSED_IN_MESSAGES:
         if message.get(field) not in (None, []):
             raise bad(f"has {field!r}, and a chain calls no tools. Leave it out.", field)
@@ -284,5 +286,5 @@ def _message(message: Any, number: int) -> Message:
             raise bad("holds something other than text; a chain reads text only.", "content")
         content = "".join(part for part in parts if part)
     if not isinstance(content, (str, type(None))):
-        raise bad("has a 'content' that is no text.", "content")
+        raise bad("has a 'content' that is not text.", "content")
     return Message(role, content or "")

@@ -1,10 +1,10 @@
-"""A chain as an OpenAI-compatible endpoint: other programs talk to it as to a model.
+"""A chain as an OpenAI-compatible endpoint, which other programs use like a model.
 
 ``GET /v1/models`` and ``/v1/models/ID``, ``POST /v1/chat/completions`` (whole or streamed), ``GET /health``. The last user
-message is the question, the earlier messages are the history; a system message is not used, since the chain has its own
-prompts. A question that leans on the earlier ones is put so that it stands alone, as in Chat. An answer carries its sources,
-what was searched for, and the passage that supports each sentence under ``rallebench``. ``completion_request`` says which
-fields of a request are honoured; ``answering`` how many requests are.
+message is the question, the earlier messages are the history; a system message is ignored, because the chain has its own
+prompts. A follow-up question is rewritten to stand alone, as in Chat. Under ``rallebench``, an answer carries its sources, the
+search queries, and the passage that supports each sentence. ``completion_request`` lists the fields that are honoured,
+``answering`` limits the number of requests.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "RALLEBENCH_API_KEY"
 MAX_BODY_BYTES = 4 * 2**20
 CLIENT_CLOSED = 499
-"""The status, in no log but a proxy's, of a request whose client went away before the answer."""
+"""Status of a request whose client disconnected before the answer; only a proxy's log shows it."""
 
 GRACE_SECONDS = 5
-"""Seconds that answers may take to their end once the server is interrupted."""
+"""Seconds that running answers get once the server is interrupted."""
 
 FINISH_REASONS: Mapping[str, str] = {
     "eos": "stop",
@@ -57,11 +57,11 @@ FINISH_REASONS: Mapping[str, str] = {
     "max_length": "length",
     "safety": "content_filter",
 }
-"""Words of other servers for OpenAI's."""
+"""Finish reasons of other servers → OpenAI's."""
 
 
 def answer(workbench: Workbench, request: CompletionRequest) -> Generator[str | Turn, None, None]:
-    """Pieces of the answer as they are written, then the turn. The pieces join to its answer."""
+    """Yield pieces of the answer as they are written, then the turn, whose answer is the pieces joined."""
     chain = request.chain
     turn = Turn(chain, request.question, request.history)
     running = workbench.asking.chat(chain, request.history, request.question)
@@ -94,14 +94,14 @@ def refusal(turn: Turn | None) -> RequestError:
 
 
 def usage(episode: Episode) -> dict[str, int]:
-    """Tokens of all steps."""
+    """Return the tokens of all steps."""
     read = sum(step.reply.prompt_tokens for step in episode.steps)
     written = sum(step.reply.completion_tokens for step in episode.steps)
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
 def sources(turn: Turn, episode: Episode) -> dict[str, Any]:
-    """The retrieved passages, each once, best first; what was searched for; and which sentence which passage supports."""
+    """Return the retrieved passages (each once, best first), the search queries, and the passage that supports each sentence."""
     hits = {hit.passage.doc_id: hit for hit in episode.hits}
     supports = [
         {
@@ -118,14 +118,14 @@ def sources(turn: Turn, episode: Episode) -> dict[str, Any]:
 
 
 def finish_reason(turn: Turn) -> str:
-    """Why the model that wrote the answer ended, in OpenAI's words where it has one."""
+    """Return the finish reason of the model that wrote the answer, in OpenAI's words if there is one."""
     replies = [step.reply for step in turn.steps if isinstance(step.request, Generate)]
     reason = replies[-1].finish_reason if replies else "stop"
     return FINISH_REASONS.get(reason.lower(), reason)
 
 
 def whole(name: str, turn: Turn, episode: Episode) -> dict[str, Any]:
-    """A chat completion."""
+    """Return a chat completion."""
     message = {"role": "assistant", "content": episode.answer}
     choice = {"index": 0, "message": message, "logprobs": None}
     return {
@@ -136,12 +136,12 @@ def whole(name: str, turn: Turn, episode: Episode) -> dict[str, Any]:
     }
 
 
-def streamed(
+def stream(
     request: CompletionRequest, pieces: Generator[str | Turn, None, None]
 ) -> Generator[str, None, None]:
-    """Server-sent events of a chat completion; an error in the middle is one, too.
+    """Yield the server-sent events of a chat completion; an error midway is an event, too.
 
-    Raises RequestError where a model is busy before it has written anything: the client then gets that status.
+    Raises RequestError if a model is busy before it has written anything; the client then gets that status.
     """
     head = _head(request.name, "chat.completion.chunk")
     if request.include_usage:
@@ -170,7 +170,7 @@ def streamed(
 
 
 def _json_text(value: Any) -> str:
-    """JSON that UTF-8 can hold: half a surrogate pair, which some models write, stays an escape."""
+    """Return JSON that UTF-8 can encode: half of a surrogate pair, which some models write, stays an escape."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -184,7 +184,7 @@ def _head(name: str, kind: str) -> dict[str, Any]:
 
 
 class _Routes:
-    """The requests that are served, each by a method. ``key`` as in ``application``."""
+    """Handlers of the routes. ``key``: see ``application``."""
 
     def __init__(self, workbench: Workbench, names: Mapping[str, Chain], key: str) -> None:
         self._workbench, self._names, self._key = workbench, names, key
@@ -205,7 +205,7 @@ class _Routes:
             queue.close()
 
     async def health(self, request: Request) -> Response:
-        """``GET /health``, also without the key."""
+        """``GET /health``; needs no key."""
         return _json_response({"status": "ok"})
 
     async def models(self, request: Request) -> Response:
@@ -231,7 +231,7 @@ class _Routes:
             return answer(self._workbench, completion)
 
         if completion.stream:
-            return _EventStream(queue, lambda: streamed(completion, pieces()))
+            return _EventStream(queue, lambda: stream(completion, pieces()))
         turn: Turn | None = None
 
         async def keep(piece: str | Turn) -> None:
@@ -245,7 +245,7 @@ class _Routes:
 
 
 class _EventStream:
-    """An ASGI application: server-sent events, from the first one that is written."""
+    """An ASGI application that sends server-sent events; its response starts with the first of them."""
 
     def __init__(self, queue: ChainQueue, write: Callable[[], Generator[str, None, None]]) -> None:
         self._queue, self._write = queue, write
@@ -291,20 +291,20 @@ async def _request_error(request: Request, error: Any) -> Response:
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    """A bug, whose traceback goes to the server's terminal."""
+    """Answer a bug; its traceback goes to the server's terminal."""
     message = f"Internal error, please report it: {type(error).__name__}."
     return _json_response(RequestError(500, message, "server_error").body(), 500)
 
 
 async def _not_served(request: Request, error: Any) -> Response:
-    """A path or a method that is not served: OpenAI's clients read JSON here, too."""
+    """Answer an unknown path or method in JSON, which OpenAI's clients expect here, too."""
     message = f"{request.method} {request.url.path} is not served; POST /v1/chat/completions or GET /v1/models."
     body = RequestError(error.status_code, message).body()
     return _json_response(body, error.status_code, error.headers)
 
 
 async def _client_closed(request: Request, error: Any) -> Response:
-    """The client went away while it sent its request or waited: no client reads this."""
+    """Answer a client that disconnected while sending or waiting; the response is never read."""
     from starlette.responses import Response
 
     return Response(status_code=CLIENT_CLOSED)
@@ -313,9 +313,11 @@ async def _client_closed(request: Request, error: Any) -> Response:
 def application(
     workbench: Workbench, names: Mapping[str, Chain], key: str = "", access: Access = LOOPBACK
 ) -> Any:
-    """The ASGI application; its ``state.stop_answers()`` ends all answers. ``key``: what the Authorization header must bear, '' = anyone may ask.
+    """Return the ASGI application; its ``state.stop_answers()`` ends all answers.
 
-    A client that goes away ends its answer: no further piece of it is generated.
+    ``key``: the bearer token that requests must send; '' lets anyone ask.
+
+    If a client disconnects, its answer stops: no further piece is generated.
     """
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
@@ -344,13 +346,13 @@ def application(
 
 
 def _refused_host(refusal: HostRefusal) -> tuple[str, bytes]:
-    """A refusal of the Host or Origin, as OpenAI's clients read it."""
+    """Return a refusal of the Host or Origin header in OpenAI's format."""
     body = RequestError(refusal.status, refusal.message).body()
     return "application/json", _json_text(body).encode()
 
 
 async def _body(request: Request) -> bytes:
-    # A page of another site may send text/plain without asking the browser's leave, JSON it may not.
+    # Browsers let a page of another site send text/plain without a preflight request, but not JSON.
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise RequestError(415, "Send JSON with the header Content-Type: application/json.")
     body = bytearray()
@@ -362,7 +364,7 @@ async def _body(request: Request) -> bytes:
 
 
 def key_for(host: str) -> str:
-    """The key of the environment. Raises UsageError where others could ask without one."""
+    """Return the key in the environment. Raises UsageError if other machines could ask without one."""
     key = os.environ.get(KEY_VARIABLE, "")
     if not key and not is_loopback(host):
         raise UsageError(
@@ -372,7 +374,7 @@ def key_for(host: str) -> str:
 
 
 def listening_on(host: str, port: int) -> socket.socket:
-    """The socket to answer at; before anything is loaded, so that a taken port costs no time. Raises UsageError."""
+    """Return the listening socket; opened before anything is loaded, so that a port in use is reported at once. Raises UsageError."""
     key_for(host)
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -396,7 +398,7 @@ def serve(
     listening: socket.socket,
     access: Access = LOOPBACK,
 ) -> None:
-    """Answer at a socket until interrupted; it is closed then. Raises UsageError where ``host`` needs a key."""
+    """Serve on a socket until interrupted, then close it. Raises UsageError if ``host`` needs a key."""
     import uvicorn
 
     key = key_for(host)
@@ -408,6 +410,6 @@ def serve(
             await super().shutdown(sockets)
 
     with listening:
-        # uvicorn's own logging set-up closes the handlers of other libraries, and with them what they write to.
+        # uvicorn's own logging set-up closes the handlers of other libraries, together with their streams.
         quiet = uvicorn.Config(app, log_config=None, log_level="warning", access_log=False)
         Server(quiet).run(sockets=[listening])

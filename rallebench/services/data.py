@@ -39,7 +39,7 @@ from rallebench.workspace.indexes.checks import search_known, verify_index
 from rallebench.workspace.indexes.estimate import BuildEstimate, estimate_build
 from rallebench.workspace.indexes.recipes import (
     IndexRecipe,
-    default_chunking_of,
+    corpus_chunking,
     index_recipe,
 )
 from rallebench.workspace.indexes.vectors import CachedVectors, delete_vectors, kept_vectors
@@ -220,15 +220,15 @@ class Data:
             cut = chunking
         recipe = index_recipe(folder, kind, chunking=cut, settings=parameters, **more)
         if chunking == "default":
-            default = default_chunking_of(folder, recipe.encoder, recipe.form)
+            default = corpus_chunking(folder, recipe.encoder, recipe.form)
             recipe = replace(recipe, chunking=default)
         return recipe
 
     def default_chunking(
         self, corpus: str | Path, encoder: str = "", form: str = ""
     ) -> Chunking | None:
-        """The default cut of a corpus: see ``workspace.indexes.recipes.default_chunking_of``."""
-        return default_chunking_of(self._workspace.corpus(str(corpus)), encoder, form)
+        """The default cut of a corpus: see ``workspace.indexes.recipes.corpus_chunking``."""
+        return corpus_chunking(self._workspace.corpus(str(corpus)), encoder, form)
 
     def build_index(
         self, name: str, corpus: str | Path, kind: str, *, source: Path | None = None, **recipe: Any

@@ -28,12 +28,11 @@ from rallebench.corpora.chunking import (
 from rallebench.corpora.imported import Corpus, holds_documents, import_corpus, imported_corpora
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.page_names import find_pages
-from rallebench.corpora.reading import form_of as form_of_corpus
-from rallebench.corpora.reading import read_corpus
+from rallebench.corpora.reading import corpus_form, read_corpus
 from rallebench.datasets import DATASETS
 from rallebench.datasets.importing import ImportedDataset
 from rallebench.datasets.kilt import examples
-from rallebench.datasets.reading import form_of as form_of_questions
+from rallebench.datasets.reading import dataset_form
 from rallebench.datasets.survey import (
     GoldCount,
     PageFinder,
@@ -48,8 +47,8 @@ from rallebench.services.data import DefaultChunking
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.build import build_index
-from rallebench.workspace.indexes.reading import long_passages_of, long_rows
-from rallebench.workspace.indexes.recipes import default_chunking_of, index_recipe
+from rallebench.workspace.indexes.reading import long_rows, recorded_long_passages
+from rallebench.workspace.indexes.recipes import corpus_chunking, index_recipe
 
 __all__ = ["PRESETS", "Chunking", "choose", "default_chunking", "spans"]
 
@@ -181,7 +180,7 @@ def look(
 
 def preview_corpus(source: Path, form: str = "", page_map: Path | None = None) -> Preview:
     """The first passages of a corpus. Raises UsageError if it cannot be read at all."""
-    form = form or form_of_corpus(source)
+    form = form or corpus_form(source)
     pages = read_page_map(page_map) if page_map else None
     read = Source(source, Problems(skip=True, refuse_empty=True))
     return _preview(form, read_corpus(source, pages, form=form, source=read), read)
@@ -189,7 +188,7 @@ def preview_corpus(source: Path, form: str = "", page_map: Path | None = None) -
 
 def preview_questions(source: Path, form: str = "", corpora: Path | None = None) -> Preview:
     """The first questions of a set, with the pages of ``corpora`` that they name. Raises UsageError if it cannot be read at all."""
-    form = form or form_of_questions(source)
+    form = form or dataset_form(source)
     read = Source(source, Problems(skip=True))
     surveyed = survey(read, form, MAX_ROWS) or Survey()
     find = _page_finder(corpora) if corpora else None
@@ -305,7 +304,7 @@ def _perform(workbench: Workbench, request: ImportRequest) -> Operation[ImportRe
         dataset,
         indexes,
         passages,
-        "".join(long.sentence for long in map(long_passages_of, built) if long),
+        "".join(long.sentence for long in map(recorded_long_passages, built) if long),
     )
 
 
@@ -329,7 +328,7 @@ def _indexes(workbench: Workbench, request: ImportRequest) -> Operation[tuple[st
     source = workspace.corpora / request.name
     chunking = request.chunking
     if chunking == "default":
-        chunking = default_chunking_of(source, request.encoder)
+        chunking = corpus_chunking(source, request.encoder)
     for way, name in names.items():
         if way == "hybrid":
             with suppress(UsageError):  # an earlier import of the same has saved it

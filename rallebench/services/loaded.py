@@ -156,7 +156,7 @@ class LoadedTable:
         except StoppedError:
             close(backend)
             raise
-        expected = fit.need.loaded if fit else 0
+        expected = fit.need.resident if fit else 0
         estimated = f" (estimated {memory.size(expected)})" if expected else ""
         table = self.llms if load.kind == "language model" else self.retrievers
         with self.lock:
@@ -188,7 +188,7 @@ class LoadedTable:
         if manifest is None or not manifest.encoder_name or manifest.encoder_name in used:
             return size
         need = encoder_need(manifest.encoder_name)
-        return size + (need.loaded if need else 0)
+        return size + (need.resident if need else 0)
 
     def _open(self, load: LoadJob) -> tuple[Any, str]:
         """(the backend of a load, one line about it)."""

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from rallebench.checkpoints.files import dtype_of
+from rallebench.checkpoints.files import resolve_dtype
 from rallebench.checkpoints.gguf import converted_copy, gguf_file, gguf_model
-from rallebench.checkpoints.memory import device_of, free_on, need_of
+from rallebench.checkpoints.memory import free_on, mapped_device, memory_need
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.memory import size
@@ -30,7 +30,7 @@ from rallebench.http.endpoint import (
     is_loopback,
     is_typed,
     key_in,
-    variable_of,
+    key_variable,
 )
 from rallebench.http.model_list import served_models
 from rallebench.llms import LLMS, presets
@@ -159,7 +159,7 @@ def needs(settings: Mapping[str, Any]) -> ModelNeeds:
         for key in ("quantization", "dtype", "device_map", "revision", "gguf_file")
         if settings.get(key)
     }
-    here, device = need_of(model, model, **chosen), device_of(settings.get("device_map"))
+    here, device = memory_need(model, model, **chosen), mapped_device(settings.get("device_map"))
     total, free = (
         (here.total if here else _from_preset(model, settings, device)),
         free_on(device),
@@ -194,7 +194,7 @@ def _from_preset(model: str, settings: Mapping[str, Any], device: str) -> int:
     if known is None:
         return 0
     requested = settings.get("dtype") or "auto"
-    dtype = dtype_of(requested, known.stored, device) if known.stored else requested
+    dtype = resolve_dtype(requested, known.stored, device) if known.stored else requested
     return weight_bytes(known, {**settings, "dtype": dtype})
 
 
@@ -209,7 +209,7 @@ def key_of(settings: Mapping[str, Any]) -> ServerKey:
     ):  # an address in a variable that is not set: the server may be anywhere
         entry = with_environment(LLMEntry(backend=ELSEWHERE, settings={"base_url": address}))
         address = entry.settings["base_url"]
-    name = variable_of(str(address), variable)
+    name = key_variable(str(address), variable)
     return ServerKey(name, bool(name and key_in(name)), is_loopback(str(address)))
 
 

@@ -190,7 +190,7 @@ def _turn(row: Any, number: int) -> tuple[str, list[Mapping[str, str]]]:
         try:
             history = json.loads(history) if history.strip() else None
         except ValueError:
-            raise UsageError(f"The history of row {number} is no valid JSON.") from None
+            raise UsageError(f"The history of row {number} is not valid JSON.") from None
     elif hasattr(history, "tolist"):
         history = history.tolist()
     # An empty cell of a DataFrame is NaN.

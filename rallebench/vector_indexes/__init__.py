@@ -50,7 +50,7 @@ class VectorIndexKind(Protocol):
 
         ``vectors`` may be memory-mapped: it is read piece by piece. Closing the generator stops the
         build; what it wrote into ``folder`` is then worthless. Raises BackendError for vectors
-        that hold a value that is no number.
+        that hold a value that is not a number.
         """
         ...
 

@@ -38,7 +38,7 @@ def unwritten(path: Path, reason: object) -> BackendError:
 def pieces(vectors: Any, rows: int = 0) -> Iterator[tuple[int, Vectors]]:
     """(first row, float32 piece in C order) of (n, dim), in order; ``rows`` a piece, 0 = about 16 MB.
 
-    Raises BackendError for a value that is no number.
+    Raises BackendError for a value that is not a number.
     """
     count, dim = vectors.shape
     rows = rows or max(1, PIECE_BYTES // (4 * dim))

@@ -131,7 +131,7 @@ _LISTINGS: dict[str, Callable[[Workspace], Abouts]] = {
     },
     "environments": _registry(ENVIRONMENTS),
     "judges": lambda _: _metrics(METRICS.judge_names()),
-    "tasks": lambda workspace: tasks.described(workspace.dataset_paths()),
+    "tasks": lambda workspace: tasks.describe_tasks(workspace.dataset_paths()),
     "scholars": lambda workspace: {n: str(path) for n, path in scholar_tables(workspace).items()},
     "published": lambda _: published.abouts(),
     "suites": lambda _: {name: line(SUITES.entry(name)) for name in SUITES.names()},

@@ -18,7 +18,7 @@ from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.reading import read_corpus
 from rallebench.corpora.store import PassageStore
-from rallebench.datasets.reading import form_of, read_examples
+from rallebench.datasets.reading import dataset_form, read_examples
 from rallebench.encoders import DEFAULT_ENCODER
 from rallebench.views.gold_coverage import (
     STARTER_NAME,
@@ -26,9 +26,9 @@ from rallebench.views.gold_coverage import (
     coverage,
     pages_of,
 )
-from rallebench.workspace.indexes.cache import delete_stored, stored
-from rallebench.workspace.indexes.reading import long_passages, long_passages_of
-from rallebench.workspace.indexes.recipes import default_chunking_of
+from rallebench.workspace.indexes.cache import cache_entries, delete_stored
+from rallebench.workspace.indexes.reading import long_passages, recorded_long_passages
+from rallebench.workspace.indexes.recipes import corpus_chunking
 from rallebench.workspace.paths import (
     DEFAULT_DATASET,
     STARTER,
@@ -41,7 +41,7 @@ from rallebench.workspace.paths import (
 if TYPE_CHECKING:
     from rallebench.services.workbench import Workbench
 
-__all__ = ["delete_stored", "stored"]
+__all__ = ["cache_entries", "delete_stored"]
 
 SHIPPED = "comes with rallebench"
 SEEN = 200
@@ -160,7 +160,7 @@ def _card(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[int, s
     first = list(islice(reading, SEEN))
     if len(first) < SEEN:
         return len(first), answers_kind(first)
-    if form_of(path) == "kilt":  # a question a line: counted without parsing
+    if dataset_form(path) == "kilt":  # a question a line: counted without parsing
         return sum(
             1 for _, line in Source(path, Problems(skip=True)).lines() if line.strip()
         ), answers_kind(first)
@@ -249,7 +249,7 @@ def _corpus(workbench: Workbench, part: str, corpus_of: Mapping[str, str]) -> st
     if part in corpus_of:
         return corpus_of[part]
     with suppress(RalleError):
-        names = workbench.workspace.indexes_of(part)
+        names = workbench.workspace.component_indexes(part)
         return ", ".join(sorted({corpus_of.get(name, "") for name in names}))
     return ""
 
@@ -305,7 +305,7 @@ def about_lengths(workspace: Workspace, corpus: str, encoder: str = DEFAULT_ENCO
         long = long_passages(encoder, len(store), store.__getitem__)
     if long is None or not long.longer:
         return ""
-    chunking = default_chunking_of(folder, encoder)
+    chunking = corpus_chunking(folder, encoder)
     if chunking is None:
         return f"Warning: {long.sentence} Choose a chunking for its indexes."
     cut = cut_words(chunking.as_json())
@@ -314,7 +314,7 @@ def about_lengths(workspace: Workspace, corpus: str, encoder: str = DEFAULT_ENCO
 
 def long_passages_sentence(manifest: Manifest) -> str:
     """A sentence on the passages of an index that its encoder does not read whole; '' if none is known."""
-    long = long_passages_of(manifest)
+    long = recorded_long_passages(manifest)
     return long.sentence if long else ""
 
 

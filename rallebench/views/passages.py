@@ -60,7 +60,7 @@ def row_of(workbench: Workbench, corpus: str, doc_id: str) -> int | None:
     """The row of a passage by its id; None if there is none."""
     with _store(workbench, corpus) as passages:
         if isinstance(passages, PassageStore):
-            return passages.row_of(doc_id)
+            return passages.find_row(doc_id)
         return next((n for n, passage in enumerate(passages) if passage.doc_id == doc_id), None)
 
 

@@ -54,7 +54,7 @@ def read_shots(path: Path) -> tuple[Shot, ...]:
     rows = value.get("shots") if isinstance(value, dict) and value.get("format") == FORMAT else None
     if not isinstance(rows, list):
         raise BadFileError(
-            f'{path} is no file of demonstrations; it holds {{"format": "{FORMAT}", "shots": [{{"question": …}}]}}.'
+            f'{path} is not a file of demonstrations; it holds {{"format": "{FORMAT}", "shots": [{{"question": …}}]}}.'
         )
     shots = []
     for number, row in enumerate(rows, 1):

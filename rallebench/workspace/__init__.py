@@ -1,1 +1,1 @@
-"""A workspace: its files, what can be named in it, and how a name becomes an opened object."""
+"""A workspace: its files, the names that can be used in it, and opening objects by name."""

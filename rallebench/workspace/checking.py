@@ -18,7 +18,7 @@ _PER_ACTION = ("prompt", "response", "wiki_id_title", "documents")
 
 
 def check_chain(workspace: Workspace, chain: Chain) -> None:
-    """UsageError naming the action for a template, retriever or model that cannot work."""
+    """Raise UsageError, naming the action, for an invalid template, retriever or model."""
     for number, action in enumerate(chain.actions, 1):
         if not action.template and number > 1:
             return  # an empty template ends the chain
@@ -35,7 +35,7 @@ def check_chain(workspace: Workspace, chain: Chain) -> None:
 
 
 def check_flow(workspace: Workspace, flow: FlowSpec) -> None:
-    """UsageError for a chain that cannot work, or for a model or retriever of an agent that is not known."""
+    """Raise UsageError for an invalid chain, or for an unknown model or retriever of an agent."""
     if flow.chain is not None:
         check_chain(workspace, flow.chain)
         return
@@ -49,7 +49,7 @@ def check_flow(workspace: Workspace, flow: FlowSpec) -> None:
 
 
 def _check_reach(action: Action, earlier: int) -> None:
-    """TemplateError if ``{response[1]}`` or the like asks for an action that runs later, or never."""
+    """Raise TemplateError if a field such as ``{response[1]}`` refers to an action that runs later or does not exist."""
     fields = parse_format(action.template) if action.dialect == "fstring" else ()
     for field in fields:
         if isinstance(field, Field) and field.name in _PER_ACTION and field.keys:
@@ -71,12 +71,12 @@ def _check_target(workspace: Workspace, action: Action) -> None:
 
 
 def _check_retriever(workspace: Workspace, name: str) -> None:
-    """UsageError for an unknown or damaged index, or a combination that cannot be made."""
+    """Raise UsageError for an unknown or damaged index, or an impossible combination."""
     known = workspace.retrievers()
     damaged = bool(name) and os.path.exists(workspace.indexes / name / "manifest.json")
     if name not in known and not damaged and not set(name) & set("?:"):
         raise UsageError(_unknown_target("retriever", name, known))
-    for index in workspace.indexes_of(name):
+    for index in workspace.component_indexes(name):
         folder = workspace.indexes / index
         if os.path.exists(folder / "manifest.json"):
             read_manifest(folder)  # says what is wrong with it

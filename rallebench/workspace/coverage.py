@@ -1,4 +1,4 @@
-"""Whether an index holds the gold pages of the questions that are to be asked: from page ids alone, before anything is loaded."""
+"""Coverage of the gold pages of questions by an index, computed from page ids before anything is loaded."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.paths import STARTER_INDEXES, STARTER_PAGES, Workspace
 
 MOST_PASSAGES = 1_000_000
-"""Of more passages the page ids take too long to read before a run."""
+"""Maximum number of passages whose page ids are read before a run; more take too long."""
 
 
 def corpus_pages(
     workspace: Workspace, retrievers: Collection[str], *, at_most: int | None = None
 ) -> frozenset[str] | None:
-    """All page ids of the indexes that the retrievers are made of.
+    """Return all page ids of the indexes behind the retrievers.
 
-    None if one of these cannot be read here, or if there are more than ``at_most`` passages.
+    Return None if one of these cannot be read here, or if there are more than ``at_most`` passages.
     """
     try:
-        indexes = {index for name in retrievers for index in workspace.indexes_of(name)}
+        indexes = {index for name in retrievers for index in workspace.component_indexes(name)}
         folders = {name: path for name in indexes if (path := workspace.index_folder(name))}
         built = {name: read_manifest(path) for name, path in folders.items()}
         if not indexes or not indexes <= {*built, *STARTER_INDEXES}:
@@ -40,7 +40,7 @@ def corpus_pages(
 
 
 def missing_pages(name: str, pages: Collection[str], examples: Iterable[Example]) -> str:
-    """How many of the gold pages ``pages`` of an index hold, in one sentence; '' if all are there or none is named."""
+    """Return one sentence on the gold pages that are missing from an index; '' if none are missing or no gold pages are named."""
     gold = set[str]().union(*(example.gold.pages for example in examples))
     held = sum(page in pages for page in gold)
     if held == len(gold):
@@ -58,7 +58,7 @@ def coverage(
     *,
     at_most: int | None = None,
 ) -> dict[str, str]:
-    """Retriever → ``missing_pages`` of it; without those whose pages cannot be read here."""
+    """Return retriever → ``missing_pages``, without retrievers whose pages cannot be read here."""
     if not any(example.gold.pages for example in examples):
         return {}
     sentences = {}
@@ -71,12 +71,12 @@ def coverage(
 
 @lru_cache(maxsize=16)
 def stored_pages(folder: Path, fingerprint: str) -> frozenset[str]:
-    """The page ids of an index or a corpus; ``fingerprint`` tells another that has taken its place."""
+    """Return the page ids of an index or a corpus; ``fingerprint`` distinguishes it from a later one of the same name."""
     with closing(PassageStore(folder)) as store:
         return store.page_ids()
 
 
 @lru_cache(maxsize=1)
 def starter_pages() -> frozenset[str]:
-    """The pages of the starter corpus, whose indexes are built when they are first loaded."""
+    """Return the page ids of the starter corpus, whose indexes are built when they are first loaded."""
     return frozenset(map(str, read_json(STARTER_PAGES).values()))

@@ -1,4 +1,4 @@
-"""The entries of a workspace's files: language models, combinations of retrievers, index manifests."""
+"""Entries in a workspace's files: language models, combinations of retrievers, index manifests."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rallebench.core.locks import alone
 from rallebench.core.own_files import is_too_deep
 
 PATIENCE = 5.0
-"""Seconds to wait for another change of the same file, which takes milliseconds."""
+"""Seconds to wait for another process to change the same file, which takes milliseconds."""
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of an index folder; BadFileError if the folder holds no whole index."""
+    """Read the manifest of an index folder. Raises BadFileError if the index is incomplete."""
     path = Path(folder) / "manifest.json"
     if not path.exists():
         raise BadFileError(
@@ -39,12 +39,12 @@ def read_llm_entries(path: Path) -> dict[str, LLMEntry]:
 
 
 def usable_llm_entries(path: Path) -> tuple[dict[str, LLMEntry], dict[str, str]]:
-    """The entries of ``llms.json`` that can be read, and name → sentence of the others; see ``_usable``."""
+    """Return the readable entries of ``llms.json``, and name → error of the others; see ``_usable``."""
     return _usable(path, LLMEntry, "model")
 
 
 def usable_combinations(path: Path) -> tuple[dict[str, Combination], dict[str, str]]:
-    """The entries of ``retrievers.json`` that can be read, and name → sentence of the others; see ``_usable``."""
+    """Return the readable entries of ``retrievers.json``, and name → error of the others; see ``_usable``."""
     return _usable(path, Combination, "retriever")
 
 
@@ -55,8 +55,8 @@ def read_combinations(path: Path) -> dict[str, Combination]:
 
 @contextlib.contextmanager
 def changing(path: Path, read: Callable[[Path], dict[str, Shape]]) -> Iterator[dict[str, Shape]]:
-    """The entries of ``llms.json`` or ``retrievers.json``. What the block makes of them is written at its end, whole or not at
-    all; nobody else changes the file meanwhile.
+    """Lend the entries of ``llms.json`` or ``retrievers.json`` for a change, which is written atomically at the end of the
+    block; no other process can change the file meanwhile.
 
     Raises UsageError if another process holds it for PATIENCE seconds, BadFileError if it is damaged.
     """
@@ -74,7 +74,7 @@ def _entries(path: Path, shape: type[Shape], noun: str) -> dict[str, Shape]:
 
 
 def _usable(path: Path, shape: type[Shape], noun: str) -> tuple[dict[str, Shape], dict[str, str]]:
-    """(name → entry, name → sentence about a wrong one). Of a file that cannot be read its own name has the sentence."""
+    """Return name → entry, and name → error of an invalid entry; the error of an unreadable file is under the file's name."""
     good: dict[str, Shape] = {}
     wrong: dict[str, str] = {}
     try:

@@ -1,4 +1,4 @@
-"""From a name and settings to an environment: what it needs of the workspace is found, checked and opened here."""
+"""Making an environment from a name and settings: the files it needs are found, checked and opened here."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from rallebench.workspace.paths import (
 )
 
 STARTER_TABLE = "starter-scholars"
-"""The scholar table that every workspace has; its scholars are fictional."""
+"""Scholar table of every workspace; its scholars are fictional."""
 
 
 @dataclass(frozen=True)
 class Acting:
-    """An environment that is ready. ``make``: a new one for one episode. ``retrievers``: names that must be loaded.
-    ``tools``: what its flows ask beside them, to go into ``Backends.tools``. ``settings``: all of them, checked.
-    ``fingerprint``: changes with whatever changes an observation beside the retrievers, which have their own."""
+    """An environment, ready for use. ``make``: creates one for an episode; ``retrievers``: names to load; ``tools``: other tools
+    of its flows, for ``Backends.tools``; ``settings``: all of them, checked; ``fingerprint``: changes with anything that affects
+    an observation, except the retrievers, which have their own."""
 
     name: str
     make: MakeEnvironment
@@ -49,8 +49,8 @@ class Acting:
     fingerprint: str = ""
 
 
-def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings of an environment, those given checked. Raises UsageError."""
+def environment_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all settings of an environment; given ones are checked. Raises UsageError."""
     known: Mapping[str, Setting] = ENVIRONMENTS.entry(name).form
     return checked(f"environment {name!r}", known, settings)
 
@@ -58,25 +58,25 @@ def settings_of(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 def make_environment(
     workspace: Workspace, name: str, settings: Mapping[str, Any], *, unbuilt: bool = False
 ) -> Acting:
-    """The environment ``name`` over what the settings name. Raises UsageError for what is wrong, before anything is written.
+    """Make the environment ``name`` with these settings. Raises UsageError before anything is written.
 
-    The first time that a corpus is opened by its pages it is read through once (a minute or so for ten million
-    passages) and what was found is kept in ``cache/``. Retrievers are not loaded here. ``unbuilt``: the retriever is an index
-    that a plan expects; it is not looked for, and its pages are none.
+    When a corpus is first opened by pages, it is read once (about a minute for ten million passages) and the look-up tables
+    are kept in ``cache/``. Retrievers are not loaded here. ``unbuilt``: the retriever is an index that a plan expects; it is
+    not opened and has no pages.
     """
     traits = ENVIRONMENTS.entry(name).traits
-    values = settings_of(name, settings)
+    values = environment_settings(name, settings)
     retrievers: tuple[str, ...] = ()
     more: dict[str, Any] = {}
     tools: dict[str, Any] = {}
     marks: list[str] = []
     if traits.get("retriever"):
         if not unbuilt:
-            workspace.indexes_of(values["retriever"])
+            workspace.component_indexes(values["retriever"])
         retrievers = (values["retriever"],)
     if traits.get("pages"):
         where = values["retriever"], values["corpus"]
-        more["pages"] = NoPages() if unbuilt else pages_of(workspace, *where)
+        more["pages"] = NoPages() if unbuilt else open_pages(workspace, *where)
         marks.append(more["pages"].fingerprint)
     if traits.get("table"):
         table = scholar_table(workspace, values["table"])
@@ -88,9 +88,9 @@ def make_environment(
     return Acting(name, make, retrievers, tools, values, fingerprint)
 
 
-def pages_of(workspace: Workspace, retriever: str, corpus: str = "") -> PageStore:
-    """The pages of an imported corpus, or of the first index that a retriever is made of. Raises UsageError."""
-    folder, sha = _store_of(workspace, retriever, corpus)
+def open_pages(workspace: Workspace, retriever: str, corpus: str = "") -> PageStore:
+    """Open the pages of an imported corpus, or of the first index behind a retriever. Raises UsageError."""
+    folder, sha = _find_store(workspace, retriever, corpus)
     cache = workspace.cache / "pages"
     name = f"{sha[:16]}-1" if folder else f"starter-{sha256_file(STARTER_CORPUS)[:16]}-1"
     try:
@@ -107,15 +107,15 @@ def pages_of(workspace: Workspace, retriever: str, corpus: str = "") -> PageStor
     return PageStore(PassageStore(store), cache / name, sha or sha256_file(store / PASSAGES))
 
 
-def _store_of(workspace: Workspace, retriever: str, corpus: str) -> tuple[Path | None, str]:
-    """(the folder with the passages, their sha256); (None, '') for the starter's corpus while no index of it is built."""
+def _find_store(workspace: Workspace, retriever: str, corpus: str) -> tuple[Path | None, str]:
+    """Return the folder with the passages and their sha256; (None, '') for the starter's corpus until an index of it is built."""
     if corpus:
         folder = workspace.corpora / corpus
         if not (folder / PASSAGES).exists():
             known = [path.parent.name for path in listed(workspace.corpora, f"*/{PASSAGES}")]
             raise NotFoundError(unknown("imported corpus", corpus, known))
         return folder, read_card(folder).sha256
-    index = workspace.indexes_of(retriever)[0]
+    index = workspace.component_indexes(retriever)[0]
     index_folder = workspace.index_folder(index)
     if index_folder is not None and (index_folder / PASSAGES).exists():
         return index_folder, read_manifest(index_folder).corpus_sha256
@@ -130,7 +130,7 @@ def _store_of(workspace: Workspace, retriever: str, corpus: str) -> tuple[Path |
 
 
 def scholar_tables(workspace: Workspace) -> dict[str, Path]:
-    """Name → file of every scholar table of the workspace; the starter's comes first and is made when first asked for."""
+    """Return name → file of every scholar table; the starter's comes first and is made on first use."""
     own = listed(workspace.path / "scholars", "*.sqlite")
     return {STARTER_TABLE: _starter_file(workspace), **{path.stem: path for path in own}}
 
@@ -149,9 +149,9 @@ def scholar_table(workspace: Workspace, name: str) -> ScholarTool:
 def import_scholars(
     workspace: Workspace, name: str, source: Path, *, skip_bad: bool = False
 ) -> ImportedScholars:
-    """Fill a new scholar table from files; see ``environments.scholars.building``.
+    """Build a scholar table from files; see ``environments.scholars.building``.
 
-    A table of that name with the same rows is left as it is. Raises UsageError if another one has the name.
+    A table of that name with equal rows is kept. Raises UsageError if a different one has the name.
     """
     if name == STARTER_TABLE:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""From the names of a workflow, an environment and a model to flows that can be run: a benchmark's, or one question's."""
+"""Making runnable flows, for a benchmark or a single question, from the names of a workflow, an environment and a model."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _APART = (*_LIMITS, "shots", "pool")
 
 @dataclass(frozen=True)
 class Agent:
-    """A workflow with all it needs. ``settings``: the workflow's, checked; ``acting``: its environment, None without one;
-    ``prompts``: file name → text; ``shots``: its demonstrations. ``seed``: handed to the model."""
+    """A workflow with everything it needs. ``settings``: the workflow's, checked; ``acting``: its environment, or None;
+    ``prompts``: file name → text; ``shots``: its demonstrations; ``seed``: passed to the model."""
 
     workflow: str
     llm: str
@@ -44,7 +44,7 @@ class Agent:
     python: bool = False
 
     def flows(self, backends: Backends) -> Callable[[Question], Flow]:
-        """What answers a question; ``backends`` holds the model, which says how long its context is."""
+        """Return the function that makes a question's flow; ``backends`` holds the model, whose context length matters."""
         llm = backends.llms.get(self.llm)
         limits = EpisodeLimits(**{name: self.settings[name] for name in _LIMITS})
         if not limits.context:
@@ -54,7 +54,7 @@ class Agent:
 
         def make_flow(question: Question) -> Flow:
             env = {"env": self.acting.make()} if self.acting else {}
-            # Not before the first question: a server may have to be asked.
+            # Deferred to the first question, because a server may have to be asked.
             native = {"native": self.calls_natively(llm)} if entry.traits.get("calls") else {}
             common = {"shots": self.shots, "prompts": self.prompts, "seed": self.seed}
             return entry.value(
@@ -65,13 +65,13 @@ class Agent:
 
     @property
     def offers_tools(self) -> str:
-        """When the functions are offered to the model as tools, see ``FlowSpec``."""
+        """Condition for offering the functions to the model as tools, see ``FlowSpec``."""
         traits = WORKFLOWS.entry(self.workflow).traits
         protocol = self.settings.get("protocol", "auto") if traits.get("calls") else "text"
         return {"auto": "auto", "native": "always", "text": ""}[protocol]
 
     def calls_natively(self, llm: Any) -> bool:
-        """Return whether functions are offered to the model as such: as ``protocol`` says, or as the backend can."""
+        """Return whether functions are offered natively, as ``protocol`` demands or the backend supports."""
         protocol = self.settings.get("protocol", "auto")
         able = protocol == "auto" and bool(getattr(llm, "calls_tools", False))
         return protocol == "native" or able
@@ -82,7 +82,7 @@ class Agent:
 
     @property
     def tools(self) -> dict[str, Any]:
-        """What the environment and the programs of the model ask."""
+        """Tools that the environment and the model's programs use."""
         tools = dict(self.acting.tools) if self.acting else {}
         return {**tools, sandbox.TOOL: sandbox.PythonTool()} if self.python else tools
 
@@ -101,7 +101,7 @@ class Agent:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """What changes an answer beside the model and the retrievers; enough to make the agent again."""
+        """Return everything but model and retrievers that affects an answer; enough to recreate the agent."""
         value: dict[str, Any] = {
             "workflow": self.workflow,
             "llm": self.llm,
@@ -134,7 +134,7 @@ def agent_arguments(stored: Mapping[str, Any]) -> tuple[str, str, str, dict[str,
 
 
 def chain_flow(chain: Chain) -> FlowSpec:
-    """A chain as a flow with its identity."""
+    """Return a chain as a flow with its identity."""
     saved = {key: value for key, value in chain_to_json(chain).items() if key != "about"}
 
     def make(backends: Backends) -> Callable[[Question], Flow]:
@@ -156,10 +156,11 @@ def prepare_agent(
     prompts: str = "",
     unbuilt: bool = False,
 ) -> Agent:
-    """Find and check all that an agent needs; loads no model. Raises UsageError. ``prompts``: a copy of R-Eval's repository, or ''.
+    """Find and check everything that an agent needs, without loading a model. Raises UsageError.
 
-    ``settings_given``: settings of the workflow and of the environment; one that both have is the workflow's, and the
-    environment's is ``env.name``. ``unbuilt``: see ``make_environment``.
+    ``settings_given``: settings of the workflow and of the environment; if both have a setting of that name, it is the
+    workflow's, and ``env.name`` is the environment's. ``prompts``: a copy of R-Eval's repository, or ''. ``unbuilt``: see
+    ``make_environment``.
     """
     entry = WORKFLOWS.entry(workflow)
     traits = entry.traits
@@ -183,7 +184,9 @@ def prepare_agent(
             + " ".join(sandbox.protection().sentences()),
             hint=Hint("allow-python"),
         )
-    mine, theirs = _parted(workflow, entry.form, env if traits["needs_env"] else "", settings_given)
+    mine, theirs = _split_settings(
+        workflow, entry.form, env if traits["needs_env"] else "", settings_given
+    )
     settings = checked(f"workflow {workflow!r}", entry.form, mine)
     acting = None
     if traits["needs_env"]:
@@ -195,10 +198,10 @@ def prepare_agent(
     return Agent(workflow, llm, settings, acting, texts, shots, seed, bool(traits["needs_python"]))
 
 
-def _parted(
+def _split_settings(
     workflow: str, known: Mapping[str, Setting], env: str, settings: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(the workflow's settings, the environment's) of those given."""
+    """Split the given settings into the workflow's and the environment's."""
     theirs_known: Mapping[str, Setting] = ENVIRONMENTS.entry(env).form if env else {}
     mine: dict[str, Any] = {}
     theirs: dict[str, Any] = {}
@@ -216,14 +219,14 @@ def _parted(
 
 
 def original_prompts(workflow: str, env: str) -> dict[str, str]:
-    """Prompt of a workflow → the name of the text that replaces it, which is written for an environment."""
+    """Return prompt → name of the replacement text that is written for the environment."""
     return {
         name: f"{env}/{workflow}/{name}" for name in WORKFLOWS.entry(workflow).traits["prompts"]
     }
 
 
 def _text(name: str, own: str, folder: str) -> str:
-    """The shipped prompt, or the text ``own`` of a user's ``folder`` that has it."""
+    """Return the shipped prompt, or the text ``own`` in a user's ``folder`` if it has one."""
     if folder and not wording_of(folder, [(FOLDER, own)], demanded=False).shipped:
         return prompt_text(FOLDER, own, folder)
     text = read_prompt(prompts_folder() / FOLDER / name, "install rallebench again")
@@ -231,7 +234,7 @@ def _text(name: str, own: str, folder: str) -> str:
 
 
 def pools() -> dict[str, Path]:
-    """Environment → the shipped demonstrations for it."""
+    """Return environment → shipped demonstrations."""
     folder = prompts_folder() / FOLDER / "pools"
     return {path.stem: path for path in sorted(folder.glob("*.json"))}
 
@@ -239,8 +242,8 @@ def pools() -> dict[str, Path]:
 def _shots(
     settings: Mapping[str, Any], env: str, acting: Acting | None, *, at_most: bool
 ) -> tuple[Shot, ...]:
-    """The first so many demonstrations of the pool. Raises UsageError if they do not fit the environment, or if there are
-    fewer, unless ``at_most`` so many are wanted."""
+    """Return the first demonstrations of the pool, as many as the settings ask for. Raises UsageError if they do not fit the
+    environment, or if there are too few, unless ``at_most``."""
     count, own = settings["shots"], settings["pool"]
     if not count:
         return ()
@@ -273,8 +276,8 @@ def _check_verbs(shots: Sequence[Shot], acting: Acting, path: Path) -> None:
 
 
 def ending_summary(episodes: Iterable[Episode]) -> dict[str, Any]:
-    """How episodes ended and what they took: ``stop_reasons`` (reason → count; failed ones as ``error``), the means of ``turns``
-    (requests to the model) over episodes and of ``batch`` over the batches in which these were asked."""
+    """Summarise episodes: ``stop_reasons`` (reason → count; failed ones as ``error``), the mean number of ``turns`` (requests to
+    the model) per episode, and the mean size ``batch`` of the batches of requests."""
     reasons: Counter[str] = Counter()
     turns: list[int] = []
     batches = 0.0

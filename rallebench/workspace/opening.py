@@ -1,4 +1,4 @@
-"""Open what a name stands for: an index becomes a retriever, an entry becomes a language model."""
+"""Opening objects by name: an index becomes a retriever, an entry becomes a language model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rallebench.workspace.ralle_settings import why_not, with_environment
 
 
 class Encoders:
-    """Encoders that are in use, each loaded once and shared."""
+    """Encoders in use, each loaded once and shared."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Any] = {}
@@ -43,7 +43,7 @@ class Encoders:
         return list(self._loaded)
 
     def keep(self, names: set[str]) -> None:
-        """Let go of all but ``names``."""
+        """Release all but ``names``."""
         for name in set(self._loaded) - names:
             del self._loaded[name]
 
@@ -51,7 +51,7 @@ class Encoders:
 def open_retriever(
     workspace: Workspace, name: str, encoders: Callable[[str], Any]
 ) -> Iterator[str | Any]:
-    """Yield progress sentences, the Retriever last. A starter index that is not built yet is built."""
+    """Yield progress sentences, and last the Retriever. A missing starter index is built."""
     if name in STARTER_INDEXES and workspace.index_folder(name) is None:
         yield from build_starter(workspace.indexes, name, encoders)
     folder = workspace.index_folder(name)
@@ -66,7 +66,7 @@ def open_retriever(
         starter = name in STARTER_INDEXES
         again = "it is built anew when next asked for" if starter else "build it again"
         wrong, times = re.subn(r" build (the index|'[^']*') again\.$", " remove", str(error))
-        wrong = wrong if times else f"{error} Remove"  # how to mend it is said once
+        wrong = wrong if times else f"{error} Remove"  # the advice is given only once
         raise error.saying(f"{wrong} the folder {folder}; {again}.") from None
     encoder = None
     if needs_encoder(manifest.kind):
@@ -83,7 +83,7 @@ def open_combination(
     llm: Any = None,
     examples: Sequence[Example] = (),
 ) -> Any:
-    """The Retriever over ``parts``, which are open; ``llm``, ``examples``: what its settings name of such.
+    """Return the Retriever over the open ``parts``; ``llm``, ``examples``: those that its settings name.
 
     ``entry`` is resolved: its settings are checked and complete (see ``Workspace.retriever``).
     """
@@ -108,7 +108,7 @@ def _with_knobs(name: str, index: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def _prompt(file: str) -> str:
-    """A prompt of the user's own, given as a path, or a shipped one, given by its name."""
+    """Return the user's prompt at a path, or a shipped prompt by its name."""
     shipped = prompts_folder() / "rerank" / file
     path = shipped if shipped.is_file() else Path(file).expanduser()
     return read_prompt(path, "give a text file in UTF-8")
@@ -126,9 +126,9 @@ def build_starter(indexes: Path, name: str, encoders: Callable[[str], Any]) -> I
 
 
 def opening_llm(name: str, entry: LLMEntry, cache: Path | None = None) -> Iterator[str | Any]:
-    """Yield progress sentences, the language model of an entry last; loads weights where the backend has any.
+    """Yield progress sentences, and last the language model of an entry; loads its weights if the backend has any.
 
-    ``cache``: the folder for what a backend makes once, such as a converted model.
+    ``cache``: folder for files that a backend makes once, such as a converted model.
     """
     if entry.backend not in LLMS:
         raise NotFoundError(
@@ -149,5 +149,5 @@ def opening_llm(name: str, entry: LLMEntry, cache: Path | None = None) -> Iterat
 
 
 def open_llm(name: str, entry: LLMEntry, cache: Path | None = None) -> Any:
-    """The language model of an entry."""
+    """Open the language model of an entry."""
     return list(opening_llm(name, entry, cache))[-1]

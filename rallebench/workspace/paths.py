@@ -1,4 +1,4 @@
-"""What can be named in a workspace, and where it lies: datasets, chains, indexes, models."""
+"""Names in a workspace and their files: datasets, chains, indexes, models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rallebench.core.settings import parse_settings
 from rallebench.core.sources import files_in, stamps
 from rallebench.core.types import Chain, Example, digest
 from rallebench.corpora.imported import imported_corpora, is_imported
-from rallebench.datasets.reading import DEFAULT, form_of, read_questions
+from rallebench.datasets.reading import DEFAULT, dataset_form, read_questions
 from rallebench.llms import LLMS
 from rallebench.llms.presets import entry_of, presets
 from rallebench.retrievers.composites import (
@@ -29,7 +29,7 @@ from rallebench.retrievers.composites import (
     Names,
     about,
     about_index,
-    indexes_of,
+    component_indexes,
     resolve,
 )
 from rallebench.workspace.entries import (
@@ -49,12 +49,12 @@ STARTER_CORPUS, STARTER_PAGES = STARTER / "corpus.tsv", STARTER / "page_map.json
 DEFAULT_CHAIN, DEFAULT_DATASET, READER = "starter", "starter-qa", "extractive-reader"
 
 STARTER_INDEXES: Mapping[str, str] = {"starter-bm25": "bm25", "starter-minilm": "flat"}
-"""Name → kind of the indexes over the starter corpus, built when first asked for."""
+"""Name → kind of the indexes over the starter corpus, built on first use."""
 
 
 class Workspace:
     """A folder with ``corpora/``, ``datasets/``, ``indexes/``, ``runs/``, ``conversations/``, ``cache/``, ``chains/``, ``llms.json``,
-    ``retrievers.json``, ``mlflow.db``. All in ``cache`` can be made again: ``vectors`` (encoded passages), ``memo`` (the reply
+    ``retrievers.json``, ``mlflow.db``. Everything in ``cache`` can be rebuilt: ``vectors`` (encoded passages), ``memo`` (the reply
     cache), ``gguf`` (converted models)."""
 
     def __init__(self, path: Path, base_settings: Path | None = None) -> None:
@@ -70,31 +70,31 @@ class Workspace:
 
     @property
     def own_folders(self) -> tuple[Path, ...]:
-        """What only the workbench writes: no export replaces a file in them."""
+        """Folders that only the workbench writes; no export may replace a file in them."""
         names = ("cache", "conversations", "corpora", "experiments", "indexes", "runs")
         return tuple(self.path / name for name in names)
 
     # datasets
 
     def dataset_paths(self) -> dict[str, Path]:
-        """Name → file of every dataset that is known here."""
+        """Return name → file of every known dataset."""
         paths = _files(STARTER / "questions", "*.jsonl")
         paths |= _files(self.path / "datasets", "*.jsonl.gz", "*.jsonl")
         return paths | ({**self.base.develop, **self.base.test} if self.base else {})
 
     def dataset(self, reference: str) -> tuple[str, Path]:
-        """(name, file or folder) of a dataset given as a name or a path."""
+        """Return name and path of a dataset that is given as a name or a path."""
         known = self.dataset_paths()
         if reference in known:
             return reference, known[reference]
         path = _path(reference)
         if os.path.isfile(path):
             return re.sub(r"\.(json|csv|tsv).*", "", path.name), path.resolve()
-        if os.path.isdir(path) and form_of(path) != DEFAULT:
+        if os.path.isdir(path) and dataset_form(path) != DEFAULT:
             return path.resolve().name, path.resolve()
         if path.suffix or "/" in reference or os.path.isdir(path):
             raise NotFoundError(
-                f"{reference} is no file of questions. Known datasets: {', '.join(known)}."
+                f"{reference} is not a file of questions. Known datasets: {', '.join(known)}."
             )
         raise NotFoundError(unknown("dataset", reference, list(known)))
 
@@ -104,15 +104,15 @@ class Workspace:
         return _read(path, tuple(stamps(path)))
 
     def dataset_ref(self, reference: str) -> DatasetRef:
-        """A dataset as a run records it; of a folder the records count, not its files."""
+        """Return a dataset as a run records it; of a folder the records count, not its files."""
         name, path = self.dataset(reference)
         file = "" if reference in self.dataset_paths() else str(path)
         return DatasetRef(name, file, sha256_file(path) if path.is_file() else "")
 
     def data(self, reference: str, what: str, setting: str = "data") -> Path:
-        """A dataset by its name, else a file or folder by its path: what a suite's ``setting`` names. ``what`` it should be.
+        """Resolve a suite's ``setting``: a dataset by name, else a file or folder by path. ``what``: the expected kind of file.
 
-        Raises UsageError where nothing is named, NotFoundError for what is neither.
+        Raises UsageError for an empty reference, NotFoundError if it is neither.
         """
         known, reference = self.dataset_paths(), reference.strip()
         hint, kinds = Hint("set", f"{setting}=PATH"), f"{what}, or the name of a dataset"
@@ -131,9 +131,9 @@ class Workspace:
     # corpora
 
     def corpus(self, reference: str) -> Path:
-        """The folder of an imported corpus given by its name, else ``reference`` as a path, which may not exist.
+        """Return the folder of the imported corpus of that name, else ``reference`` as a path, which may not exist.
 
-        Raises NotFoundError for what can only be meant as a name, and is none.
+        Raises NotFoundError if ``reference`` can only be a name and is unknown.
         """
         folder, path = self.corpora / reference, _path(reference)
         if reference.strip() and is_imported(folder):
@@ -148,14 +148,14 @@ class Workspace:
     # chains
 
     def chain_paths(self) -> dict[str, Path]:
-        """Name → file of every chain that is known here; the workspace's own come over the shipped ones."""
+        """Return name → file of every known chain; the workspace's override the shipped ones."""
         paths: dict[str, Path] = {}
         for folder in (prompts_folder(), self.path / "prompts", self.path):
             paths |= _files(folder / "chains", "*.json", "*.yaml", "*.yml")
         return dict(sorted(paths.items(), key=lambda item: (item[0] != DEFAULT_CHAIN, item[0])))
 
     def chain(self, reference: str) -> Chain:
-        """A chain given as a name or a file (our own form or RaLLe's, JSON or YAML)."""
+        """Return a chain by name or file (our format or RaLLe's, JSON or YAML)."""
         known = self.chain_paths()
         path = known.get(reference) or _path(reference)
         if not os.path.isfile(path):
@@ -167,7 +167,7 @@ class Workspace:
         return load_chain_file(path)
 
     def experiment(self, reference: str) -> Experiment | None:
-        """What RaLLe's experiment file says of dataset, number and batch size; None for our own form."""
+        """Return dataset, number of questions and batch size in RaLLe's experiment file; None for our format."""
         path = self.chain_paths().get(reference) or _path(reference)
         if not os.path.isfile(path) or path.suffix != ".json":
             return None
@@ -177,7 +177,7 @@ class Workspace:
         return experiment_from_json(value, str(path), path.stem)
 
     def chain_folder(self, reference: str) -> list[tuple[str, Path]] | None:
-        """(name, file) of every chain in a folder, recursively, sorted; None if ``reference`` is no folder."""
+        """Return (name, file) of every chain in a folder, recursively, sorted; None if ``reference`` is not a folder."""
         folder = _path(reference)
         if reference in self.chain_paths() or not os.path.isdir(folder):
             return None
@@ -189,7 +189,7 @@ class Workspace:
     # retrievers
 
     def retrievers(self) -> dict[str, str]:
-        """Name → one line about it: built indexes, the starter's, those of RaLLe's settings, and combinations."""
+        """Return name → description of built indexes, the starter's, those of RaLLe's settings, and combinations."""
         theirs = self.base.retrievers if self.base else {}
         return {
             **{
@@ -202,17 +202,17 @@ class Workspace:
         }
 
     def combinations(self) -> dict[str, Combination]:
-        """Name → entry of every combination of retrievers that has a name here."""
+        """Return name → entry of every named combination of retrievers."""
         return {**STARTER_COMBINATIONS, **usable_combinations(self.path / "retrievers.json")[0]}
 
     def damaged_combinations(self) -> dict[str, str]:
-        """Name → sentence of the entries of ``retrievers.json`` that cannot be read."""
+        """Return name → error of the unreadable entries of ``retrievers.json``."""
         return usable_combinations(self.path / "retrievers.json")[1]
 
     def retriever(self, reference: str) -> Combination | None:
-        """What a name, or a combination written out, is made of, with all its settings; None for a plain index.
+        """Return the combination, with all its settings, that a name or an expression stands for; None for a plain index.
 
-        See :mod:`rallebench.retrievers.composites`. Raises UsageError, also for what its parts name.
+        See :mod:`rallebench.retrievers.composites`. Raises UsageError, also for its parts.
         """
         damaged = self.damaged_combinations()
         if sentence := damaged.get(reference):
@@ -220,25 +220,25 @@ class Workspace:
         try:
             return resolve(reference, self._names(self.combinations()))
         except UsageError:
-            if sentence := damaged.get("retrievers.json"):  # the name may stand in the damaged file
+            if sentence := damaged.get("retrievers.json"):  # the name may be in the damaged file
                 raise BadFileError(sentence) from None
             raise
 
-    def indexes_of(self, reference: str) -> tuple[str, ...]:
-        """The indexes that a retriever is made of in the end, in order, each once. Raises UsageError."""
-        return indexes_of(reference, self._names(self.combinations()))
+    def component_indexes(self, reference: str) -> tuple[str, ...]:
+        """Return the indexes behind a retriever, in order, each once. Raises UsageError."""
+        return component_indexes(reference, self._names(self.combinations()))
 
     def _names(self, combinations: Mapping[str, Combination]) -> Names:
         indexes = dict(STARTER_INDEXES)
         if self.base:
             indexes |= dict.fromkeys(self.base.retrievers, "")
-        # A damaged index is one too: opening it says what is wrong.
+        # Includes damaged indexes; opening one reports what is wrong.
         indexes |= {path.parent.name: "" for path in listed(self.indexes, "*/manifest.json")}
         indexes |= {name: manifest.kind for name, manifest in self.manifests().items()}
         return Names(indexes, combinations, self.llm, self.dataset)
 
     def save_retriever(self, name: str, entry: Combination) -> None:
-        """Add or replace a combination in the workspace's ``retrievers.json``. UsageError if it could not be used."""
+        """Add or replace a combination in ``retrievers.json``. Raises UsageError if it could not be used."""
         if not name.strip() or not name.isprintable() or any(c in name for c in "/\\:?,()"):
             raise UsageError(
                 f"The retriever name {name!r} cannot be used; use letters, digits, '-' and '_'."
@@ -253,11 +253,11 @@ class Workspace:
             resolve(name, names)
 
     def manifests(self) -> dict[str, Manifest]:
-        """The built indexes; a folder whose manifest is damaged is left out."""
+        """Return the built indexes; folders with a damaged manifest are left out."""
         return self.all_manifests()[0]
 
     def all_manifests(self) -> tuple[dict[str, Manifest], dict[str, str]]:
-        """(name → manifest, name → sentence of what is wrong) of the index folders."""
+        """Return name → manifest, and name → error, of the index folders."""
         good, damaged = {}, {}
         for path in listed(self.indexes, "*/manifest.json"):
             try:
@@ -269,7 +269,7 @@ class Workspace:
         return good, damaged
 
     def index_folder(self, name: str) -> Path | None:
-        """Where a built index lies, also one that RaLLe's settings name; None if it is not built, or not here."""
+        """Return the folder of a built index, also of one in RaLLe's settings; None if it does not exist."""
         theirs = self.base.retrievers if self.base else {}
         folders = [self.indexes / name, *([theirs[name].index] if name in theirs else [])]
         return next((folder for folder in folders if (folder / "manifest.json").exists()), None)
@@ -277,18 +277,18 @@ class Workspace:
     # language models
 
     def llms(self) -> dict[str, LLMEntry]:
-        """Name → entry of every language model that can be loaded here."""
+        """Return name → entry of every language model that can be loaded here."""
         entries = {READER: LLMEntry(backend=READER, about=LLMS.entry(READER).about)}
         if self.base:
             entries |= llm_entries(self.base)
         return entries | usable_llm_entries(self.path / "llms.json")[0]
 
     def damaged_llms(self) -> dict[str, str]:
-        """Name → sentence of the entries of ``llms.json`` that cannot be read."""
+        """Return name → error of the unreadable entries of ``llms.json``."""
         return usable_llm_entries(self.path / "llms.json")[1]
 
     def llm(self, reference: str) -> LLMEntry:
-        """An entry by name, or one written out: ``backend:model`` or a preset, with ``?key=value&…`` settings.
+        """Return an entry by name, or parse one: ``backend:model`` or a preset, with ``?key=value&…`` settings.
 
         ``transformers:/models/tiny?quantization=4bit`` or
         ``openai_compatible:llama3?base_url=http://127.0.0.1:8000/v1``; ``smollm2-135m`` or ``ollama?model=llama3.2``.
@@ -311,7 +311,7 @@ class Workspace:
         raise NotFoundError(unknown("language model", reference, list(known)))
 
     def llm_mark(self, reference: str) -> str:
-        """12 hex digits over the settings of a model. Raises NotFoundError."""
+        """Return 12 hex digits over the settings of a model. Raises NotFoundError."""
         return digest(self.llm(reference).model_dump(mode="json"))[:12]
 
     def save_llm(self, name: str, entry: LLMEntry) -> None:
@@ -329,7 +329,7 @@ class Workspace:
                 targets = [
                     a.target for a in actions if a.kind == ("generate" if is_model else "retrieve")
                 ]
-                if name in targets or (not is_model and any(name in _named(t) for t in targets)):
+                if name in targets or (not is_model and any(name in _names_in(t) for t in targets)):
                     names.append(f"the chain {chain}")
         with contextlib.suppress(RalleError):
             for other, entry in self.combinations().items():
@@ -340,7 +340,7 @@ class Workspace:
 
 @contextlib.contextmanager
 def nothing_left(workspace: Path) -> Iterator[None]:
-    """A request that is refused (UsageError) leaves no empty folder behind in ``workspace``."""
+    """Remove empty folders in ``workspace`` after a refused request (UsageError)."""
     names = ("indexes", "runs", "corpora", "datasets", "cache", "")
     new = [path for name in names if not (path := Path(workspace) / name).exists()]
     try:
@@ -352,7 +352,7 @@ def nothing_left(workspace: Path) -> Iterator[None]:
         raise
 
 
-def _named(target: str) -> set[str]:
+def _names_in(target: str) -> set[str]:
     """The names in a combination that is written out, such as ``rrf:a,b?depth=50``."""
     return set(re.split(r"[:,()?]", target)) if set(target) & set(":?") else set()
 
@@ -363,7 +363,7 @@ def _read(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[Exampl
 
 
 def _files(folder: Path, *patterns: str) -> dict[str, Path]:
-    """Name → file that is not hidden; a later pattern's come over an earlier one's."""
+    """Return name → file that is not hidden; files of a later pattern override those of an earlier one."""
     paths = (path for pattern in patterns for path in listed(folder, pattern))
     return {Path(path.name.removesuffix(".gz")).stem: path for path in paths}
 

@@ -1,8 +1,8 @@
-"""RaLLe's six base settings files, read as they are, and what of them can be used here.
+"""RaLLe's six base settings files: read unchanged, and converted as far as possible.
 
 Language models and dataset files are taken over. A Faiss file or a DiskANN folder becomes an index of
-ours together with its corpus and its encoder; Lucene needs Java, so a BM25 index is built anew. For
-each retriever :func:`why_not` says with which command line.
+ours together with its corpus and its encoder; Lucene needs Java, so a BM25 index is rebuilt. For each
+retriever :func:`why_not` gives the command line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Section = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CorpusEntry:
-    """A corpus file. ``columns``: where id, text and title stand, from 0. ``page_map``: passage → page."""
+    """A corpus file. ``columns``: column numbers of id, text and title, from 0. ``page_map``: passage → page."""
 
     name: str
     path: Path
@@ -40,10 +40,10 @@ class CorpusEntry:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverEntry:
-    """A retriever of RaLLe's. ``type``: bm25, faiss or diskann. ``index``: its file or folder.
+    """One of RaLLe's retrievers. ``type``: bm25, faiss or diskann. ``index``: its file or folder.
 
-    ``corpus`` is None if ``corpora.json`` lacks ``corpus_name``; ``encoder`` is the model that made the
-    vectors, '' if unknown or none; ``prefix`` begins the names of DiskANN's files.
+    ``corpus``: None if ``corpora.json`` lacks ``corpus_name``; ``encoder``: the model of the vectors, '' if
+    unknown or none; ``prefix``: of DiskANN's file names.
     """
 
     name: str
@@ -57,10 +57,10 @@ class RetrieverEntry:
 
 @dataclass(frozen=True, slots=True)
 class BaseSettings:
-    """What the six files say. Relative paths are resolved as :func:`resolve` tells.
+    """Contents of the six files. Relative paths are resolved by :func:`resolve`.
 
-    ``raw``: file name without suffix → its JSON, keys we do not know included; {} for a file that is
-    not there. ``develop`` and ``test``: dataset name → file; unlike in RaLLe a name may have only one.
+    ``raw``: file name without suffix → its JSON, including unknown keys; {} for a missing file.
+    ``develop`` and ``test``: dataset name → file; unlike in RaLLe, a name may have only one.
     """
 
     folder: Path
@@ -72,9 +72,9 @@ class BaseSettings:
 
 
 def read_base_settings(folder: Path) -> BaseSettings:
-    """Read whichever of the six files the folder holds.
+    """Read those of the six files that are in the folder.
 
-    Raises BadFileError, with file and entry, for what is malformed, and if there is none of the six.
+    Raises BadFileError, with file and entry, for malformed content, and if none of the six exists.
     """
     folder = Path(folder)
     if not any((folder / f"{name}.json").exists() for name in FILES):
@@ -88,10 +88,10 @@ def read_base_settings(folder: Path) -> BaseSettings:
 
 
 def resolve(written: str, folder: Path) -> Path:
-    """A path of the files: absolute, or in the current folder, or in ``folder`` or one above it.
+    """Resolve a path in the files: absolute, or in the current folder, or in ``folder`` or one above it.
 
-    The first place where it exists counts, so that settings work from wherever the program was
-    started; if it exists nowhere it is left as written, relative to the current folder.
+    The first place where it exists counts, so that settings work wherever the program was started;
+    if it exists nowhere it is left as written, relative to the current folder.
     """
     above = folder.resolve()
     # An absolute path is itself in all of these places.
@@ -158,7 +158,7 @@ _INDEX_KEYS = {"bm25": "index_path", "faiss": "index_path", "diskann": "index_di
 # ── language models ──────────────────────────────────────────────────────────
 
 OPENAI_ENGINE = "gpt-35-turbo"
-"""RaLLe asks for this deployment whatever the entry is called."""
+"""Deployment that RaLLe requests, whatever the entry's name."""
 
 _AZURE = (
     "Azure OpenAI, as in RaLLe: needs the environment variables AZURE_OPENAI_API_TYPE, "
@@ -177,15 +177,15 @@ _SAME = ("temperature", "top_k", "top_p", "repetition_penalty")
 _PIPELINE = {"max_new_tokens": "max_tokens", **dict(zip(_SAME, _SAME))}
 _OWN_DEFAULTS = {"llm_int8_threshold": 6.0}
 _OWN_DEFAULTS |= dict.fromkeys(("has_fp16_weights", "load_in_8bit", "load_in_4bit"), False)
-"""Quantisation settings that say what happens anyway."""
+"""Quantisation settings that merely state the default."""
 
 
 def llm_entries(settings: BaseSettings) -> dict[str, LLMEntry]:
-    """``llms.json`` as entries of ours, by name; what could not be carried over stands in ``about``.
+    """Convert ``llms.json`` to entries of ours, by name; ``about`` lists the settings that could not be carried over.
 
     A Hugging Face model becomes backend ``transformers`` with ``model``, ``quantization`` (8bit, 4bit,
-    none), ``dtype`` (always float16, as in RaLLe), ``chat_template`` (always off: RaLLe sends the prompt
-    as it stands), ``device_map``, ``revision`` and its generation defaults. ``openai`` becomes
+    none), ``dtype`` (always float16, as in RaLLe), ``chat_template`` (always off, because RaLLe sends the
+    prompt unchanged), ``device_map``, ``revision`` and its generation defaults. ``openai`` becomes
     ``openai_compatible`` with the names of Azure's variables, never their values.
     """
     where = settings.folder / "llms.json"
@@ -217,7 +217,7 @@ def _llm(entry: Section, where: str) -> LLMEntry:
 
 
 def _quantization(config: Any, where: str) -> tuple[str, list[str]]:
-    """('8bit', '4bit' or 'none', the names of what that does not say)."""
+    """Return '8bit', '4bit' or 'none', and the names of settings that this does not express."""
     if config is None:
         return "none", []
     outside = as_object(config, f"{where}: 'quantization_config'")
@@ -237,16 +237,16 @@ def _about(text: str, lost: list[str]) -> str:
 
 
 def with_environment(entry: LLMEntry) -> LLMEntry:
-    """The entry with every ``${NAME}`` of its ``base_url`` filled from the environment.
+    """Fill in every ``${NAME}`` of an entry's ``base_url`` from the environment.
 
-    To be called when the model is loaded, and never to be stored. Raises UsageError for a variable
-    that is not set.
+    Called when the model is loaded; the result is never stored. Raises UsageError for a variable that is
+    not set.
     """
     address = entry.settings.get("base_url")
     if not isinstance(address, str) or "${" not in address:
         return entry
 
-    def value_of(match: re.Match[str]) -> str:
+    def variable_value(match: re.Match[str]) -> str:
         value = os.environ.get(match[1], "").strip().rstrip("/")
         if not value:
             raise UsageError(
@@ -254,7 +254,7 @@ def with_environment(entry: LLMEntry) -> LLMEntry:
             )
         return value
 
-    filled = re.sub(r"\$\{(\w+)\}", value_of, address)
+    filled = re.sub(r"\$\{(\w+)\}", variable_value, address)
     return entry.model_copy(update={"settings": {**entry.settings, "base_url": filled}})
 
 
@@ -266,9 +266,9 @@ _NAMES = {"faiss": "Faiss file", "diskann": "DiskANN index"}
 
 
 def why_not(entry: RetrieverEntry) -> str:
-    """What must be done before this retriever can be used, with the command line; '' if nothing.
+    """Return the steps before this retriever can be used, with the command line; '' if there are none.
 
-    An index path that is a folder with a ``manifest.json`` is an index of ours and used as it is.
+    An index path that is a folder with a ``manifest.json`` is one of our indexes and needs no step.
     """
     if (entry.index / "manifest.json").is_file():
         return ""
@@ -296,12 +296,12 @@ def _place(entry: RetrieverEntry) -> Path:
 
 
 def _theirs(entry: RetrieverEntry) -> str:
-    """The kind of RaLLe's own index, where it is there."""
+    """Return the kind of RaLLe's own index, if it exists."""
     return "" if entry.type == "bm25" else foreign_kind(_place(entry))
 
 
 def _encoder(model: str) -> str:
-    """Our reference to a model of the hub: its preset, which knows its prompts, or the model written out."""
+    """Return our reference to a hub model: its preset, which knows its prompts, or the model itself."""
     known = {str(preset["model"]): name for name, preset in presets().items()}
     return known.get(model, f"sentence_transformers:{model}")
 
@@ -316,7 +316,7 @@ def _preparations(corpus: CorpusEntry) -> list[str]:
 
 
 def build_command(entry: RetrieverEntry) -> str:
-    """The command line (POSIX quoting) that makes this retriever an index of ours, under its own name."""
+    """Return the command line (POSIX quoting) that turns this retriever into one of our indexes, under its own name."""
     kind = _theirs(entry) or _INDEX_KIND_OF_TYPE[entry.type]
     words = ["rallebench", "index", "--kind", kind, "--name", entry.name]
     if _theirs(entry):

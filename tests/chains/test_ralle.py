@@ -315,7 +315,7 @@ def test_bad_yaml_is_refused_and_nothing_in_it_is_run(tmp_path: Path, text: str)
 @pytest.mark.parametrize("value", [{"name": "x"}, [], "text", 3, None])
 def test_a_file_that_is_no_chain_says_what_it_should_hold(tmp_path: Path, value: Any):
     path = write(tmp_path / "no.json", json.dumps(value))
-    with pytest.raises(BadFileError, match=r"no\.json is no chain: .*'chain_config'"):
+    with pytest.raises(BadFileError, match=r"no\.json is not a chain: .*'chain_config'"):
         load_chain_file(path)
 
 

@@ -140,7 +140,7 @@ def test_an_expression_means_what_python_says(template: str) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore", SyntaxWarning
-            )  # Python warns of an index that is no number
+            )  # Python warns of an index that is not a number
             expected = eval(template, dict(VALUES))
     except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError):
         with pytest.raises(TemplateError):

@@ -11,7 +11,7 @@ from tiny_gguf import HIDDEN, LAYERS, WINDOW, save_gguf, vocabulary
 from rallebench.checkpoints import _gguf_header
 from rallebench.checkpoints.files import model_folder
 from rallebench.checkpoints.gguf import gguf_file, gguf_model
-from rallebench.checkpoints.memory import need_of
+from rallebench.checkpoints.memory import memory_need
 from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
 
 
@@ -86,7 +86,7 @@ def check_refused(path: Path, words: str) -> None:
         gguf_model(path)
     assert "\n" not in str(caught.value) and str(path) in str(caught.value)
     with pytest.raises(BadFileError, match=words):
-        need_of("tiny", str(path))
+        memory_need("tiny", str(path))
 
 
 def test_a_part_is_known_by_its_name(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_part_is_known_by_its_name(tmp_path: Path) -> None:
 def test_a_text_file_named_gguf_is_one_sentence(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.gguf"
     path.write_bytes(content)
-    check_refused(path, "is no GGUF file .*download the model again")
+    check_refused(path, "is not a GGUF file .*download the model again")
 
 
 def test_a_file_cut_anywhere_is_one_sentence(tmp_path: Path) -> None:

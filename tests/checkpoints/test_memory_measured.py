@@ -25,7 +25,7 @@ workspace = Workspace(Path(sys.argv[1]))
 workspace.save_llm("small", LLMEntry(backend=sys.argv[2], settings=json.loads(sys.argv[3])))
 loads, rows = ModelManager(workspace, JobManager()), []
 for _ in range(2):
-    estimate = loads.room("small").need.loaded
+    estimate = loads.room("small").need.resident
     list(loads.load("small", "language model"))
     (row,) = loads.status()
     rows.append([estimate, row.expected, row.ram])
@@ -49,7 +49,7 @@ from rallebench.encoders.references import encoder_need, open_encoder, quantizat
 
 rows = []
 for _ in range(2):
-    estimate = encoder_need(sys.argv[1], quantizations(sys.argv[1])[0]).loaded
+    estimate = encoder_need(sys.argv[1], quantizations(sys.argv[1])[0]).resident
     encoder = open_encoder(sys.argv[1])
     rows.append([estimate, estimate, encoder.memory.ram])
     del encoder

@@ -16,7 +16,13 @@ import pytest
 from rallebench.checkpoints import files
 from rallebench.checkpoints import memory as needs
 from rallebench.checkpoints.files import cache_bytes
-from rallebench.checkpoints.memory import MemoryNeed, check_fit, device_of, has_cuda, need_of
+from rallebench.checkpoints.memory import (
+    MemoryNeed,
+    check_fit,
+    has_cuda,
+    mapped_device,
+    memory_need,
+)
 from rallebench.cli.main import main
 from rallebench.core import memory
 from rallebench.core.errors import BackendMemoryError, BadFileError
@@ -64,7 +70,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def of(folder: Path, **settings: Any) -> MemoryNeed:
-    found = need_of("m", str(folder), **{"device_map": "cpu", **settings})
+    found = memory_need("m", str(folder), **{"device_map": "cpu", **settings})
     assert found is not None
     return found
 
@@ -115,7 +121,7 @@ def test_the_cache_grows_with_context_and_batch(folder: Path) -> None:
         one.cache == 2 * 2 * 2 * 16 * 2048 * 2
     )  # keys and values, layers, key heads, width, tokens, bytes
     assert of(folder, context=4096, batch=8).cache == 16 * one.cache
-    assert one.total == one.loaded + one.cache
+    assert one.total == one.resident + one.cache
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 128}))
     assert of(folder).context == 128
@@ -151,14 +157,14 @@ def test_a_hub_id_is_known_from_the_cache(tmp_path: Path, monkeypatch: pytest.Mo
     import huggingface_hub.constants as constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    assert need_of("m", "someone/somewhat") is None
+    assert memory_need("m", "someone/somewhat") is None
     snapshot = tmp_path / "models--someone--somewhat" / "snapshots" / "abc"
     write_model(snapshot, {"w": ([1000, 1000], "BF16")})
     (snapshot.parent.parent / "refs").mkdir()
     (snapshot.parent.parent / "refs" / "main").write_text("abc")
-    found = need_of("m", "someone/somewhat", device_map="cpu")
+    found = memory_need("m", "someone/somewhat", device_map="cpu")
     assert found is not None and found.weights == 2 * MATRIX
-    assert need_of("m", "not a name") is None
+    assert memory_need("m", "not a name") is None
 
 
 def test_a_configuration_alone_is_counted_as_its_weights_would_be(tmp_path: Path) -> None:
@@ -173,13 +179,13 @@ def test_a_configuration_alone_is_counted_as_its_weights_would_be(tmp_path: Path
 def test_a_folder_without_weights_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(LLAMA))
     with pytest.raises(BadFileError, match="holds no weights"):
-        need_of("m", str(tmp_path))
+        memory_need("m", str(tmp_path))
 
 
 def test_reading_headers_imports_no_torch(folder: Path) -> None:
     code = (
-        "import sys; from rallebench.checkpoints.memory import need_of; "
-        "print(need_of('m', sys.argv[1], device_map='cpu').weights, 'torch' in sys.modules)"
+        "import sys; from rallebench.checkpoints.memory import memory_need; "
+        "print(memory_need('m', sys.argv[1], device_map='cpu').weights, 'torch' in sys.modules)"
     )
     said = subprocess.run(
         [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True
@@ -206,7 +212,7 @@ def test_free_vram_is_that_of_the_device_and_a_spread_model_may_take_all(
     found = [needs.free_on(device) for device in ("cpu", "cuda", "cuda:1", "cuda:7", "auto", "mps")]
     assert found == [5, 10, 20, None, 35, None]
     monkeypatch.setattr(needs, "has_cuda", lambda: True)
-    assert [device_of(said) for said in (None, "auto", {"": 0})] == ["cuda", "auto", "cuda:0"]
+    assert [mapped_device(said) for said in (None, "auto", {"": 0})] == ["cuda", "auto", "cuda:0"]
 
 
 def test_the_limit_of_a_container_counts_its_file_pages_as_free(tmp_path: Path) -> None:

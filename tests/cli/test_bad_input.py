@@ -766,6 +766,6 @@ def test_a_folder_that_is_no_index_is_never_replaced(cli: CommandLine, workspace
     ran = cli(f"index --corpus {workspace / 'corpus.tsv'} --name x --kind bm25")
     refused(
         ran,
-        f"{workspace / 'indexes' / 'x'} exists and is no index; choose another name or move it away.",
+        f"{workspace / 'indexes' / 'x'} exists and is not an index; choose another name or move it away.",
     )
     assert (workspace / "indexes" / "x" / "thesis.txt").read_text() == "precious"

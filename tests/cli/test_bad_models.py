@@ -24,7 +24,7 @@ def half(path: Path) -> None:
 
 
 BAD_FILES: dict[str, tuple[Callable[[Path], Any], str, str]] = {
-    "a text": (text_file, "x.gguf", "is no GGUF file (it does not begin with GGUF)"),
+    "a text": (text_file, "x.gguf", "is not a GGUF file (it does not begin with GGUF)"),
     "nothing": (lambda path: None, "x.gguf", "does not exist; give the path of a GGUF file"),
 }
 

@@ -15,7 +15,7 @@ from rallebench.core.sources import Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
 from rallebench.corpora.imported import Corpus, import_corpus
-from rallebench.corpora.reading import form_of, read_corpus
+from rallebench.corpora.reading import corpus_form, read_corpus
 from rallebench.corpora.store import write_store
 
 TEXTS = ("Titan is a moon.", "泰坦是一颗卫星。", "تيتان 🌕", '"quoted", with; marks')
@@ -82,7 +82,7 @@ def test_a_sample_is_read_as_passages_recognised_and_imported(form: str, tmp_pat
     passages = list(read_corpus(sample, form=form))
     assert len(passages) >= 2 and all(passage.text.strip() for passage in passages)
     assert len({passage.doc_id for passage in passages}) == len(passages)
-    assert "recognises" not in traits or form_of(sample) == form
+    assert "recognises" not in traits or corpus_form(sample) == form
     corpus = complete(import_corpus(tmp_path / "corpora", "mine", sample, form=form))
     assert isinstance(corpus, Corpus) and corpus.passages == len(passages)
     kept = read_corpus(tmp_path / "corpora" / "mine")
@@ -107,13 +107,13 @@ def test_a_format_gives_every_text_once_in_order_under_an_id(form: str, tmp_path
 def test_a_format_is_recognised_or_must_be_named(form: str, tmp_path: Path) -> None:
     path = WRITERS[form](tmp_path)
     if "recognises" in CORPORA.entry(form).traits:
-        assert form_of(path) == form
+        assert corpus_form(path) == form
     elif path.is_dir():
         with pytest.raises(BadFileError, match="name a file, another folder, or its format"):
-            form_of(path)
+            corpus_form(path)
     else:
         assert (
-            form_of(path) != form
+            corpus_form(path) != form
         )  # a text file is a document; one whose lines are articles is named
 
 

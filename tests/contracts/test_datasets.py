@@ -13,7 +13,7 @@ from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Problems, Source
 from rallebench.datasets import DATASETS
 from rallebench.datasets.importing import import_dataset
-from rallebench.datasets.reading import form_of, read_examples, read_questions
+from rallebench.datasets.reading import dataset_form, read_examples, read_questions
 
 forms = pytest.mark.parametrize("form", DATASETS.names())
 
@@ -51,7 +51,7 @@ def test_a_sample_is_recognised_as_its_own_format_or_named(form: str, sample: Pa
         if "recognises" in traits[name] and traits[name]["recognises"](sample)
     ]
     if "recognises" in traits[form]:
-        assert recognised == [form] and form_of(sample) == form
+        assert recognised == [form] and dataset_form(sample) == form
         assert list(read_questions(sample)) == list(read_examples(sample, form=form))
 
 

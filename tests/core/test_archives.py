@@ -22,7 +22,7 @@ from small_workspace import CommandLine
 from rallebench.core.arrays import load_array
 from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.sources import Problems, Source
-from rallebench.datasets.reading import form_of
+from rallebench.datasets.reading import dataset_form
 from rallebench.services import uploads
 from rallebench.workspace.paths import Workspace
 
@@ -170,7 +170,7 @@ def test_a_format_is_recognised_without_reading_behind_a_line_that_is_too_long(
         return line
 
     monkeypatch.setattr(gzip.GzipFile, "readline", counted_line)
-    assert form_of(path) == "kilt"
+    assert dataset_form(path) == "kilt"
     assert sum(sizes) < 3_000_000, "all formats together read the long line to its end"
     problems = Problems(skip=True)
     assert [row for _, row in Source(path, problems).objects()] == [{"a": 1}]

@@ -62,7 +62,7 @@ def test_vectors_that_do_not_fit_are_said_to_be_kept_and_the_index_is_not_blamed
         built(tmp_path / "indexes", "mine", corpus, "flat", encoder=Hashing())
     said = str(refusal.value)
     assert "Could not write the vectors in" in said and "no file may grow beyond" in said
-    assert said.endswith("what is encoded is kept.")
+    assert said.endswith("encoded vectors are kept.")
 
 
 def test_a_full_disk_is_told_what_the_passages_of_an_index_take_at_least(

@@ -13,7 +13,7 @@ from rallebench.core.errors import BadFileError, MissingPackageError, NotFoundEr
 from rallebench.core.sources import Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
-from rallebench.corpora.reading import form_of, read_corpus
+from rallebench.corpora.reading import corpus_form, read_corpus
 
 
 def file(path: Path, content: str | bytes) -> Path:
@@ -60,11 +60,11 @@ def test_a_beir_folder_and_its_file_give_the_same_passages(tmp_path: Path) -> No
         tmp_path / "scifact" / "corpus.jsonl", "".join(json.dumps(row) + "\n" for row in rows)
     )
     expected = [Passage("d1", "A moon.", "Titan", "d1"), Passage("d2", "月亮", "", "d2")]
-    assert form_of(corpus.parent) == "beir"
+    assert corpus_form(corpus.parent) == "beir"
     assert list(read_corpus(corpus.parent)) == expected
     assert list(read_corpus(corpus)) == list(read_corpus(corpus, form="beir")) == expected
     (tmp_path / "README.md").write_text("A set.")
-    assert form_of(tmp_path) == "beir" and list(read_corpus(tmp_path)) == expected
+    assert corpus_form(tmp_path) == "beir" and list(read_corpus(tmp_path)) == expected
     file(tmp_path / "other" / "corpus.jsonl", "")
     with pytest.raises(BadFileError, match=r"holds no corpus\.jsonl"):
         list(read_corpus(tmp_path, form="beir"))
@@ -86,7 +86,7 @@ def test_a_text_file_is_a_document_unless_it_holds_rows(tmp_path: Path) -> None:
     rows = file(tmp_path / "rows.txt", "\ufeffd1\tA moon.\tTitan\n")
     assert list(read_corpus(rows)) == [Passage("d1", "A moon.", "Titan", "d1")]
     lines = file(tmp_path / "lines.txt", '{"id": "d1", "text": "A moon."}\n')
-    assert form_of(lines) == "tsv"
+    assert corpus_form(lines) == "tsv"
 
 
 def test_nan_is_neither_id_nor_title_and_a_whole_number_has_no_point(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_folder_is_read_recursively_in_the_order_of_names_with_titles(tmp_path
     file(tmp_path / "d.pdf", pdf("First page.", "Second page.", title="On paper"))
     file(tmp_path / ".hidden" / "y.txt", "not read")
     file(tmp_path / "image.png", b"\x89PNG")
-    assert form_of(tmp_path) == "folder"
+    assert corpus_form(tmp_path) == "folder"
     assert list(read_corpus(tmp_path)) == [
         Passage("a/x.txt", "Plain text.\nSecond line.", "x", "a/x.txt"),
         Passage("b.md", "intro\n\n## The *moon* ##\n\nText.", "The *moon*", "b.md"),
@@ -330,7 +330,7 @@ def test_a_gzipped_file_is_read_like_a_plain_one(name: str, content: str, tmp_pa
     ],
 )
 def test_a_file_is_recognised_by_its_name(name: str, form: str, tmp_path: Path) -> None:
-    assert form_of(tmp_path / name) == form
+    assert corpus_form(tmp_path / name) == form
 
 
 def test_an_unknown_folder_format_or_file_is_refused(tmp_path: Path) -> None:

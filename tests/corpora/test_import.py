@@ -23,7 +23,7 @@ from rallebench.corpora.imported import (
     read_card,
     store_corpus,
 )
-from rallebench.corpora.reading import form_of, read_corpus
+from rallebench.corpora.reading import corpus_form, read_corpus
 from rallebench.corpora.store import PassageStore
 
 ROWS = "id\ttext\ttitle\n1\tTitan is a moon.\tTitan\n2\tTriton too.\tTriton\n3\tParis is none.\tParis\n"
@@ -64,7 +64,7 @@ def test_an_import_says_what_it_holds(corpora: Path, source: Path, tmp_path: Pat
     assert imported_corpora(corpora) == {"moons": corpus}
     store = PassageStore(corpora / "moons")
     assert store[2] == Passage("3", "Paris is none.", "Paris", "")
-    assert store.row_of("2") == 1
+    assert store.find_row("2") == 1
     store.close()
     assert not bring(corpora, "plain", source).has_pages
 
@@ -75,7 +75,7 @@ def test_an_imported_corpus_reads_as_what_it_was_imported_from(
     pages = tmp_path / "pages.json"
     pages.write_text('{"1": "p1"}')
     bring(corpora, "moons", source, page_map=pages)
-    assert form_of(corpora / "moons") == "imported"
+    assert corpus_form(corpora / "moons") == "imported"
     assert list(read_corpus(corpora / "moons")) == list(read_corpus(source, {"1": "p1"}))
     assert [p.page_id for p in read_corpus(corpora / "moons", {"3": "x"})] == ["", "", "x"]
 
@@ -121,7 +121,7 @@ def test_other_passages_of_a_name_are_refused(corpora: Path, source: Path) -> No
     ):
         bring(corpora, "moons", source)
     (corpora / "mine").mkdir()
-    with pytest.raises(UsageError, match="is no imported corpus"):
+    with pytest.raises(UsageError, match="is not an imported corpus"):
         bring(corpora, "mine", source)
     assert everything(corpora) == before
 

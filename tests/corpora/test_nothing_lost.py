@@ -16,7 +16,7 @@ from rallebench.corpora._documents import UnreadableError, decode, markdown_titl
 from rallebench.corpora._html import BLOCKS, PARTING, read_page
 from rallebench.corpora.imported import import_corpus
 from rallebench.corpora.page_names import find_pages
-from rallebench.corpora.reading import form_of, read_corpus
+from rallebench.corpora.reading import corpus_form, read_corpus
 
 
 def file(path: Path, content: str | bytes) -> Path:
@@ -205,7 +205,7 @@ def test_western_text_is_read_and_told_and_other_bytes_are_refused() -> None:
 
 def test_a_json_list_is_a_corpus(tmp_path: Path) -> None:
     path = file(tmp_path / "c.json", json.dumps([{"id": "1", "title": "A", "text": "b"}], indent=1))
-    assert form_of(path) == "jsonl" and list(read_corpus(path)) == [Passage("1", "b", "A", "1")]
+    assert corpus_form(path) == "jsonl" and list(read_corpus(path)) == [Passage("1", "b", "A", "1")]
 
 
 def test_a_folder_of_json_files_is_read_file_by_file(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_folder_of_json_files_is_read_file_by_file(tmp_path: Path) -> None:
     file(folder / "b.jsonl", '{"id": "2", "contents": "two"}\n{"id": "3", "contents": "three"}\n')
     file(folder / "c.json", '[{"id": "4", "contents": "four"}]')
     file(folder / "README.md", "# About it\n")
-    assert form_of(folder) == "jsonl"
+    assert corpus_form(folder) == "jsonl"
     assert [(p.doc_id, p.text) for p in read_corpus(folder)] == [
         ("1", "one"),
         ("2", "two"),

@@ -68,12 +68,14 @@ def test_ralles_pickle_is_read_without_lost_pages_and_nothing_is_executed(tmp_pa
     path.write_bytes(pickle.dumps({1: 10, 2: -1, "3": "30"}))
     assert read_page_map(path) == {"1": "10", "3": "30"}
     path.write_bytes(pickle.dumps({1: Attack(str(tmp_path / "created"))}))
-    with pytest.raises(BadFileError, match=r"map\.p is no pickled map .*it asks for .*open"):
+    with pytest.raises(BadFileError, match=r"map\.p is not a pickled map .*it asks for .*open"):
         read_page_map(path)
     assert [file.name for file in tmp_path.iterdir()] == ["map.p"]
     for content in (b"", b"no pickle", pickle.dumps([1, 2]), pickle.dumps({1: [2]})):
         path.write_bytes(content)
-        with pytest.raises(BadFileError, match=r"map\.p (is no pickled map|should hold|maps 1 to)"):
+        with pytest.raises(
+            BadFileError, match=r"map\.p (is not a pickled map|should hold|maps 1 to)"
+        ):
             read_page_map(path)
     with pytest.raises(BadFileError, match="cannot be read"):
         read_page_map(tmp_path / "none.p")

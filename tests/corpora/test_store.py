@@ -36,8 +36,8 @@ def store(tmp_path: Path) -> Iterator[PassageStore]:
 
 def test_a_passage_is_found_by_its_row_and_by_its_id(store: PassageStore) -> None:
     assert list(store) == list(passages(500)) and store[17].doc_id == "d17"
-    assert [store.row_of(f"d{n}") for n in range(500)] == list(range(500))
-    assert store.row_of("d500") is store.row_of("") is None
+    assert [store.find_row(f"d{n}") for n in range(500)] == list(range(500))
+    assert store.find_row("d500") is store.find_row("") is None
 
 
 def test_ids_that_share_a_hash_and_parts_that_are_sorted_apart_are_found(

@@ -12,7 +12,7 @@ import pytest
 from rallebench.core.errors import BadFileError
 from rallebench.datasets.fields import GOLD, PAGES, WEAK
 from rallebench.datasets.importing import ImportedDataset, import_dataset
-from rallebench.datasets.reading import form_of, read_questions
+from rallebench.datasets.reading import dataset_form, read_questions
 
 
 def imported(
@@ -241,10 +241,10 @@ def test_hotpotqa_as_on_hugging_face_has_its_gold_pages(tmp_path: Path) -> None:
     evidences = {**row, "evidences": [["Ulm", "river", "Danube"]]}
     file = tmp_path / "w.jsonl"
     file.write_text(json.dumps(evidences) + "\n")
-    assert form_of(file) == "2wikimultihopqa"
+    assert dataset_form(file) == "2wikimultihopqa"
     squad = {"id": "1", "question": "?", "context": "Titan is a moon.", "answers": {"text": ["a"]}}
     file.write_text(json.dumps(squad) + "\n")
-    assert form_of(file) == "jsonl"
+    assert dataset_form(file) == "jsonl"
 
 
 CORPUS = {"titan.md": ["d1"], "Titan": ["d1"], "Ulm": ["d2", "d3"]}
@@ -396,7 +396,7 @@ def test_tables_with_tabs_are_read_also_without_a_header_as_dpr_writes_them(
 def test_a_table_of_passages_is_no_question_set(tmp_path: Path) -> None:
     file = tmp_path / "c.tsv"
     file.write_text("id\ttext\ttitle\n1\tA moon.\tTitan\n")
-    assert form_of(file) == "kilt"
+    assert dataset_form(file) == "kilt"
 
 
 @pytest.mark.parametrize(

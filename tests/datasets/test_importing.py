@@ -83,7 +83,7 @@ def test_beirs_questions_get_a_page_for_relevant_passages_and_lost_ones_are_name
 @pytest.mark.parametrize(
     ("qrels", "message"),
     [
-        ({}, "is no folder with queries.jsonl and qrels"),
+        ({}, "is not a folder with queries.jsonl and qrels"),
         ({"other": ""}, "holds no test.tsv"),
         ({"test": "q1 d1 1\n"}, r"line 1 is not query-id<TAB>corpus-id<TAB>score"),
         ({"test": "zz\td\t1\n"}, "holds no question"),

@@ -12,7 +12,7 @@ from samples import write_sample
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Problems, Source
 from rallebench.datasets import DATASETS
-from rallebench.datasets.reading import form_of, read_examples, read_questions
+from rallebench.datasets.reading import dataset_form, read_examples, read_questions
 
 SETS = {
     "hotpotqa": "hotpot_dev_distractor_v1.json",
@@ -204,7 +204,7 @@ def test_a_list_in_one_line_is_read_in_pieces(tmp_path: Path) -> None:
     path = tmp_path / "hotpot.json"
     path.write_text(json.dumps(rows))  # 3.6 MB: pieces are of 1 MB
     source = Source(path)
-    assert form_of(path) == "hotpotqa"
+    assert dataset_form(path) == "hotpotqa"
     stream = read_examples(path, form="hotpotqa", source=source)
     next(stream)
     assert 0 < source.done < path.stat().st_size / 2

@@ -12,8 +12,15 @@ from rallebench.core.errors import BadFileError
 from rallebench.datasets import DATASETS
 from rallebench.datasets.importing import import_dataset
 from rallebench.datasets.r_eval import as_record, id_holds, ids_that_hold
-from rallebench.datasets.reading import form_of, read_examples
-from rallebench.datasets.tasks import LEVELS, TASKS, available, described, sampled, task_of
+from rallebench.datasets.reading import dataset_form, read_examples
+from rallebench.datasets.tasks import (
+    LEVELS,
+    TASKS,
+    available,
+    describe_tasks,
+    draw_sample,
+    find_task,
+)
 
 RECORD = as_record("Where was he born?", ["Rome", "Roma"], environment="wiki", dataset="own")
 
@@ -45,7 +52,7 @@ def test_the_form_is_recognised_and_kept_with_all_that_its_records_hold(tmp_path
     path = written(
         tmp_path / "own.jsonl", RECORD, {"input": "Who?", "outputs": ["Ada"], "level": "KS"}
     )
-    assert form_of(path) == "r-eval"
+    assert dataset_form(path) == "r-eval"
     made = import_dataset(tmp_path / "datasets", "own", path)
     rows = [json.loads(line) for line in made.path.read_text(encoding="utf-8").splitlines()]
     assert (made.form, made.questions) == ("r-eval", 2)
@@ -79,7 +86,7 @@ def test_a_sample_is_the_one_that_r_eval_draws(tmp_path: Path) -> None:
     ids = [json.loads(line)["id"] for line in made.path.read_text(encoding="utf-8").splitlines()]
     random.seed(42)
     assert ids == [f"q{n}" for n in random.sample(range(30), 5)]
-    assert sampled([1, 2], 5) == [1, 2]
+    assert draw_sample([1, 2], 5) == [1, 2]
 
 
 @pytest.mark.shared_data
@@ -88,7 +95,7 @@ def test_published_questions_are_read(shared_data: Path) -> None:
     assert len(list(read_examples(folder / "kola_sample_format.jsonl"))) == 11
     hotpot = list(read_examples(folder / "hotpotqa_dev.jsonl"))
     assert hotpot[0].gold.answers == ("yes",) and hotpot[0].record["dataset"] == "hotpotqa"
-    assert form_of(folder / "fever_paper_dev.jsonl") == "r-eval"
+    assert dataset_form(folder / "fever_paper_dev.jsonl") == "r-eval"
 
 
 # ── the tasks ────────────────────────────────────────────────────────────────
@@ -108,11 +115,11 @@ def test_a_task_is_found_by_its_own_dataset_before_the_starters_stand_in() -> No
         "hotpotqa": "hotpotqa_dev",
     }
     assert available(["soay_easy", "starter-scholar-easy"]) == {"soay_easy": "soay_easy"}
-    assert task_of("hotpot") is None
+    assert find_task("hotpot") is None
 
 
 def test_a_task_without_questions_says_in_one_sentence_how_to_get_them() -> None:
-    lines = described({"musique": Path("x")})
+    lines = describe_tasks({"musique": Path("x")})
     assert "dataset musique" in lines["musique"]
     assert all("Not here. " in line for name, line in lines.items() if name != "musique")
 

@@ -9,7 +9,7 @@ import pytest
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Note, Reply
 from rallebench.environments import ENVIRONMENTS
-from rallebench.workspace.environments import make_environment, settings_of
+from rallebench.workspace.environments import environment_settings, make_environment
 from rallebench.workspace.paths import Workspace
 
 
@@ -67,5 +67,5 @@ def test_what_is_not_there_is_one_sentence_and_writes_nothing(
 
 def test_every_environment_has_defaults_for_all_its_settings() -> None:
     for name in ENVIRONMENTS.names():
-        settings = settings_of(name, {})
+        settings = environment_settings(name, {})
         assert settings and set(settings) == set(ENVIRONMENTS.entry(name).form)

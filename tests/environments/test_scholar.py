@@ -246,7 +246,7 @@ def test_texts_with_quotes_and_commas_stay_whole(text: str, given: dict[str, str
         ("name=a, name=b", "given twice"),
         ("x" * (MAX_TEXT + 1), "at most 2,000"),
         ("'a', 'b', 'c', 'd'", "more arguments than"),
-        ('age="3"', "is no argument"),
+        ('age="3"', "is not an argument"),
     ],
 )
 def test_arguments_that_cannot_be_told_apart_are_said_in_a_sentence(text: str, why: str) -> None:

@@ -82,7 +82,7 @@ def test_h_and_g_are_those_of_their_papers(cited: tuple[int, ...], h: int, g: in
         ("a.jsonl", '{"id": "1"\n', "line 1"),
         ("a.jsonl", '{"id": "1", "name": "\\ud800"}\n', "line 1 holds half of a surrogate pair"),
         ("a.json", '{"publications": []}', 'without "scholars"'),
-        ("a.json", "[1, 2]", "is no object"),
+        ("a.json", "[1, 2]", "is not an object"),
     ],
 )
 def test_a_bad_file_is_one_sentence_and_leaves_nothing(
@@ -119,7 +119,7 @@ def test_an_unknown_table_names_those_that_there_are(space: Workspace) -> None:
 def test_a_file_that_is_no_table_is_said_in_a_sentence(space: Workspace) -> None:
     text = "not a database at all, but text that is long enough to be read"
     written(space.path / "scholars" / "odd.sqlite", text)
-    with pytest.raises(BadFileError, match="is no scholar table"):
+    with pytest.raises(BadFileError, match="is not a scholar table"):
         scholar_table(space, "odd")
 
 

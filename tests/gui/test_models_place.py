@@ -198,7 +198,7 @@ def test_a_gguf_file_is_added_and_a_damaged_one_names_the_mend(page: Page, tmp_p
     assert "converts the file again" in patch["say"] and not copy.exists()
     assert "converted copy" not in patch["#models-cards"]
     path.write_text("no model")
-    refused(page, "models.add_folder", {"path": str(path)}, "is no GGUF file", BadFileError)
+    refused(page, "models.add_folder", {"path": str(path)}, "is not a GGUF file", BadFileError)
 
 
 @pytest.mark.parametrize(

@@ -96,11 +96,14 @@ NO_PARTICIPLES = frozenset(
 )
 """Words in -ed that are verbs or nouns."""
 
-DONE: frozenset[str] = frozenset()
+DONE = frozenset(
+    f"rallebench/{name}"
+    for name in ("checkpoints", "corpora", "datasets", "http", "sandbox", "server", "workspace")
+)
 """Packages and their tests (``rallebench/llms``, ``tests/llms``) without any finding."""
 CEILINGS = {
-    "rallebench": {"opening": 274, "participle": 413, "name in _of": 339, "phrase": 210},
-    "programs": {"opening": 176, "participle": 232, "name in _of": 67, "phrase": 118},
+    "rallebench": {"opening": 160, "participle": 315, "name in _of": 280, "phrase": 145},
+    "programs": {"opening": 176, "participle": 232, "name in _of": 67, "phrase": 110},
     "documents": {"phrase": 13},
 }
 """Findings in the packages that are not done, in tests and tools, and in the documents. These numbers may only fall."""

@@ -1,4 +1,4 @@
-"""A model whose scores are no numbers has no answer: whole, streamed, in a batch, forced, as a judge or a re-ranker."""
+"""A model whose scores are not numbers has no answer: whole, streamed, in a batch, forced, as a judge or a re-ranker."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from small_workspace import environment
 from tiny_gguf import save_gguf, weights
 
 from rallebench.checkpoints.gguf import converted_copy, gguf_model
-from rallebench.checkpoints.memory import need_of
+from rallebench.checkpoints.memory import memory_need
 from rallebench.core import locks
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import (
@@ -108,7 +108,7 @@ def test_the_memory_that_a_file_needs_is_that_of_its_converted_folder(
     path, cache, _ = converted
     chosen = {"quantization": quantization, "dtype": dtype, "device_map": "cpu"}
     (folder,) = folders(cache)
-    assert need_of("tiny", str(path), **chosen) == need_of("tiny", str(folder), **chosen)
+    assert memory_need("tiny", str(path), **chosen) == memory_need("tiny", str(folder), **chosen)
 
 
 def test_a_converted_file_is_quantised_as_a_folder_is(converted: tuple[Path, Path, Opened]) -> None:

@@ -210,7 +210,7 @@ def answered(window: RequestWindow, rounds: int, start: float) -> None:
     """Rounds of answers to full windows, one second each."""
     for second in range(rounds):
         for _ in range(window.size):
-            window.answered(start + second)
+            window.grow(start + second)
 
 
 def test_a_burst_of_refusals_cuts_the_window_once_and_it_grows_back_by_one_a_round() -> None:

@@ -49,8 +49,8 @@ def test_what_is_no_name_is_passed_over_and_no_key_shown(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("behaviour", "words"),
     [
-        (send_json([1]), "is no list of models"),
-        (send_json({"data": {"id": "a"}}), "is no list of models"),
+        (send_json([1]), "is not a list of models"),
+        (send_json({"data": {"id": "a"}}), "is not a list of models"),
         (send_json({"error": {"code": 503, "message": "busy"}}), "internal error .503: busy"),
         (send_text("", 404), "has no list of models. Check its address"),
         (fail(405, "GET is not for you"), "has no list of models .GET is not for you"),

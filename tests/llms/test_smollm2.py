@@ -128,7 +128,7 @@ for form in forms:
     workspace.save_llm(form, LLMEntry(backend="transformers", settings=settings))
 loads, rows = ModelManager(workspace, JobManager()), []
 for form in (*forms, forms[0]):
-    estimate = loads.room(form).need.loaded
+    estimate = loads.room(form).need.resident
     list(loads.load(form, "language model"))
     (row,) = loads.status()
     llm = loads.backends.llms[form]

@@ -541,7 +541,7 @@ def become_an_adapter(folder: Path) -> None:
         ),
         (configured(model_type="wonder"), UsageError, "does not know the architecture"),
         (configured(model_type="wonder", **OWN_CODE), UsageError, "trust_remote_code"),
-        (configured(model_type="vit"), UsageError, "no causal or encoder–decoder model"),
+        (configured(model_type="vit"), UsageError, "not a causal or encoder–decoder model"),
         (configured(num_hidden_layers=3), BadFileError, "lack 9 tensors"),
         (configured(hidden_size=128), BadFileError, "do not have the shapes"),
     ],
@@ -691,11 +691,11 @@ def square(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_quantised_model_answers_on_the_cpu_in_less_memory(
     square: Path, quantization: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from rallebench.checkpoints.files import bits_of, tensors, weight_files
+    from rallebench.checkpoints.files import tensors, weight_bits, weight_files
 
     def weights(kind: str) -> float:
         return sum(
-            n * bits_of(name, stored, dims, "float32", kind) / 8
+            n * weight_bits(name, stored, dims, "float32", kind) / 8
             for file in weight_files(square)
             for name, n, stored, dims in tensors(file)
         )

@@ -133,8 +133,12 @@ def test_longer_pairs_than_the_model_reads_are_cut(model: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "kind", "sentence"),
     [
-        (3, "BertForSequenceClassification", "gives 3 numbers per pair, so it is no cross-encoder"),
-        (1, "BertModel", "is a BertModel, so it is no cross-encoder for re-ranking"),
+        (
+            3,
+            "BertForSequenceClassification",
+            "gives 3 numbers per pair, so it is not a cross-encoder",
+        ),
+        (1, "BertModel", "is a BertModel, so it is not a cross-encoder for re-ranking"),
     ],
 )
 def test_a_number_per_pair_is_needed(labels: int, kind: str, sentence: str, tmp_path: Path) -> None:

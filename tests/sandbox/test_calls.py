@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from rallebench.sandbox.calls import MACHINES, call_filter, calls, packed
+from rallebench.sandbox.calls import MACHINES, call_filter, calls, pack
 
 PID = 4321
 ALLOWED, EPERM = 0x7FFF0000, 0x00050001
@@ -93,4 +93,4 @@ def test_a_call_with_other_uses_is_allowed_with_harmless_arguments_only(
 
 def test_a_machine_without_a_table_gets_no_filter_and_kernels_read_eight_bytes() -> None:
     assert call_filter("riscv64", PID) == []
-    assert len(packed(call_filter("aarch64", PID))) == 8 * len(call_filter("aarch64", PID))
+    assert len(pack(call_filter("aarch64", PID))) == 8 * len(call_filter("aarch64", PID))

@@ -253,7 +253,7 @@ def test_a_busy_model_of_the_chain_is_a_429_that_says_when_to_ask_again(
         ({"messages": user("x" * 300_000)}, 400, "300,000 characters"),
         ({"messages": [{"role": "robot", "content": "x"}]}, 400, "Message 1 has no known role"),
         ({"messages": [{"role": "tool", "content": "x"}]}, 400, "Message 1 has no known role"),
-        ({"messages": [{"role": "user", "content": {"text": "x"}}]}, 400, "that is no text"),
+        ({"messages": [{"role": "user", "content": {"text": "x"}}]}, 400, "that is not text"),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
             400,

@@ -145,7 +145,7 @@ def test_a_sweep_whose_mlflow_is_gone_is_complete_and_says_how_to_send_it(cli: C
     assert ran.code == 0 and len(ran.json["variants"]) == 2
     assert "Warning: The sweep 'alone' is complete but was not put together in MLflow" in ran.err
     assert ran.last.endswith("It can be logged later.")
-    assert cli("track", "alone", "--model").code == 2, "a sweep is no model"
+    assert cli("track", "alone", "--model").code == 2, "a sweep is not a model"
 
 
 @pytest.mark.slow

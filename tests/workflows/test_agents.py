@@ -138,7 +138,12 @@ def test_the_program_of_a_demonstration_runs_and_prints_its_answer(env: str) -> 
         ("react", "wikipedia", {"sots": "1"}, "There is no setting 'sots'. Did you mean 'shots'"),
         ("react", "wikipedia", {"shots": "x"}, "shots must be a whole number from 0 to 50"),
         ("react", "wikipedia", {"shots": "9"}, "holds 3 demonstrations"),
-        ("react", "wikipedia", {"pool": "no.json"}, "There is no file of demonstrations no.json"),
+        (
+            "react",
+            "wikipedia",
+            {"pool": "no.json"},
+            "There is no file of demonstrations no.json",
+        ),
         ("react", "scholar", {"pool": str(pools()["wikipedia"])}, "its action 'Search' is none of"),
         ("react", "wikipedia", {"env.similar": "0"}, "similar must be a whole number from 1"),
         ("pal", "wikipedia", {}, "runs programs that the model writes"),
@@ -156,7 +161,7 @@ def test_what_is_wrong_is_said_before_anything_is_loaded(
 @pytest.mark.parametrize(
     ("shots", "said"),
     [
-        ("", "is no file of demonstrations"),
+        ("", "is not a file of demonstrations"),
         ('[{"question": "?"}]', "demonstration 1: KeyError: 'answer'"),
         (
             '[{"question": "?", "answer": "x", "steps": [{"name": "Search", "arguments": {}}]}]',

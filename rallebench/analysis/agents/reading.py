@@ -11,7 +11,7 @@ from rallebench.analysis.agents import AgentTask, EpisodeSummary, System, TaskRu
 from rallebench.analysis.agents.traces import observed_by, observed_in, prompt_of, scratchpad_of
 from rallebench.analysis.ranking import answered
 from rallebench.core.types import Episode, Example, Gold, Note, Outcome
-from rallebench.datasets.tasks import DOMAINS, LEVELS, task_of
+from rallebench.datasets.tasks import DOMAINS, LEVELS, find_task
 from rallebench.engine.score import examples_of, memory_of
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
@@ -92,7 +92,7 @@ def _task(spec: Mapping[str, Any], examples: Sequence[Example]) -> AgentTask:
 
 def task_named(dataset: str, examples: Sequence[Example], environment: str = "") -> AgentTask:
     """The task by the name of its dataset, else by the fields of its records and its ``environment``."""
-    task = task_of(dataset)
+    task = find_task(dataset)
     if task is not None:
         return AgentTask(task.name, task.domain, task.level, task.number)
     env = common_field(examples, "environment") or environment

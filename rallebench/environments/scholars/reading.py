@@ -110,7 +110,7 @@ def _rows(source: Source, kind: str, value: Any) -> Iterator[tuple[int, Row]]:
             if isinstance(row, dict):
                 yield number, row
             else:
-                source.bad(number, " is no object.")
+                source.bad(number, " is not an object.")
 
 
 def _check_columns(names: Iterable[str], kind: str, source: Source, line: int) -> None:
@@ -139,7 +139,7 @@ def _checked(source: Source, kind: str, value: Any) -> Iterator[tuple[int, dict[
             typed = {field: _typed(field, value) for field, value in values.items()}
             json.dumps(typed, ensure_ascii=False).encode()  # the table holds UTF-8
         except UnicodeEncodeError:
-            source.bad(line, " holds half of a surrogate pair, which is no text.")
+            source.bad(line, " holds half of a surrogate pair, which is not text.")
         except ValueError as error:
             source.bad(line, f": {error}")
         else:
@@ -181,7 +181,7 @@ def _listed(value: Any) -> list[Any]:
             try:
                 value = json.loads(value)
             except (ValueError, RecursionError):
-                raise ValueError("a list is no valid JSON.") from None
+                raise ValueError("a list is not valid JSON.") from None
         else:
             return [
                 part.strip() for part in value.split(";" if ";" in value else ",") if part.strip()

@@ -39,7 +39,7 @@ class ScholarTable:
             meta = dict(self._db.execute("SELECT name, value FROM meta"))
         except sqlite3.Error as error:
             raise BadFileError(
-                f"{path} is no scholar table ({error}); import the scholars again."
+                f"{path} is not a scholar table ({error}); import the scholars again."
             ) from None
         if meta.get("format") != FORMAT:
             raise BadFileError(

@@ -109,7 +109,7 @@ def systems_of(request: ExperimentRequest, corpus: Path, form: str = "") -> Syst
     s = request.settings
     retrievers, kinds = names_in(s.get("retriever", "")), names_in(s["kinds"])
     for name in retrievers:
-        request.workspace.indexes_of(name)
+        request.workspace.component_indexes(name)
     if retrievers:
         return dict.fromkeys(retrievers)
     if not kinds:

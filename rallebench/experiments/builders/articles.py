@@ -25,7 +25,7 @@ from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import digest
 from rallebench.corpora.folder import READERS
 from rallebench.corpora.imported import is_imported
-from rallebench.corpora.reading import IMPORTED, form_of, read_corpus
+from rallebench.corpora.reading import IMPORTED, corpus_form, read_corpus
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders._source import SourceArticle, SourceReading
 from rallebench.experiments.builders.replies import line_of, lines_of, state_of
@@ -71,7 +71,7 @@ def articles_at(reference: str, workspace: Workspace) -> tuple[str, Path]:
             hint=Hint("set", "source=KIND"),
         )
     else:
-        kind = "folder" if path.is_dir() and form_of(path) == "folder" else "corpus"
+        kind = "folder" if path.is_dir() and corpus_form(path) == "folder" else "corpus"
     return kind, path
 
 

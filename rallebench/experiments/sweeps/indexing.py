@@ -70,7 +70,7 @@ def indexes(workspace: Workspace, variants: Sequence[Variant]) -> list[IndexReci
 
 def _retriever(workspace: Workspace, variant: Variant) -> VariedRetriever:
     name = retriever_of(variant.chain)
-    members = workspace.indexes_of(name)
+    members = workspace.component_indexes(name)
     corpus = str(variant.index.get("corpus", ""))
     bases = {member: _base(workspace, member, corpus) for member in members}
     if len(members) > 1 and "kind" in variant.index:

@@ -23,7 +23,7 @@ from rallebench.encoders.references import open_encoder
 from rallebench.engine.measure import run_program
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.indexes.checks import check_index
-from rallebench.workspace.indexes.vectors import VECTORS, vectors_of
+from rallebench.workspace.indexes.vectors import VECTORS, complete_vectors
 from rallebench.workspace.paths import Workspace
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _by_stored_vectors(
 ) -> list[set[str]] | None:
 
     name, manifest = next(iter(alike.items()))
-    cached = vectors_of(workspace.vectors, manifest.corpus_sha256, manifest.encoder)
+    cached = complete_vectors(workspace.vectors, manifest.corpus_sha256, manifest.encoder)
     beside = [workspace.indexes / other / VECTORS for other in alike]
     path = next((path for path in [*cached, *beside] if path.is_file()), None)
     if path is None:

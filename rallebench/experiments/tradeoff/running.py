@@ -119,7 +119,7 @@ def _points(
     workspace, k = request.workspace, request.settings["k"]
     manifests = workspace.manifests()
     manifest = manifests.get(index)
-    parts = [index] if manifest else workspace.indexes_of(name)
+    parts = [index] if manifest else workspace.component_indexes(name)
     job = {
         "workspace": str(workspace.path),
         "index": index,

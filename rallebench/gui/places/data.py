@@ -196,10 +196,10 @@ def more(page: Page) -> Markup:
         if vectors.problem:
             files.append((vectors.problem, 0, vectors.bytes, "vectors", vectors.key))
             continue
-        part = "" if vectors.complete else f", {vectors.done:,} encoded so far"
+        part = "" if vectors.complete else f", {vectors.passages_done:,} encoded so far"
         about = f"vectors, {vectors.encoder}, {vectors.dim} dimensions{part}"
         files.append((about, vectors.passages, vectors.bytes, "vectors", vectors.key))
-    for stored in library.stored(page.workbench.workspace):
+    for stored in library.cache_entries(page.workbench.workspace):
         cut = stored.chunking
         words = library.cut_words(cut.as_json()) if cut else "whole documents"
         about = f"{stored.kind} of {stored.corpus or 'an unknown corpus'}, {words}"

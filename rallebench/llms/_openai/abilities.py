@@ -12,8 +12,8 @@ from rallebench.core.formats import SCHEMA, Format
 from rallebench.core.types import Generate, Message, ToolSpec, digest
 from rallebench.http.client import Server
 from rallebench.http.endpoint import is_openai
-from rallebench.http.failures import Failure, counted
-from rallebench.http.refusals import tools_refused
+from rallebench.http.failures import Failure, reported_tokens
+from rallebench.http.refusals import is_tool_refusal
 from rallebench.llms import function_of
 from rallebench.llms._openai.refusals import Key, Refusals
 from rallebench.llms._openai.requests import Settings, body_of
@@ -88,7 +88,7 @@ class Abilities:
         counts = []
         for body in (alone, {**alone, "tools": [TOOL]}):
             usage = self._post(body).get("usage")
-            counts.append(counted(usage, "prompt_tokens"))
+            counts.append(reported_tokens(usage, "prompt_tokens"))
             if self.takes_tools is False:
                 return False
             if not counts[-1]:
@@ -97,7 +97,7 @@ class Abilities:
 
     def refuses_tools(self, failure: Failure, sent: Mapping[str, Any]) -> bool:
         """Return whether a failure says that the server takes no tools; that is remembered."""
-        refuses = "tools" in sent and tools_refused(failure)
+        refuses = "tools" in sent and is_tool_refusal(failure)
         if refuses:
             self.takes_tools = False
         return refuses

@@ -9,7 +9,7 @@ from typing import Any
 
 from rallebench.core.types import digest
 from rallebench.http.failures import Failure
-from rallebench.http.refusals import SYSTEM, Refusal, refusal_of
+from rallebench.http.refusals import SYSTEM, Refusal, find_refusal
 from rallebench.llms._openai.requests import Settings
 
 MOST = 12
@@ -53,7 +53,7 @@ class Refusals:
     def read(self, failure: Failure, sent: Mapping[str, Any], keys: Collection[Key]) -> Key | None:
         """The field of ``sent`` that a failure refuses; None if nothing, or nothing new or if these are too many."""
         fields = {name: value for name, value in sent.items() if name != "stream" or value}
-        refusal = refusal_of(failure, fields, self._needed) if len(keys) < MOST else None
+        refusal = find_refusal(failure, fields, self._needed) if len(keys) < MOST else None
         if refusal is None:
             return None
         key = _key(refusal, sent)

@@ -18,12 +18,12 @@ from rallebench.http.failures import (
     NOT_OPENAI,
     SEE_LOG,
     Failure,
-    counted,
-    counted_prompt,
-    parsed,
+    parse_json,
+    reported_prompt_tokens,
+    reported_tokens,
     short,
 )
-from rallebench.http.reported import unrefused
+from rallebench.http.reported import require_success
 from rallebench.llms import LOWEST_LOGPROB
 from rallebench.llms._openai.tool_calls import GatheredCalls
 
@@ -80,7 +80,7 @@ def read_answer(
     if not (stream and "event-stream" in answer.headers.get("content-type", "").lower()):
         whole = answer.read()
         if not whole.lstrip().startswith((b"data:", b"event:", b":")):
-            gathered.add(parsed(whole, server.key), whole=True)
+            gathered.add(parse_json(whole, server.key), whole=True)
             reply = gathered.reply()
             if stream and reply.text:
                 yield reply.text
@@ -97,7 +97,7 @@ def read_answer(
                 continue
             if kind == b"error":
                 gathered.add_error(data)
-            text = gathered.add(parsed(data, server.key))
+            text = gathered.add(parse_json(data, server.key))
             if gathered.moved:
                 answer.deadline.end = time.monotonic() + timeout
             if text:
@@ -184,7 +184,7 @@ class Gathered:
         """Take one piece in and return its text, '' if it has none; raises Failure. ``moved`` then says whether
         the piece held anything (text, thoughts, calls)."""
         self.moved = False
-        document = unrefused(document, self._server.endpoint, self._key, self._headers)
+        document = require_success(document, self._server.endpoint, self._key, self._headers)
         if isinstance(model := document.get("model"), str):
             self._served(short(model, self._key, 100))
         if isinstance(usage := document.get("usage"), Mapping):
@@ -232,9 +232,9 @@ class Gathered:
         """Raise the Failure that a stream's ``error`` event reports, in JSON or in words."""
         error: Any = data.decode("utf-8", "replace")
         with contextlib.suppress(Failure):
-            error = parsed(data, self._key)
+            error = parse_json(data, self._key)
         inner = error.get("error") if isinstance(error, Mapping) else None
-        unrefused({"error": inner or error or "error"}, self._server.endpoint, self._key)
+        require_success({"error": inner or error or "error"}, self._server.endpoint, self._key)
 
     def _add_thoughts(self, message: Mapping[str, Any], thoughts: str) -> None:
         """Some servers send the same thoughts under several names."""
@@ -287,7 +287,7 @@ class Gathered:
 
     def _hidden_thoughts(self) -> int:
         """The tokens of thoughts that the server counts and does not show."""
-        return counted(self._usage.get("completion_tokens_details"), "reasoning_tokens")
+        return reported_tokens(self._usage.get("completion_tokens_details"), "reasoning_tokens")
 
     def reply(self, first_token_seconds: float | None = None) -> Reply:
         """All pieces as a Reply. Raises Failure for an answer that is none; see :meth:`_check`."""
@@ -301,8 +301,8 @@ class Gathered:
         return Reply(
             text=text,
             tool_calls=self._calls.calls(),
-            prompt_tokens=counted_prompt(self._usage, self._timings),
-            completion_tokens=counted(self._usage, "completion_tokens"),
+            prompt_tokens=reported_prompt_tokens(self._usage, self._timings),
+            completion_tokens=reported_tokens(self._usage, "completion_tokens"),
             finish_reason=reason or "stop",
             first_token_seconds=first_token_seconds,
             logprobs=tuple(self._logprobs),

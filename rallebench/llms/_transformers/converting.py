@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.checkpoints.failures import is_out_of_memory
-from rallebench.checkpoints.gguf import CONVERTED, SOURCE, GgufModel, gguf_file, gguf_model, served
+from rallebench.checkpoints.gguf import (
+    CONVERTED,
+    SOURCE,
+    GgufModel,
+    gguf_file,
+    gguf_model,
+    serve_hint,
+)
 from rallebench.checkpoints.memory import free_on
 from rallebench.core.errors import (
     BackendError,
@@ -47,7 +54,7 @@ def model_in_file(name: str, settings: TransformersSettings) -> GgufModel | None
     if settings.chat_template in ("on", True) and not model.template:
         raise UsageError(
             f"{name!r}: {file} has no chat template; set chat_template to off, or "
-            f"{served(file, ' --chat-template NAME')}."
+            f"{serve_hint(file, ' --chat-template NAME')}."
         )
     return model
 

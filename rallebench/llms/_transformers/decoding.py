@@ -101,7 +101,7 @@ class CheckNumbers(LogitsProcessor):  # type: ignore[misc]
         return rows
 
     def broken(self) -> Any:
-        """The rows whose scores are no numbers any more: bool (rows,)."""
+        """The rows whose scores are not numbers any more: bool (rows,)."""
         return self._good < self._steps
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.checkpoints.failures import loading_failed
-from rallebench.checkpoints.files import content_hash, dtype_of, model_folder
+from rallebench.checkpoints.files import content_hash, model_folder, resolve_dtype
 from rallebench.checkpoints.gguf import GgufModel
-from rallebench.checkpoints.memory import check_fit, device_of, note_use
+from rallebench.checkpoints.memory import check_fit, mapped_device, note_use
 from rallebench.checkpoints.packages import eight_bits, need_packages
 from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
 from rallebench.core.memory import (
@@ -111,7 +111,7 @@ def _load(
     tokenizer = AutoTokenizer.from_pretrained(place, **common)
     _check_vocabulary(where, tokenizer, config)
     device_map = settings.device_map or ("cuda" if torch.cuda.is_available() else "cpu")
-    dtype = dtype_of(settings.dtype, getattr(config, "dtype", None), device_of(device_map))
+    dtype = resolve_dtype(settings.dtype, getattr(config, "dtype", None), mapped_device(device_map))
     form = dtype if settings.quantization == "none" else f"{settings.quantization} with {dtype}"
     needed = need_of_settings(name, settings)
     if needed is not None:

@@ -240,7 +240,7 @@ class Prompter:
                 encoded = self._tokenizer(text, add_special_tokens=not self.chat, verbose=False)
             except (UnicodeError, TypeError):  # tokenizers in Rust raise TypeError
                 raise BackendError(
-                    f"The prompt for {self._name!r} holds half of a surrogate pair, which is no text; mend the "
+                    f"The prompt for {self._name!r} holds half of a surrogate pair, which is not text; mend the "
                     "passage or question that it comes from."
                 ) from None
         tokens = list(encoded["input_ids"])

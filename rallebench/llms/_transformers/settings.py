@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from rallebench.checkpoints.memory import SPREAD, MemoryNeed, need_of
+from rallebench.checkpoints.memory import SPREAD, MemoryNeed, memory_need
 from rallebench.core.errors import UsageError
 from rallebench.core.formats import format_of
 from rallebench.core.settings import declare, form_of
@@ -224,7 +224,7 @@ def need_of_settings(
 
     ``context`` tokens and ``batch`` answers at once: by default those of the settings.
     """
-    return need_of(
+    return memory_need(
         name,
         settings.model,
         quantization=settings.quantization,

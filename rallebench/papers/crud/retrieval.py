@@ -54,7 +54,7 @@ def searches_words(workspace: Workspace, index: str) -> bool:
     composite = workspace.retriever(index)
     if composite is not None and composite.kind != INDEX:
         return False
-    (name,) = workspace.indexes_of(index)
+    (name,) = workspace.component_indexes(index)
     manifest = workspace.manifests().get(name)
     return (manifest.kind if manifest else STARTER_INDEXES.get(name)) == "bm25"
 

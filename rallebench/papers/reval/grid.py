@@ -17,7 +17,7 @@ from rallebench.core.prompts import Wording, wording_of
 from rallebench.core.registry import unknown
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions
-from rallebench.datasets.tasks import DOMAINS, TASKS, available, sampled, task_of
+from rallebench.datasets.tasks import DOMAINS, TASKS, available, draw_sample, find_task
 from rallebench.environments import ENVIRONMENTS
 from rallebench.experiments.common import names_in
 from rallebench.papers.common import is_original
@@ -115,7 +115,7 @@ def _in_folder(request: ExperimentRequest) -> dict[str, tuple[Path, str]]:
 
 def _task(request: ExperimentRequest, name: str, path: Path, form: str) -> TaskQuestions:
     every, instances = read_questions(path, form=form), request.settings["instances"]
-    examples = tuple(sampled(every, instances)) if instances else every
+    examples = tuple(draw_sample(every, instances)) if instances else every
     examples = examples[: request.limit]
     if not any(example.gold.answers for example in examples):
         raise BadFileError(
@@ -131,7 +131,7 @@ def _task(request: ExperimentRequest, name: str, path: Path, form: str) -> TaskQ
 
 def _fitting(name: str, domain: str, env: str) -> tuple[str, ...]:
     """The environments that fit a task of this domain whose records name ``env``."""
-    if task_of(name) is None and env not in (*DOMAINS, *DOMAINS.values()):
+    if find_task(name) is None and env not in (*DOMAINS, *DOMAINS.values()):
         return tuple(filter(None, [env]))
     return (DOMAINS[domain], "corpus-tools") if domain == "wiki" else (DOMAINS[domain],)
 

@@ -21,7 +21,7 @@ from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Cell, Column, Figure, Table
-from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, task_of
+from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, find_task
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars, failed_note, scored_run, several, string
 from rallebench.experiments.languages import prompts_note
@@ -235,7 +235,7 @@ def _own_rows(
     for system in leaderboard.systems:
         cells = [cell for cell in scored if cell.system == system]
         for domain, table in PRINTED.items():
-            tasks = map(task_of, (cell.task for cell in cells))
+            tasks = map(find_task, (cell.task for cell in cells))
             if not any(task is not None and task.domain == domain for task in tasks):
                 continue
             settings = {"workflow": system.workflow, "llm": system.llm}

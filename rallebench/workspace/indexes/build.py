@@ -1,4 +1,4 @@
-"""A recipe → ``indexes/<name>``: built beside, checked, then moved into place."""
+"""Building ``indexes/<name>`` from a recipe: built in a temporary folder, checked, then moved into place."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def build_index(
     source: Path | None = None,
     passages: Path | None = None,
 ) -> Generator[Progress, None, Manifest]:
-    """Yield progress, return the manifest. Nothing appears under ``indexes/name`` before the build is whole.
+    """Yield progress, return the manifest. Nothing appears under ``indexes/name`` before the build is complete.
 
-    Raises UsageError for a wrong name or file, before anything is written, or if an index of that name exists with other
-    contents; an equal one is left as it is.
+    Raises UsageError for an invalid name or file, before anything is written, or if an index of that name exists with other
+    contents; an equal one is kept.
 
-    Encoded passages are kept in ``cache/vectors`` beside ``indexes``, so that a build that was interrupted goes on where it
-    was, and other indexes over the same passages share them.
+    Encoded passages are kept in ``cache/vectors`` beside ``indexes``, so that an interrupted build resumes, and other
+    indexes over the same passages share them.
 
-    ``encoder``: the recipe's, where it is open. ``source``: vectors or a finished index of another program over this corpus,
-    taken instead of encoding. ``passages``: a folder with the store of the recipe's passages, taken instead of cutting again.
+    ``encoder``: the recipe's, if it is loaded. ``source``: vectors or a finished index of another program over this corpus,
+    used instead of encoding. ``passages``: a folder with the store of the recipe's passages, used instead of chunking again.
     """
     check_name("index", name)
     foreign = recognise(source) if source else None
@@ -61,7 +61,9 @@ def build_index(
         )
     target = Path(indexes) / name
     if target.exists() and not (target / "manifest.json").exists():
-        raise UsageError(f"{target} exists and is no index; choose another name or move it away.")
+        raise UsageError(
+            f"{target} exists and is not an index; choose another name or move it away."
+        )
     pages = read_page_map(recipe.page_map) if recipe.page_map else None
     build = _Build(target, recipe, pages, foreign, passages, encoder)
     try:
@@ -74,8 +76,8 @@ def build_index(
 
 @dataclass(slots=True)
 class _Build:
-    """A build that was asked for and checked. ``needed``: bytes that it takes at least, known once the passages are.
-    ``warnings``: about the rest of the corpus that was left out. ``vectors``: the encoded passages."""
+    """A checked build. ``needed``: minimum number of bytes, known once the passages are; ``warnings``: about skipped parts of the
+    corpus; ``vectors``: the encoded passages."""
 
     target: Path
     recipe: IndexRecipe
@@ -90,7 +92,7 @@ class _Build:
     warnings: list[str] = field(default_factory=list)
 
     def run(self, half: Path) -> Generator[Progress, None, None]:
-        """Make the index in ``half`` and put it in place, unless it is there already."""
+        """Build the index in ``half`` and move it into place, unless it exists already."""
         recipe = self.recipe
         yield self._progress("reading the corpus")
         count, corpus_sha = yield from self._store(half)
@@ -123,7 +125,7 @@ class _Build:
         self._move_in(half, manifest)
 
     def _long_passages(self, store: PassageStore) -> LongPassages | None:
-        """The long passages of an index whose vectors are made here."""
+        """Return the long passages of an index whose vectors are encoded here."""
         encoder = "" if self.foreign else self.recipe.encoder
         return long_passages(encoder, len(store), store.__getitem__)
 
@@ -131,7 +133,7 @@ class _Build:
         return Progress("", done, total, stage, seconds=time.perf_counter() - self.started)
 
     def _least_bytes(self, count: int) -> int:
-        """What the kind's own files take at least; 0 where that is another's disk, or only counting tells it."""
+        """Return the minimum bytes of the kind's own files; 0 if they are on a server, or unknown before building."""
         traits = INDEX_KINDS.entry(self.recipe.kind).traits
         remote = traits.get("remote", lambda settings: False)(self.recipe.settings)
         linked = self.foreign is not None and bool(self.foreign.kind)
@@ -139,7 +141,7 @@ class _Build:
         return 0 if remote or linked else int(traits.get("vector_bytes", 4) * dim * count)
 
     def failure(self, error: OSError | RuntimeError | BackendError) -> BackendError:
-        """The sentence for a build that failed; RuntimeError is what Faiss raises, also where a full disk cut its file."""
+        """Return the sentence for a failed build; Faiss raises RuntimeError, also for a full disk."""
         if isinstance(error, DiskError):
             return error
         if isinstance(error, OSError) or is_full(error):
@@ -152,7 +154,7 @@ class _Build:
         )
 
     def _store(self, half: Path) -> Generator[Progress, None, tuple[int, str]]:
-        """Put the passages into the index's folder; returns their number and the corpus's sha256."""
+        """Write the passages into the index's folder; return their number and the corpus's sha256."""
         recipe = self.recipe
         if self.passages is None:
             storing = store_corpus(
@@ -169,7 +171,7 @@ class _Build:
     def _index(
         self, half: Path, store: PassageStore, corpus_sha: str
     ) -> Generator[Progress, None, dict[str, Any]]:
-        """Build the kind's own files; returns what the manifest says of them."""
+        """Build the kind's own files; return their facts for the manifest."""
         kind, settings, encoder = self.recipe.kind, self.recipe.settings, self.encoder
         index = INDEX_KINDS[kind]
         about: dict[str, Any] = {"retriever": "dense" if kind in VECTOR_INDEXES else kind}
@@ -189,7 +191,7 @@ class _Build:
                 about |= {"passage_dtype": encoded.dtype, "encoding": dict(encoded.encoding)}
                 stage = "indexing vectors"
                 steps = index.build(half, store, encoded.vectors, settings)
-        # Libraries load now, and the first piece of a graph takes a while.
+        # Libraries are loaded now, and the first piece of a graph takes a while.
         yield self._progress(stage, 0, len(store))
         used = yield from mapped(steps, lambda step: self._progress(stage, *step))
         return {**about, "parameters": used}
@@ -197,12 +199,12 @@ class _Build:
     def _manifest(
         self, half: Path, corpus_sha: str, count: int, about: dict[str, Any], without_page: int
     ) -> Manifest:
-        """The manifest of the files in ``half``, still without the seconds it took."""
+        """Return the manifest of the files in ``half``, without the duration of the build."""
         kind, chunking = self.recipe.kind, self.recipe.chunking
         files = [path for path in sorted(half.rglob("*")) if path.is_file()]
         sizes = {str(path.relative_to(half)): path.stat().st_size for path in files}
         hashes = {name: sha256_file(half / name) for name in sizes}
-        # Speeds differ each time; imported vectors are identified by their bytes alone.
+        # Speeds vary; imported vectors are identified by their bytes alone.
         lasting = {key: value for key, value in about.items() if key != "encoding"}
         known_by = [hashes] if "imported" in about["parameters"] else []
         return Manifest(
@@ -226,7 +228,7 @@ class _Build:
         )
 
     def _is_there(self, corpus_sha: str) -> bool:
-        """Return whether the index exists already, as it would be built. Raises UsageError if another one has its name."""
+        """Return whether an equal index exists already. Raises UsageError if a different one has its name."""
         target = self.target
         if not (target / "manifest.json").exists():
             return False
@@ -251,7 +253,7 @@ class _Build:
         )
 
     def _move_in(self, half: Path, manifest: Manifest) -> None:
-        """Put the finished folder in place; an equal index that is there already stays."""
+        """Move the finished folder into place; an equal index is kept."""
         if not move_in(half, self.target):
             existing = read_manifest(self.target)
             if existing.fingerprint != manifest.fingerprint:
@@ -259,6 +261,6 @@ class _Build:
 
 
 def _own_bytes(folder: Path) -> int:
-    """What the files of a folder take that no other name shares."""
+    """Return the bytes of the files in a folder that have no other hard link."""
     stats = (path.stat() for path in folder.rglob("*") if path.is_file())
     return sum(stat.st_size for stat in stats if stat.st_nlink == 1)

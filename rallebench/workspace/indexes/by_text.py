@@ -1,9 +1,9 @@
-"""Vectors by their text: what one encoder made of a text once serves every other corpus that holds the text.
+"""Vectors by text: a text encoded once serves every other corpus that contains it.
 
-Beside the vectors of ``rallebench.workspace.indexes.vectors`` stand *tables of texts*, one a corpus:
+Besides the vectors of ``rallebench.workspace.indexes.vectors``, there is a *table of texts* per corpus,
 ``<texts>/<sha256 of the corpus>.npy``, uint64 (3, n): two halves of the sha256 of each passage's text, sorted by the
-first, and the passage's row. A row of a finished shard is read from the file of vectors itself, after that shard was
-compared with its own sha256: nothing is kept twice.
+first, and the passage's row. Vectors are read from the finished shards themselves, after comparing a shard with its
+sha256, so nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ Table = NDArray[np.uint64]
 
 
 def hashes(texts: Iterable[str]) -> Table:
-    """uint64 (n, 2): both halves of the first 16 bytes of each text's sha256."""
+    """Return uint64 (n, 2): the first 16 bytes of each text's sha256 as two numbers."""
     halves = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16] for text in texts]
     return np.frombuffer(b"".join(halves), dtype="<u8").reshape(-1, 2)
 
 
 def table_path(texts: Path, corpus_sha256: str) -> Path:
-    """Where the table of a corpus stands."""
+    """Return the path of a corpus's table."""
     return Path(texts) / f"{corpus_sha256}.npy"
 
 
 def write_table(texts: Path, corpus_sha256: str, passages: Passages) -> None:
-    """Write the table of a corpus if it is not there. Raises OSError."""
+    """Write the table of a corpus unless it exists. Raises OSError."""
     path = table_path(texts, corpus_sha256)
     if path.exists():
         return
@@ -70,7 +70,7 @@ class _Source:
         self.folder = folder = cached.folder
         self._shards, self._total = cached.finished, cached.passages
         self.whole = cached.complete
-        # A plain view: numpy's memmap class makes every single number ten times as dear.
+        # A plain view, because reading a number through numpy's memmap class takes ten times as long.
         self._table: Table = np.asarray(load_array(table))
         file = folder / (VECTORS if (folder / VECTORS).exists() else PART)
         self._vectors: Vectors = np.asarray(load_array(file))
@@ -80,7 +80,7 @@ class _Source:
         self._sound: dict[int, bool] = {}
 
     def rows(self, keys: Table) -> NDArray[np.int64]:
-        """(n,) the row of each text; -1 where there is none, or its shard is not finished."""
+        """Return (n,): the row of each text; -1 if it is absent or its shard is not finished."""
         rows = np.full(len(keys), -1, dtype=np.int64)
         first = np.searchsorted(self._table[0], keys[:, 0], side="left")
         for i, at in enumerate(first):
@@ -93,7 +93,7 @@ class _Source:
         return rows
 
     def vector(self, row: int) -> Vectors | None:
-        """The vector of a row; None if its shard is not what was written."""
+        """Return the vector of a row; None if its shard is damaged."""
         first = row - row % stored.SHARD
         if first not in self._sound:
             piece = self._vectors[first : first + stored.SHARD].astype("<f4", copy=False).tobytes()
@@ -107,9 +107,9 @@ def sources(
     fits: Callable[[CachedVectors], bool],
     before: Iterable[_Source] = (),
 ) -> Iterator[_Source]:
-    """What is encoded already of the corpora that have a table, where the cached vectors ``fits``.
+    """Yield the encoded texts of all corpora with a table whose cached vectors ``fits`` accepts.
 
-    ``before``: what an earlier call gave; of these, the whole ones are not opened anew.
+    ``before``: results of an earlier call; complete ones are reused.
     """
     whole = {source.folder: source for source in before if source.whole}
     for cached in kept_vectors(cache):
@@ -117,13 +117,13 @@ def sources(
         if cached.folder in whole:
             yield whole[cached.folder]
         elif table.exists() and fits(cached):
-            # Damaged, or being deleted: its texts are encoded again.
+            # Damaged or being deleted: its texts are encoded again.
             with contextlib.suppress(BadFileError, OSError, ValueError):
                 yield _Source(cached, table)
 
 
-def known(cache: Path, texts: Path, encoder_name: str, keys: Table) -> NDArray[np.bool_]:
-    """(n,) whether the encoder of that name has encoded a text already."""
+def is_encoded(cache: Path, texts: Path, encoder_name: str, keys: Table) -> NDArray[np.bool_]:
+    """Return bool (n,): True for each text that the encoder of that name has encoded."""
     is_known = np.zeros(len(keys), dtype=bool)
     for source in sources(cache, texts, lambda cached: cached.encoder == encoder_name):
         is_known |= source.rows(keys) >= 0
@@ -131,9 +131,9 @@ def known(cache: Path, texts: Path, encoder_name: str, keys: Table) -> NDArray[n
 
 
 class CachingEncoder:
-    """An encoder that encodes no passage again that it finds among the vectors in ``cache``.
+    """An encoder that reuses the vectors in ``cache``.
 
-    Queries are passed through. ``encoded``: how many passages it has really encoded.
+    Queries are passed through. ``encoded``: number of passages it has actually encoded.
     """
 
     def __init__(self, encoder: Encoder, cache: Path, texts: Path) -> None:
@@ -150,7 +150,7 @@ class CachingEncoder:
         return self._encoder.encode(texts, role="query" if role == "query" else "passage")
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
-        """Known texts first, in one batch; then the texts that must be encoded."""
+        """Yield known texts first, in one batch; then the texts that must be encoded."""
         anew = bulk(self._encoder, dtype)
         opened: list[_Source] = []
 
@@ -158,11 +158,14 @@ class CachingEncoder:
             return (cached.fingerprint, cached.dtype) == (self.fingerprint, dtype)
 
         def encode(texts: Sequence[str]) -> Batches:
-            # Looked for anew each time: shards of this very corpus have been finished since.
+            # Searched again each time, because shards of this corpus may have been finished since.
             opened[:] = sources(self._cache, self._texts, fits, tuple(opened))
             known = _read(opened, hashes(texts))
             if known:
-                yield np.array(list(known), dtype=np.int64), np.stack(list(known.values()))
+                yield (
+                    np.array(list(known), dtype=np.int64),
+                    np.stack(list(known.values())),
+                )
             left = np.array([row for row in range(len(texts)) if row not in known], dtype=np.int64)
             for rows, vectors in anew([texts[row] for row in left]) if len(left) else ():
                 self.encoded += len(rows)
@@ -172,7 +175,7 @@ class CachingEncoder:
 
 
 def _read(opened: Sequence[_Source], keys: Table) -> dict[int, Vectors]:
-    """Place in ``keys`` → vector, for the texts that a source has."""
+    """Return position in ``keys`` → vector, for the texts that a source has."""
     vectors: dict[int, Vectors] = {}
     for source in opened:
         for place, row in enumerate(source.rows(keys)):

@@ -1,6 +1,6 @@
-"""What preparing indexes keeps in ``<workspace>/cache/``, all of which can be made again.
+"""Intermediate results of index builds in ``<workspace>/cache/``; all of them can be rebuilt.
 
-``passages/KEY/``: a corpus in one chunking, cut once. ``texts/SHA256.npy``: the tables of texts (see ``by_text``).
+``passages/KEY/``: a corpus in one chunking. ``texts/SHA256.npy``: the tables of texts (see ``by_text``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class ChunkedCorpus:
-    """A corpus in one chunking: ``folder`` is a passage store of ``passages``, ``sha256`` the corpus's, as in a
+    """A corpus in one chunking. ``folder``: a store of ``passages`` passages; ``sha256``: the corpus's, as in the
     manifest of an index over it."""
 
     folder: Path
@@ -47,14 +47,14 @@ class ChunkedCorpus:
 
 
 def chunks_folder(cache: Path, recipe: IndexRecipe) -> Path:
-    """Where the passages of an index are kept."""
+    """Return the folder of an index's chunked passages."""
     chunking = recipe.chunking and recipe.chunking.as_json()
     key = digest([_identity(recipe.corpus, recipe.page_map), recipe.form, chunking])[:24]
     return cache / PASSAGES / key
 
 
 def read_chunks(folder: Path) -> ChunkedCorpus | None:
-    """The passages in ``folder``; None if they are not there."""
+    """Return the passages in ``folder``; None if there are none."""
     if not (folder / CUT).exists():
         return None
     value = read_json(folder / CUT)
@@ -62,7 +62,7 @@ def read_chunks(folder: Path) -> ChunkedCorpus | None:
 
 
 def chunk_corpus(cache: Path, recipe: IndexRecipe) -> Generator[Progress, None, ChunkedCorpus]:
-    """Yield progress, return the passages of an index, which are kept. Raises BadFileError for a corpus that cannot be read,
+    """Yield progress, return the passages of an index, which are kept. Raises BadFileError for an unreadable corpus,
     DiskError.
     """
     folder = chunks_folder(cache, recipe)
@@ -85,9 +85,9 @@ def chunk_corpus(cache: Path, recipe: IndexRecipe) -> Generator[Progress, None, 
 def storing_progress(
     stage: str, storing: Generator[tuple[int, float], None, tuple[int, str]]
 ) -> Generator[Progress, None, tuple[int, str]]:
-    """The steps of ``store_corpus`` as progress of a stage.
+    """Yield the steps of ``store_corpus`` as progress of a stage.
 
-    The share of the bytes that are read tells about how many passages there will be.
+    The expected number of passages is extrapolated from the share of bytes read.
     """
     started = time.perf_counter()
 
@@ -100,7 +100,7 @@ def storing_progress(
 
 
 def _identity(corpus: Path, page_map: Path | None) -> list[Any]:
-    """What changes when a corpus does: the sha256 where it has one, else its files' sizes and times."""
+    """Return the identity of a corpus: its sha256 if it has one, else the sizes and times of its files."""
     pages = stamps(page_map) if page_map else []
     if is_imported(corpus):
         return [read_card(corpus).sha256, pages]
@@ -109,12 +109,12 @@ def _identity(corpus: Path, page_map: Path | None) -> list[Any]:
     return [stamps(corpus), pages]
 
 
-# who uses it
+# users of the cache
 
 
 @contextlib.contextmanager
 def using(cache: Path) -> Iterator[None]:
-    """Mark the kept passages and texts as in use, so that no process deletes them; many may use them at once."""
+    """Mark the cached passages and texts as in use, so that no process deletes them; several users are allowed."""
     from filelock import FileLock
 
     cache.mkdir(parents=True, exist_ok=True)
@@ -126,8 +126,8 @@ def using(cache: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _unused(cache: Path) -> Iterator[bool]:
-    """Return whether no process uses them; then none begins to before the end of this."""
+def _reserve_unused(cache: Path) -> Iterator[bool]:
+    """Yield True if no process uses the cache; then none can start using it before the end of the block."""
     from filelock import FileLock
 
     with FileLock(cache / _GATE, thread_local=False):
@@ -144,8 +144,8 @@ def _unused(cache: Path) -> Iterator[bool]:
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """``key``: its place below ``cache/``. ``corpus``: '' where it is not known; ``chunking``: None for whole documents, or
-    where that is not known. ``passages``: how many it is about."""
+    """A cache entry. ``key``: path below ``cache/``; ``corpus``: '' if unknown; ``chunking``: None for whole documents or if
+    unknown; ``passages``: their number."""
 
     key: str
     corpus: str
@@ -158,8 +158,8 @@ class CacheEntry:
         return self.key.partition("/")[0]
 
 
-def stored(workspace: Workspace) -> list[CacheEntry]:
-    """All of them, the largest first; damaged ones are listed by what is known of them."""
+def cache_entries(workspace: Workspace) -> list[CacheEntry]:
+    """Return all entries, the largest first; damaged ones with the facts that are known."""
     cache = workspace.cache
     sources: dict[str, tuple[str, Chunking | None]] = {}
     rows = []
@@ -187,14 +187,14 @@ def _chunking(value: Any) -> Chunking | None:
 
 
 def delete_stored(workspace: Workspace, key: str) -> str:
-    """Delete one of them; returns a sentence. Raises NotFoundError if there is none of that key, UsageError while an index is
-    being prepared."""
+    """Delete an entry; return a sentence about it. Raises NotFoundError for an unknown key, UsageError while an index is being
+    prepared."""
     cache = workspace.cache
-    row = next((row for row in stored(workspace) if row.key == key), None)
+    row = next((row for row in cache_entries(workspace) if row.key == key), None)
     if row is None:
         raise NotFoundError(f"There is nothing {key!r} in {cache}.")
     path = cache / key
-    with _unused(cache) as free:
+    with _reserve_unused(cache) as free:
         if not free:
             raise UsageError(
                 f"{key} is in use: an index is being prepared from kept passages and texts; wait for its end or stop it."

@@ -1,4 +1,4 @@
-"""Whether a finished index is whole: its files are those of its manifest, and it finds its own passages."""
+"""Checks of a finished index: its files match its manifest, and it finds its own passages."""
 
 from __future__ import annotations
 
@@ -24,30 +24,31 @@ from rallebench.workspace.indexes.recipes import IndexRecipe
 from rallebench.workspace.indexes.vectors import passage_text
 
 CANDIDATES, KNOWN_ITEMS, KNOWN_DEPTH = 2000, 20, 10
-"""Passages that are read, different ones of them that are searched for, and hits among which each should be."""
+"""Passages read, distinct passages searched for, and number of hits among which each must be."""
 AS_NEAR = 2e-3
-"""Hits that score less by no more than this share of a passage's own score are as near, and may crowd it out."""
+"""Relative score difference up to which other hits count as equally near and may crowd a passage out."""
 
 
 def search_known(
     half: Path, manifest: Manifest, encoder: Encoder | None, vectors: Vectors | None = None
 ) -> list[str]:
-    """Search an index for passages of its own; the warning where it does not find a few.
+    """Search an index for its own passages; return a warning if it misses a few.
 
-    ``vectors``: of all its passages; without them the encoder makes a few of them anew. BackendError where it does not find most of them: a broken index never appears.
+    ``vectors``: of all its passages; without them the encoder encodes a few again. Raises BackendError if it misses most of
+    them, so that a broken index never appears.
     """
     opened = INDEX_KINDS[manifest.kind].open(manifest.name, half, manifest, encoder)
     try:
         with closing(PassageStore(half)) as store:
             known = _sample(store)
-        missed = _missed(opened, known, encoder, vectors)
+        missed = _find_missed(opened, known, encoder, vectors)
     finally:
         close(opened)
     if not missed:
         return []
     of = f"find {len(missed)} of {len(known)} passages by their own text (for example {missed[0].doc_id!r})"
     if len(missed) <= len(known) / 2:
-        if encoder is None:  # longer passages of the same words score more
+        if encoder is None:  # longer passages with the same words score higher
             return []
         return [
             f"The index did not {of}: its graph or its lists do not lead to them, and no query finds them. Build it with "
@@ -64,26 +65,26 @@ def search_known(
 
 
 def _sample(store: PassageStore) -> list[tuple[int, Passage]]:
-    """(row, passage): different ones with text from all over the corpus; of copies one, so that what they hide is searched for."""
+    """Return (row, passage): distinct non-empty passages from the whole corpus; of copies only one, to leave room for others."""
     rows = range(0, len(store), max(1, len(store) // CANDIDATES))
     pairs = ((row, store[row]) for row in rows)
     distinct = list({(p.title, p.text): (row, p) for row, p in pairs if p.text.strip()}.values())
-    # Both ends, too: a passage beside many copies stands at either.
+    # Both ends, too: a passage next to many copies may be at either.
     places = np.linspace(0, len(distinct) - 1, min(KNOWN_ITEMS, len(distinct)))
     return [distinct[place] for place in places.round().astype(int)]
 
 
-def _missed(
+def _find_missed(
     opened: Any,
     known: Sequence[tuple[int, Passage]],
     encoder: Encoder | None,
     vectors: Vectors | None,
 ) -> list[Passage]:
-    """The passages that are not among the first hits, unless those say the same or are as near."""
+    """Return the passages that are not among the first hits, unless those have the same text or are equally near."""
     queries = [passage_text(passage) for _, passage in known]
     if encoder is None or not isinstance(opened, Dense):
         results = opened.search(queries, KNOWN_DEPTH)
-        excused = [not hits for hits in results]  # the corpus knows no word of such a query
+        excused = [not hits for hits in results]  # the corpus contains no word of such a query
     else:
         if vectors is None:
             own = encoder.encode(queries, role="passage")
@@ -101,7 +102,7 @@ def _missed(
 
 
 def check_index(folder: Path, manifest: Manifest) -> None:
-    """MismatchError-free quick check that the files are those of the manifest; sizes, not hashes."""
+    """Check quickly, by sizes rather than hashes, that the files match the manifest."""
     for name, size in manifest.files.items():
         path = folder / name
         if not path.exists() or path.stat().st_size != size:
@@ -113,9 +114,9 @@ def check_index(folder: Path, manifest: Manifest) -> None:
 def is_made_by(
     manifest: Manifest, recipe: IndexRecipe, corpus_sha256: str, fingerprint: str = ""
 ) -> bool:
-    """Return whether an index is exactly that of a recipe over the passages of this sha256.
+    """Return whether an index is exactly the one of a recipe over the passages with this sha256.
 
-    ``fingerprint``: the encoder's, where it is loaded; without it the manifest's name of the encoder is believed.
+    ``fingerprint``: the encoder's, if it is loaded; without it the encoder's name in the manifest is trusted.
     """
     encoder = manifest.encoder if fingerprint else manifest.encoder_name
     return (
@@ -129,7 +130,7 @@ def is_made_by(
 def verify_index(folder: Path, manifest: Manifest) -> Generator[Progress, None, None]:
     """Read every file of an index and compare it with the sha256 of its manifest, yielding progress in bytes.
 
-    Raises BackendError, naming the file, for the first that is missing or not what was built.
+    Raises BackendError, naming the file, for the first that is missing or was changed.
     """
     check_index(folder, manifest)
     started, done = time.perf_counter(), 0

@@ -1,7 +1,7 @@
-"""Passages × encoder → cached vectors, encoded once: verify what is there, encode what is not, shard by shard.
+"""Encoding passages into cached vectors: verify finished shards, encode the missing ones, shard by shard.
 
-A shard is encoded as a whole, so that where an encoding was interrupted changes no bit, and its line is written after its
-vectors are on the disk: whatever happens, at most one shard is encoded twice.
+A shard is encoded as a whole, so that an interruption changes no bit of the result, and its line is written once its vectors
+are on disk, so that at most one shard is ever encoded twice.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from rallebench.workspace.indexes.vectors import (
     PROGRESS,
     STARTER_VECTORS,
     VECTORS,
-    key_of,
     lock_path,
     passage_text,
     passages_in,
     read_progress,
     take_shipped,
+    vectors_key,
 )
 
 BATCH = 64
-"""Passages that an encoder without batches of its own is given at once."""
+"""Passages per call for an encoder that does not make its own batches."""
 
 
 @dataclass(frozen=True)
 class EncodedPassages:
-    """Vectors on the disk, read-only: float32 (n, dim), unit length. ``encoding`` says how they were made."""
+    """Vectors on disk, read-only: float32 (n, dim), unit length. ``encoding``: facts about how they were made."""
 
     vectors: Vectors
     dtype: str
@@ -69,18 +69,18 @@ def encode_passages(
     *,
     shipped: Path = STARTER_VECTORS,
 ) -> Generator[Progress, None, EncodedPassages]:
-    """Yield progress; return the vectors of all passages, in order, encoding those that are not there yet.
+    """Yield progress; return the vectors of all passages, in order, encoding the missing ones.
 
-    ``shipped``: vectors that come with the package; they are taken where they are of these passages and this encoder.
-    One process encodes at a time; another one that asks for the same vectors waits for it. Raises BackendError for a
-    full disk and for a model that gives values which are no numbers.
+    ``shipped``: vectors that come with the package, used if they are of these passages and this encoder. Only one process
+    encodes at a time; others that need the same vectors wait for it. Raises BackendError for a full disk and for a model
+    that returns values that are not finite.
     """
-    folder = Path(cache) / key_of(corpus_sha256, encoder)
+    folder = Path(cache) / vectors_key(corpus_sha256, encoder)
     with _disk_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
 
     def others(seconds: float) -> Progress:
-        """How far another process is."""
+        """Return the progress of another process."""
         header, finished = read_progress(folder)
         total = header.get("passages", 0)
         stage = "waiting for another build that encodes the same passages"
@@ -95,7 +95,7 @@ def encode_passages(
 
 
 class _Encoding:
-    """One encoding, begun or continued. Only the process that holds the lock has one."""
+    """One encoding, new or resumed. Only the process that holds the lock has one."""
 
     def __init__(
         self, folder: Path, passages: Passages, encoder: Encoder, corpus_sha256: str
@@ -110,7 +110,7 @@ class _Encoding:
         self.finished: dict[int, str] = {}
 
     def run(self) -> Generator[Progress, None, EncodedPassages]:
-        """Verify what is there, encode what is not, give the file its name; returns the finished vectors."""
+        """Verify existing shards, encode missing ones, rename the file; return the finished vectors."""
         self._read_progress()
         if not self.header:
             choice = yield from self._choose()
@@ -134,7 +134,7 @@ class _Encoding:
         return Progress("", done, self.shape[0], stage, seconds=seconds, rate=rate)
 
     def _read_progress(self) -> None:
-        """What an earlier session finished; a progress file that is not ours to continue begins anew."""
+        """Read the shards that an earlier session finished; start over if its progress file does not match."""
         header, finished = read_progress(self.folder)
         fits = header and (header["passages"], header["dim"]) == self.shape
         if fits and self._file().exists():
@@ -147,11 +147,13 @@ class _Encoding:
 
     def _choose(self) -> Generator[Progress, None, Choice]:
         yield Progress("", message="choosing the numeric type")
-        bulk(self.encoder, "float32")  # one for queries only says so before anything is written
+        bulk(
+            self.encoder, "float32"
+        )  # a query-only encoder raises here, before anything is written
         return choose_type(self.encoder, len(self.passages), self._text)
 
     def _begin(self, choice: Choice) -> None:
-        """A file of the full size, so that a disk that is too small is found now; then the header."""
+        """Create a file of the full size, to detect a full disk now; then write the header."""
         for name in (PROGRESS, VECTORS, PART):
             (self.folder / name).unlink(missing_ok=True)
         try:
@@ -175,7 +177,7 @@ class _Encoding:
             progress.write(self.header)
 
     def _verify(self) -> Iterator[Progress]:
-        """Forget the finished shards whose vectors are not those that were written."""
+        """Forget the finished shards whose vectors have changed."""
         good: dict[int, str] = {}
         with open(self._file(), "rb") as handle:
             whole = (
@@ -189,7 +191,7 @@ class _Encoding:
                 if _sha256(piece) == sha256:
                     good[first] = sha256
         if self._file().name == VECTORS and not (whole and len(good) == len(self._firsts)):
-            # Indexes may hold the same file under another name: it is replaced, never written to.
+            # Indexes may link to the same file, so it is replaced, never written to.
             copy = self.folder / "copy"
             try:
                 shutil.copyfile(self.folder / VECTORS, copy)
@@ -205,7 +207,7 @@ class _Encoding:
         self.finished = good
 
     def _place(self, first: int) -> int:
-        """The byte where a shard begins."""
+        """Return the byte offset of a shard."""
         return len(self.head) + 4 * first * self.shape[1]
 
     def _text(self, row: int) -> str:
@@ -228,11 +230,11 @@ class _Encoding:
             file.truncate(self.size)
             for first in missing:
                 texts = list(map(self._text, range(first, first + self._rows(first))))
-                # A text that repeats is encoded once: in another batch its last digits would differ.
+                # A repeated text is encoded once, because its last digits would differ in another batch.
                 numbers: dict[str, int] = {}
                 places = np.array([numbers.setdefault(text, len(numbers)) for text in texts])
                 counts = np.bincount(places)
-                # No numbers: a row that an encoder leaves out is noticed like a broken one.
+                # Filled with NaN, so that a row that an encoder leaves out is noticed like a broken one.
                 distinct = np.full((len(numbers), self.shape[1]), np.nan, dtype=np.float32)
                 for rows, vectors in encode(list(numbers)):
                     distinct[rows] = vectors
@@ -251,7 +253,7 @@ class _Encoding:
         save_rate(self.folder.parent, self.encoder.name, anew, time.perf_counter() - began)
 
     def _check(self, check: VectorCheck, shard: Vectors, texts: Sequence[str], first: int) -> None:
-        """Raise BackendError for broken vectors: of an encoder without a check of its own, and of rows that it left out."""
+        """Raise BackendError for broken vectors of an encoder without a check of its own, and for rows it left out."""
         fault = check.fault(
             shard,
             lambda row: letters_of(texts[row]),
@@ -265,7 +267,7 @@ class _Encoding:
 
 
 def bulk(encoder: Encoder, dtype: str) -> Callable[[Sequence[str]], Batches]:
-    """How passages are encoded: the encoder's own batches, or pieces of similar length."""
+    """Return the function that encodes passages: the encoder's own batches, or pieces of similar length."""
     if isinstance(encoder, BulkEncoder):
         return encoder.bulk(dtype)
 
@@ -285,16 +287,16 @@ def _disk_errors(folder: Path, needed: int = 0) -> Iterator[None]:
     except OSError as error:
         reason = no_room(folder, error, needed) if is_full(error) else error.strerror or error
         raise DiskError(
-            f"Could not write the vectors in {folder}: {reason}; free space, or use another workspace, and run it again: "
-            "what is encoded is kept."
+            f"Could not write the vectors in {folder}: {reason}; free space, or use another workspace, and run it again; "
+            "encoded vectors are kept."
         ) from error
 
 
 def _reserve(handle: BinaryIO, size: int) -> None:
-    """Make the file ``size`` bytes long; where the system can promise them, that the disk has them."""
+    """Make the file ``size`` bytes long and, if the system supports that, allocate them on disk."""
     try:
         os.posix_fallocate(handle.fileno(), 0, size)
-    except AttributeError:  # not on this system
+    except AttributeError:  # not supported by this system
         handle.truncate(size)
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
@@ -307,7 +309,7 @@ def _sha256(piece: bytes) -> str:
 
 
 def _npy_head(shape: tuple[int, int]) -> bytes:
-    """What stands before the values in an .npy file of float32 in this shape."""
+    """Return the header of an .npy file of float32 with this shape."""
     out = io.BytesIO()
     head = {"descr": "<f4", "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(out, head)  # type: ignore[no-untyped-call]

@@ -1,9 +1,8 @@
-"""Indexes by what they are, not by their name: found if one is there already, built once under a derived name if not.
+"""Indexes by their recipe, not by their name: an existing one is found, a missing one is built under a derived name.
 
-For sets of indexes that differ in one setting (sweeps over chunk sizes, a grid over encoders). Three things
-are shared: the passages of one corpus in one chunking are cut once (``<workspace>/cache/passages/``), a text is
-encoded once by one encoder whatever it is cut out of (``rallebench.workspace.indexes.by_text``), and an index that is there
-under any name is taken as it is.
+For sets of indexes that differ in one setting (sweeps over chunk sizes, a grid over encoders). Three things are shared: a
+corpus is chunked once per chunking (``<workspace>/cache/passages/``), a text is encoded once per encoder, whichever corpus it
+is from (``rallebench.workspace.indexes.by_text``), and an equal index under any name is reused.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.indexes.build import build_index
-from rallebench.workspace.indexes.by_text import CachingEncoder, known, table_path, write_table
+from rallebench.workspace.indexes.by_text import CachingEncoder, is_encoded, table_path, write_table
 from rallebench.workspace.indexes.cache import (
     TEXTS,
     ChunkedCorpus,
@@ -38,17 +37,17 @@ from rallebench.workspace.indexes.cache import (
 )
 from rallebench.workspace.indexes.checks import check_index, is_made_by
 from rallebench.workspace.indexes.recipes import IndexRecipe
-from rallebench.workspace.indexes.vectors import vectors_of
+from rallebench.workspace.indexes.vectors import complete_vectors
 from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, Workspace
 
 MOST_PASSAGES = 1_000_000
-"""Of an index with more passages the texts are not read only to spare another index their encoding."""
+"""Passages above which the texts of an index are not read just to save another index from encoding them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What several indexes take. ``existing``: names of those that need no work; ``builds``: indexes to build;
-    ``passages``: what these hold together; ``encodings``: encoder → (texts to encode, different texts in all)."""
+    """Cost of several indexes. ``existing``: names of indexes that need no work; ``builds``: number to build; ``passages``: their
+    total; ``encodings``: encoder → (texts to encode, distinct texts in all)."""
 
     existing: tuple[str, ...] = ()
     builds: int = 0
@@ -77,16 +76,16 @@ def _count(number: int, singular: str, plural: str) -> str:
 def ensure_index(
     workspace: Workspace, recipe: IndexRecipe, encoders: Callable[[str], Encoder]
 ) -> Generator[Progress, None, IndexResult]:
-    """Yield progress, return the index of the workspace that is exactly this, built if there is none.
+    """Yield progress, return the workspace's index of this recipe, building it if there is none.
 
-    Interrupted, it goes on where it was: what is cut and encoded is kept. Two that ask for the same index build it
-    once; the second waits. Raises UsageError and BackendError as ``build_index`` does.
+    An interrupted build resumes, because chunks and vectors are kept. Concurrent calls for the same index build it once;
+    the second waits. Raises UsageError and BackendError as ``build_index`` does.
     """
     stage = "waiting for another build of the same index"
     with using(workspace.cache):
         passages = yield from chunk_corpus(workspace.cache, recipe)
         encoder = encoders(recipe.encoder) if recipe.encoder else None
-        name = name_of(recipe, passages)
+        name = derived_name(recipe, passages)
         lock = workspace.cache / f".{name}.lock"
         with turn(lock, lambda seconds: Progress("", message=stage, seconds=seconds)) as waiting:
             yield from waiting
@@ -106,8 +105,8 @@ def ensure_index(
 def index_costs(
     workspace: Workspace, recipes: Sequence[IndexRecipe]
 ) -> Generator[Progress, None, Costs]:
-    """Yield progress, return what all of these take. Their corpora are cut for it, which is kept; no encoder is loaded.
-    Raises BadFileError for a corpus that cannot be read."""
+    """Yield progress, return the cost of all these recipes. Chunks their corpora (and keeps the chunks); loads no encoder.
+    Raises BadFileError for an unreadable corpus."""
     if not recipes:
         return Costs()
     built: list[str] = []
@@ -121,7 +120,7 @@ def index_costs(
             if name := existing_index(workspace, recipe, passages):
                 built.append(name)
             else:
-                builds[name_of(recipe, passages)] = (recipe, passages)
+                builds[derived_name(recipe, passages)] = (recipe, passages)
         for recipe, passages in builds.values():
             if recipe.encoder:
                 yield Progress("", 0, passages.passages, "counting texts")
@@ -130,17 +129,17 @@ def index_costs(
                 texts.setdefault(recipe.encoder, []).append(table[:2].T)
         for encoder, parts in texts.items():
             distinct = np.unique(np.concatenate(parts), axis=0)
-            have = known(workspace.vectors, folder, encoder, distinct)
+            have = is_encoded(workspace.vectors, folder, encoder, distinct)
             encodings[encoder] = (int((~have).sum()), len(distinct))
     held = sum(passages.passages for _, passages in builds.values())
     return Costs(tuple(dict.fromkeys(built)), len(builds), held, encodings)
 
 
-# which index
+# choosing the index
 
 
 def expected_name(workspace: Workspace, recipe: IndexRecipe) -> tuple[str, bool]:
-    """(the name that ``ensure_index`` will end with, whether that index is there); '' where its corpus was never cut so.
+    """Return the index name that ``ensure_index`` will use, and whether it exists; '' if its corpus was never chunked this way.
 
     Reads no documents and writes nothing.
     """
@@ -148,16 +147,16 @@ def expected_name(workspace: Workspace, recipe: IndexRecipe) -> tuple[str, bool]
     if passages is None:
         return "", False
     existing = existing_index(workspace, recipe, passages)
-    return existing or name_of(recipe, passages), bool(existing)
+    return existing or derived_name(recipe, passages), bool(existing)
 
 
-def name_of(recipe: IndexRecipe, passages: ChunkedCorpus) -> str:
-    """The name that an index gets if none is there: corpus, chunking, kind, and 8 digits over all that it is."""
+def derived_name(recipe: IndexRecipe, passages: ChunkedCorpus) -> str:
+    """Return the name of a new index: corpus, chunking, kind, and 8 digits over the whole recipe."""
     if recipe.corpus == STARTER_CORPUS and recipe.chunking is None:
         for name, kind in STARTER_INDEXES.items():
             encoder = "minilm" if needs_encoder(kind) else ""
             if (kind, encoder) == (recipe.kind, recipe.encoder):
-                return name  # what is built when it is first asked for
+                return name  # a starter index, built on first use
     stem = re.sub(r"[^\w\-]+", "-", recipe.corpus.name.split(".")[0]).strip("-")[:40] or "corpus"
     size = f"-{recipe.chunking.size}{recipe.chunking.unit[0]}" if recipe.chunking else ""
     mark = digest([passages.sha256, recipe.kind, recipe.encoder, dict(recipe.settings)])[:8]
@@ -167,7 +166,7 @@ def name_of(recipe: IndexRecipe, passages: ChunkedCorpus) -> str:
 def existing_index(
     workspace: Workspace, recipe: IndexRecipe, passages: ChunkedCorpus, fingerprint: str = ""
 ) -> str:
-    """The name of a whole index that is exactly this; '' if there is none. ``fingerprint``: see ``is_made_by``."""
+    """Return the name of a complete index of this recipe; '' if there is none. ``fingerprint``: see ``is_made_by``."""
     for name, manifest in workspace.manifests().items():
         if is_made_by(manifest, recipe, passages.sha256, fingerprint):
             with contextlib.suppress(RalleError):
@@ -177,12 +176,12 @@ def existing_index(
 
 
 def _write_tables(workspace: Workspace, encoder: str, passages: ChunkedCorpus) -> None:
-    """The tables of texts of these passages, and of the indexes whose vectors by the encoder of this name are kept."""
+    """Write the tables of texts of these passages, and of the indexes whose vectors by this encoder are kept."""
     texts = workspace.cache / TEXTS
     folders = [(passages.folder, passages.sha256)]
     for name, manifest in workspace.manifests().items():
         fits = manifest.encoder_name == encoder and manifest.passages <= MOST_PASSAGES
-        if fits and vectors_of(workspace.vectors, manifest.corpus_sha256, manifest.encoder):
+        if fits and complete_vectors(workspace.vectors, manifest.corpus_sha256, manifest.encoder):
             folders.append((workspace.indexes / name, manifest.corpus_sha256))
     for folder, sha in folders:
         try:

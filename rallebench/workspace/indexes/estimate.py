@@ -1,7 +1,7 @@
-"""What a build will take, told before it begins: memory, disk and time, measured on a sample of the corpus.
+"""Cost of a build, estimated beforehand: memory, disk and time, measured on a sample of the corpus.
 
-Rows of the corpus are read and cut, a few are encoded, and a small index of the kind is built in a temporary
-folder; sizes and seconds are then scaled to the whole. Nothing is written into the workspace.
+Rows of the corpus are read and chunked, a few are encoded, and a small index of the kind is built in a temporary
+folder; sizes and seconds are then scaled up. Nothing is written into the workspace.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import Chunking, chunk
 from rallebench.corpora.imported import is_imported, read_card
-from rallebench.corpora.reading import IMPORTED, form_of
+from rallebench.corpora.reading import IMPORTED, corpus_form
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
@@ -39,24 +39,24 @@ from rallebench.workspace.indexes.vectors import kept_vectors, passage_text
 from rallebench.workspace.paths import Workspace
 
 DOCUMENTS, READ_SECONDS = 2000, 3.0
-"""How much of a corpus is read: so many documents, or as many as so many seconds allow."""
+"""Limits of the sample: number of documents, and seconds of reading."""
 VECTORS = 1200
 ENCODE_BATCH, ENCODE_SECONDS = 16, 3.0
 
 BESIDE = "vectors.npy"
-"""A file that index and cache share by a hard link: it is counted once, as cached vectors."""
+"""File that index and cache share by a hard link; counted once, as cached vectors."""
 
 MEMORY_FACTORS = (1.5, 1.0)
-"""``memory_factors`` of a kind that does not say. Those of the package's kinds are peaks measured at 60,000 × 384 and
+"""``memory_factors`` of a kind that declares none. Those of the package's kinds are peaks measured at 60,000 × 384 and
 100,000 passages; numpy-flat's are multiples of ``vectors.npy``, and it searches in double precision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Passages from the beginning of a corpus, and how much of it they are.
+    """Passages from the beginning of a corpus, with figures to scale them up.
 
-    ``passages``: how many the whole has, estimated unless ``counted``. ``text_bytes``: what the whole takes as a store
-    of its own; 0 where the files of an imported corpus are shared. ``read_seconds``: what reading all takes.
+    ``passages``: number in the whole corpus, estimated unless ``counted``. ``text_bytes``: size of the whole corpus as a
+    store of its own; 0 if the files of an imported corpus are shared. ``read_seconds``: time to read the whole corpus.
     """
 
     some: tuple[Passage, ...]
@@ -68,7 +68,7 @@ class Sample:
 
     @property
     def sentence(self) -> str:
-        """How many passages, and how that is known."""
+        """Return the number of passages, and its source, as a sentence."""
         if self.counted:
             return f"Corpus: {self.passages:,} passages, counted."
         return f"Corpus: about {self.passages:,} passages, from the size of its first {len(self.some):,}."
@@ -76,11 +76,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class BuildEstimate:
-    """What a build takes. Bytes and seconds.
+    """Cost of a build, in bytes and seconds.
 
-    ``ram_build`` and ``ram_search`` are beyond what the process holds now; ``disk`` is what the workspace grows,
-    ``vectors`` of it as cached vectors that other indexes over the same passages share. ``basis``: sentences
-    saying what was measured. ``long``: a sentence on the passages that are longer than the encoder reads, or ''.
+    ``ram_build`` and ``ram_search``: in addition to what the process holds now; ``disk``: growth of the workspace, of which
+    ``vectors`` are cached vectors that other indexes over the same passages share. ``basis``: sentences about what was
+    measured. ``long``: a sentence about the passages that exceed the encoder's window, or ''.
     """
 
     kind: str
@@ -99,7 +99,7 @@ class BuildEstimate:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One sentence for each thing that does not fit this machine, and for passages that do not fit the encoder."""
+        """Return one sentence for each resource that is short, and for passages that exceed the encoder's window."""
         sentences = [self.long] if self.long else []
         less = "choose a kind that needs less (ivf-sq8, diskann)"
         if self.ram_build > self.free_ram:
@@ -122,7 +122,7 @@ class BuildEstimate:
 def estimate_build(
     workspace: Workspace, recipe: IndexRecipe, encoders: Callable[[str], Encoder]
 ) -> Generator[str | BuildEstimate, None, None]:
-    """Yield sentences about what is measured, the BuildEstimate last. Raises BadFileError for a corpus that cannot be read.
+    """Yield sentences about the measurements, and last the BuildEstimate. Raises BadFileError for an unreadable corpus.
 
     ``encoders`` opens an encoder by its reference, which loads its model.
     """
@@ -143,7 +143,7 @@ def estimate_build(
             model = encoders(recipe.encoder)
             dim, held = model.dim, max(0, memory.rss_bytes() - before)
             rate = _rate(model, sample.some)
-            done = _done(workspace, sample.sha256, model)
+            done = _encoded_passages(workspace, sample.sha256, model)
             yield f"building a small {kind} index"
             files, building = _vectors(Path(folder), kind, dim, sample, settings)
             seconds = (passages - done) / rate + (building or 0.0)
@@ -178,8 +178,8 @@ def estimate_build(
 
 
 def sample_corpus(corpus: Path, *, form: str = "", chunking: Chunking | None = None) -> Sample:
-    """The beginning of a corpus, cut as asked. Raises BadFileError as reading it does, also for one without passages."""
-    form = form or form_of(corpus)
+    """Return the beginning of a corpus, chunked. Raises BadFileError for an unreadable or empty corpus."""
+    form = form or corpus_form(corpus)
     source = Source(corpus, Problems(skip=True))
     documents = (Passage(row.doc_id, row.text, row.title) for row in CORPORA[form](source))
     started = time.perf_counter()
@@ -199,7 +199,7 @@ def sample_corpus(corpus: Path, *, form: str = "", chunking: Chunking | None = N
 
 
 def _first(documents: Iterator[Passage]) -> tuple[list[Passage], bool]:
-    """(the first documents, whether these are all)."""
+    """Return the first documents, and whether these are all."""
     some: list[Passage] = []
     deadline = time.monotonic() + READ_SECONDS
     for document in itertools.islice(documents, DOCUMENTS):
@@ -216,7 +216,7 @@ def _sample(
     seconds: float,
     chunking: Chunking | None,
 ) -> Sample:
-    """Scale what is told of some documents to ``count`` of them."""
+    """Scale figures of some documents to ``count`` documents."""
     started = time.perf_counter()
     pieces = list(chunk(documents, chunking))
     some = tuple(passage for passage, _ in pieces)
@@ -238,7 +238,7 @@ def _small_index(
     settings: Mapping[str, Any],
     total: int,
 ) -> tuple[dict[str, int], float]:
-    """(files of an index over ``total`` passages, seconds), from an index over these."""
+    """Return file sizes and seconds of an index over ``total`` passages, scaled from an index over these."""
     entry = INDEX_KINDS.entry(kind)
     started = time.perf_counter()
     complete(entry.value.build(folder, passages, vectors, settings))
@@ -250,9 +250,9 @@ def _small_index(
 
 
 def _rate(encoder: Encoder, passages: Sequence[Passage]) -> float:
-    """Passages per second, the first few left out: they warm the model up."""
+    """Return passages per second, without the first few, which warm the model up."""
     encoder.encode([passage_text(passages[0])], role="passage")
-    # As a build does it, texts of like length go together; which lengths come first is drawn.
+    # As in a build, texts of similar length form a batch; the order of the batches is random.
     texts = sorted((passage_text(p) for p in passages[:: max(1, len(passages) // 256)]), key=len)
     batches = [texts[first : first + ENCODE_BATCH] for first in range(0, len(texts), ENCODE_BATCH)]
     random.Random(0).shuffle(batches)
@@ -265,26 +265,30 @@ def _rate(encoder: Encoder, passages: Sequence[Passage]) -> float:
     return done / max(time.perf_counter() - started, 1e-6)
 
 
-def _done(workspace: Workspace, corpus_sha256: str, encoder: Encoder) -> int:
-    """How many passages of this corpus are encoded already."""
+def _encoded_passages(workspace: Workspace, corpus_sha256: str, encoder: Encoder) -> int:
+    """Return the number of passages of this corpus that are encoded already."""
     same = (corpus_sha256, encoder.name)
     vectors = kept_vectors(workspace.vectors) if corpus_sha256 else ()
-    return max((v.done for v in vectors if (v.corpus_sha256, v.encoder) == same), default=0)
+    return max(
+        (v.passages_done for v in vectors if (v.corpus_sha256, v.encoder) == same), default=0
+    )
 
 
 def _vectors(
     folder: Path, kind: str, dim: int, sample: Sample, settings: Mapping[str, Any]
 ) -> tuple[dict[str, int], float | None]:
-    """(files of the whole index, seconds) from an index over random vectors; None seconds for a kind on a server."""
+    """Return file sizes and seconds of the whole index, scaled from random vectors; None seconds for a kind on a server."""
     remote = INDEX_KINDS.entry(kind).traits.get("remote")
-    if remote is not None:  # a server's own disk and time; run here, it holds the vectors once more
+    if (
+        remote is not None
+    ):  # disk and time are the server's; on this machine it holds the vectors once more
         return {} if remote(settings) else {"index": 4 * dim * sample.passages}, None
     count = min(VECTORS, sample.passages)
     passages = tuple(itertools.islice(itertools.cycle(sample.some), count))
     vectors = np.random.default_rng(0).normal(size=(count, dim)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     files, seconds = _small_index(folder, kind, passages, vectors, settings, sample.passages)
-    # A graph looks at about log n neighbours for each new vector; the flat kinds take less than this.
+    # A graph visits about log n neighbours for each new vector; flat kinds take less than that.
     return files, seconds * math.log2(sample.passages + 1) / math.log2(count + 1)
 
 

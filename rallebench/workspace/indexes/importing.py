@@ -1,7 +1,7 @@
-"""What other programs made of a corpus: vectors (RaLLe's ``.npmmap``, ``.npy``), Faiss files, DiskANN folders.
+"""Import of other programs' results: vectors (RaLLe's ``.npmmap``, ``.npy``), Faiss files, DiskANN folders.
 
-Vectors can become an index of any kind; a finished index is linked, or copied where links are
-refused, into a folder of ours. Rows are the corpus's passages, in its order.
+Vectors can become an index of any kind; a finished index is linked into a folder of ours, or copied if links are
+not supported. Rows are the corpus's passages, in its order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NPMMAP = re.compile(r"(?:.*_)?(\d+)_(\d+)\.npmmap")
 
 @dataclass(frozen=True, slots=True)
 class ForeignIndex:
-    """``kind``: the index kind that it is; '' for vectors, which any kind can be built of. ``prefix``: DiskANN's."""
+    """A foreign index. ``kind``: its index kind; '' for vectors, which any kind can use. ``prefix``: of DiskANN's file names."""
 
     path: Path
     kind: str
@@ -46,7 +46,7 @@ class ForeignIndex:
 
 
 def recognise(path: Path) -> ForeignIndex:
-    """What a file or folder holds. Raises BadFileError, saying what can be imported, if it is none of them."""
+    """Recognise a file or folder. Raises BadFileError, naming the importable formats, for anything else."""
     path = Path(path)
     if path.is_dir() or not path.exists():
         return _diskann(path)
@@ -58,11 +58,11 @@ def recognise(path: Path) -> ForeignIndex:
 
 
 FAISS_KINDS = {b"IxFI": "flat", b"IHNf": "hnsw"}
-"""The first four bytes of Faiss's files for inner products: all vectors, or a graph of them."""
+"""First four bytes of Faiss files for inner products: flat, or HNSW."""
 
 
 def foreign_kind(path: Path) -> str:
-    """The kind that an index of another program has by its first bytes, '' if there is none at ``path``."""
+    """Return the kind of another program's index by its first bytes; '' if there is none at ``path``."""
     path = Path(path)
     if path.is_dir() or path.with_name(path.name + GRAPH).is_file():
         return "diskann"
@@ -96,8 +96,8 @@ def _npy(path: Path) -> ForeignIndex:
     return ForeignIndex(path, "", len(vectors), vectors.shape[1])
 
 
-def vectors_of(foreign: ForeignIndex) -> Any:
-    """Memory-mapped (count, dim)."""
+def map_vectors(foreign: ForeignIndex) -> Any:
+    """Return the memory-mapped vectors, (count, dim)."""
     if foreign.path.suffix == ".npy":
         return load_array(foreign.path)
     return np.memmap(foreign.path, dtype="<f4", mode="r", shape=(foreign.count, foreign.dim))
@@ -108,7 +108,7 @@ def _faiss(path: Path) -> ForeignIndex:
     with open(path, "rb") as handle:
         if not handle.read(4).startswith(
             b"I"
-        ):  # every Faiss index begins with I and three more letters
+        ):  # every Faiss index begins with I and three other letters
             raise BadFileError(
                 f"{path} is neither vectors (.npmmap, .npy) nor a Faiss index file nor a DiskANN folder."
             )
@@ -146,7 +146,7 @@ def _diskann(path: Path) -> ForeignIndex:
 
 
 def check_fits(foreign: ForeignIndex, kind: str, passages: int, dim: int, encoder: str) -> None:
-    """Raise MismatchError or UsageError unless it is of this kind, this corpus and this encoder."""
+    """Raise MismatchError or UsageError unless it fits this kind, corpus and encoder."""
     name = foreign.path.name
     if foreign.kind and foreign.kind != kind:
         raise UsageError(
@@ -171,10 +171,10 @@ def take_over(
     passages: Passages,
     settings: Mapping[str, Any],
 ) -> Generator[Progress, None, dict[str, Any]]:
-    """Make it the index in ``folder``; returns the settings. Vectors are built into ``kind`` with ``settings``."""
+    """Turn it into the index in ``folder``; return the settings. Vectors are built into ``kind`` with ``settings``."""
     if not foreign.kind:
-        yield from _all_numbers(foreign.path, vectors_of(foreign), passages)
-        used = yield from kind.build(folder, passages, vectors_of(foreign), settings)
+        yield from _all_numbers(foreign.path, map_vectors(foreign), passages)
+        used = yield from kind.build(folder, passages, map_vectors(foreign), settings)
         return {**used, "imported": foreign.path.name}
     yield 0, foreign.count
     if foreign.kind == "diskann":
@@ -191,8 +191,8 @@ def take_over(
 def _all_numbers(
     path: Path, vectors: Any, passages: Passages | None = None
 ) -> Generator[Progress, None, None]:
-    """Raise BadFileError, naming the row, for a value that is no finite number, for a row of zeros, and for equal rows of all
-    passages; before anything is built of it. Without ``passages`` every row counts as a text of its own."""
+    """Raise BadFileError, naming the row, for a value that is not finite, for a row of zeros, or if all passages have equal
+    rows, before anything is built. Without ``passages`` every row counts as a distinct text."""
     check = VectorCheck(str(path), "")
 
     def key_from(start: int) -> Callable[[int], str]:
@@ -206,7 +206,7 @@ def _all_numbers(
     step = max(1, PIECE_BYTES // (4 * vectors.shape[1]))
     for start in range(0, len(vectors), step):
         yield start, len(vectors)
-        with np.errstate(over="ignore"):  # what float32 cannot hold is none either
+        with np.errstate(over="ignore"):  # a value that overflows float32 is not finite either
             piece = vectors[start : start + step].astype(np.float32)
         whole = np.isfinite(piece).all(axis=1)
         if not whole.all():
@@ -224,7 +224,7 @@ def _all_numbers(
 
 
 def _check_numbers(path: Path, index: Any) -> None:
-    """``_all_numbers`` of the vectors that a Faiss index in memory holds as they are."""
+    """Apply ``_all_numbers`` to the vectors of a Faiss index in memory."""
     package = faiss()
     flat = package.downcast_index(index.storage) if hasattr(index, "storage") else index
     if not isinstance(flat, package.IndexFlat) or not flat.ntotal:
@@ -237,5 +237,5 @@ def _check_numbers(path: Path, index: Any) -> None:
 def _link(source: Path, target: Path) -> None:
     try:
         os.link(source.resolve(), target)
-    except OSError:  # another file system, or one without links
+    except OSError:  # another file system, or one without hard links
         shutil.copyfile(source, target)

@@ -1,4 +1,4 @@
-"""The speed of each encoder on this machine, kept from the last build that encoded enough."""
+"""Speed of each encoder on this machine, from the last build that encoded enough passages."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from rallebench.core.files import read_json, write_json
 
 RATES = "rates.json"
 LEAST_PASSAGES = 50
-"""The fewest newly encoded passages that tell a speed."""
+"""Minimum number of newly encoded passages for a meaningful speed."""
 
 
 def save_rate(cache: Path, encoder: str, passages: int, seconds: float) -> None:
-    """Keep the passages a second of an encoder; too few passages tell nothing."""
+    """Store an encoder's passages per second, unless there were too few passages."""
     if passages >= LEAST_PASSAGES and seconds > 0:
         rates = {**_rates(cache), encoder: round(passages / seconds, 3)}
-        with suppress(OSError):  # a build does not fail for it
+        with suppress(OSError):  # not worth failing a build
             write_json(cache / RATES, rates)
 
 
 def stored_rate(cache: Path, encoder: str) -> float | None:
-    """The passages a second of an encoder, None where no build has measured it."""
+    """Return an encoder's passages per second; None if no build has measured it."""
     value = _rates(cache).get(encoder)
     known = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
     return float(value) if known and value is not None else None

@@ -1,4 +1,4 @@
-"""The share of passages that are longer than their encoder reads: the rest of each is not searched."""
+"""Passages that exceed their encoder's window; the rest of each is not searched."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rallebench.encoders.windows import window_of
 from rallebench.workspace.indexes.vectors import passage_text
 
 MOST = 2000
-"""Passages that are read; of more, these are spread evenly over the corpus."""
+"""Maximum number of passages read, spread evenly over the corpus."""
 
 
 @dataclass(frozen=True, slots=True)
 class LongPassages:
-    """``longer`` of ``passages`` exceed the ``window`` tokens that ``encoder`` reads; estimated from ``counted`` of them."""
+    """Number (``longer``) of ``passages`` that exceed the ``window`` of ``encoder`` in tokens; estimated from ``counted`` of them."""
 
     encoder: str
     window: int
@@ -26,7 +26,7 @@ class LongPassages:
 
     @property
     def count(self) -> str:
-        """The number of passages that are too long, as the beginning of a sentence.
+        """Return the number of passages that are too long, as the beginning of a sentence.
 
         >>> LongPassages("minilm", 254, 46, 70, 70).count
         '46 of 70 passages (66 %) are longer than the 254 tokens that minilm reads'
@@ -40,14 +40,14 @@ class LongPassages:
 
     @property
     def sentence(self) -> str:
-        """A sentence on the text that an index does not search; '' if no passage is too long."""
+        """Return a sentence about text that an index does not search; '' if no passage is too long."""
         return f"{self.count}; the rest of each is not searched." if self.longer else ""
 
 
 def long_passages(
     encoder: str, passages: int, passage: Callable[[int], Passage], most: int = MOST
 ) -> LongPassages | None:
-    """The passages that an encoder does not read whole; None without an encoder or where its window is unknown."""
+    """Return the passages that exceed the encoder's window; None without an encoder or if its window is unknown."""
     window = window_of(encoder) if encoder and passages else None
     if window is None:
         return None
@@ -60,7 +60,7 @@ def long_passages(
 
 
 def long_rows(encoder: str, rows: Sequence[Passage], passages: int = 0) -> LongPassages | None:
-    """``long_passages`` of a corpus whose first ``rows`` are in memory, of ``passages`` in all (0: of these)."""
+    """Return ``long_passages`` of a corpus with its first ``rows`` in memory; ``passages``: their total number (0: these)."""
     long = long_passages(encoder, len(rows), rows.__getitem__)
     if long is None or passages <= len(rows):
         return long
@@ -68,8 +68,8 @@ def long_rows(encoder: str, rows: Sequence[Passage], passages: int = 0) -> LongP
     return replace(long, longer=longer, passages=passages)
 
 
-def long_passages_of(manifest: Manifest) -> LongPassages | None:
-    """The long passages of a built index; None if they were not counted."""
+def recorded_long_passages(manifest: Manifest) -> LongPassages | None:
+    """Return the long passages recorded for a built index; None if they were not counted."""
     if not manifest.window:
         return None
     return LongPassages(

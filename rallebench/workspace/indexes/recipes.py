@@ -1,4 +1,4 @@
-"""An index by what it is: corpus, kind, encoder, chunking and settings, checked before anything is read."""
+"""Recipe of an index: corpus, kind, encoder, chunking and settings, checked before anything is read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, STARTER_
 
 @dataclass(frozen=True, slots=True)
 class IndexRecipe:
-    """What an index is made of. Make one with ``index_recipe``, which checks it.
+    """Everything that defines an index. Create one with ``index_recipe``, which checks it.
 
     ``corpus``: a file or folder of documents, an imported corpus, or an index, whose passages are then the documents.
-    ``encoder``: '' for a kind that has none. ``form``: the corpus's format, '' recognises it. ``settings``: all of the kind's.
+    ``encoder``: '' for a kind without one. ``form``: the corpus's format; '' recognises it. ``settings``: all of the kind's.
     """
 
     corpus: Path
@@ -45,7 +45,7 @@ def index_recipe(
     page_map: Path | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> IndexRecipe:
-    """A recipe with all its settings, checked; nothing is read or loaded. Raises UsageError."""
+    """Return a checked recipe with all its settings; reads and loads nothing. Raises UsageError."""
     full = check_settings(kind, settings or {})
     if form:
         CORPORA.entry(form)
@@ -58,10 +58,10 @@ def index_recipe(
     return IndexRecipe(corpus, kind, encoder, chunking, form, page_map, full)
 
 
-def default_chunking_of(corpus: Path, encoder: str = "", form: str = "") -> Chunking | None:
-    """The default cut of a corpus: documents by the encoder's window, rows not at all.
+def corpus_chunking(corpus: Path, encoder: str = "", form: str = "") -> Chunking | None:
+    """Return the default chunking of a corpus: documents by the encoder's window, rows not at all.
 
-    ``encoder``: '' for an index without one. Raises BadFileError for a folder that is no corpus.
+    ``encoder``: '' for an index without one. Raises BadFileError for a folder that is not a corpus.
     """
     if is_index(corpus) or not holds_documents(corpus, form):
         return None
@@ -69,19 +69,19 @@ def default_chunking_of(corpus: Path, encoder: str = "", form: str = "") -> Chun
 
 
 def starter_recipe(name: str) -> IndexRecipe:
-    """The recipe of one of the starter's indexes."""
+    """Return the recipe of a starter index."""
     return index_recipe(STARTER_CORPUS, STARTER_INDEXES[name], page_map=STARTER_PAGES)
 
 
 def kinds() -> tuple[str, ...]:
-    """The index kinds that can be built; those that need no thought come first."""
+    """Return the index kinds that can be built; the most convenient come first."""
     return tuple(
         sorted(INDEX_KINDS.names(), key=lambda name: (needs_encoder(name), name != "flat", name))
     )
 
 
 def check_settings(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings of an index kind. Raises UsageError for an unknown kind, and for a setting it does not have or take."""
+    """Return all settings of an index kind. Raises UsageError for an unknown kind, an unknown setting or an invalid value."""
     if kind not in kinds():
         raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
     entry = INDEX_KINDS.entry(kind)

@@ -1,8 +1,8 @@
-"""Encoded passages on the disk: one memory-mapped file of vectors per corpus and encoder, for all vector indexes.
+"""Encoded passages on disk: one memory-mapped file of vectors per corpus and encoder, for all vector indexes.
 
-A folder ``<cache>/<key>/`` holds ``vectors.npy`` and ``progress.jsonl``: what is encoded, in which numeric
-type and why, and one line with rows and sha256 for each finished shard. While shards are missing, the file
-is called ``vectors.part``. ``encoding`` writes them.
+A folder ``<cache>/<key>/`` holds ``vectors.npy`` and ``progress.jsonl``: a header with the corpus, the numeric type
+and the reason for it, and one line with rows and sha256 for each finished shard. While shards are missing, the
+file is called ``vectors.part``. ``encoding`` writes them.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ VECTORS, PART, PROGRESS = "vectors.npy", "vectors.part", "progress.jsonl"
 FORMAT, FORM = "rallebench-vectors/1", "{title}, {text}"
 MEND = "delete these vectors, and they are made again when they are next needed"
 SHARD = 1024
-"""Passages. Sorted by length inside, so a larger one pads less; a smaller one loses less."""
+"""Passages per shard, sorted by length inside: a larger shard pads less, a smaller one loses less when interrupted."""
 
 
 STARTER_VECTORS = Path(__file__).resolve().parents[2] / "starter" / "vectors"
-"""The starter's passages by the default encoder in float32, as a cache folder; ``python -m tools.starter_vectors`` writes it."""
+"""Starter passages encoded by the default encoder in float32, as a cache folder; ``python -m tools.starter_vectors`` writes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedVectors:
-    """A folder of cached vectors. ``finished``: first row → sha256 of each finished shard. ``problem``: the
-    reason why it cannot be used; nothing but its size is known then, and the others are '', 0 and {}."""
+    """A folder of cached vectors. ``finished``: first row → sha256 of each finished shard. ``problem``: reason why it cannot
+    be used; then only its size is known, and the other fields are '', 0 and {}."""
 
     folder: Path
     encoder: str
@@ -55,27 +55,27 @@ class CachedVectors:
         return self.folder.name
 
     @property
-    def done(self) -> int:
+    def passages_done(self) -> int:
         return passages_in(self.finished, self.passages)
 
     @property
     def complete(self) -> bool:
-        return not self.problem and self.done == self.passages
+        return not self.problem and self.passages_done == self.passages
 
 
-def key_of(corpus_sha256: str, encoder: Encoder) -> str:
-    """The folder's name: corpus, encoder, form of the text, and the numeric type that was asked for."""
+def vectors_key(corpus_sha256: str, encoder: Encoder) -> str:
+    """Return the folder's name: corpus, encoder, form of the text, and requested numeric type."""
     text = [FORMAT, FORM, SHARD, corpus_sha256, encoder.fingerprint, asked_dtype(encoder)]
     return digest(text)[:24]
 
 
 def asked_dtype(encoder: Encoder) -> str:
-    """The numeric type that was asked for."""
+    """Return the requested numeric type."""
     return encoder.dtype if isinstance(encoder, BulkEncoder) else "float32"
 
 
 def passage_text(passage: Passage) -> str:
-    """The string that is embedded."""
+    """Return the string that is embedded."""
     return FORM.format(title=passage.title, text=passage.text)
 
 
@@ -93,9 +93,9 @@ class StoredHeader(Stored):
 
 
 def read_progress(folder: Path) -> tuple[dict[str, Any], dict[int, str]]:
-    """The header ({}: none of ours, or damaged) and first row → sha256 of the finished shards; torn lines are passed over.
+    """Return the header ({} if foreign or damaged) and first row → sha256 of the finished shards; torn lines are skipped.
 
-    Nothing here is trusted: vectors are compared with their sha256 before they are used.
+    The result is not trusted: vectors are compared with their sha256 before use.
     """
     lines: list[Any] = []
     with contextlib.suppress(FileNotFoundError), open(folder / PROGRESS, "rb") as handle:
@@ -120,23 +120,23 @@ def read_progress(folder: Path) -> tuple[dict[str, Any], dict[int, str]]:
 
 def take_shipped(folder: Path, shipped: Path, corpus_sha256: str, encoder: Encoder) -> None:
     """Copy the vectors in ``shipped`` into the cache ``folder`` if that is empty and they are of exactly these passages, this
-    encoder and its numeric type. Their sha256 is compared when they are used, as that of all cached vectors."""
+    encoder and its numeric type. Like all cached vectors, they are compared with their sha256 before use."""
     header, _ = read_progress(shipped)
     dtypes = ("auto", header.get("dtype"))
     same = {"corpus_sha256": corpus_sha256, "fingerprint": encoder.fingerprint, "form": FORM}
     fits = same.items() <= header.items() and asked_dtype(encoder) in dtypes
     if fits and not (folder / PROGRESS).exists():
-        for name in (VECTORS, PROGRESS):  # without the second, the first counts for nothing
+        for name in (VECTORS, PROGRESS):  # in this order: without the second, the first is ignored
             shutil.copyfile(shipped / name, folder / name)
 
 
 def passages_in(finished: Mapping[int, str], total: int) -> int:
-    """How many of ``total`` passages are in finished shards."""
+    """Return the number of ``total`` passages that are in finished shards."""
     return sum(min(SHARD, total - first) for first in finished)
 
 
 def kept_vectors(cache: Path) -> list[CachedVectors]:
-    """The cached vectors, those of unfinished encodings too, and damaged folders with their problem."""
+    """Return all cached vectors, including unfinished ones, and damaged folders with their problem."""
     names = ("encoder", "fingerprint", "corpus_sha256", "passages", "dim", "dtype")
     cached = []
     for folder in sorted(path.parent for path in Path(cache).glob(f"*/{PROGRESS}")):
@@ -152,8 +152,8 @@ def kept_vectors(cache: Path) -> list[CachedVectors]:
     return cached
 
 
-def vectors_of(cache: Path, corpus_sha256: str, fingerprint: str) -> list[Path]:
-    """The files with all vectors of a corpus by the encoder of that fingerprint, in whatever numeric type."""
+def complete_vectors(cache: Path, corpus_sha256: str, fingerprint: str) -> list[Path]:
+    """Return the files with all vectors of a corpus by the encoder with that fingerprint, in any numeric type."""
     same = (corpus_sha256, fingerprint)
     return [
         cached.folder / VECTORS
@@ -167,7 +167,7 @@ def vectors_of(cache: Path, corpus_sha256: str, fingerprint: str) -> list[Path]:
 def delete_vectors(cache: Path, key: str) -> int:
     """Delete one folder of cached vectors; return its bytes. Indexes keep what they hold.
 
-    Raises UsageError if there is none of that key, or if another build is writing it.
+    Raises UsageError for an unknown key, or if another build is writing it.
     """
     folder = Path(cache) / key
     if not key or folder.parent != Path(cache) or not (folder / PROGRESS).exists():
@@ -180,5 +180,5 @@ def delete_vectors(cache: Path, key: str) -> int:
 
 
 def lock_path(folder: Path) -> Path:
-    """The lock that a writer of ``folder`` holds."""
+    """Return the lock that a writer of ``folder`` holds."""
     return folder.with_name(f".{folder.name}.lock")

@@ -19,7 +19,7 @@ from rallebench.core.experiments import IndexResult
 from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.hashing import Hashing
 from rallebench.workspace.entries import read_manifest
-from rallebench.workspace.indexes.cache import delete_stored, stored
+from rallebench.workspace.indexes.cache import cache_entries, delete_stored
 from rallebench.workspace.indexes.ensure import Costs, ensure_index, expected_name, index_costs
 from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
 from rallebench.workspace.paths import Workspace
@@ -209,9 +209,9 @@ def test_what_cannot_be_an_index_is_refused_before_anything_is_read(
 
 
 def test_what_is_kept_is_listed_and_can_be_deleted(workspace: Workspace, encoder: Counting) -> None:
-    assert stored(workspace) == []
+    assert cache_entries(workspace) == []
     made = prepared(workspace, of(workspace, 5), encoder)
-    texts, passages = sorted(stored(workspace), key=lambda one: one.kind, reverse=True)
+    texts, passages = sorted(cache_entries(workspace), key=lambda one: one.kind, reverse=True)
     assert (passages.kind, texts.kind, passages.chunking) == ("passages", "texts", Chunking(5))
     for row in (passages, texts):
         assert (row.corpus, row.passages) == ("corpus.tsv", manifest(workspace, made).passages)
@@ -219,13 +219,14 @@ def test_what_is_kept_is_listed_and_can_be_deleted(workspace: Workspace, encoder
     for one in (passages, texts):
         assert f"Deleted {one.key}" in delete_stored(workspace, one.key)
     assert (
-        stored(workspace) == [] and prepared(workspace, of(workspace, 5), encoder).name == made.name
+        cache_entries(workspace) == []
+        and prepared(workspace, of(workspace, 5), encoder).name == made.name
     )
 
 
 def test_nothing_is_deleted_while_one_is_prepared(workspace: Workspace, encoder: Counting) -> None:
     prepared(workspace, of(workspace, 5), encoder)
-    (first, *_) = stored(workspace)
+    (first, *_) = cache_entries(workspace)
     going = ensure_index(workspace, of(workspace, 7), lambda _: encoder)
     next(going)
     with pytest.raises(UsageError, match="in use: an index is being prepared"):
@@ -239,7 +240,7 @@ def test_the_mark_of_a_process_that_died_is_taken_away(
     workspace: Workspace, encoder: Counting
 ) -> None:
     prepared(workspace, of(workspace, 5), encoder)
-    (first, *_) = stored(workspace)
+    (first, *_) = cache_entries(workspace)
     mark = workspace.path / "cache" / ".prepared.99999-1.use"
     mark.touch()  # that nobody holds
     assert "Deleted" in delete_stored(workspace, first.key)

@@ -299,7 +299,8 @@ class Broken(Hashing):
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_model_that_gives_no_numbers_names_a_passage(tmp_path: Path, value: float) -> None:
     with pytest.raises(
-        BackendError, match=r"'hashing' gave a vector .* no numbers for the passage 'd5': .*float32"
+        BackendError,
+        match=r"'hashing' gave a vector .* not numbers for the passage 'd5': .*float32",
     ):
         encode(tmp_path, Broken(value, "moon 5 "))
     assert [line["first"] for line in lines(tmp_path)[1:]] == [0]
@@ -357,7 +358,7 @@ def test_kept_vectors_are_listed_with_their_size_and_deleted_by_their_key(tmp_pa
     with pytest.raises(StoppedError):
         encode(tmp_path, Counting(stop_at=3))
     (kept,) = kept_vectors(tmp_path)
-    assert (kept.encoder, kept.passages, kept.done, kept.complete) == (
+    assert (kept.encoder, kept.passages, kept.passages_done, kept.complete) == (
         "hashing",
         COUNT,
         2 * SHARD,
@@ -365,7 +366,12 @@ def test_kept_vectors_are_listed_with_their_size_and_deleted_by_their_key(tmp_pa
     )
     encode(tmp_path)
     (kept,) = kept_vectors(tmp_path)
-    assert (kept.done, kept.complete, kept.dim, kept.dtype) == (COUNT, True, 256, "float32")
+    assert (kept.passages_done, kept.complete, kept.dim, kept.dtype) == (
+        COUNT,
+        True,
+        256,
+        "float32",
+    )
     assert kept.bytes > COUNT * 256 * 4
     assert delete_vectors(tmp_path, kept.key) == kept.bytes
     assert kept_vectors(tmp_path) == []

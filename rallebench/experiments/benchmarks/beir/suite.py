@@ -19,7 +19,7 @@ from rallebench.core.tables import Column, Table
 from rallebench.core.types import Example
 from rallebench.corpora.beir import corpus_file
 from rallebench.datasets.beir import recognises
-from rallebench.datasets.reading import read_questions, warnings_of
+from rallebench.datasets.reading import gold_warnings, read_questions
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.benchmarks._ranked import (
     ENCODER,
@@ -107,7 +107,7 @@ def read_sets(request: ExperimentRequest) -> list[BeirSet]:
         systems = systems_of(request, path, "beir")
         examples = read_questions(path, request.limit, "beir")
         of_language = searchable(name, examples, systems.values(), s["encoder"])
-        notes = (*of_language, *(f"{name}: {warning}" for warning in warnings_of(path)))
+        notes = (*of_language, *(f"{name}: {warning}" for warning in gold_warnings(path)))
         sets.append(BeirSet(name, path, examples, systems, notes))
     return sets
 

@@ -18,7 +18,7 @@ from rallebench.core.scoring import Values
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Episode, Example, Retrieve
-from rallebench.datasets.browsecomp import folder_file, gold_of
+from rallebench.datasets.browsecomp import folder_file, gold_documents
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.benchmarks._ranked import (
@@ -158,7 +158,7 @@ def _retrieval(
 
 
 def _gold(example: Example) -> Mapping[str, float]:
-    return dict.fromkeys(gold_of(example.record), 1.0)
+    return dict.fromkeys(gold_documents(example.record), 1.0)
 
 
 def _agent(
@@ -195,7 +195,7 @@ def _agent(
 def _is_there(request: ExperimentRequest, index: str) -> bool:
     """Return whether an index can be searched; in a plan one may still have to be built."""
     try:
-        request.workspace.indexes_of(index)
+        request.workspace.component_indexes(index)
     except RalleError:
         return False
     return True
@@ -204,7 +204,7 @@ def _is_there(request: ExperimentRequest, index: str) -> bool:
 def _seen(example: Example, episode: Episode) -> Values:
     """The documents that the searches of an episode listed."""
     pages = {hit.passage.page_id for hit in episode.hits}
-    evidence, gold = example.gold.pages, gold_of(example.record)
+    evidence, gold = example.gold.pages, gold_documents(example.record)
     return {
         "evidence recall": len(evidence & pages) / len(evidence) if evidence else None,
         "gold recall": len(gold & pages) / len(gold) if gold else None,

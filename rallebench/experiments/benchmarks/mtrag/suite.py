@@ -20,7 +20,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Example
-from rallebench.datasets.beir import judged, judgements_in, relevant
+from rallebench.datasets.beir import judged_passage, judgements_in, relevant
 from rallebench.datasets.kilt import examples
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.benchmarks._ranked import (
@@ -141,7 +141,7 @@ def _questions(
                 source.bad(line, f" needs '_id' and 'text'; fetch MTRAG's repository: `{FETCH}`.")
             elif judgements.get(qid):
                 output: list[dict[str, Any]] = [
-                    {"provenance": [judged(*pair)]} for pair in judgements[qid].items()
+                    {"provenance": [judged_passage(*pair)]} for pair in judgements[qid].items()
                 ]
                 output += [{"answer": answers[qid]}] if qid in answers else []
                 yield line, {"id": qid, "input": turns(text), "output": output}
