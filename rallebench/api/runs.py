@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 class Run(TableRepr):
     """A run of a workspace: ``run["em"]`` is a metric with its interval, ``list(run)`` the names of all.
 
+    A part of it is read from its folder when it is first used, and then stays as it is.
+
     >>> run["em"]  # doctest: +SKIP
     em 0.518 [0.452, 0.583], n = 222, 180 articles
     >>> run.to_pandas()["lost_at"].value_counts()  # doctest: +SKIP

@@ -218,7 +218,7 @@ class Workspace(WorkspaceData):
     def sweep(
         self,
         chain: Chain | str,
-        dataset: str | Path,
+        dataset: str | Path | Dataset,
         vary: Mapping[str, Sequence[object]],
         *,
         name: str,
@@ -238,13 +238,18 @@ class Workspace(WorkspaceData):
 
         >>> ws.sweep("starter", "starter-qa", {"k": [1, 3, 5]}, name="ks")  # doctest: +SKIP
         """
+        stored = dataset.reference if isinstance(dataset, Dataset) else str(dataset)
+        if not stored:
+            raise UsageError(
+                "A sweep asks a stored dataset; import the questions with import_dataset, and give its name."
+            )
         factors = [f"{field}={_written(list(values))}" for field, values in vary.items()]
         request, _ = experiment_requests.sweep_request(
             self._bench.workspace,
             name,
             self._chain(chain, None, None, {}),
             factors,
-            str(dataset),
+            stored,
             strategy=strategy,
             metrics=None if metrics is None else _names(metrics),
             metric=metric,
