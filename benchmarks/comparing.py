@@ -51,7 +51,7 @@ def rows_of(run: RunFolder) -> int:
     """Read the list of all questions anew: what the process remembers is forgotten first."""
     for remembered in (run_questions._questions, run_questions._records):
         remembered.cache_clear()
-    return len(run_questions.questions(Workbench(run.path.parent.parent), run))
+    return len(run_questions.questions(Workbench(run.path.parent.parent).workspace, run))
 
 
 def make_run(runs: Path, name: str, questions: int, right: float, seed: int) -> RunFolder:

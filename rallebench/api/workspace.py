@@ -17,7 +17,7 @@ from rallebench.core.errors import StoppedError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain, Episode, Example
-from rallebench.views import answers, experiment_requests, run_list
+from rallebench.views import experiment_requests, run_list
 from rallebench.views.run_requests import BenchmarkOptions, changed_chain, of_chain
 
 
@@ -86,7 +86,7 @@ class Workspace(WorkspaceData):
         'Christiaan Huygens'
         """
         answerer = self._chain(chain, llm, retriever, settings)
-        work = answers.answer(self._bench, question, answerer)
+        work = self._bench.asking.answer(question, answerer)
         return follow(work, "ask", self.progress)
 
     # runs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -105,3 +106,28 @@ def checked_generation(settings: Mapping[str, Any], place: str) -> dict[str, Any
         raise UsageError(f"{place}: system must be a text.")
     format_of(place, checked.get("response_format"))
     return checked
+
+
+VERSIONS, MOST_VERSIONS = ".versions", 50
+"""The folder of earlier versions beside saved chains; then the oldest goes."""
+
+
+def save_version(chain: Chain, path: Path) -> None:
+    """Save a chain; the one that it replaces is kept as a version."""
+    old = path.read_bytes() if path.is_file() else None
+    since = path.stat().st_mtime_ns if old is not None else 0
+    save_chain(chain, path)
+    if old is None or old == path.read_bytes():
+        return
+    folder = path.parent / VERSIONS / path.stem
+    folder.mkdir(parents=True, exist_ok=True)
+    save_chain(chain_from_json(_read(old, path)), folder / f"{since}.json")
+    for file in sorted(folder.glob("*.json"))[:-MOST_VERSIONS]:
+        file.unlink()
+
+
+def _read(raw: bytes, path: Path) -> object:
+    try:
+        return json.loads(raw)
+    except ValueError:
+        return {"damaged": str(path)}

@@ -52,10 +52,10 @@ def analyse(args: argparse.Namespace) -> Result:
     """The failure waterfall of runs, from the corpus to the answer, without a judge; or an aspect of runs of agents."""
     _check(args)
     workbench = workbench_of(args)
-    names = comparing.runs_of(workbench, args.runs)
+    names = comparing.runs_of(workbench.workspace, args.runs)
     if args.aspect != WATERFALL:
         return _aspect(workbench, names, args)
-    runs = [comparing.waterfall_json(workbench, name) for name in names]
+    runs = [comparing.waterfall_json(workbench.workspace, name) for name in names]
     return Result({"runs": runs}, ("\n\n".join("\n".join(_waterfall(run)) for run in runs),))
 
 
@@ -97,7 +97,7 @@ def _waterfall(run: Mapping[str, Any]) -> Iterator[str]:
 
 def _aspect(workbench: Workbench, names: list[str], args: argparse.Namespace) -> Result:
     analysis = comparing.analyse_agents(
-        workbench,
+        workbench.workspace,
         names,
         args.aspect,
         original=args.compat == "original",

@@ -38,7 +38,8 @@ def ask(args: argparse.Namespace) -> Result:
         answerer = changed_chain(
             workbench.workspace, args.chain, args.llm, args.retriever, args.set
         )
-    value = follow(answers.ask(workbench, args.question, answerer))
+    episode = follow(workbench.asking.answer(args.question, answerer))
+    value = answers.answer_json(episode, answerer, workbench.models.prices())
     return Result(value, ("\n\n".join(_parts(value)),))
 
 

@@ -17,7 +17,6 @@ from rallebench.core.text import split_names
 from rallebench.render import experiments
 from rallebench.services import experiment_jobs
 from rallebench.services.workbench import Workbench
-from rallebench.views import answers
 from rallebench.views.experiment_requests import QUESTIONS
 
 
@@ -119,14 +118,13 @@ def agent_of(workbench: Workbench, args: argparse.Namespace) -> Any:
     if args.workflow:
         if args.chain:
             raise UsageError("--chain and --workflow exclude each other; give one of them.")
-        return answers.agent_of(
-            workbench,
+        return workbench.asking.agent(
             args.workflow,
             args.env,
             args.llm or "",
-            args.retriever,
             written(args.set),
-            getattr(args, "seed", 0),
+            retriever=args.retriever or "",
+            seed=getattr(args, "seed", 0),
         )
     if not args.chain:
         raise UsageError("Name a chain with --chain, or an agent with --workflow and --env.")

@@ -11,9 +11,9 @@ from rallebench.cli.printing import Paced, say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import UsageError
+from rallebench.core.settings import parse_settings
 from rallebench.render.numbers import text
 from rallebench.views import catalog, library
-from rallebench.views.answers import parse_settings
 
 ENCODER = "minilm"
 

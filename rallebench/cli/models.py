@@ -8,8 +8,9 @@ from rallebench.cli.flags import flag, settings, switch
 from rallebench.cli.printing import drain, say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
+from rallebench.core.settings import parse_settings
 from rallebench.services import model_entries
-from rallebench.views.answers import parse_settings, step_json
+from rallebench.views.answers import step_json
 
 ACTIONS = ("add", "change", "delete", "ask", "find")
 

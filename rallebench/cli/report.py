@@ -55,7 +55,7 @@ def report(args: argparse.Namespace) -> Result:
 def _published(args: argparse.Namespace, workbench: Workbench) -> Result:
     """A paper's table with ours beside it, printed or as a file by its suffix."""
     value = published.opened(args.published)
-    own = published.own_rows(workbench, value, args.runs)
+    own = published.own_rows(workbench.workspace, value, args.runs)
     table, document = published.as_table(value, own), published.document(value, own)
     if args.out is None:
         doubts = (f"Note: {doubt}" for doubt in value.doubts)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.own_files import Count
+from rallebench.core.prices import read_prices
 from rallebench.core.text import UNFOLDED
 from rallebench.core.types import digest
 
@@ -52,6 +53,11 @@ class LLMEntry(Strict):
     backend: str
     about: str = ""
     settings: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def prices(self) -> dict[str, float] | None:
+        """US dollars per million tokens, ``prompt`` and ``completion``; None if it has none."""
+        return read_prices(self.settings.get("prices"))
 
 
 class Combination(Strict):

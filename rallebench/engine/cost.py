@@ -6,7 +6,6 @@ What is not known stays None and says for which model; it is never 0.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rallebench.core.prices import read_prices
 from rallebench.core.types import Episode, Generate, Gold, Retrieve, Step, UseTool
 from rallebench.metrics import metric
 from rallebench.metrics.cost import completion_tokens_of, first_token_of, prompt_tokens_of, speed
@@ -27,26 +27,14 @@ MILLION = 1_000_000
 
 def prices_of(llms: Mapping[str, Any]) -> dict[str, dict[str, float] | None]:
     """The prices that language models carry as ``prices``; None for one that carries none, or no numbers."""
-    return {name: _prices(getattr(llm, "prices", None)) for name, llm in llms.items()}
-
-
-def _prices(value: Any) -> dict[str, float] | None:
-    prices = value if isinstance(value, Mapping) else {}
-    known = {
-        kind: float(price)
-        for kind in ("prompt", "completion")
-        if isinstance(price := prices.get(kind), (int, float))
-        and not isinstance(price, bool)
-        and 0 <= price < math.inf
-    }
-    return known or None
+    return {name: read_prices(getattr(llm, "prices", None)) for name, llm in llms.items()}
 
 
 def recorded_prices(run: Mapping[str, Any]) -> dict[str, dict[str, float] | None]:
     """The prices that stand in a ``run.json``; {} where it holds none."""
     value = run.get("prices")
     prices = value if isinstance(value, Mapping) else {}
-    return {str(name): _prices(price) for name, price in prices.items()}
+    return {str(name): read_prices(price) for name, price in prices.items()}
 
 
 def usd_of(step: Step, prices: Prices) -> tuple[float, float] | None:

@@ -47,6 +47,8 @@ from rallebench.engine.run_shapes import (
     StoredState,
 )
 
+TITLE, LONGEST_TITLE = "title.json", 200
+"""The file with a user's own title of a run; characters."""
 RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
 JUDGES = "judges"
 """The folder of the judges' passes in a run's folder."""

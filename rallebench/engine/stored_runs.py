@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from rallebench.core.scoring import AnswerScorer, ScoreColumn, Values
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.run_shapes import RUN_MEND
 from rallebench.engine.score import examples_of
-from rallebench.engine.store import JUDGES, RUN, RunFolder
+from rallebench.engine.store import JUDGES, QUESTIONS, RUN, RunFolder, list_runs
 
 
 def stored_request(run: RunFolder) -> RunRequest:
@@ -222,3 +223,31 @@ def stored_result(folder: RunFolder, request: RunRequest) -> RunResult | None:
         return None if report is None else result_of(request, folder, report)
     except (RalleError, LookupError, TypeError):
         return None
+
+
+def lost_with_questions(runs: Path, name: str, path: Path) -> str:
+    """One sentence on the runs over a dataset: what they keep and lose if it is deleted; '' without such runs."""
+    users, unfinished = [], []
+    for run in list_runs(runs):
+        # A damaged run has lost its questions anyway.
+        with suppress(RalleError, KeyError, TypeError):
+            stored = run.spec()
+            same_file = stored.get("dataset_file") in (None, "", str(path))
+            if stored["spec"]["dataset"] == name and same_file:
+                users.append(run)
+                unfinished += [run.name] if run.state()["state"] != "done" else []
+    if not users:
+        return ""
+    many = len(users) > 1
+    counted = (
+        f"{len(users)} runs that asked it keep their" if many else "1 run that asked it keeps its"
+    )
+    lost = f"; {', '.join(unfinished)} can no longer be resumed" if unfinished else ""
+    files = [run.path / QUESTIONS for run in users]
+    longest = max(files, key=lambda path: path.stat().st_size if path.exists() else 0)
+    return f"{counted} questions, answers and scores{lost}. Those questions can still be asked: {longest}."
+
+
+def is_agents(folder: RunFolder) -> bool:
+    """Return whether an agent made the run. Raises BadFileError."""
+    return bool(folder.spec()["spec"]["settings"].get("agent"))

@@ -38,7 +38,10 @@ def chip(workbench: Workbench) -> dict[str, Any]:
     jobs = [job for job in workbench.jobs.list() if job.kind != PREPARATION]
     active = [job for job in jobs if not job.done]
     ended = sorted((job for job in jobs if job.done), key=lambda job: -(job.ended or 0))[:RECENT]
-    called = run_list.titles(workbench, [job for job in jobs if job.kind in ("run", "scoring")])
+    called = run_list.titles(
+        workbench.workspace,
+        [(job.name, job.identity) for job in jobs if job.kind in ("run", "scoring")],
+    )
     return {
         "any": bool(jobs),
         "active": len(active),

@@ -11,9 +11,9 @@ from typing import Any
 
 from rallebench.chains import chain as chains
 from rallebench.chains.conversation import Rewriter, as_conversation, rewriting
-from rallebench.chains.saved import chain_from_json, chain_to_json, save_chain
-from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.events import complete
+from rallebench.chains.saved import chain_from_json, chain_to_json, save_version
+from rallebench.core.errors import BackendError, Hint, RalleError, UsageError
+from rallebench.core.events import Operation, Warned, complete
 from rallebench.core.prompts import prompt_text
 from rallebench.core.runs import Backends
 from rallebench.core.types import (
@@ -22,19 +22,24 @@ from rallebench.core.types import (
     Example,
     Generate,
     Gold,
+    Hit,
     Message,
     Question,
     Reply,
+    Retrieve,
     Step,
 )
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import Event, answer_one, resume_from, run_one
+from rallebench.environments import ENVIRONMENTS
 from rallebench.llms import copies
 from rallebench.services.episodes import EpisodeJob, EpisodeRequest, EpisodeState, Trace
 from rallebench.services.jobs import JobManager
 from rallebench.services.leases import Lease
 from rallebench.services.models import ModelManager
-from rallebench.workspace.flows import Agent, prepare_agent
+from rallebench.workflows import WORKFLOWS
+from rallebench.workspace.checking import check_flow
+from rallebench.workspace.flows import Agent, chain_flow, prepare_agent
 from rallebench.workspace.paths import Workspace
 
 MOST_EPISODES = 30
@@ -119,6 +124,29 @@ class Asking:
                 flow, backends, qid=question.qid, reply_cache=self.reply_cache, stream=stream
             )
 
+    def answer(self, question: str, answerer: Chain | Agent) -> Operation[Episode]:
+        """Answer one question by a chain or an agent; what it names is loaded, heavy models too.
+
+        Raises UsageError for a chain that cannot run, BackendError for a question that failed.
+        """
+        if not question.strip():
+            raise UsageError("The question is empty; write one.")
+        query = Question("ask", question)
+        flow = chain_flow(answerer) if isinstance(answerer, Chain) else answerer.flow
+        check_flow(self._workspace, flow)
+        with self._models.lease("rallebench ask") as lease:
+            yield from lease.load_for(flow.llms, flow.retrievers)
+            if isinstance(answerer, Chain):
+                *_, episode = self.execute_chain(answerer, query)
+            else:
+                *_, episode = self.run_agent(answerer, query)
+        assert isinstance(episode, Episode)
+        if self.reply_cache_warning:
+            yield Warned("", self.reply_cache_warning)
+        if episode.error:
+            raise BackendError(episode.error)
+        return episode
+
     def chat(
         self, chain: Chain, history: Sequence[Message], text: str, *, fresh: bool = False
     ) -> Iterator[Event]:
@@ -172,15 +200,28 @@ class Asking:
         llm: str,
         settings: Mapping[str, Any] | None = None,
         *,
+        retriever: str = "",
         seed: int | None = None,
     ) -> Agent:
-        """A workflow with its environment and model, all checked; loads no model. Raises UsageError."""
+        """A workflow with its environment and model, all checked; loads no model. ``retriever``: that of the environment. Raises
+        UsageError."""
+        if env and not WORKFLOWS.entry(workflow).traits.get("needs_env", True):
+            raise UsageError(
+                f"The workflow {workflow!r} acts in no environment.",
+                hint=Hint("leave-out", "environment"),
+            )
+        if retriever and "retriever" not in (ENVIRONMENTS.entry(env).form if env else {}):
+            raise UsageError(
+                f"The workflow {workflow!r} on {env or 'nothing'!r} asks no retriever.",
+                hint=Hint("leave-out", "retriever"),
+            )
+        chosen = {"env.retriever": retriever} if retriever else {}
         return prepare_agent(
             self._workspace,
             workflow,
             env,
             llm,
-            settings or {},
+            {**(settings or {}), **chosen},
             seed=seed,
             allow_python=self._allow_python,
         )
@@ -211,6 +252,21 @@ class Asking:
                 stream=stream,
             )
 
+    def deeper_hits(self, episode: Episode, depth: int) -> tuple[Hit, ...]:
+        """The first ``depth`` passages of the last search of an episode; its own hits where that cannot be repeated, () without
+        a search."""
+        steps = [step for step in episode.steps if isinstance(step.request, Retrieve)]
+        if not steps:
+            return ()
+        request = steps[-1].request
+        assert isinstance(request, Retrieve)
+        search = Retrieve(request.retriever, request.query, max(depth, request.k))
+        try:
+            with self._models.lease("the search for a gold page").hold([search.retriever]):
+                return answer_one(search, self._models.backends, self.reply_cache).reply.hits
+        except RalleError:
+            return steps[-1].reply.hits
+
     def start_episode(self, request: EpisodeRequest) -> EpisodeState:
         """Begin an episode as a job, which goes on without the page. Beyond MOST_EPISODES the oldest that has ended is
         forgotten."""
@@ -235,14 +291,17 @@ class Asking:
         job.identity.stop()
 
     def save_chain(self, chain: Chain, name: str) -> Path:
-        """Save a chain in the workspace under ``name``; returns the file. UsageError if it could not be read again."""
+        """Save a chain in the workspace under ``name``; returns the file. One of that name is kept as a version.
+
+        Raises UsageError if it could not be read again.
+        """
         if not name.strip() or any(c in name for c in '/\\:*?"<>|\0') or name.startswith("."):
             raise UsageError(
                 f"The chain name {name!r} cannot be a file name; use letters, digits, '-' and '_'."
             )
         named = checked_chain(replace(chain, name=name.strip()))
         path = self._workspace.path / "chains" / f"{name.strip()}.json"
-        save_chain(named, path)
+        save_version(named, path)
         return path
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import Any, Literal
 
 from rallebench.core import parts
 from rallebench.core.entries import Combination, Manifest
-from rallebench.core.errors import BadFileError, Hint, NotFoundError, RalleError, UsageError
+from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.events import Event, Operation, Progress
 from rallebench.core.parts import check_name
 from rallebench.core.settings import Setting, checked
@@ -23,7 +22,7 @@ from rallebench.corpora.imported import Corpus, import_corpus
 from rallebench.corpora.page_names import find_pages
 from rallebench.datasets.import_notes import ImportNotes, notes_file, read_notes
 from rallebench.datasets.importing import ImportedDataset, add_record, import_dataset
-from rallebench.engine.store import QUESTIONS, list_runs
+from rallebench.engine.stored_runs import lost_with_questions
 from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services import uploads
 from rallebench.services.jobs import JobManager, pieces_of
@@ -32,7 +31,6 @@ from rallebench.workspace.entries import (
     changing,
     read_combinations,
     read_manifest,
-    usable_combinations,
 )
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import search_known, verify_index
@@ -81,14 +79,6 @@ class Data:
 
     # corpora
 
-    def damaged_corpora(self) -> dict[str, str]:
-        """Name → sentence of every imported corpus whose card cannot be read."""
-        return imported.corpus_cards(self._workspace.corpora)[1]
-
-    def corpora(self) -> dict[str, imported.Corpus]:
-        """Name → card of every imported corpus."""
-        return imported.imported_corpora(self._workspace.corpora)
-
     def import_corpus(
         self, name: str, source: Path, **settings: Any
     ) -> Iterator[Progress | Corpus]:
@@ -133,7 +123,7 @@ class Data:
         if not question.strip() or not answers:
             missing = "answer" if question.strip() else "question"
             raise UsageError(f"There is no {missing} to save; type one.")
-        if name in self._workspace.dataset_paths() and name not in self.own_datasets():
+        if name in self._workspace.dataset_paths() and name not in self._workspace.own_datasets():
             raise UsageError(
                 f"The dataset {name!r} does not lie in this workspace, so it cannot be changed; choose another name."
             )
@@ -147,48 +137,19 @@ class Data:
 
     def import_notes(self, name: str) -> ImportNotes:
         """The losses and guesses of a dataset's import, and a sentence if they cannot be read; empty if nothing was noted."""
-        if name not in self.own_datasets():
+        if name not in self._workspace.own_datasets():
             return ImportNotes()
         try:
             return read_notes(self._workspace.dataset_paths()[name])
         except BadFileError as error:
             return ImportNotes(warnings=[str(error)])
 
-    def own_datasets(self) -> list[str]:
-        """The datasets that lie in the workspace: those can be deleted."""
-        paths = self._workspace.dataset_paths()
-        return [name for name, path in paths.items() if path.parent == self._datasets]
-
-    def lost_with_questions(self, name: str) -> str:
-        """One sentence on the runs over a dataset: what they keep and lose if it is deleted; '' without such runs."""
-        path = self._workspace.dataset_paths().get(name)
-        users, unfinished = [], []
-        for run in list_runs(self._workspace.runs):
-            # A damaged run has lost its questions anyway.
-            with contextlib.suppress(RalleError, KeyError, TypeError):
-                stored = run.spec()
-                same_file = stored.get("dataset_file") in (None, "", str(path))
-                if stored["spec"]["dataset"] == name and same_file:
-                    users.append(run)
-                    unfinished += [run.name] if run.state()["state"] != "done" else []
-        if not users:
-            return ""
-        many = len(users) > 1
-        runs = (
-            f"{len(users)} runs that asked it keep their"
-            if many
-            else "1 run that asked it keeps its"
-        )
-        lost = f"; {', '.join(unfinished)} can no longer be resumed" if unfinished else ""
-        files = [run.path / QUESTIONS for run in users]
-        longest = max(files, key=lambda path: path.stat().st_size if path.exists() else 0)
-        return f"{runs} questions, answers and scores{lost}. Those questions can still be asked: {longest}."
-
     def delete_dataset(self, name: str) -> str:
         """Delete a dataset of the workspace; returns a sentence. Raises UsageError for any other."""
-        if name not in self.own_datasets():
+        if name not in self._workspace.own_datasets():
             raise NotFoundError(f"There is no dataset {name!r} in {self._datasets}.")
-        path, lost = self._workspace.dataset_paths()[name], self.lost_with_questions(name)
+        path = self._workspace.dataset_paths()[name]
+        lost = lost_with_questions(self._workspace.runs, name, path)
         try:
             path.unlink()
             notes_file(path).unlink(missing_ok=True)
@@ -296,10 +257,6 @@ class Data:
         self._workspace.save_retriever(name, entry)
         return f"Saved {name} in {self._retrievers}."
 
-    def own_combinations(self) -> list[str]:
-        """The combinations of the workspace's own file that can be read."""
-        return list(usable_combinations(self._retrievers)[0])
-
     def delete_combination(self, name: str) -> str:
         """Delete a combination of the workspace; returns a sentence. Its members stay."""
         with changing(self._retrievers, read_combinations) as entries:
@@ -308,6 +265,18 @@ class Data:
             self._refuse_loaded(name)
             del entries[name]
         return f"Deleted the combination {name}; its members stay."
+
+    def states(self) -> dict[str, str]:
+        """Index or combination → ``checked``, ``damaged``, ``building``, ``loading`` or ``loaded``; others are left out."""
+        states: dict[str, str] = {}
+        for job in self._jobs.list("check"):
+            if job.done and job.error is None:
+                states[job.name] = "checked"
+            elif job.done and job.status == "failed":
+                states[job.name] = "damaged"
+        states |= {job.name: "building" for job in self._jobs.list("build", active=True)}
+        states |= dict.fromkeys(self._models.loading(), "loading")
+        return states | {line.name: "loaded" for line in self._models.status()}
 
     # search
 

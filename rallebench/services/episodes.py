@@ -262,11 +262,6 @@ def _run_request(workspace: Workspace, state: EpisodeState, edited: bool) -> Run
 # opened from a run
 
 
-def is_agents(folder: RunFolder) -> bool:
-    """Return whether an agent made the run. Raises BadFileError."""
-    return bool(folder.spec()["spec"]["settings"].get("agent"))
-
-
 def open_episode(workspace: Workspace, run: str, qid: str) -> EpisodeState:
     """The stored episode of an agent's run. Raises UsageError, BadFileError."""
     folder = RunFolder.open(workspace.runs, run)

@@ -29,6 +29,9 @@ class Loader(Protocol):
     def refuse_heavy(self, name: str, kind: str) -> None:
         """Raise NotFoundError for a heavy model that is not loaded."""
 
+    def begin_together(self, loads: Iterable[tuple[str, str]]) -> None:
+        """Begin the light ones of these loads, each (name, kind), side by side."""
+
     def load(self, name: str, kind: str) -> Iterator[str]:
         """Load it, yielding progress."""
 

@@ -22,7 +22,6 @@ from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.core.registry import unknown
 from rallebench.core.runs import close
-from rallebench.engine.cost import recorded_prices
 from rallebench.http.endpoint import (
     OPENAI,
     check_variable,
@@ -278,22 +277,6 @@ def server_settings(
     elif model:
         base = workspace.llm(model).settings
     return {**base, **settings}
-
-
-def prices(entry: LLMEntry) -> Mapping[str, float] | None:
-    """US dollars per million tokens, ``prompt`` and ``completion``, as an entry has them; None if it has none."""
-    return recorded_prices({"prices": {"": entry.settings.get("prices")}}).get("")
-
-
-FREE: Mapping[str, float] = {"prompt": 0.0, "completion": 0.0}
-"""The prices of a model that this program runs itself."""
-
-
-def price_of_use(entry: LLMEntry) -> Mapping[str, float] | None:
-    """The price of a use of a model, by its entry alone: a model behind a server has the prices of its entry, also
-    where the server runs on this machine, since a proxy does, too; without them they are unknown. Any other model is free."""
-    is_server = entry.backend not in LLMS or "base_url" in LLMS.entry(entry.backend).form
-    return prices(entry) or (None if is_server else FREE)
 
 
 def with_prices(entry: LLMEntry, prompt: float | None, completion: float | None) -> LLMEntry:

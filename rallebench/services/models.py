@@ -37,6 +37,7 @@ from rallebench.services.memory_fit import (
 )
 from rallebench.services.side_by_side import SideBySide
 from rallebench.workspace.paths import Workspace
+from rallebench.workspace.prices import prices_of_use
 
 PREPARATION = "preparation"
 """The kind of the jobs that import libraries in advance."""
@@ -109,8 +110,7 @@ class ModelManager:
 
     def prices_of_use(self) -> dict[str, Mapping[str, float] | None]:
         """Language model of the workspace → its ``price_of_use``."""
-        entries = self._workspace.llms().items()
-        return {name: model_entries.price_of_use(entry) for name, entry in entries}
+        return prices_of_use(self._workspace)
 
     # memory that a load would take
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,12 +11,14 @@ from typing import Any
 
 from rallebench.core.errors import RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Warned
+from rallebench.core.files import write_json
+from rallebench.core.own_folders import listed
 from rallebench.core.runs import PreparedRun, RunResult
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.execute import execute, rescore
 from rallebench.engine.metric_choice import choose_metrics, metrics_of
 from rallebench.engine.score import examples_of
-from rallebench.engine.store import RUN, RunFolder, list_runs
+from rallebench.engine.store import LONGEST_TITLE, RUN, TITLE, RunFolder, list_runs
 from rallebench.engine.stored_runs import chain_of
 from rallebench.experiments.prepared_run import prepare_run
 from rallebench.metrics.judges import check_sources, split_judges
@@ -184,3 +188,46 @@ class Runs:
         return OpenedQuestion(
             _chain_of(folder, stored), dataset, example, folder.episodes()[example.question.qid]
         )
+
+    # titles, and the bin
+
+    def rename(self, name: str, title: str) -> None:
+        """Give a run a title; its folder keeps its name, which experiments and MLflow know. Raises UsageError."""
+        run, title = self.open(name), " ".join(title.split())
+        if len(title) > LONGEST_TITLE:
+            raise UsageError(
+                f"The name has more than {LONGEST_TITLE} characters; choose a shorter one."
+            )
+        if title:
+            write_json(run.path / TITLE, {"title": title})
+        else:
+            (run.path / TITLE).unlink(missing_ok=True)
+
+    def delete(self, name: str) -> None:
+        """Move a run into the bin. Raises UsageError for one that is running."""
+        run = self.open(name)
+        if run.state()["state"] in ("running", "scoring"):
+            raise UsageError(f"The run {name!r} is running; stop it before you delete it.")
+        folder = self._workspace.run_bin
+        folder.mkdir(parents=True, exist_ok=True)
+        if (folder / name).exists():
+            raise UsageError(
+                f"The bin holds another run {name!r}; empty the bin, or bring that run back first."
+            )
+        os.rename(run.path, folder / name)
+
+    def restore(self, name: str) -> None:
+        """Bring a run back from the bin. Raises UsageError."""
+        if not (self._workspace.run_bin / name / "run.json").is_file():
+            raise UsageError(f"There is no run {name!r} in the bin.")
+        target = self._workspace.runs / name
+        if target.exists():
+            raise UsageError(f"There is a run {name!r} already; delete or rename that one first.")
+        os.rename(self._workspace.run_bin / name, target)
+
+    def empty_bin(self) -> int:
+        """Delete what is in the bin for good; returns how many runs."""
+        binned = listed(self._workspace.run_bin, "*/run.json")
+        for file in binned:
+            shutil.rmtree(file.parent)
+        return len(binned)

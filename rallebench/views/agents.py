@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rallebench.core.settings import Setting
-from rallebench.core.types import Step
+from rallebench.core.types import Episode, Example, Step
 from rallebench.engine.score import score_episode
 from rallebench.environments import ENVIRONMENTS
-from rallebench.services.episodes import EpisodeState
 from rallebench.workflows import REASONS, WORKFLOWS, agent_workflows
 from rallebench.workflows.trees import Node, tree_of
 
@@ -44,12 +43,11 @@ def meaning(stop_reason: str) -> str:
     return REASONS.get(stop_reason, stop_reason.replace("_", " "))
 
 
-def is_right(state: EpisodeState) -> bool | None:
+def is_right(episode: Episode | None, example: Example) -> bool | None:
     """Return whether the answer of an episode equals an accepted one; None where that is unknown."""
-    example = state.episode_request.example
-    if state.episode is None or state.error or not example.gold.answers:
+    if episode is None or episode.error or not example.gold.answers:
         return None
-    value = score_episode(state.episode, example, ["em"])[0].value
+    value = score_episode(episode, example, ["em"])[0].value
     return None if value is None else bool(value)
 
 

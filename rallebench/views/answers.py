@@ -8,23 +8,15 @@ from typing import Any
 
 from rallebench.chains.chain import prompt_of
 from rallebench.chains.template import render
-from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
-from rallebench.core.events import Operation, Warned
+from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
 from rallebench.core.runs import Backends
-from rallebench.core.settings import parse_settings
-from rallebench.core.types import Chain, Episode, Generate, Hit, Question, Retrieve, Step, UseTool
-from rallebench.engine.cost import Prices, prices_of, step_to_json, total
+from rallebench.core.types import Chain, Episode, Generate, Hit, Retrieve, Step, UseTool
+from rallebench.engine.cost import Prices, step_to_json, total
 from rallebench.engine.record import hit_to_json, request_to_json
 from rallebench.engine.run_warnings import judgements, unread
-from rallebench.environments import ENVIRONMENTS
-from rallebench.services.workbench import Workbench
 from rallebench.views.transcript import pieces
-from rallebench.workflows import WORKFLOWS
-from rallebench.workspace.checking import check_flow
-from rallebench.workspace.flows import Agent, chain_flow
-
-__all__ = ["parse_settings"]
+from rallebench.workspace.flows import Agent
 
 
 def render_template(
@@ -47,59 +39,8 @@ def render_template(
     return render(template, dialect, variables)
 
 
-def agent_of(
-    workbench: Workbench,
-    workflow: str,
-    env: str,
-    llm: str,
-    retriever: str | None,
-    settings: Mapping[str, Any],
-    seed: int | None = None,
-) -> Agent:
-    """An agent with all its parts checked. Raises UsageError."""
-    if env and not WORKFLOWS.entry(workflow).traits.get("needs_env", True):
-        raise UsageError(
-            f"The workflow {workflow!r} acts in no environment.",
-            hint=Hint("leave-out", "environment"),
-        )
-    if retriever:
-        if "retriever" not in (ENVIRONMENTS.entry(env).form if env else {}):
-            raise UsageError(
-                f"The workflow {workflow!r} on {env or 'nothing'!r} asks no retriever.",
-                hint=Hint("leave-out", "retriever"),
-            )
-        settings = {**settings, "env.retriever": retriever}
-    return workbench.asking.agent(workflow, env, llm, settings, seed=seed)
-
-
-def answer(workbench: Workbench, question: str, answerer: Chain | Agent) -> Operation[Episode]:
-    """Answer one question by a chain or an agent.
-
-    Raises UsageError for a chain that cannot run, BackendError for a question that failed.
-    """
-    if not question.strip():
-        raise UsageError("The question is empty; write one.")
-    asking, query = workbench.asking, Question("ask", question)
-    flow = chain_flow(answerer) if isinstance(answerer, Chain) else answerer.flow
-    check_flow(workbench.workspace, flow)
-    with workbench.models.lease("rallebench ask") as lease:
-        yield from lease.load_for(flow.llms, flow.retrievers)
-        if isinstance(answerer, Chain):
-            *_, episode = asking.execute_chain(answerer, query)
-        else:
-            *_, episode = asking.run_agent(answerer, query)
-    assert isinstance(episode, Episode)
-    if asking.reply_cache_warning:
-        yield Warned("", asking.reply_cache_warning)
-    if episode.error:
-        raise BackendError(episode.error)
-    return episode
-
-
-def ask(workbench: Workbench, question: str, answerer: Chain | Agent) -> Operation[dict[str, Any]]:
-    """Answer one question as ``answer`` does; returns the answer with its steps and cost as JSON."""
-    episode = yield from answer(workbench, question, answerer)
-    prices = prices_of(workbench.models.backends.llms)
+def answer_json(episode: Episode, answerer: Chain | Agent, prices: Prices) -> dict[str, Any]:
+    """The answer of a chain or an agent with its steps and cost as JSON."""
     value: dict[str, Any] = {
         "answer": episode.answer,
         "steps": [step_json(step, prices) for step in episode.steps],

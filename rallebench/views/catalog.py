@@ -14,7 +14,6 @@ from rallebench.core.registry import Entry, Registry, unknown
 from rallebench.core.settings import Setting
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import PRESETS
-from rallebench.corpora.imported import corpus_cards, imported_corpora
 from rallebench.datasets import DATASETS, tasks
 from rallebench.encoders.references import encoders
 from rallebench.engine.store import list_runs
@@ -89,9 +88,9 @@ def _chains(workspace: Workspace) -> Abouts:
 
 
 def _corpora(workspace: Workspace) -> Abouts:
-    corpora = imported_corpora(workspace.corpora)
+    corpora = workspace.corpus_cards()
     abouts = {name: f"{card.passages} passages of {card.source}" for name, card in corpora.items()}
-    return {**abouts, **_unreadable(corpus_cards(workspace.corpora)[1])}
+    return {**abouts, **_unreadable(workspace.damaged_corpora())}
 
 
 def _retrievers(workspace: Workspace) -> Abouts:
@@ -144,7 +143,7 @@ _NAMED: Mapping[str, Callable[[Workspace], Iterable[str]]] = {
     "index": lambda workspace: [*STARTER_INDEXES, *workspace.manifests()],
     "encoder": lambda _: encoders(),
     "dataset": Workspace.dataset_paths,
-    "corpus": lambda workspace: imported_corpora(workspace.corpora),
+    "corpus": lambda workspace: workspace.corpus_cards(),
     "table": scholar_tables,
     "chain": Workspace.chain_paths,
     "workflow": lambda _: agent_workflows(),

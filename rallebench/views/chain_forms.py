@@ -21,10 +21,9 @@ from rallebench.chains.saved import (
 from rallebench.chains.template import names_used
 from rallebench.core.errors import RalleError, TemplateError, UsageError
 from rallebench.core.types import Chain
-from rallebench.services.standalone import script
-from rallebench.services.workbench import Workbench
 from rallebench.views.chain_versions import is_saved
-from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET
+from rallebench.views.program import script
+from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET, Workspace
 
 __all__ = [
     "DEFAULT_CHAIN",
@@ -61,7 +60,7 @@ def _represent(dumper: Any, text: str) -> Any:
 _Dumper.add_representer(str, _represent)
 
 
-def code(workbench: Workbench, chain: Chain, dataset: str, form: str) -> str:
+def code(workspace: Workspace, chain: Chain, dataset: str, form: str) -> str:
     """The chain in one of FORMS."""
     if form == "json":
         return json.dumps(chain_to_json(chain), ensure_ascii=False, indent=2) + "\n"
@@ -73,13 +72,13 @@ def code(workbench: Workbench, chain: Chain, dataset: str, form: str) -> str:
     if form == "ralle":
         return json.dumps(experiment_to_json(chain, dataset), ensure_ascii=False, indent=4) + "\n"
     if form == "python":
-        return script(chain, workbench.workspace.path.resolve(), f"{file_stem(chain.name)}.py")
-    return commands(workbench, chain.name, dataset)
+        return script(chain, workspace.path.resolve(), f"{file_stem(chain.name)}.py")
+    return commands(workspace, chain.name, dataset)
 
 
-def commands(workbench: Workbench, chain: str, dataset: str) -> str:
+def commands(workspace: Workspace, chain: str, dataset: str) -> str:
     """The command lines that run a saved chain and ask it."""
-    space = workbench.workspace
+    space = workspace
     where = f"--workspace {shlex.quote(str(space.path))}"
     if space.base is not None:
         where += f" --base-settings {shlex.quote(str(space.base.folder.resolve()))}"
@@ -99,9 +98,9 @@ def file_stem(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "chain"
 
 
-def caveat(workbench: Workbench, chain: Chain, form: str) -> str:
+def caveat(workspace: Workspace, chain: Chain, form: str) -> str:
     """A warning for the user of a form, "" if there is none."""
-    if form == "command" and not is_saved(workbench, chain):
+    if form == "command" and not is_saved(workspace, chain):
         return "The chain has unsaved changes. Save it first, then the command finds it."
     missing = sorted(variables(chain) & NOT_IN_RALLE) if form == "ralle" else []
     names = " and ".join(f"{{{name}}}" for name in missing)
@@ -142,9 +141,9 @@ def read_text(text: str) -> Chain:
         return read_file(path, "The pasted text")
 
 
-def unknown_targets(workbench: Workbench, chain: Chain) -> list[str]:
+def unknown_targets(workspace: Workspace, chain: Chain) -> list[str]:
     """The models and indexes of the chain that this workspace does not know."""
-    space, missing = workbench.workspace, []
+    space, missing = workspace, []
     for number, action in enumerate(chain.actions, 1):
         try:
             {"retrieve": space.retriever, "generate": space.llm}.get(action.kind, str)(

@@ -14,9 +14,10 @@ from rallebench.analysis.ranking import MultiRunComparison, compare_many, compar
 from rallebench.analysis.waterfall import STAGES, UNTRACED, waterfall_of
 from rallebench.core.errors import UsageError
 from rallebench.core.tables import Table
+from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.score import cost_of
 from rallebench.engine.store import RunFolder
-from rallebench.services.workbench import Workbench
+from rallebench.workspace.paths import Workspace
 
 __all__ = ["STAGES", "UNTRACED"]
 
@@ -84,15 +85,16 @@ def _about(compared: MultiRunComparison) -> dict[str, Any]:
     }
 
 
-def runs_of(workbench: Workbench, names: Sequence[str]) -> list[str]:
+def runs_of(workspace: Workspace, names: Sequence[str]) -> list[str]:
     """The named runs, for a suite its runs. Raises UsageError for a suite that has not ended."""
     runs: list[str] = []
-    suites = workbench.experiments.list("suite")
+    store = ExperimentStore(workspace.path)
+    suites = [name for name in store.names() if store.noun_of(name) == "suite"]
     for name in names:
-        if name not in suites or (workbench.workspace.runs / name).exists():
+        if name not in suites or (workspace.runs / name).exists():
             runs.append(name)
             continue
-        report = workbench.experiments.store.open(name, "suite run").report
+        report = ExperimentStore(workspace.path).open(name, "suite run").report
         if report is None:
             raise UsageError(
                 f"The suite run {name!r} has not ended yet; run it again under its name, or name its runs."
@@ -101,9 +103,9 @@ def runs_of(workbench: Workbench, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(runs))
 
 
-def waterfall_json(workbench: Workbench, name: str) -> dict[str, Any]:
+def waterfall_json(workspace: Workspace, name: str) -> dict[str, Any]:
     """Where a run lost its questions."""
-    result = waterfall_of(workbench.runs.open(name), workbench.workspace)
+    result = waterfall_of(RunFolder.open(workspace.runs, name), workspace)
     questions = {stage: result.questions(stage) for stage in STAGES}
     return {
         "run": name,
@@ -120,7 +122,7 @@ def waterfall_json(workbench: Workbench, name: str) -> dict[str, Any]:
 
 
 def analyse_agents(
-    workbench: Workbench,
+    workspace: Workspace,
     names: Sequence[str],
     aspect: str,
     *,
@@ -129,7 +131,7 @@ def analyse_agents(
     sizes: Mapping[str, float] | None = None,
 ) -> Analysis:
     """An aspect of runs of agents. Raises UsageError."""
-    runs = read([workbench.runs.open(name) for name in names], original=original)
+    runs = read([RunFolder.open(workspace.runs, name) for name in names], original=original)
     return analyse(runs, aspect, AnalysisOptions(original, reference, sizes or {}))
 
 

@@ -17,16 +17,16 @@ from rallebench.core.settings import Setting, parse_settings
 from rallebench.core.types import Chain, digest
 from rallebench.corpora.chunking import PRESETS
 from rallebench.encoders.references import encoders
+from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.experiments import SUITES
 from rallebench.experiments.benchmarks import benchmarks
 from rallebench.experiments.sweeps import GENERATION, factor
 from rallebench.experiments.tradeoff.running import settings_of as search_settings
 from rallebench.retrievers import search_form
-from rallebench.services.workbench import Workbench
 from rallebench.views import chain_versions
 from rallebench.views.catalog import line
 from rallebench.workspace.indexes.recipes import kinds
-from rallebench.workspace.paths import STARTER_INDEXES
+from rallebench.workspace.paths import STARTER_INDEXES, Workspace
 
 PROMPTS = "prompts/variants"
 """The folder of a workspace with the prompts that sweeps vary: a file each, so that its sweep can be continued."""
@@ -51,13 +51,12 @@ class Variable:
         return self.kind != "choice"
 
 
-def variables(workbench: Workbench, chain: Chain) -> dict[str, Variable]:
+def variables(workspace: Workspace, chain: Chain) -> dict[str, Variable]:
     """Everything of a chain that a sweep may vary, the most usual first."""
-    return {variable.name: variable for variable in _variables(workbench, chain)}
+    return {variable.name: variable for variable in _variables(workspace, chain)}
 
 
-def _variables(workbench: Workbench, chain: Chain) -> Iterator[Variable]:
-    workspace = workbench.workspace
+def _variables(workspace: Workspace, chain: Chain) -> Iterator[Variable]:
     searches = [(i, a) for i, a in enumerate(chain.actions, 1) if a.kind == "retrieve"]
     models = [(i, a) for i, a in enumerate(chain.actions, 1) if a.kind == "generate"]
     retrievers = tuple((name, name) for name in workspace.retrievers())
@@ -69,10 +68,10 @@ def _variables(workbench: Workbench, chain: Chain) -> Iterator[Variable]:
         yield Variable("llm", "Model", llms, models[0][1].target)
     for i, _ in models:
         of = f" of action {i}" if len(models) > 1 else ""
-        names = tuple((name, name) for name in prompts(workbench, chain, i))
+        names = tuple((name, name) for name in prompts(workspace, chain, i))
         yield Variable(f"{i}.template", f"Prompt{of}", names, names[0][0], "prompt")
     if searches:
-        yield from _of_index(workbench)
+        yield from _of_index(workspace)
     for i, action in searches if len(searches) > 1 else ():
         yield _numbers(f"{i}.k", f"k of action {i}", (1, 3, 5, 10, 20), action.k)
         yield Variable(f"{i}.target", f"Index of action {i}", retrievers, action.target)
@@ -80,7 +79,7 @@ def _variables(workbench: Workbench, chain: Chain) -> Iterator[Variable]:
         yield Variable(f"{i}.target", f"Model of action {i}", llms, action.target)
     for i, _ in searches:
         of = f" of action {i}" if len(searches) > 1 else ""
-        names = tuple((name, name) for name in prompts(workbench, chain, i))
+        names = tuple((name, name) for name in prompts(workspace, chain, i))
         yield Variable(f"{i}.template", f"Query{of}", names, names[0][0], "prompt")
     if models:
         own = models[0][1].generation
@@ -90,14 +89,14 @@ def _variables(workbench: Workbench, chain: Chain) -> Iterator[Variable]:
             yield _numbers(name, label, offered.get(name, ()), own.get(name), "text")
 
 
-def _of_index(workbench: Workbench) -> Iterator[Variable]:
+def _of_index(workspace: Workspace) -> Iterator[Variable]:
     yield _numbers("index.chunk_size", "Chunk size", ("whole", 64, 128, 256, 512), None, "text")
     yield _numbers("index.chunk_overlap", "Chunk overlap", (0, "10%", "30%", "50%"), None, "text")
     for name, label, values in (
         ("index.encoder", "Encoder", encoders()),
         ("index.kind", "Index kind", kinds()),
         ("index.chunk_preset", "Chunking of a paper", PRESETS),
-        ("index.corpus", "Corpus", workbench.data.corpora()),
+        ("index.corpus", "Corpus", workspace.corpus_cards()),
     ):
         if choices := tuple((value, value) for value in values):
             yield Variable(name, label, choices)
@@ -113,13 +112,13 @@ def _numbers(
     return Variable(name, label, tuple((str(v), str(v)) for v in values), own, kind)
 
 
-def prompts(workbench: Workbench, chain: Chain, action: int) -> dict[str, str]:
+def prompts(workspace: Workspace, chain: Chain, action: int) -> dict[str, str]:
     """Name → template for action number ``action``: the chain's own, its earlier versions', other chains'. Each text once."""
     own = chain.actions[action - 1]
     texts = {"as it is": own.template}
-    versions = chain_versions.versions(workbench, chain.name)[:9]
+    versions = chain_versions.versions(workspace, chain.name)[:9]
     named = [(f"version {version.number}", version.chain) for version in versions]
-    for name, path in workbench.workspace.chain_paths().items():
+    for name, path in workspace.chain_paths().items():
         try:
             named.append((name, load_chain_file(path)))
         except RalleError:
@@ -133,14 +132,14 @@ def prompts(workbench: Workbench, chain: Chain, action: int) -> dict[str, str]:
 
 
 def factors(
-    workbench: Workbench,
+    workspace: Workspace,
     chain: Chain,
     chosen: Mapping[str, Sequence[str]],
     typed: Mapping[str, str],
 ) -> list[str]:
     """The ``field=value,value`` texts of a sweep. ``chosen``: field → values, of a prompt its names; ``typed``: name → prompt
     that was written for the sweep. Raises UsageError for a field without a value."""
-    known = variables(workbench, chain)
+    known = variables(workspace, chain)
     texts = []
     for name, values in chosen.items():
         variable = known.get(name)
@@ -149,8 +148,8 @@ def factors(
         if not values:
             raise UsageError(f"{variable.label}: choose at least one value, or remove it.")
         if variable.kind == "prompt":
-            offered = {**prompts(workbench, chain, int(name.partition(".")[0])), **typed}
-            values = [_prompt_file(workbench, value, offered) for value in values]
+            offered = {**prompts(workspace, chain, int(name.partition(".")[0])), **typed}
+            values = [_prompt_file(workspace, value, offered) for value in values]
         texts.append(f"{name}={','.join(map(_wrapped, values))}")
     return texts
 
@@ -160,11 +159,11 @@ def _wrapped(value: str) -> str:
     return f"({value})" if "," in value and not set(value) & set("()") else value
 
 
-def _prompt_file(workbench: Workbench, name: str, offered: Mapping[str, str]) -> str:
+def _prompt_file(workspace: Workspace, name: str, offered: Mapping[str, str]) -> str:
     """The file of a prompt; an equal one is used again, another one of its name stays."""
     if name not in offered:
         raise UsageError(f"There is no prompt {name!r} any more; choose another.")
-    folder = workbench.workspace.path.resolve() / PROMPTS
+    folder = workspace.path.resolve() / PROMPTS
     stem = re.sub(r"[^\w\- .]+", "-", name)[:40].strip(" .-") or "prompt"
     path = folder / f"{stem}.txt"
     if path.is_file() and path.read_text(encoding="utf-8") != offered[name]:
@@ -234,11 +233,11 @@ def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:
     return line(entry), bool(entry.traits.get("asks", True)), entry.form
 
 
-def sets_of(workbench: Workbench, suite: str, data: str) -> list[str]:
+def sets_of(workspace: Workspace, suite: str, data: str) -> list[str]:
     """The sets that a published benchmark can take of a folder, none where ``data`` names no folder."""
     inside = SUITES.entry(suite).traits.get("sets")
     with suppress(RalleError, OSError):
-        folder = workbench.workspace.data(data, "a folder")
+        folder = workspace.data(data, "a folder")
         return sorted(inside(folder)) if inside and folder.is_dir() else []
     return []
 
@@ -248,22 +247,14 @@ def advanced(form: Mapping[str, Setting]) -> list[str]:
     return [name for name, setting in form.items() if setting.advanced]
 
 
-def first_model(workbench: Workbench) -> str:
-    """The model that was loaded last, else the first of the workspace; "" if it has none. Not one whose last test failed."""
-    tests = {name: workbench.jobs.get("test", name) for name in workbench.workspace.llms()}
-    models = [name for name, test in tests.items() if test is None or test.status == "finished"]
-    loaded = [row.name for row in workbench.models.status() if row.name in models]
-    return loaded[-1] if loaded else next(iter(models), "")
-
-
 # index trade-offs
 
 
 def search_knobs(
-    workbench: Workbench, indexes: Sequence[str]
+    workspace: Workspace, indexes: Sequence[str]
 ) -> dict[str, tuple[Setting, list[str]]]:
     """Setting of the search of these indexes → (its declaration, the values that are tried by themselves)."""
-    kind_of = {**STARTER_INDEXES, **{n: m.kind for n, m in workbench.workspace.manifests().items()}}
+    kind_of = {**STARTER_INDEXES, **{n: m.kind for n, m in workspace.manifests().items()}}
     knobs: dict[str, tuple[Setting, list[str]]] = {}
     for kind in dict.fromkeys(kind_of[name] for name in indexes if name in kind_of):
         tried = search_settings(kind)
@@ -277,17 +268,19 @@ def search_knobs(
 # experiments that are continued
 
 
-def stored_request(workbench: Workbench, name: str) -> ExperimentRequest:
+def stored_request(
+    workspace: Workspace, name: str, *, allow_python: bool = False
+) -> ExperimentRequest:
     """The request of an experiment that was begun: the same again continues it. Raises UsageError."""
-    stored = workbench.experiments.store.open(name)
+    stored = ExperimentStore(workspace.path).open(name)
     request, resume = stored.request, {"resume": True} if stored.kind == "batch" else {}
     return ExperimentRequest(
-        workbench.workspace,
+        workspace,
         str(request.get("llm") or ""),
         {**request["settings"], **resume},
         request.get("limit"),
         int(request.get("seed") or 0),
-        workbench.allow_python,
+        allow_python,
         stored.kind,
         name,
     )

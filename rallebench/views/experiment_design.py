@@ -14,11 +14,10 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting, checked
 from rallebench.core.types import Chain
 from rallebench.experiments import SUITES
-from rallebench.services.workbench import Workbench
 from rallebench.views import designs, experiment_requests, run_requests
 from rallebench.views.gold_coverage import corpus_of_index, coverage
 from rallebench.views.library import fitting_dataset
-from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES
+from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES, Workspace
 
 
 @dataclass
@@ -68,7 +67,9 @@ class Design:
         )
 
 
-def request_of(workbench: Workbench, design: Design, chain: Chain) -> ExperimentRequest:
+def request_of(
+    workspace: Workspace, design: Design, chain: Chain, *, allow_python: bool = False
+) -> ExperimentRequest:
     """The choices as a request. Raises UsageError, NotFoundError."""
     limit, seed = (
         _whole(design.limit, "The number of questions", 1),
@@ -78,10 +79,10 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
     if design.kind == "sweep":
         if not design.vary:
             raise UsageError("Nothing is varied; add a field.")
-        texts = designs.factors(workbench, chain, design.vary, design.prompts)
+        texts = designs.factors(workspace, chain, design.vary, design.prompts)
         settings = {"strategy": design.strategy, "metric": design.metric}
         return experiment_requests.sweep_request(
-            workbench.workspace,
+            workspace,
             name,
             chain,
             texts,
@@ -100,14 +101,14 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
         }
         llms = [design.llm] if design.llm and asks and not values.get("models") else []
         return experiment_requests.suite_request(
-            workbench.workspace,
+            workspace,
             design.suite,
             llms,
             changed,
             limit=limit,
             name=design.name,
             seed=seed,
-            allow_python=workbench.allow_python,
+            allow_python=allow_python,
         )
     if design.kind == "tradeoff":
         if not design.indexes:
@@ -115,7 +116,7 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
         knobs = [f"{key}={','.join(values)}" for key, values in design.knobs.items() if values]
         k = _whole(design.k, "k", 1) or 10
         return experiment_requests.tradeoff_request(
-            workbench.workspace,
+            workspace,
             name,
             design.indexes,
             design.dataset,
@@ -126,20 +127,18 @@ def request_of(workbench: Workbench, design: Design, chain: Chain) -> Experiment
     if design.kind == "baselines":
         if not design.run:
             raise UsageError("Choose the run whose baselines are wanted.")
-        return experiment_requests.baselines_request(
-            workbench.workspace, design.run, design.long_context
-        )
+        return experiment_requests.baselines_request(workspace, design.run, design.long_context)
     options = run_requests.BenchmarkOptions(
         design.dataset or None, limit, seed=seed, llm=design.llm or None
     )
     return run_requests.batch_request(
-        workbench.workspace, _files(workbench, design), options, title=name, run=name
+        workspace, _files(workspace, design), options, title=name, run=name
     )
 
 
-def take(workbench: Workbench, design: Design, name: str) -> None:
+def take(workspace: Workspace, design: Design, name: str) -> None:
     """Put the settings of an earlier experiment into a design, which keeps what that kind does not have. Raises NotFoundError."""
-    stored = designs.stored_request(workbench, name)
+    stored = designs.stored_request(workspace, name)
     settings = stored.settings
     design.kind = "suite" if stored.kind in SUITES else stored.kind
     design.limit = "" if stored.limit is None else str(stored.limit)
@@ -152,7 +151,7 @@ def take(workbench: Workbench, design: Design, name: str) -> None:
         typed = [field for field in design.vary if not field.endswith("template")]
         design.own = {field: list(design.vary[field]) for field in typed}
         design.strategy, design.metric = str(settings["strategy"]), str(settings["metric"])
-        saved = varied.chain.name in workbench.workspace.chain_paths()
+        saved = varied.chain.name in workspace.chain_paths()
         design.chain = varied.chain.name if saved else ""
         design.searched = varied.chain.retrievers
     elif design.kind == "suite":
@@ -167,22 +166,21 @@ def take(workbench: Workbench, design: Design, name: str) -> None:
         design.long_context = bool(settings.get("long_context"))
 
 
-def fit_dataset(workbench: Workbench, design: Design, indexes: Iterable[str]) -> None:
+def fit_dataset(workspace: Workspace, design: Design, indexes: Iterable[str]) -> None:
     """For indexes that are new to the design, choose the dataset that fits their corpus where the chosen one has no gold page
     in it. Once: another choice of the user stays."""
     searched = tuple(indexes)
-    known = {**STARTER_INDEXES, **workbench.workspace.manifests()}
+    known = {**STARTER_INDEXES, **workspace.manifests()}
     if searched == design.searched or not searched or searched[0] not in known:
         return
     design.searched = searched
-    corpus = corpus_of_index(searched[0], workbench.workspace.manifests())
-    chosen = coverage(workbench, design.dataset, corpus)
+    corpus = corpus_of_index(searched[0], workspace.manifests())
+    chosen = coverage(workspace, design.dataset, corpus)
     if chosen is not None and chosen.total and not chosen.held:
-        design.dataset = fitting_dataset(workbench, corpus, design.dataset)
+        design.dataset = fitting_dataset(workspace, corpus, design.dataset)
 
 
-def _files(workbench: Workbench, design: Design) -> list[Any]:
-    workspace = workbench.workspace
+def _files(workspace: Workspace, design: Design) -> list[Any]:
     paths = workspace.chain_paths()
     files = [(name, paths[name]) for name in design.chains if name in paths]
     if design.folder:

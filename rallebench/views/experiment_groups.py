@@ -13,16 +13,17 @@ from rallebench.analysis.baselines import LABELS
 from rallebench.core.errors import RalleError
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.numbers import FEW
+from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.headline import OF_ANSWERS, deciding_metric
 from rallebench.engine.statistics import LEVEL
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.metrics import metric
-from rallebench.services.workbench import Workbench
 from rallebench.views.designs import base_chain, benchmark_name, benchmark_title, suite_part
 from rallebench.views.experiment_requests import suite_name
 from rallebench.views.library import listed
+from rallebench.workspace.paths import Workspace
 
 MOST_LISTED = 200
 DECIDING = (*OF_ANSWERS, "Rprec", "all_rate", "acc", "right", "truthfulness", "rouge-L", "bleu-avg")
@@ -57,15 +58,15 @@ class ExperimentRow:
     problem: str = ""
 
 
-def groups(workbench: Workbench) -> list[ExperimentRow]:
+def groups(workspace: Workspace) -> list[ExperimentRow]:
     """All experiments but dataset builders, the newest first. A damaged one is in the list with its problem."""
-    store = workbench.experiments.store
+    store = ExperimentStore(workspace.path)
     listed = []
     for name in store.names():
         if BUILDERS.name_of(store.kind_of(name)):
             continue
         try:
-            listed.append(group(workbench, name))
+            listed.append(group(workspace, name))
         except RalleError as error:
             listed.append(ExperimentRow(name, "", name, "", False, 0.0, problem=str(error)))
         if len(listed) == MOST_LISTED:
@@ -73,9 +74,9 @@ def groups(workbench: Workbench) -> list[ExperimentRow]:
     return listed
 
 
-def group(workbench: Workbench, name: str) -> ExperimentRow:
+def group(workspace: Workspace, name: str) -> ExperimentRow:
     """An experiment in a line. Raises UsageError if there is none, BadFileError for damaged files."""
-    store = workbench.experiments.store
+    store = ExperimentStore(workspace.path)
     with store.reading(name):
         return _line_of(store.open(name), store.folder(name))
 

@@ -19,11 +19,11 @@ from rallebench.core.report import Estimate
 from rallebench.core.spreadsheets import unquoted
 from rallebench.core.table_files import csv_lines
 from rallebench.core.tables import Column, Figure, Table
-from rallebench.engine.experiment_store import REPORT
+from rallebench.engine.experiment_store import REPORT, ExperimentStore
+from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.sweeps.results import opened
 from rallebench.experiments.tradeoff import Point
-from rallebench.services.workbench import Workbench
 from rallebench.views.experiment_groups import (
     decides,
     field_label,
@@ -32,6 +32,7 @@ from rallebench.views.experiment_groups import (
     plain_label,
     standing,
 )
+from rallebench.workspace.paths import Workspace
 
 __all__ = ["COLUMNS", "LABELS"]
 
@@ -52,11 +53,11 @@ class Ranking:
     reports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def ranking(workbench: Workbench, stored: StoredExperiment, by: str = "") -> Ranking:
+def ranking(workspace: Workspace, stored: StoredExperiment, by: str = "") -> Ranking:
     """The ranking by a metric, the experiment's own by default. Raises UsageError for a metric that decides nothing."""
     if stored.kind == "sweep":
         by = by or str(stored.request["settings"].get("metric") or "")
-        document: Mapping[str, Any] = opened(workbench.workspace, stored.name, by)
+        document: Mapping[str, Any] = opened(workspace, stored.name, by)
     else:
         nothing: dict[str, Any] = {
             "variants": [],
@@ -67,7 +68,9 @@ def ranking(workbench: Workbench, stored: StoredExperiment, by: str = "") -> Ran
         }
         document = stored.report or nothing
     variants = document["variants"]
-    reports = {row["run"]: workbench.runs.open(row["run"]).report() or {} for row in variants}
+    reports = {
+        row["run"]: RunFolder.open(workspace.runs, row["run"]).report() or {} for row in variants
+    }
     names = tuple(filter(decides, variants[0]["metrics"])) if variants else ()
     return Ranking(document, names, reports)
 
@@ -265,9 +268,9 @@ def baseline_tests(report: Mapping[str, Any]) -> Table:
 # files, pairs, requests
 
 
-def files(workbench: Workbench, name: str) -> list[str]:
+def files(workspace: Workspace, name: str) -> list[str]:
     """The files that an experiment has made, below its folder."""
-    folder = workbench.experiments.store.folder(name)
+    folder = ExperimentStore(workspace.path).folder(name)
     return sorted(
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
@@ -278,34 +281,34 @@ def files(workbench: Workbench, name: str) -> list[str]:
     )
 
 
-def file_path(workbench: Workbench, name: str, file: str) -> Path:
+def file_path(workspace: Workspace, name: str, file: str) -> Path:
     """A file that an experiment has made. Raises UsageError for any other."""
-    if file not in files(workbench, name):
+    if file not in files(workspace, name):
         raise UsageError(f"The experiment {name} has no file {file}; choose one of the list.")
-    path = workbench.experiments.store.folder(name) / file
+    path = ExperimentStore(workspace.path).folder(name) / file
     if path.stat().st_size > MOST_BYTES:
         raise UsageError(f"The file {file} is large; it is at {path}.")
     return path
 
 
 def beside(
-    workbench: Workbench, first: str, other: str
+    workspace: Workspace, first: str, other: str
 ) -> tuple[Table, dict[str, tuple[str, str]]]:
     """Two runs of a published benchmark, question by question: the table of differences, and part → its runs in both."""
-    store = workbench.experiments.store
+    store = ExperimentStore(workspace.path)
     pair = store.open(first), store.open(other)
     for stored in pair:
         if stored.report is None or "parts" not in stored.report:
             raise UsageError(
                 f"{stored.name} has no parts to be compared; choose another experiment."
             )
-    return differences(workbench.workspace, *pair), pairs_of(*pair)
+    return differences(workspace, *pair), pairs_of(*pair)
 
 
-def comparable(workbench: Workbench, stored: StoredExperiment) -> list[str]:
+def comparable(workspace: Workspace, stored: StoredExperiment) -> list[str]:
     """Other experiments of the same kind that have ended."""
-    names = workbench.experiments.store.names((stored.kind,))
-    folder = workbench.experiments.store.folder
+    names = ExperimentStore(workspace.path).names((stored.kind,))
+    folder = ExperimentStore(workspace.path).folder
     return [n for n in names if n != stored.name and (folder(n) / "report.json").is_file()]
 
 
@@ -324,10 +327,10 @@ def runs_of(stored: StoredExperiment) -> Iterator[tuple[str, str]]:
 
 
 def label_rows(
-    workbench: Workbench, name: str, file: str
+    workspace: Workspace, name: str, file: str
 ) -> tuple[list[str], list[dict[str, str]]]:
     """(columns, rows) of a file of errors. Raises UsageError for a file that has no column ``category``."""
-    path = file_path(workbench, name, file)
+    path = file_path(workspace, name, file)
     with path.open(encoding="utf-8", newline="") as handle:
         reader = csv.DictReader(handle)
         columns = list(reader.fieldnames or ())
@@ -337,23 +340,23 @@ def label_rows(
     return columns, lines
 
 
-def write_labels(workbench: Workbench, name: str, file: str, labels: Mapping[int, str]) -> Path:
+def write_labels(workspace: Workspace, name: str, file: str, labels: Mapping[int, str]) -> Path:
     """Put categories into a file of errors, row → category; every other cell stays. Returns its path."""
-    columns, lines = label_rows(workbench, name, file)
+    columns, lines = label_rows(workspace, name, file)
     for number, category in labels.items():
         if number < len(lines):
             lines[number]["category"] = category
-    path = file_path(workbench, name, file)
+    path = file_path(workspace, name, file)
     write_text(path, csv_lines([columns, *([line[key] for key in columns] for line in lines)]))
     return path
 
 
-def categories(workbench: Workbench, name: str) -> tuple[str, ...]:
+def categories(workspace: Workspace, name: str) -> tuple[str, ...]:
     """The categories that a person may give to the errors of an experiment."""
-    kind = workbench.experiments.store.open(name).kind
+    kind = ExperimentStore(workspace.path).open(name).kind
     return tuple(EXPERIMENTS.entry(kind).traits.get("error_categories", ()))
 
 
-def report_text(workbench: Workbench, name: str) -> str:
+def report_text(workspace: Workspace, name: str) -> str:
     """The report of an experiment as it is stored."""
-    return (workbench.experiments.store.folder(name) / REPORT).read_text(encoding="utf-8")
+    return (ExperimentStore(workspace.path).folder(name) / REPORT).read_text(encoding="utf-8")

@@ -18,10 +18,10 @@ from rallebench.corpora.imported import read_card
 from rallebench.datasets.reading import read_examples
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages, starter_pages, stored_pages
 from rallebench.workspace.coverage import coverage as missing_in
-from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES
+from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES, Workspace
 
 if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
+    pass
 
 __all__ = ["STARTER_CORPUS", "STARTER_PAGES"]
 
@@ -53,11 +53,10 @@ def corpus_of_index(name: str, manifests: Mapping[str, Manifest]) -> str:
     return STARTER_NAME
 
 
-def indexed_corpora(workbench: Workbench) -> dict[str, tuple[str, ...]]:
+def indexed_corpora(workspace: Workspace) -> dict[str, tuple[str, ...]]:
     """Corpus → the indexes over it, of all corpora that are imported or indexed; the starter's first."""
-    workspace = workbench.workspace
     names: dict[str, list[str]] = {STARTER_NAME: list(STARTER_INDEXES)}
-    names |= {name: [] for name in workbench.data.corpora()}
+    names |= {name: [] for name in workspace.corpus_cards()}
     manifests = workspace.manifests()
     for name in manifests:
         if name not in STARTER_INDEXES:
@@ -65,9 +64,9 @@ def indexed_corpora(workbench: Workbench) -> dict[str, tuple[str, ...]]:
     return {corpus: tuple(indexes) for corpus, indexes in names.items()}
 
 
-def gold_pages(workbench: Workbench, dataset: str) -> frozenset[str]:
+def gold_pages(workspace: Workspace, dataset: str) -> frozenset[str]:
     """All gold pages of a dataset, read once per version of its file. Raises RalleError."""
-    _, path = workbench.workspace.dataset(dataset)
+    _, path = workspace.dataset(dataset)
     return _gold(path, tuple(stamps(path)))
 
 
@@ -79,56 +78,56 @@ def _gold(path: Path, version: tuple[tuple[str, int, int], ...]) -> frozenset[st
     return frozenset(pages)
 
 
-def pages_of(workbench: Workbench, corpus: str) -> frozenset[str] | None:
+def pages_of(workspace: Workspace, corpus: str) -> frozenset[str] | None:
     """The page ids of a corpus of ``indexed_corpora``; None where they cannot be read, or not quickly."""
-    folder = workbench.workspace.corpora / corpus
+    folder = workspace.corpora / corpus
     if corpus == STARTER_NAME:
         return starter_pages()
     with suppress(RalleError, OSError):
         if (folder / "corpus.json").exists():
             card = read_card(folder)
             return stored_pages(folder, card.sha256) if card.passages <= MOST_PASSAGES else None
-        for index in indexed_corpora(workbench).get(corpus, ())[:1]:
-            manifest = workbench.workspace.manifests()[index]
+        for index in indexed_corpora(workspace).get(corpus, ())[:1]:
+            manifest = workspace.manifests()[index]
             if manifest.passages <= MOST_PASSAGES:
-                return stored_pages(workbench.workspace.indexes / index, manifest.fingerprint)
+                return stored_pages(workspace.indexes / index, manifest.fingerprint)
     return None
 
 
-def coverage(workbench: Workbench, dataset: str, corpus: str) -> Coverage | None:
+def coverage(workspace: Workspace, dataset: str, corpus: str) -> Coverage | None:
     """How many gold pages of a dataset a corpus holds; None where that cannot be told."""
-    pages = pages_of(workbench, corpus)
+    pages = pages_of(workspace, corpus)
     if pages is None:
         return None
     try:
-        gold = gold_pages(workbench, dataset)
+        gold = gold_pages(workspace, dataset)
     except (RalleError, OSError):
         return None
     return Coverage(len(gold & pages), len(gold))
 
 
-def index_coverage(workbench: Workbench, dataset: str) -> dict[str, Coverage | None]:
+def index_coverage(workspace: Workspace, dataset: str) -> dict[str, Coverage | None]:
     """Retriever → how many of the dataset's gold pages it can find; None where that cannot be told before it is loaded."""
     try:
-        gold = gold_pages(workbench, dataset)
-        retrievers = list(workbench.workspace.retrievers())
+        gold = gold_pages(workspace, dataset)
+        retrievers = list(workspace.retrievers())
     except (RalleError, OSError):
         return {}
     shares: dict[str, Coverage | None] = {}
     for name in retrievers:
-        pages = corpus_pages(workbench.workspace, (name,), at_most=MOST_PASSAGES)
+        pages = corpus_pages(workspace, (name,), at_most=MOST_PASSAGES)
         shares[name] = None if pages is None else Coverage(len(gold & pages), len(gold))
     return shares
 
 
-def run_note(workbench: Workbench, request: RunRequest) -> str:
+def run_note(workspace: Workspace, request: RunRequest) -> str:
     """The coverage of a run's gold in one sentence: that all of it is there, or that the questions name none; '' where a
     warning says what is missing, where the index cannot be read, and of a run that searches nothing."""
     if not request.flow.retrievers:
         return ""
     if not any(example.gold.pages for example in request.examples):
         return "The questions name no gold pages, so their retrieval cannot be scored."
-    workspace, retrievers = workbench.workspace, request.flow.retrievers
+    workspace, retrievers = workspace, request.flow.retrievers
     missing = missing_in(workspace, retrievers, request.examples, at_most=MOST_PASSAGES)
     whole = len(missing) == len(set(retrievers)) and not any(missing.values())
     return "All gold pages are in the index." if whole else ""
@@ -140,9 +139,9 @@ def best_corpus(shares: dict[str, Coverage | None]) -> str:
     return max(known, key=lambda name: known[name] or 0, default="")
 
 
-def place_of(workbench: Workbench, corpus: str) -> str:
+def place_of(workspace: Workspace, corpus: str) -> str:
     """The corpus as a build takes it: a name or a path."""
-    imported = workbench.workspace.corpora / corpus
+    imported = workspace.corpora / corpus
     if corpus == STARTER_NAME and not imported.exists():
         return os.fspath(STARTER_CORPUS)
     return corpus

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
@@ -20,6 +20,7 @@ from rallebench.corpora.reading import read_corpus
 from rallebench.corpora.store import PassageStore
 from rallebench.datasets.reading import dataset_form, read_examples
 from rallebench.encoders import DEFAULT_ENCODER
+from rallebench.engine.stored_runs import lost_with_questions
 from rallebench.views.gold_coverage import (
     STARTER_NAME,
     corpus_of_index,
@@ -37,9 +38,6 @@ from rallebench.workspace.paths import (
     STARTER_PAGES,
     Workspace,
 )
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
 
 __all__ = ["cache_entries", "delete_stored"]
 
@@ -100,10 +98,10 @@ class RetrieverLine:
 # corpora
 
 
-def corpora(workbench: Workbench) -> list[CorpusLine]:
+def corpora(workspace: Workspace) -> list[CorpusLine]:
     """The shipped corpus, then the imported ones."""
     lines = []
-    cards = workbench.data.corpora()
+    cards = workspace.corpus_cards()
     if STARTER_NAME not in cards:
         passages = starter_passages()
         pages = len({passage.page_id for passage in passages})
@@ -111,10 +109,10 @@ def corpora(workbench: Workbench) -> list[CorpusLine]:
         lines = [CorpusLine(STARTER_NAME, SHIPPED, len(passages), pages, size, own=False)]
     lines += [
         CorpusLine(name, "", 0, None, 0, problem=sentence)
-        for name, sentence in workbench.data.damaged_corpora().items()
+        for name, sentence in workspace.damaged_corpora().items()
     ]
     for name, card in cards.items():
-        held = pages_of(workbench, name)
+        held = pages_of(workspace, name)
         about = f"{card.source}, {card.form}" + (
             f", {plural(card.skipped, 'row')} left out" if card.skipped else ""
         )
@@ -135,13 +133,10 @@ def starter_passages() -> tuple[Passage, ...]:
 # datasets
 
 
-def datasets(workbench: Workbench) -> list[DatasetLine]:
+def datasets(workspace: Workspace) -> list[DatasetLine]:
     """All datasets, those of the workspace first."""
-    own = set(workbench.data.own_datasets())
-    lines = [
-        _dataset(name, path, name in own)
-        for name, path in workbench.workspace.dataset_paths().items()
-    ]
+    own = set(workspace.own_datasets())
+    lines = [_dataset(name, path, name in own) for name, path in workspace.dataset_paths().items()]
     return sorted(lines, key=lambda line: not line.own)
 
 
@@ -188,9 +183,8 @@ def answers_kind(examples: list[Example]) -> str:
 # retrievers
 
 
-def retrievers(workbench: Workbench) -> list[RetrieverLine]:
-    """All indexes, also the starter's that are not built yet, then all combinations; damaged ones have that state."""
-    workspace = workbench.workspace
+def retrievers(workspace: Workspace, states: Mapping[str, str]) -> list[RetrieverLine]:
+    """All indexes, also the starter's that are not built yet, then all combinations; damaged ones have that state. ``states``: see ``Data.states``."""
     good, damaged = workspace.all_manifests()
     lines = [
         RetrieverLine(
@@ -219,9 +213,9 @@ def retrievers(workbench: Workbench) -> list[RetrieverLine]:
     lines.sort(key=lambda line: (line.corpus != STARTER_NAME, line.corpus))
     corpus_of = {line.name: line.corpus for line in lines}
     not_built = {line.name for line in lines if line.state == NOT_BUILT}
-    own = set(workbench.data.own_combinations())
+    own = set(workspace.own_combinations())
     for name, entry in workspace.combinations().items():
-        over = sorted({_corpus(workbench, part, corpus_of) for part in entry.of} - {""})
+        over = sorted({_corpus(workspace, part, corpus_of) for part in entry.of} - {""})
         state = "" if not_built.isdisjoint(entry.of) else NOT_BUILT
         lines.append(
             RetrieverLine(
@@ -238,33 +232,19 @@ def retrievers(workbench: Workbench) -> list[RetrieverLine]:
     lines += [
         RetrieverLine(n, "", state="damaged", about=why, own=False) for n, why in broken.items()
     ]
-    states = _states(workbench)
     return [
         line if line.state == "damaged" else replace(line, state=states.get(line.name, line.state))
         for line in lines
     ]
 
 
-def _corpus(workbench: Workbench, part: str, corpus_of: Mapping[str, str]) -> str:
+def _corpus(workspace: Workspace, part: str, corpus_of: Mapping[str, str]) -> str:
     if part in corpus_of:
         return corpus_of[part]
     with suppress(RalleError):
-        names = workbench.workspace.component_indexes(part)
+        names = workspace.component_indexes(part)
         return ", ".join(sorted({corpus_of.get(name, "") for name in names}))
     return ""
-
-
-def _states(workbench: Workbench) -> dict[str, str]:
-    states: dict[str, str] = {}
-    for job in workbench.jobs.list("check"):
-        if job.done and job.error is None:
-            states[job.name] = "checked"
-        elif job.done and job.status == "failed":
-            states[job.name] = "damaged"
-    states |= {job.name: "building" for job in workbench.jobs.list("build", active=True)}
-    states |= dict.fromkeys(workbench.models.loading(), "loading")
-    states |= {line.name: "loaded" for line in workbench.models.status()}
-    return states
 
 
 def about_index(manifest: Manifest) -> str:
@@ -318,11 +298,11 @@ def long_passages_sentence(manifest: Manifest) -> str:
     return long.sentence if long else ""
 
 
-def fitting_dataset(workbench: Workbench, corpus: str, default: str = DEFAULT_DATASET) -> str:
+def fitting_dataset(workspace: Workspace, corpus: str, default: str = DEFAULT_DATASET) -> str:
     """The dataset whose gold pages a corpus holds best; of equals the usual one, then the one named most alike. ``default``:
     where it holds none of any."""
-    lines = datasets(workbench)
-    known = {line.name: coverage(workbench, line.name, corpus) for line in lines}
+    lines = datasets(workspace)
+    known = {line.name: coverage(workspace, line.name, corpus) for line in lines}
     shares = {name: value.share for name, value in known.items() if value and value.share}
 
     def rank(name: str) -> tuple[float, bool, float]:
@@ -334,18 +314,18 @@ def fitting_dataset(workbench: Workbench, corpus: str, default: str = DEFAULT_DA
 # what else would break
 
 
-def corpus_users(workbench: Workbench, name: str) -> list[str]:
+def corpus_users(workspace: Workspace, name: str) -> list[str]:
     """The indexes that were built from an imported corpus."""
-    manifests = workbench.workspace.manifests()
+    manifests = workspace.manifests()
     return [index for index, manifest in manifests.items() if manifest.corpus == name]
 
 
-def lost_with(workbench: Workbench, what: str, name: str) -> str:
+def lost_with(workspace: Workspace, what: str, name: str) -> str:
     """One sentence: what else breaks or stays when a corpus, dataset, index, combination or model is deleted; '' for nothing."""
     if what == "dataset":
-        return workbench.data.lost_with_questions(name)
+        return lost_with_questions(workspace.runs, name, workspace.dataset_paths()[name])
     if what == "corpus":
-        indexes = corpus_users(workbench, name)
+        indexes = corpus_users(workspace, name)
         if not indexes:
             return ""
         them = "it keeps its passages" if len(indexes) == 1 else "they keep their passages"
@@ -353,7 +333,7 @@ def lost_with(workbench: Workbench, what: str, name: str) -> str:
     if what == "index" and name in STARTER_INDEXES:
         return "It is built again when it is next used."
     kind = "language model" if what == "model" else "retriever"
-    names = workbench.workspace.users(name, kind)
+    names = workspace.users(name, kind)
     return f"{listed(names).capitalize()} can no longer run with it." if names else ""
 
 

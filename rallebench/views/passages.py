@@ -12,17 +12,17 @@ from rallebench.core.folding import fold
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.imported import read_card
 from rallebench.corpora.store import PassageStore
-from rallebench.services.workbench import Workbench
 from rallebench.views.gold_coverage import STARTER_NAME
 from rallebench.views.library import starter_passages
+from rallebench.workspace.paths import Workspace
 
 MOST_FILTERED = 300_000
 """The most passages that a filter reads, because a person waits for it."""
 
 
-def corpus_rows(workbench: Workbench, corpus: str, words: str = "") -> range | tuple[int, ...]:
+def corpus_rows(workspace: Workspace, corpus: str, words: str = "") -> range | tuple[int, ...]:
     """The rows of the passages that hold ``words`` in title, id or text; all without words. Raises NotFoundError."""
-    folder = _folder(workbench, corpus)
+    folder = _folder(workspace, corpus)
     if folder is None:
         passages = starter_passages()
         if not words:
@@ -40,34 +40,34 @@ def _matching(folder: Path, sha256: str, words: str) -> range | tuple[int, ...]:
         return tuple(row for row in range(reach) if _holds(store[row], words))
 
 
-def passages_at(workbench: Workbench, corpus: str, rows: list[int]) -> list[Passage]:
+def passages_at(workspace: Workspace, corpus: str, rows: list[int]) -> list[Passage]:
     """The passages of these rows, in their order. Raises NotFoundError."""
-    with _store(workbench, corpus) as passages:
+    with _store(workspace, corpus) as passages:
         return [passages[row] for row in rows]
 
 
-def passage_of(workbench: Workbench, corpus: str, doc_id: str) -> Passage:
+def passage_of(workspace: Workspace, corpus: str, doc_id: str) -> Passage:
     """A passage by its id. Raises NotFoundError."""
-    row = row_of(workbench, corpus, doc_id)
+    row = row_of(workspace, corpus, doc_id)
     if row is None:
         raise NotFoundError(
             f"The corpus {corpus} has no passage {doc_id!r}; choose one of its list."
         )
-    return passages_at(workbench, corpus, [row])[0]
+    return passages_at(workspace, corpus, [row])[0]
 
 
-def row_of(workbench: Workbench, corpus: str, doc_id: str) -> int | None:
+def row_of(workspace: Workspace, corpus: str, doc_id: str) -> int | None:
     """The row of a passage by its id; None if there is none."""
-    with _store(workbench, corpus) as passages:
+    with _store(workspace, corpus) as passages:
         if isinstance(passages, PassageStore):
             return passages.find_row(doc_id)
         return next((n for n, passage in enumerate(passages) if passage.doc_id == doc_id), None)
 
 
 @contextmanager
-def _store(workbench: Workbench, corpus: str) -> Iterator[PassageStore | tuple[Passage, ...]]:
+def _store(workspace: Workspace, corpus: str) -> Iterator[PassageStore | tuple[Passage, ...]]:
     """The passages of a corpus by row. Raises NotFoundError."""
-    folder = _folder(workbench, corpus)
+    folder = _folder(workspace, corpus)
     if folder is None:
         yield starter_passages()
     else:
@@ -75,11 +75,11 @@ def _store(workbench: Workbench, corpus: str) -> Iterator[PassageStore | tuple[P
             yield store
 
 
-def _folder(workbench: Workbench, corpus: str) -> Path | None:
+def _folder(workspace: Workspace, corpus: str) -> Path | None:
     """The folder of an imported corpus; None for the shipped one. Raises NotFoundError."""
-    cards = workbench.data.corpora()
+    cards = workspace.corpus_cards()
     if corpus in cards:
-        return workbench.workspace.corpora / corpus
+        return workspace.corpora / corpus
     if corpus == STARTER_NAME:
         return None
     names = ", ".join([STARTER_NAME, *cards])
@@ -91,9 +91,9 @@ def _holds(passage: Passage, words: str) -> bool:
     return any(words in fold(text) for text in (passage.title, passage.text, passage.doc_id))
 
 
-def records(workbench: Workbench, dataset: str, words: str = "") -> tuple[Example, ...]:
+def records(workspace: Workspace, dataset: str, words: str = "") -> tuple[Example, ...]:
     """The questions of a dataset that hold ``words`` in question, id or answers; all without words. Raises RalleError."""
-    examples = workbench.workspace.questions(dataset)
+    examples = workspace.questions(dataset)
     if not words:
         return examples
     words = fold(words)
@@ -107,11 +107,11 @@ def records(workbench: Workbench, dataset: str, words: str = "") -> tuple[Exampl
     return tuple(filter(holds, examples))
 
 
-def example_of(workbench: Workbench, dataset: str, words: str) -> Example | None:
+def example_of(workspace: Workspace, dataset: str, words: str) -> Example | None:
     """The question of a dataset with that id, else the first that holds the words; None for no words. Raises UsageError."""
     if not words:
         return None
-    questions = workbench.workspace.questions(dataset)
+    questions = workspace.questions(dataset)
     for example in questions:
         if example.question.qid == words:
             return example

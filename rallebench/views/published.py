@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench.core.errors import NotFoundError, RalleError
 from rallebench.core.registry import unknown
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Column, Figure, Table
+from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.experiments.benchmarks import (
     Benchmark,
     benchmarks,
@@ -22,9 +23,7 @@ from rallebench.experiments.benchmarks import (
 from rallebench.experiments.published.plots import OURS
 from rallebench.experiments.published.rows import OwnRow, rows_of
 from rallebench.experiments.published.tables import PublishedRow, PublishedTable
-
-if TYPE_CHECKING:
-    from rallebench.services.workbench import Workbench
+from rallebench.workspace.paths import Workspace
 
 TEXT = "text"
 """The number of the table with figures from a paper's running text."""
@@ -134,13 +133,13 @@ def is_ours(system: str) -> bool:
 
 
 def own_rows(
-    workbench: Workbench, table: PublishedTable, names: Sequence[str] = ()
+    workspace: Workspace, table: PublishedTable, names: Sequence[str] = ()
 ) -> list[Beside]:
     """Our rows of a table, of the experiments ``names``, or of the newest that have some; damaged ones are left out.
 
     Raises UsageError for a named experiment that has none.
     """
-    store, rows = workbench.experiments.store, []
+    store, rows = ExperimentStore(workspace.path), []
     for name in names:
         own = rows_of(store.open(name).report or {}, table.name)
         if not own:
@@ -158,9 +157,9 @@ def own_rows(
     return rows
 
 
-def counts(workbench: Workbench) -> dict[str, int]:
+def counts(workspace: Workspace) -> dict[str, int]:
     """Reference → the number of our experiments that stand beside the table."""
-    store = workbench.experiments.store
+    store = ExperimentStore(workspace.path)
     experiments: dict[str, set[str]] = {}
     for name in store.names():
         with suppress(RalleError, LookupError, TypeError, ValueError):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,23 +12,19 @@ from typing import Any
 from pydantic import Field
 
 from rallebench.core.errors import BadFileError, RalleError, UsageError
-from rallebench.core.files import write_json
 from rallebench.core.folding import fold
 from rallebench.core.own_files import Stored, read_stored
 from rallebench.core.own_folders import listed
 from rallebench.core.runs import PreparedRun
 from rallebench.core.types import Chain
 from rallebench.engine.headline import deciding_metric
-from rallebench.engine.store import RunFolder, checked_run_name
+from rallebench.engine.store import LONGEST_TITLE, TITLE, RunFolder, checked_run_name, list_runs
 from rallebench.engine.stored_runs import chain_of
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.services.jobs import Job
-from rallebench.services.workbench import Workbench
 from rallebench.views.experiment_groups import plain_label
 from rallebench.views.variants import difference_label
+from rallebench.workspace.paths import Workspace
 
-BIN = "bin"
-TITLE, LONGEST_TITLE = "title.json", 200
 HEADLINES = ("em", "all_rate", "f1", "accuracy")
 """The headline metric of a run: the first of these that it is scored by, else the one that decides between such runs."""
 
@@ -68,28 +62,29 @@ class RunRow:
     problem: str = ""
 
 
-def rows(workbench: Workbench) -> list[RunRow]:
+def rows(workspace: Workspace) -> list[RunRow]:
     """All runs, the newest first. A damaged one is in the list with its problem."""
-    return _described(workbench)[0]
+    return _described(workspace)[0]
 
 
-def titles(workbench: Workbench, jobs: Iterable[Job]) -> dict[str, str]:
-    """Name → title of the runs of these jobs, also of a run whose folder is not there yet, or not any more."""
-    here, binned, first = _described(workbench)
+def titles(workspace: Workspace, works: Iterable[tuple[str, object]]) -> dict[str, str]:
+    """Name → title of the runs of jobs, each with its name and its request; also of a run whose folder is not there yet, or not
+    any more."""
+    here, binned, first = _described(workspace)
     known = {row.name: row.title for row in (*binned, *here)}
-    for job in jobs:
-        if job.name not in known and isinstance(job.identity, PreparedRun):
-            request = job.identity.request
+    for name, work in works:
+        if name not in known and isinstance(work, PreparedRun):
+            request = work.request
             chain = request.flow.chain
-            row = RunRow(job.name, "", request.dataset.name, chain=chain)
+            row = RunRow(name, "", request.dataset.name, chain=chain)
             own = {chain.name: chain} if chain else {}
-            known[job.name] = _titled(row, {**own, **first}).title
+            known[name] = _titled(row, {**own, **first}).title
     return known
 
 
-def _described(workbench: Workbench) -> tuple[list[RunRow], list[RunRow], dict[str, Chain]]:
+def _described(workspace: Workspace) -> tuple[list[RunRow], list[RunRow], dict[str, Chain]]:
     """The runs, those in the bin, and the first chain of each name. A run keeps its title when one before it goes into the bin."""
-    runs, binned = workbench.runs.list(), _bin(workbench)
+    runs, binned = list_runs(workspace.runs), _bin(workspace)
     described = {str(run.path): _row(str(run.path), _version(run)) for run in (*runs, *binned)}
     first: dict[str, Chain] = {}
     oldest_first = sorted(described.values(), key=lambda row: (row.created, row.name))
@@ -100,14 +95,14 @@ def _described(workbench: Workbench) -> tuple[list[RunRow], list[RunRow], dict[s
     return here, [_titled(described[str(run.path)], first) for run in binned], first
 
 
-def _bin(workbench: Workbench) -> list[RunFolder]:
-    files = listed(workbench.workspace.path / BIN / "runs", "*/run.json")
+def _bin(workspace: Workspace) -> list[RunFolder]:
+    files = listed(workspace.run_bin, "*/run.json")
     return [RunFolder(file.parent) for file in files]
 
 
-def row_of(workbench: Workbench, name: str) -> RunRow:
+def row_of(workspace: Workspace, name: str) -> RunRow:
     """One run of the list. Raises UsageError."""
-    here, binned, _ = _described(workbench)
+    here, binned, _ = _described(workspace)
     for row in here:
         if row.name == name:
             return row
@@ -193,53 +188,8 @@ def _own_title(path: Path) -> str:
         return f"{path.name} ({TITLE} was damaged by another program; rename the run)"
 
 
-def rename(workbench: Workbench, name: str, title: str) -> None:
-    """Give a run a title; its folder keeps its name, which experiments and MLflow know. Raises UsageError."""
-    run, title = workbench.runs.open(name), " ".join(title.split())
-    if len(title) > LONGEST_TITLE:
-        raise UsageError(
-            f"The name has more than {LONGEST_TITLE} characters; choose a shorter one."
-        )
-    if title:
-        write_json(run.path / TITLE, {"title": title})
-    else:
-        (run.path / TITLE).unlink(missing_ok=True)
-
-
-def delete(workbench: Workbench, name: str) -> None:
-    """Move a run into the bin. Raises UsageError for one that is running."""
-    run = workbench.runs.open(name)
-    if run.state()["state"] in ("running", "scoring"):
-        raise UsageError(f"The run {name!r} is running; stop it before you delete it.")
-    folder = workbench.workspace.path / BIN / "runs"
-    folder.mkdir(parents=True, exist_ok=True)
-    if (folder / name).exists():
-        raise UsageError(
-            f"The bin holds another run {name!r}; empty the bin, or bring that run back first."
-        )
-    os.rename(run.path, folder / name)
-
-
-def in_bin(workbench: Workbench) -> list[RunRow]:
-    return _described(workbench)[1]
-
-
-def restore(workbench: Workbench, name: str) -> None:
-    """Bring a run back from the bin. Raises UsageError."""
-    if name not in {run.name for run in _bin(workbench)}:
-        raise UsageError(f"There is no run {name!r} in the bin.")
-    target = workbench.workspace.runs / name
-    if target.exists():
-        raise UsageError(f"There is a run {name!r} already; delete or rename that one first.")
-    os.rename(workbench.workspace.path / BIN / "runs" / name, target)
-
-
-def empty_bin(workbench: Workbench) -> int:
-    """Delete what is in the bin for good; returns how many runs."""
-    binned = _bin(workbench)
-    for run in binned:
-        shutil.rmtree(run.path)
-    return len(binned)
+def in_bin(workspace: Workspace) -> list[RunRow]:
+    return _described(workspace)[1]
 
 
 def is_imported(row: RunRow) -> bool:

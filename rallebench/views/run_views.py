@@ -17,18 +17,18 @@ from rallebench.analysis.ranking import compare_two as compare_pair
 from rallebench.analysis.tables import OF_SEVERAL, TEST, comparison, verdict
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import UNKNOWN, usd
+from rallebench.core.prices import FREE
 from rallebench.core.runs import RunResult
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.headline import chain_of, not_printed, printed
 from rallebench.engine.score import is_timed
 from rallebench.engine.store import RunFolder
+from rallebench.engine.stored_runs import is_agents
 from rallebench.metrics import METRICS, STANDARD_KS, card, read_card
-from rallebench.services.episodes import is_agents
-from rallebench.services.model_entries import FREE
-from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import ending_summary
 from rallebench.workspace.paths import Workspace
+from rallebench.workspace.prices import prices_of_use
 
 __all__ = [
     "OF_SEVERAL",
@@ -160,19 +160,19 @@ class Comparison:
         return word if self.pair.significant else ""
 
 
-def compare_two(workbench: Workbench, a: str, b: str, metric: str = "") -> Comparison:
+def compare_two(workspace: Workspace, a: str, b: str, metric: str = "") -> Comparison:
     """Compare two runs by one metric ("" the headline). Raises UsageError."""
-    first, second = workbench.runs.open(a), workbench.runs.open(b)
+    first, second = RunFolder.open(workspace.runs, a), RunFolder.open(workspace.runs, b)
     runs, pair = compare_pair(first, second, metric)
     different = changes(first.spec()["spec"], second.spec()["spec"])
     return Comparison(runs, pair, different, not runs.timing)
 
 
 def compare_several(
-    workbench: Workbench, names: Sequence[str], metric: str = ""
+    workspace: Workspace, names: Sequence[str], metric: str = ""
 ) -> MultiRunComparison:
     """Compare runs with the first. Raises UsageError."""
-    return compare_many([workbench.runs.open(name) for name in names], metric)
+    return compare_many([RunFolder.open(workspace.runs, name) for name in names], metric)
 
 
 def metric_choices() -> list[str]:
@@ -201,12 +201,12 @@ def answered(example: Example, episode: Episode | None) -> str:
     return episode.error or episode.answer
 
 
-def price_of(workbench: Workbench, dollars: float | None, llms: Sequence[str]) -> tuple[str, str]:
+def price_of(workspace: Workspace, dollars: float | None, llms: Sequence[str]) -> tuple[str, str]:
     """The price of a run over these models, or the reason why it is no number. A model behind a server that has no price costs
     an unknown amount, not nothing."""
     if dollars:
         return usd(dollars), ""
-    known = workbench.models.prices_of_use()
+    known = prices_of_use(workspace)
     if dollars is None and any(known.get(name) is None for name in llms):
         return UNKNOWN, "set the prices of the model in Models"
     if dollars is None and any(known.get(name) != FREE for name in llms):
@@ -219,11 +219,11 @@ COSTS: Mapping[str, str] = {label: key for key, label in deployment.COST_AXES.it
 
 
 def kinds_of(
-    workbench: Workbench, titles: Mapping[str, str], metric: str
+    workspace: Workspace, titles: Mapping[str, str], metric: str
 ) -> list[tuple[str, Figure, Table]]:
     """The means of runs by each kind of question that their records name, or by dataset: (name, radar, table). ``titles``:
     run → what it is called."""
-    runs = [workbench.runs.open(name) for name in titles]
+    runs = [RunFolder.open(workspace.runs, name) for name in titles]
     common = compare_many(runs, metric).common if not radar.share_nothing(runs) else ()
     drawn = []
     for axes in radar.axes_of(runs, common):
@@ -234,13 +234,13 @@ def kinds_of(
     return drawn
 
 
-def share_nothing(workbench: Workbench, names: Sequence[str]) -> bool:
+def share_nothing(workspace: Workspace, names: Sequence[str]) -> bool:
     """Return whether runs have no question in common, as those of different datasets."""
-    return radar.share_nothing([workbench.runs.open(name) for name in names])
+    return radar.share_nothing([RunFolder.open(workspace.runs, name) for name in names])
 
 
 def quality_and_cost(
-    workbench: Workbench,
+    workspace: Workspace,
     titles: Mapping[str, str],
     metric: str,
     cost: str,
@@ -248,7 +248,7 @@ def quality_and_cost(
 ) -> tuple[Figure | None, list[str]]:
     """A point a run, quality against one of COSTS, and what is left out. ``titles``: run → what it is called; ``compared``: only
     the questions that count there, None: all of each run."""
-    runs = [workbench.runs.open(name) for name in titles]
+    runs = [RunFolder.open(workspace.runs, name) for name in titles]
     measured = measure(metric, runs)
     reports = []
     for i, run in enumerate(runs):

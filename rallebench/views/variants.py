@@ -15,7 +15,6 @@ from rallebench.engine.clusters import Clusters, clusters_of
 from rallebench.engine.headline import is_graded
 from rallebench.engine.score import score_episode
 from rallebench.engine.statistics import means
-from rallebench.services.workbench import Workbench
 from rallebench.views.verdicts import verdict_kind
 
 R_PRECISION, NDCG = "Rprec", "ndcg"
@@ -58,10 +57,8 @@ def cell_of(chain: Chain, example: Example) -> tuple[str, str]:
     return key_of(chain), example.question.qid
 
 
-def ask(workbench: Workbench, chain: Chain, example: Example) -> VariantAnswer:
-    """Answer one question by a variant; cached steps are not asked again. Raises RalleError."""
-    *_, episode = workbench.asking.execute_chain(chain, example.question)
-    assert isinstance(episode, Episode)
+def variant_answer(chain: Chain, example: Example, episode: Episode) -> VariantAnswer:
+    """The answer of a variant to a question."""
     if episode.error:
         return VariantAnswer("failed", episode.error, None, 0.0)
     names = ("em", "Rprec", f"ndcg@{chain.depth}") if chain.depth else ("em",)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from rallebench.analysis.waterfall import SHORT, waterfall
-from rallebench.core.errors import RalleError
-from rallebench.core.types import Episode, Example, Hit, Retrieve, Step
+from rallebench.core.types import Episode, Example, Hit, Retrieve
 from rallebench.engine.score import score_episode
-from rallebench.engine.single import answer_one
 from rallebench.metrics.recorded import has_retrieval
-from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
+from rallebench.workspace.paths import Workspace
 
 DEPTH = 100
 """The rank down to which a gold page is searched."""
@@ -58,22 +56,23 @@ class Verdict:
         return SHORT.get(self.stage, self.stage)
 
 
-def verdict(workbench: Workbench, example: Example, episode: Episode) -> Verdict:
-    """The verdict on a question. Searches its retriever deeper for the first gold page."""
+def verdict(
+    workspace: Workspace, example: Example, episode: Episode, hits: Sequence[Hit]
+) -> Verdict:
+    """The verdict on a question. ``hits``: of its last search, down to DEPTH; see ``Asking.deeper_hits``."""
     pages = corpus_pages(
-        workbench.workspace,
+        workspace,
         [s.request.retriever for s in episode.steps if isinstance(s.request, Retrieve)],
         at_most=MOST_PASSAGES,
     )
     stage = waterfall((example,), (episode,), pages).placed[0].stage
     em, f1 = (score.value for score in score_episode(episode, example, ("em", "f1")))
-    hits: tuple[Hit, ...] = ()
-    if (step := last_retrieval(episode)) is not None:
-        hits = deeper_hits(workbench, step)
     ranks = (n for n, hit in enumerate(hits, 1) if hit.passage.page_id in example.gold.pages)
     kind = verdict_kind(episode.error, em, stage)
     lost_at = AT_STAGE.get(stage, UNKNOWN)[1]
-    return Verdict(kind, stage, lost_at, em, f1, next(ranks, None), hits, has_retrieval(episode))
+    return Verdict(
+        kind, stage, lost_at, em, f1, next(ranks, None), tuple(hits), has_retrieval(episode)
+    )
 
 
 def lost_in_words(stage: str) -> str:
@@ -95,23 +94,3 @@ def verdict_kind(error: str, em: float | None, stage: str = "") -> VerdictKind:
     if stage:
         return AT_STAGE.get(stage, UNKNOWN)[0]
     return "none" if em is None else "wrong"
-
-
-def last_retrieval(episode: Episode) -> Step | None:
-    """The last retrieval of a question, None without one."""
-    steps = [step for step in episode.steps if isinstance(step.request, Retrieve)]
-    return steps[-1] if steps else None
-
-
-def deeper_hits(workbench: Workbench, step: Step) -> tuple[Hit, ...]:
-    """The first DEPTH passages of the same search; the hits of the step where that cannot be repeated."""
-    assert isinstance(step.request, Retrieve)
-    search = Retrieve(step.request.retriever, step.request.query, max(DEPTH, step.request.k))
-    try:
-        with workbench.models.lease("the search for a gold page").hold([search.retriever]):
-            reply = answer_one(
-                search, workbench.models.backends, workbench.asking.reply_cache
-            ).reply
-    except RalleError:
-        return step.reply.hits
-    return reply.hits

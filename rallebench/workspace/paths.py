@@ -20,7 +20,7 @@ from rallebench.core.runs import DatasetRef
 from rallebench.core.settings import parse_settings
 from rallebench.core.sources import files_in, stamps
 from rallebench.core.types import Chain, Example, digest
-from rallebench.corpora.imported import imported_corpora, is_imported
+from rallebench.corpora.imported import Corpus, corpus_cards, imported_corpora, is_imported
 from rallebench.datasets.reading import DEFAULT, dataset_form, read_questions
 from rallebench.llms import LLMS
 from rallebench.llms.presets import entry_of, presets
@@ -62,6 +62,7 @@ class Workspace:
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"The workspace {self.path} is a file; give a folder.")
         self.indexes, self.runs = self.path / "indexes", self.path / "runs"
+        self.run_bin = self.path / "bin" / "runs"
         self.corpora, self.cache = self.path / "corpora", self.path / "cache"
         self.vectors, self.reply_cache = self.cache / "vectors", self.cache / "memo.sqlite"
         self.base: BaseSettings | None = (
@@ -81,6 +82,11 @@ class Workspace:
         paths = _files(STARTER / "questions", "*.jsonl")
         paths |= _files(self.path / "datasets", "*.jsonl.gz", "*.jsonl")
         return paths | ({**self.base.develop, **self.base.test} if self.base else {})
+
+    def own_datasets(self) -> list[str]:
+        """The datasets in the workspace's own folder: those can be deleted."""
+        folder = self.path / "datasets"
+        return [name for name, path in self.dataset_paths().items() if path.parent == folder]
 
     def dataset(self, reference: str) -> tuple[str, Path]:
         """Return name and path of a dataset that is given as a name or a path."""
@@ -129,6 +135,14 @@ class Workspace:
         return path
 
     # corpora
+
+    def corpus_cards(self) -> dict[str, Corpus]:
+        """Name → card of every imported corpus."""
+        return imported_corpora(self.corpora)
+
+    def damaged_corpora(self) -> dict[str, str]:
+        """Name → sentence of every imported corpus whose card cannot be read."""
+        return corpus_cards(self.corpora)[1]
 
     def corpus(self, reference: str) -> Path:
         """Return the folder of the imported corpus of that name, else ``reference`` as a path, which may not exist.
@@ -204,6 +218,10 @@ class Workspace:
     def combinations(self) -> dict[str, Combination]:
         """Return name → entry of every named combination of retrievers."""
         return {**STARTER_COMBINATIONS, **usable_combinations(self.path / "retrievers.json")[0]}
+
+    def own_combinations(self) -> list[str]:
+        """The combinations of the workspace's own file that can be read."""
+        return list(usable_combinations(self.path / "retrievers.json")[0])
 
     def damaged_combinations(self) -> dict[str, str]:
         """Return name → error of the unreadable entries of ``retrievers.json``."""

@@ -9,7 +9,7 @@ import pytest
 
 from rallebench.analysis.paired import questions_needed
 from rallebench.engine.statistics import Difference, difference
-from rallebench.views.forecasts import CHANGING, smallest_difference
+from rallebench.services.forecasts import CHANGING, smallest_difference
 
 SAMPLES = 1000
 

@@ -140,7 +140,7 @@ def test_drawings_are_whole_svg_and_escape_what_they_show(runs: dict[str, RunFol
 def test_a_page_calls_runs_by_titles_and_kinds(workspace: Path, runs: dict[str, RunFolder]) -> None:
     bench = Workbench(workspace)
     titles = {"read-titan-kinds": "mine", "read-echo-kinds": "read · echo"}
-    (_, figure, table), *_ = run_views.kinds_of(bench, titles, "em")
+    (_, figure, table), *_ = run_views.kinds_of(bench.workspace, titles, "em")
     assert (figure.title, figure.x, list(figure.series)) == (
         "EM by kind",
         "kind",

@@ -430,7 +430,10 @@ def test_an_edited_chain_stands_beside_the_saved_one_and_all_run(opened: Page) -
     assert (started["go"], started["say"]) == ("#/runs/list", "2 runs have started.")
     runs = [ended(opened, "run", job.name) for job in opened.workbench.jobs.list("run")]
     assert [job.status for job in runs] == ["finished", "finished"]
-    assert {row.title for row in run_list.rows(opened.workbench)} == {"read", "read · echo"}
+    assert {row.title for row in run_list.rows(opened.workbench.workspace)} == {
+        "read",
+        "read · echo",
+    }
 
 
 def test_without_a_wrong_question_the_grid_says_what_to_do(opened: Page) -> None:

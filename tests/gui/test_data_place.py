@@ -293,7 +293,7 @@ def test_an_import_that_fails_says_so_in_the_panel(page: Page, tmp_path: Path) -
     ended(page, "import", "rows")
     panel = page.call("import.show")["#data-import"]
     assert "problem" in panel and "d1" in panel and "tick the field" in panel
-    assert "rows" not in page.workbench.data.corpora()
+    assert "rows" not in page.workbench.workspace.corpus_cards()
     back = page.call("import.show", {"step": "preview"})["#data-import"]
     assert "step 2 of 3" in texts(back) and "Leave bad rows out" in back
 

@@ -19,6 +19,7 @@ from small_workspace import make_workspace
 
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
+from rallebench.engine.store import TITLE
 from rallebench.gui.frame import Page
 from rallebench.gui.jobs import chip
 from rallebench.gui.places import _runs_list
@@ -167,7 +168,7 @@ def test_times_that_the_cache_replays_are_not_compared(ran: Page) -> None:
 
 
 def test_runs_of_one_title_are_told_apart_by_their_minute_or_their_second(ran: Page) -> None:
-    row = run_list.row_of(ran.workbench, "first")
+    row = run_list.row_of(ran.workbench.workspace, "first")
     times = ["2026-01-02T10:20:03", "2026-01-02T10:20:44", "2026-01-02T10:31:00"]
     titles = [x.title for x in tell_apart([replace(row, created=time) for time in times])]
     assert len(set(titles)) == 3 and titles[0].endswith("10:20:03") and titles[2].endswith("10:31")
@@ -245,20 +246,20 @@ def test_a_run_is_renamed_and_its_folder_stays(ran: Page) -> None:
 def test_a_damaged_title_is_marked_with_its_mend_and_the_run_stays_whole(
     ran: Page, damage: str
 ) -> None:
-    path = ran.workbench.runs.open(SECOND).path / run_list.TITLE
+    path = ran.workbench.runs.open(SECOND).path / TITLE
     path.write_text(damage)
-    row = run_list.row_of(ran.workbench, SECOND)
+    row = run_list.row_of(ran.workbench.workspace, SECOND)
     assert row.title == f"{SECOND} (title.json was damaged by another program; rename the run)"
     assert row.mean is not None
     ran.call("runs.rename", {"id": SECOND, "as": ""})
-    assert run_list.row_of(ran.workbench, SECOND).title == "read · k 1 · echo"
+    assert run_list.row_of(ran.workbench.workspace, SECOND).title == "read · k 1 · echo"
 
 
 def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
     patch = ran.call("runs.delete", {"id": "first"})
     assert texts(patch["undo"]) == "Bring back" and 'data-id="first"' in patch["undo"]
     drawer = ran.call("runs.open_bin")["drawer"]
-    count = len(run_list.in_bin(ran.workbench))
+    count = len(run_list.in_bin(ran.workbench.workspace))
     assert "first tiny-qa" in texts(drawer) and texts(drawer).endswith(f"Empty the bin ({count})")
     assert f"Delete {numbers.plural(count, 'run')} in the bin for good?" in drawer
     ran.open("runs/list")  # the other run is still told apart from the one in the bin
@@ -279,7 +280,7 @@ def test_emptying_the_bin_says_how_many_runs_are_gone(page: Page) -> None:
         run_of(page.workbench, name)
         page.call("runs.delete", {"id": name})
     assert page.call("runs.empty_bin")["say"] == "Deleted 2 runs."
-    assert run_list.in_bin(page.workbench) == []
+    assert run_list.in_bin(page.workbench.workspace) == []
 
 
 def test_a_new_run_says_of_gold_pages_only_what_is_so(ran: Page) -> None:
@@ -354,7 +355,9 @@ def test_a_run_has_its_title_in_the_jobs_and_before_its_folder_is_there(page: Pa
     options = BenchmarkOptions(dataset="tiny-qa", track=False)
     prepared = of_chain(bench.workspace, "read", options)
     going = Job("run", prepared.name, prepared)
-    assert run_list.titles(bench, [going]) == {prepared.name: "read"}
+    assert run_list.titles(bench.workspace, [(going.name, going.identity)]) == {
+        prepared.name: "read"
+    }
     page.call("runs.start", {"chain": "read", "dataset": "tiny-qa"})
     (job,) = bench.jobs.list("run")
     ended(page, "run", job.name)

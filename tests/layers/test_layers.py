@@ -59,7 +59,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     | {"workspace", "engine", "analysis", "experiments"},
     # 5: joins the rest.
     "services": COMPONENTS | {"workspace", "engine", "analysis", "tracking", "experiments"},
-    "views": COMPONENTS | {"workspace", "engine", "analysis", "experiments", "services"},
+    "views": COMPONENTS | {"workspace", "engine", "analysis", "experiments"},
     # 6: front ends.
     "cli": frozenset({"services", "views", "render"}),
     "server": frozenset({"services", "views", "render"}),

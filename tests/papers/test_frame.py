@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rallebench.engine.experiment_store import run_name
-from rallebench.services.experiments import suite_name
+from rallebench.views.experiment_requests import suite_name
 
 
 def test_labels_that_differ_give_names_that_differ_also_where_they_are_cut() -> None:

@@ -281,7 +281,7 @@ def test_the_plan_names_the_lines_and_runs_none(bench: Workbench, cli: CommandLi
 
 def test_the_list_of_experiments_shows_a_run_beside_its_baselines(bench: Workbench) -> None:
     complete(perform(bench, "read"))
-    row = experiment_groups.group(bench, "read baselines")
+    row = experiment_groups.group(bench.workspace, "read baselines")
     assert row.mean is not None and (row.winner, row.metric) == ("", "em")
     assert (row.mean["value"], row.mean["n"]) == (1 / 8, 8)
     assert row.beside.startswith("closed book 12.5 %, ") and row.beside.endswith("ceiling 100.0 %")

@@ -17,7 +17,7 @@ from rallebench.core.types import Chain
 from rallebench.engine import dry_run
 from rallebench.engine.plan import Plan
 from rallebench.gui.places.experiments import facts
-from rallebench.services import experiment_jobs
+from rallebench.services import experiment_jobs, forecasts
 from rallebench.services.workbench import Workbench
 from rallebench.views import (
     catalog,
@@ -25,7 +25,6 @@ from rallebench.views import (
     experiment_groups,
     experiment_requests,
     experiment_results,
-    forecasts,
     published,
     run_requests,
 )
@@ -42,7 +41,7 @@ def sweep(
     bench: Workbench, chosen: dict[str, list[str]], typed: dict[str, str] | None = None, **more: Any
 ) -> ExperimentRequest:
     chain = bench.workspace.chain("read")
-    texts = designs.factors(bench, chain, chosen, typed or {})
+    texts = designs.factors(bench.workspace, chain, chosen, typed or {})
     return experiment_requests.sweep_request(
         bench.workspace, more.pop("name", "s"), chain, texts, "tiny-qa", **more
     )[0]
@@ -50,14 +49,14 @@ def sweep(
 
 def run(bench: Workbench, request: ExperimentRequest) -> experiment_groups.ExperimentRow:
     complete(bench.experiments.run(request, RunOptions(track=False)))
-    return experiment_groups.group(bench, request.name)
+    return experiment_groups.group(bench.workspace, request.name)
 
 
 # choosing
 
 
 def test_every_field_of_a_chain_is_offered_with_the_chains_own_value(bench: Workbench) -> None:
-    known = designs.variables(bench, bench.workspace.chain("read"))
+    known = designs.variables(bench.workspace, bench.workspace.chain("read"))
     assert (known["k"].current, known["retriever"].current, known["llm"].current) == (
         "2",
         "tiny",
@@ -69,12 +68,12 @@ def test_every_field_of_a_chain_is_offered_with_the_chains_own_value(bench: Work
 
 
 def test_a_chain_without_retrieval_has_no_k_and_no_index(bench: Workbench) -> None:
-    known = designs.variables(bench, bench.workspace.chain("closed"))
+    known = designs.variables(bench.workspace, bench.workspace.chain("closed"))
     assert "k" not in known and not any(name.startswith("index.") for name in known)
 
 
 def test_prompts_of_other_chains_are_offered_once_each(bench: Workbench) -> None:
-    offered = designs.prompts(bench, bench.workspace.chain("read"), 2)
+    offered = designs.prompts(bench.workspace, bench.workspace.chain("read"), 2)
     assert next(iter(offered)) == "as it is" and len(set(offered.values())) == len(offered)
 
 
@@ -150,7 +149,7 @@ def test_every_benchmark_has_its_settings_and_lists_their_values(bench: Workbenc
 )
 def test_what_was_chosen_is_a_command_line(bench: Workbench, design: Design, words: str) -> None:
     design.dataset = "tiny-qa"
-    line = command(request_of(bench, design, bench.workspace.chain("read"))).split()
+    line = command(request_of(bench.workspace, design, bench.workspace.chain("read"))).split()
     assert line[:3] == ["python", "-m", "rallebench"]
     rest = iter(line[3:])
     assert all(word in rest for word in words.split()), line
@@ -164,7 +163,7 @@ def test_models_that_are_ticked_are_compared_and_else_the_one_that_is_chosen_is_
 ) -> None:
     settings = {"reval-scholar": {"models": models, "workflows": ["react"]}}
     design = Design(kind="suite", suite="reval-scholar", llm=llm, settings=settings)
-    request = request_of(bench, design, bench.workspace.chain("read"))
+    request = request_of(bench.workspace, design, bench.workspace.chain("read"))
     assert request.settings["models"] == compared
     assert request.llm == ("" if compared else llm)
 
@@ -172,7 +171,7 @@ def test_models_that_are_ticked_are_compared_and_else_the_one_that_is_chosen_is_
 def test_the_settings_of_a_search_are_offered_with_the_values_to_try(bench: Workbench) -> None:
     corpus = bench.workspace.path / "corpus.tsv"
     list(bench.data.build_index("near", corpus, "hnsw", encoder="hashing"))
-    offered = designs.search_knobs(bench, ["tiny", "near", "nobody"])
+    offered = designs.search_knobs(bench.workspace, ["tiny", "near", "nobody"])
     assert {name: values for name, (_, values) in offered.items()} == {
         "ef_search": ["16", "32", "64", "128", "256"]
     }
@@ -181,7 +180,7 @@ def test_the_settings_of_a_search_are_offered_with_the_values_to_try(bench: Work
 def test_an_experiment_is_continued_with_the_seed_it_was_begun_with(bench: Workbench) -> None:
     begun = sweep(bench, {"k": ["1", "2"]}, seed=3)
     bench.experiments.store.save_request("s", "sweep", begun.as_json(), {}, "sweep")
-    assert designs.stored_request(bench, "s").as_json() == begun.as_json()
+    assert designs.stored_request(bench.workspace, "s").as_json() == begun.as_json()
 
 
 # forecasts
@@ -357,7 +356,7 @@ def test_a_time_does_not_stand_for_the_score_of_what_goes_on() -> None:
 def test_a_ranking_can_be_decided_by_another_metric(bench: Workbench) -> None:
     run(bench, sweep(bench, {"k": ["1", "2"]}))
     stored = bench.experiments.store.open("s")
-    value = experiment_results.ranking(bench, stored, "f1")
+    value = experiment_results.ranking(bench.workspace, stored, "f1")
     assert value.document["metric"] == "f1" and "em" in value.metrics
     table = experiment_results.ranking_table(value)
     assert table.title == "s" and table.note == value.document["verdict"]

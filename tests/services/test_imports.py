@@ -199,13 +199,13 @@ def test_a_dataset_and_both_are_imported(bench: Workbench, tmp_path: Path, beir:
     )
     result = done(bench, ImportRequest("sci", beir, "both", "beir"))
     assert result.corpus.passages == 1 and result.dataset.questions == 1
-    assert "sci" in bench.data.corpora() and "sci" in bench.workspace.dataset_paths()
+    assert "sci" in bench.workspace.corpus_cards() and "sci" in bench.workspace.dataset_paths()
 
 
 def test_an_import_of_an_upload_removes_the_upload(bench: Workbench, docs: Path) -> None:
     source = uploads.lay_out(bench.workspace, [(docs / "titan.md", "titan.md")])
     done(bench, ImportRequest("titan", source, "corpus"))
-    assert not source.exists() and "titan" in bench.data.corpora()
+    assert not source.exists() and "titan" in bench.workspace.corpus_cards()
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_what_cannot_be_is_said_before_anything_begins(
         imports.start(
             bench, ImportRequest(**{"name": "new", "source": docs, "kind": "corpus", **change})
         )
-    assert bench.jobs.list("import") == () and not bench.data.corpora()
+    assert bench.jobs.list("import") == () and not bench.workspace.corpus_cards()
 
 
 def test_an_import_that_is_stopped_leaves_no_corpus(bench: Workbench, tmp_path: Path) -> None:
@@ -236,4 +236,4 @@ def test_an_import_that_is_stopped_leaves_no_corpus(bench: Workbench, tmp_path: 
     next(job.follow())
     job.stop()
     assert job.wait(30) and isinstance(job.error, StoppedError)
-    assert "big" not in bench.data.corpora()
+    assert "big" not in bench.workspace.corpus_cards()

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from rallebench.core.prices import FREE
 from rallebench.core.types import Generate, Message, Reply, Step
 from rallebench.gui.places._steps import price
-from rallebench.services.model_entries import FREE, price_of_use
+from rallebench.services import forecasts
 from rallebench.services.workbench import Workbench
-from rallebench.views import forecasts, run_views
+from rallebench.views import run_views
 from rallebench.workspace.entries import LLMEntry
+from rallebench.workspace.prices import price_of_use
 
 PRICES = {"prompt": 1.0, "completion": 2.0}
 HERE, THERE = "http://127.0.0.1:9/v1", "https://models.example/v1"
@@ -45,7 +47,7 @@ def test_a_use_costs_what_the_entry_says_wherever_it_is_said(
     assert price_of_use(entry) == prices
     dollars = 0.002 if prices == PRICES else None
     of_step = price([asked("far")], bench.models.prices_of_use())
-    of_run, why = run_views.price_of(bench, dollars, ["far"])
+    of_run, why = run_views.price_of(bench.workspace, dollars, ["far"])
     assert of_step == of_run and of_step.startswith(words)
     assert ("this machine" in why) == (words == "none")
     assert forecasts._is_free(bench, {"far"}) == (words == "none")
@@ -54,10 +56,10 @@ def test_a_use_costs_what_the_entry_says_wherever_it_is_said(
 def test_a_model_that_is_gone_and_tokens_that_nobody_counted_have_no_known_price(
     bench: Workbench,
 ) -> None:
-    assert run_views.price_of(bench, None, ["gone"])[0] == "unknown"
+    assert run_views.price_of(bench.workspace, None, ["gone"])[0] == "unknown"
     assert price([asked("gone")], bench.models.prices_of_use()) == "unknown"
     bench.workspace.save_llm("far", server(base_url=HERE, prices=PRICES))
-    words, why = run_views.price_of(bench, None, ["far"])
+    words, why = run_views.price_of(bench.workspace, None, ["far"])
     assert words == "unknown" and "counts no tokens" in why
     assert price([asked("far", 0)], bench.models.prices_of_use()) == "unknown"
 

@@ -12,7 +12,8 @@ from project import PROJECT
 
 from rallebench.core.errors import BackendError
 from rallebench.core.types import Action, Chain
-from rallebench.services.standalone import LoadedChain, script
+from rallebench.services.standalone import LoadedChain
+from rallebench.views.program import script
 
 SEARCH = Action("retrieve", "{question}", "fstring", "tiny", 2)
 TRICKY = "Quote \"\"\" and \\ and {question}\n''' {response[0]}"

@@ -25,7 +25,7 @@ from rallebench.services import model_entries
 from rallebench.services.episodes import EpisodeRequest
 from rallebench.services.tracking import group_of
 from rallebench.services.workbench import Workbench
-from rallebench.views import catalog, comparing
+from rallebench.views import catalog, comparing, library
 from rallebench.views.experiment_requests import baselines_request, suite_request
 from rallebench.workspace.entries import LLMEntry
 
@@ -323,21 +323,23 @@ def test_a_request_is_of_this_workspace(bench: Workbench, read: Chain) -> None:
 
 def test_a_corpus_is_imported_listed_and_deleted(bench: Workbench) -> None:
     *_, corpus = bench.data.import_corpus("moons", bench.workspace.path / "corpus.tsv")
-    assert (corpus.name, corpus.passages) == ("moons", 6) and [*bench.data.corpora()] == ["moons"]
+    assert (corpus.name, corpus.passages) == ("moons", 6) and [*bench.workspace.corpus_cards()] == [
+        "moons"
+    ]
     assert bench.data.delete_corpus("moons").startswith("Deleted the corpus moons.")
-    assert bench.data.corpora() == {}
+    assert bench.workspace.corpus_cards() == {}
 
 
 def test_a_dataset_is_sampled_and_deleted_with_its_loss(bench: Workbench, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "q.jsonl", RECORDS)
     assert bench.data.import_dataset("mine", source, sample=3).questions == 3
     assert len(bench.workspace.questions("mine")) == 3
-    assert set(bench.data.own_datasets()) == {"mine", "tiny-qa"}
+    assert set(bench.workspace.own_datasets()) == {"mine", "tiny-qa"}
     assert (
         bench.data.import_notes("mine").warnings == bench.data.import_notes("other").warnings == []
     )
-    assert bench.data.lost_with_questions("tiny-qa") == ""
-    lost = run(bench, "x").data.lost_with_questions("tiny-qa")
+    assert library.lost_with(bench.workspace, "dataset", "tiny-qa") == ""
+    lost = library.lost_with(run(bench, "x").workspace, "dataset", "tiny-qa")
     assert lost.startswith("1 run that asked it keeps its questions, answers and scores.")
     assert bench.data.delete_dataset("mine") == "Deleted the dataset mine."
     with pytest.raises(NotFoundError, match="There is no dataset 'starter-qa'"):
@@ -371,13 +373,13 @@ def test_vectors_that_are_kept_are_deleted_without_the_index(bench: Workbench) -
 
 
 def test_a_combination_is_named_once_and_deleted_without_its_members(bench: Workbench) -> None:
-    assert bench.data.own_combinations() == []
+    assert bench.workspace.own_combinations() == []
     bench.data.combine("both", "rrf", ["tiny", "starter-bm25"], {})
-    assert bench.data.own_combinations() == ["both"]
+    assert bench.workspace.own_combinations() == ["both"]
     with pytest.raises(UsageError, match="'both' exists already"):
         bench.data.combine("both", "rrf", ["tiny", "starter-bm25"], {})
     bench.data.delete_combination("both")
-    assert bench.data.own_combinations() == [] and "tiny" in bench.workspace.manifests()
+    assert bench.workspace.own_combinations() == [] and "tiny" in bench.workspace.manifests()
     with pytest.raises(NotFoundError, match="There is no combination 'both'"):
         bench.data.delete_combination("both")
 
@@ -445,7 +447,7 @@ def test_a_corpus_with_a_damaged_card_is_named_with_its_sentence(bench: Workbenc
     list(bench.data.import_corpus("docs", bench.workspace.path / "corpus.tsv"))
     card = bench.workspace.corpora / "docs" / "corpus.json"
     card.write_text(json.dumps({**json.loads(card.read_text()), "passages": "many"}))
-    assert "docs" not in bench.data.corpora()
-    assert "import the corpus again" in bench.data.damaged_corpora()["docs"]
+    assert "docs" not in bench.workspace.corpus_cards()
+    assert "import the corpus again" in bench.workspace.damaged_corpora()["docs"]
     bench.data.delete_corpus("docs")
-    assert bench.data.damaged_corpora() == {}
+    assert bench.workspace.damaged_corpora() == {}

@@ -42,7 +42,7 @@ from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
-from rallebench.views.verdicts import verdict
+from rallebench.views.verdicts import DEPTH, verdict
 
 TITAN = Question("q1", "Which moon of Saturn has a thick atmosphere?")
 READ_CHAIN: Chain = chain_from_json(chain_file("read", retrieve(), generate()))
@@ -273,7 +273,9 @@ def test_a_verdict_knows_the_rank_of_a_gold_page_beyond_k(workbench: Workbench) 
             READ_CHAIN.replace_action(0, k=1), example.question
         )
         assert isinstance(episode, Episode)
-        rank = verdict(workbench, example, episode).rank
+        rank = verdict(
+            workbench.workspace, example, episode, workbench.asking.deeper_hits(episode, DEPTH)
+        ).rank
         assert rank is not None and (rank == 1) == is_first
 
 

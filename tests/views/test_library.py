@@ -11,9 +11,9 @@ import pytest
 from small_workspace import chain, generate, retrieve, write_lines
 
 from rallebench.core.errors import NotFoundError, UsageError
-from rallebench.services import builders
+from rallebench.services import builders, model_lines
 from rallebench.services.workbench import Workbench
-from rallebench.views import gold_coverage, library, model_lines, passages
+from rallebench.views import gold_coverage, library, passages
 from rallebench.views.gold_coverage import Coverage
 
 
@@ -24,7 +24,7 @@ def imported(bench: Workbench, name: str = "moons") -> Workbench:
 
 
 def test_corpora_and_datasets_have_counts_and_the_own_ones_can_be_deleted(bench: Workbench) -> None:
-    starter, moons = library.corpora(imported(bench))
+    starter, moons = library.corpora(imported(bench).workspace)
     assert (starter.name, starter.own, starter.passages, starter.pages) == (
         "starter",
         False,
@@ -32,7 +32,7 @@ def test_corpora_and_datasets_have_counts_and_the_own_ones_can_be_deleted(bench:
         220,
     )
     assert (moons.name, moons.own, moons.passages, moons.pages) == ("moons", True, 6, 6)
-    own, *others = library.datasets(bench)
+    own, *others = library.datasets(bench.workspace)
     assert (own.name, own.questions, own.kind, own.own) == ("tiny-qa", 8, "short answers", True)
     assert not any(line.own for line in others)
     kinds = {line.name: line.kind for line in others}
@@ -46,7 +46,7 @@ def test_corpora_and_datasets_have_counts_and_the_own_ones_can_be_deleted(bench:
 def test_a_dataset_that_cannot_be_read_is_listed_with_its_sentence(bench: Workbench) -> None:
     path = bench.workspace.path / "datasets" / "odd.jsonl.gz"
     path.write_bytes(b"\x1f\x8b no gzip")
-    line = next(line for line in library.datasets(bench) if line.name == "odd")
+    line = next(line for line in library.datasets(bench.workspace) if line.name == "odd")
     assert line.questions is None and "damaged gzip" in line.problem
 
 
@@ -56,7 +56,7 @@ def test_retrievers_say_built_missing_damaged_combined_and_loaded(bench: Workben
     (folder / "manifest.json").write_text("{}")
     bench.data.combine("both", "rrf", ["tiny", "starter-bm25"], {})
     list(bench.models.load("tiny", "retriever"))
-    lines = {line.name: line for line in library.retrievers(bench)}
+    lines = {line.name: line for line in library.retrievers(bench.workspace, bench.data.states())}
     assert lines["tiny"].state == "loaded" and lines["tiny"].passages == 6
     assert lines["broken"].state == "damaged" and "manifest.json" in lines["broken"].about
     assert lines["starter-minilm"].bytes is None and not lines["starter-minilm"].own
@@ -66,13 +66,13 @@ def test_retrievers_say_built_missing_damaged_combined_and_loaded(bench: Workben
 
 def test_coverage_is_told_for_every_corpus_and_index(bench: Workbench) -> None:
     imported(bench)
-    assert gold_coverage.coverage(bench, "tiny-qa", "moons") == Coverage(6, 6)
-    assert gold_coverage.coverage(bench, "tiny-qa", "corpus.tsv") == Coverage(6, 6)
-    starter = gold_coverage.coverage(bench, "tiny-qa", "starter")
+    assert gold_coverage.coverage(bench.workspace, "tiny-qa", "moons") == Coverage(6, 6)
+    assert gold_coverage.coverage(bench.workspace, "tiny-qa", "corpus.tsv") == Coverage(6, 6)
+    starter = gold_coverage.coverage(bench.workspace, "tiny-qa", "starter")
     assert starter is not None and starter.share == 0
-    nothing = gold_coverage.coverage(bench, "starter-unanswerable", "moons")
+    nothing = gold_coverage.coverage(bench.workspace, "starter-unanswerable", "moons")
     assert nothing is not None and nothing.share is None
-    shares = gold_coverage.index_coverage(bench, "tiny-qa")
+    shares = gold_coverage.index_coverage(bench.workspace, "tiny-qa")
     assert shares["tiny"] == Coverage(6, 6) and shares["starter-hybrid"] == Coverage(0, 6)
     assert gold_coverage.best_corpus({"a": Coverage(1, 6), "b": Coverage(5, 6), "c": None}) == "b"
 
@@ -95,34 +95,40 @@ def test_a_deletion_says_what_else_it_breaks(bench: Workbench) -> None:
     path.write_text(
         json.dumps(chain("written", retrieve(target="rrf:tiny,starter-bm25"), generate()))
     )
-    lost = library.lost_with(bench, "index", "tiny")
+    lost = library.lost_with(bench.workspace, "index", "tiny")
     assert (
         "the chain read" in lost.lower()
         and "the chain written" in lost
         and "the retriever both" in lost
     )
-    assert library.lost_with(bench, "corpus", "moons") == ""
+    assert library.lost_with(bench.workspace, "corpus", "moons") == ""
     list(bench.data.build_index("m", "moons", "bm25"))
-    assert library.lost_with(bench, "corpus", "moons").startswith("m was built from it")
-    assert "the chain" in library.lost_with(bench, "model", "titan").lower()
-    assert library.lost_with(bench, "combination", "both") == ""
+    assert library.lost_with(bench.workspace, "corpus", "moons").startswith("m was built from it")
+    assert "the chain" in library.lost_with(bench.workspace, "model", "titan").lower()
+    assert library.lost_with(bench.workspace, "combination", "both") == ""
     list(bench.models.load("starter-bm25", "retriever"))
-    assert "built again" in library.lost_with(bench, "index", "starter-bm25")
+    assert "built again" in library.lost_with(bench.workspace, "index", "starter-bm25")
 
 
 def test_passages_and_records_are_read_by_place_and_filtered_by_words(bench: Workbench) -> None:
     imported(bench)
-    assert len(passages.corpus_rows(bench, "moons")) == 6
-    rows = list(passages.corpus_rows(bench, "moons", "DANUBE"))
-    (danube,) = passages.passages_at(bench, "moons", rows)
-    assert danube.title == "Danube" and passages.row_of(bench, "moons", danube.doc_id) == rows[0]
-    assert len(passages.corpus_rows(bench, "starter")) == 371
-    first = passages.passages_at(bench, "starter", [0])[0]
-    assert passages.row_of(bench, "starter", first.doc_id) == 0
-    assert passages.row_of(bench, "starter", "nobody") is None
-    assert [x.question.qid for x in passages.records(bench, "tiny-qa", "danube")] == ["q4", "q7"]
+    assert len(passages.corpus_rows(bench.workspace, "moons")) == 6
+    rows = list(passages.corpus_rows(bench.workspace, "moons", "DANUBE"))
+    (danube,) = passages.passages_at(bench.workspace, "moons", rows)
+    assert (
+        danube.title == "Danube"
+        and passages.row_of(bench.workspace, "moons", danube.doc_id) == rows[0]
+    )
+    assert len(passages.corpus_rows(bench.workspace, "starter")) == 371
+    first = passages.passages_at(bench.workspace, "starter", [0])[0]
+    assert passages.row_of(bench.workspace, "starter", first.doc_id) == 0
+    assert passages.row_of(bench.workspace, "starter", "nobody") is None
+    assert [x.question.qid for x in passages.records(bench.workspace, "tiny-qa", "danube")] == [
+        "q4",
+        "q7",
+    ]
     with pytest.raises(NotFoundError, match="There is no corpus 'x' to read"):
-        passages.corpus_rows(bench, "x")
+        passages.corpus_rows(bench.workspace, "x")
 
 
 def test_a_row_of_a_builder_is_edited_whole_and_only_as_a_row(bench: Workbench) -> None:
@@ -151,7 +157,9 @@ def test_a_row_of_a_builder_is_edited_whole_and_only_as_a_row(bench: Workbench) 
 
 def test_an_index_and_its_hybrid_are_not_built_in_data_and_in_models_alike(tmp_path: Path) -> None:
     bench = Workbench(tmp_path)
-    in_data = {line.name: line.state for line in library.retrievers(bench)}
+    in_data = {
+        line.name: line.state for line in library.retrievers(bench.workspace, bench.data.states())
+    }
     in_models = {line.name: line.state for line in model_lines.parts(bench)}
     bench.close()
     starter = ("starter-bm25", "starter-minilm", "starter-hybrid")

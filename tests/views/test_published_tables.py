@@ -52,14 +52,14 @@ def workbench(tmp_path: Path) -> Any:
 def test_our_rows_stand_below_the_printed_ones_in_the_papers_unit(workbench: Workbench) -> None:
     stored(workbench.workspace.path, "night", noise_row())
     value = published.opened("rgb:1")
-    table = published.as_table(value, published.own_rows(workbench, value))
+    table = published.as_table(value, published.own_rows(workbench.workspace, value))
     assert table.rows[-1][0] == "ours: reader (night, n = 300)"
     cells = dict(zip(table.labels, table.rows[-1]))
     assert (cells["en_0"], cells["en_0.2"]) == ("50.00 [40.00, 60.00]", "")
     assert table.note == (
         "arXiv:2309.01431, Table 1. All in: percent. Ours (night): Prompts reworded."
     )
-    assert published.counts(workbench) == {"rgb:1": 1}
+    assert published.counts(workbench.workspace) == {"rgb:1": 1}
 
 
 def test_a_row_that_is_not_comparable_is_named_with_its_reason(workbench: Workbench) -> None:
@@ -67,9 +67,9 @@ def test_a_row_that_is_not_comparable_is_named_with_its_reason(workbench: Workbe
         workbench.workspace.path, "few", noise_row("ours are of 20 questions, the paper's of 300")
     )
     value = published.opened("rgb:1")
-    own = published.own_rows(workbench, value)
+    own = published.own_rows(workbench.workspace, value)
     table = published.as_table(value, own)
-    assert len(table.rows) == len(value.rows) and published.counts(workbench) == {}
+    assert len(table.rows) == len(value.rows) and published.counts(workbench.workspace) == {}
     why = "ours are of 20 questions, the paper's of 300"
     assert table.note.endswith(f"Not beside it: few ({why}).")
     assert published.figures(value, own) == published.figures(value)
@@ -79,14 +79,16 @@ def test_rows_of_named_experiments_alone_or_a_sentence(workbench: Workbench) -> 
     stored(workbench.workspace.path, "night", noise_row())
     stored(workbench.workspace.path, "day", noise_row())
     value = published.opened("rgb:1")
-    names = [beside.experiment for beside in published.own_rows(workbench, value, ["day"])]
-    assert names == ["day"] and len(published.own_rows(workbench, value)) == 2
+    names = [
+        beside.experiment for beside in published.own_rows(workbench.workspace, value, ["day"])
+    ]
+    assert names == ["day"] and len(published.own_rows(workbench.workspace, value)) == 2
     with pytest.raises(NotFoundError, match=r"^The experiment 'day' has nothing of this table"):
-        published.own_rows(workbench, published.opened("rgb:3"), ["day"])
+        published.own_rows(workbench.workspace, published.opened("rgb:3"), ["day"])
     with pytest.raises(UsageError):
-        published.own_rows(workbench, value, ["noon"])
+        published.own_rows(workbench.workspace, value, ["noon"])
     (workbench.workspace.path / "experiments" / "day" / "report.json").write_text("{")
-    assert len(published.own_rows(workbench, value)) == 1, "a damaged one is left out"
+    assert len(published.own_rows(workbench.workspace, value)) == 1, "a damaged one is left out"
 
 
 @pytest.mark.parametrize("name", published_names())
@@ -174,7 +176,7 @@ def test_our_row_is_a_series_of_its_own_where_its_settings_fit(workbench: Workbe
     row = own_row("rgb_table7", "reader", {"Acc": HALF}, language="en")
     stored(workbench.workspace.path, "facts", row)
     value = published.opened("rgb:7")
-    english, chinese = published.figures(value, published.own_rows(workbench, value))
+    english, chinese = published.figures(value, published.own_rows(workbench.workspace, value))
     assert english.series["ours: reader (facts)"][0] == ("Acc", Estimate(50.0, 40.0, 60.0, 300))
     assert not any(name.startswith("ours") for name in chinese.series)
 

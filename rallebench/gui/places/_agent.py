@@ -289,7 +289,9 @@ def outcome(page: Page, state: EpisodeState | None) -> Markup:
     episode, kind = state.episode, "failed"
     reason = episode.outcome.stop_reason if episode and episode.outcome else state.state
     if not state.error:
-        kind = {True: "right", False: "wrong", None: "none"}[agents.is_right(state)]
+        kind = {True: "right", False: "wrong", None: "none"}[
+            agents.is_right(state.episode, state.episode_request.example)
+        ]
     title = TITLES[kind]
     if kind == "none":
         title = "Ended" if state.state == "ended" else "Stopped"

@@ -23,7 +23,7 @@ from rallebench.gui.wording import on_page
 from rallebench.render.numbers import moment, plural, text
 from rallebench.services import stored_conversations
 from rallebench.services.conversations import Talk, Turn, reads_history
-from rallebench.views.verdicts import verdict
+from rallebench.views.verdicts import DEPTH, verdict
 
 BOTTOM: Patch = {"event": {"name": "rb-bottom"}}
 """Scrolls to the last turn."""
@@ -319,14 +319,23 @@ def open_in_build(page: Page, event: Event) -> Patch:
         bench.executed = turn.chain
         alone = Episode(question.qid, episode.workflow, steps, episode.outcome)
         example = Example(question, Gold())
-        bench.put(example, alone, verdict(page.workbench, example, alone))
+        bench.put(
+            example,
+            alone,
+            verdict(
+                page.workbench.workspace,
+                example,
+                alone,
+                page.workbench.asking.deeper_hits(alone, DEPTH),
+            ),
+        )
     return {"go": html.address("build/one", set=bench.dataset, ask=question.text), **words}
 
 
 def keep(page: Page, event: Event) -> Patch:
     """Ask for the dataset, the gold answers and the gold pages."""
     turn = event_turn(page, event)
-    own = page.workbench.data.own_datasets()
+    own = page.workbench.workspace.own_datasets()
     name = event.session.get("chat-dataset") or (own[0] if own else NEW_DATASET)
     about = "A dataset of this workspace, or a new name."
     body = form.text("dataset", "Dataset", name, about=about, offers=own)

@@ -46,7 +46,7 @@ def options(registry: str) -> list[tuple[str, str]]:
 
 def build_form(page: Page, event: Event) -> Patch:
     corpus = event.text("id")
-    corpora = list(gold_coverage.indexed_corpora(page.workbench))
+    corpora = list(gold_coverage.indexed_corpora(page.workbench.workspace))
     follow = form.on_change("data.build_kind")
     pages = form.text("pages", "File", hint=PAGES, about="Passage id → page id.")
     chunking, gist = chunk_fields("default"), "for a corpus that is not imported"
@@ -89,7 +89,9 @@ def build_kind(page: Page, event: Event) -> Patch:
 
 def form_documents(page: Page, event: Event, name: str) -> str:
     """The documents of a form: a typed path, else the corpus in the field ``name``."""
-    return str(event.path("path") or gold_coverage.place_of(page.workbench, event.text(name)))
+    return str(
+        event.path("path") or gold_coverage.place_of(page.workbench.workspace, event.text(name))
+    )
 
 
 def form_index(page: Page, event: Event) -> tuple[str, str, dict[str, Any]]:

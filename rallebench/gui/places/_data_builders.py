@@ -90,7 +90,7 @@ def draw(page: Page, event: Event) -> Markup:
         form.text("limit", "Articles or questions at most", limit, "all"),
     )
     if item.traits.get("articles", True):
-        corpora = list(gold_coverage.indexed_corpora(page.workbench))
+        corpora = list(gold_coverage.indexed_corpora(page.workbench.workspace))
         chosen = event.text("articles") or event.query.get("articles", "")
         path, corpus = event.text("path"), chosen if chosen in corpora else ""
         path = path or ("" if corpus else chosen)

@@ -101,14 +101,14 @@ def listing(view: str, name: str, find: str, total: int, at: int = -1) -> Markup
 def fitting(page: Page, view: str, name: str, find: str) -> Sequence[Any]:
     """The rows of a corpus or the examples of a dataset that contain the words."""
     rows = passages.corpus_rows if view == "corpus" else passages.records
-    return rows(page.workbench, name, find)
+    return rows(page.workbench.workspace, name, find)
 
 
 def list_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
     """The rows of either list."""
     part = fitting(page, key["view"], key["id"], key["find"])[start : start + count]
     if key["view"] == "corpus":
-        listed_passages = passages.passages_at(page.workbench, key["id"], list(part))
+        listed_passages = passages.passages_at(page.workbench.workspace, key["id"], list(part))
         lines = [(p.doc_id, p.title or p.doc_id, p.text[:120]) for p in listed_passages]
     else:
         answers = [html.join_facts(*example.gold.answers[:2]) or "no answer" for example in part]
@@ -121,7 +121,7 @@ def pick(page: Page, event: Event) -> Patch:
     """Show a row of either list in full."""
     view, name, id = event.text("view"), event.query.get("id", ""), event.text("id")
     if view == "corpus":
-        chosen = passage_view(passages.passage_of(page.workbench, name, id), name)
+        chosen = passage_view(passages.passage_of(page.workbench.workspace, name, id), name)
     else:
         chosen = record_view(name, page.workbench.asking.example(name, id))
     return {f"#{view}-chosen": chosen}
@@ -140,19 +140,19 @@ def refilter(page: Page, event: Event) -> Patch:
 
 def open_corpus(page: Page, event: Event) -> Patch:
     name, find = event.query.get("id", ""), event.query.get("find", "")
-    rows = passages.corpus_rows(page.workbench, name, find)
-    row = passages.row_of(page.workbench, name, event.query.get("q", ""))
+    rows = passages.corpus_rows(page.workbench.workspace, name, find)
+    row = passages.row_of(page.workbench.workspace, name, event.query.get("q", ""))
     at = list(rows).index(row) if row is not None and row in rows else 0
-    first = passages.passages_at(page.workbench, name, [rows[at]]) if rows else []
+    first = passages.passages_at(page.workbench.workspace, name, [rows[at]]) if rows else []
     chosen = passage_view(first[0], name) if first else Markup()
     about, buttons = "", Markup()
-    if line := next((x for x in library.corpora(page.workbench) if x.name == name), None):
+    if line := next((x for x in library.corpora(page.workbench.workspace) if x.name == name), None):
         pages = "" if line.pages is None else f"{line.pages:,} pages"
         about = html.join_facts(f"{line.passages:,} passages", pages)
         buttons = delete_button("corpus", name, line.own)
     buttons += html.button("Build an index…", "data.build_form", id=name)
     notes = Markup()
-    if card := page.workbench.data.corpora().get(name):
+    if card := page.workbench.workspace.corpus_cards().get(name):
         problems = [problem.message for problem in card.problems]
         notes = said_at_import(page, card.skipped, problems, card.warnings)
     return reader(event, "corpus", len(rows), at, about, buttons, chosen, notes)
@@ -183,7 +183,7 @@ def cut(page: Page, event: Event) -> Patch:
     chunking, own = form_chunking(event), str(event.data.get("text") or "")
     if own.strip():
         return {"#corpus-text": mark_chunks(own, chunking)}
-    passage = passages.passage_of(page.workbench, event.text("corpus"), event.text("doc"))
+    passage = passages.passage_of(page.workbench.workspace, event.text("corpus"), event.text("doc"))
     text = (
         mark_chunks(passage.text, chunking, passage.doc_id, passage.title)
         if chunking
@@ -197,11 +197,11 @@ def cut(page: Page, event: Event) -> Patch:
 
 def open_dataset(page: Page, event: Event) -> Patch:
     name, find = event.query.get("id", ""), event.query.get("find", "")
-    examples = passages.records(page.workbench, name, find)
+    examples = passages.records(page.workbench.workspace, name, find)
     ids, qid = [example.question.qid for example in examples], event.query.get("q", "")
     at = ids.index(qid) if qid in ids else 0
     chosen = record_view(name, examples[at]) if examples else Markup()
-    line = next((x for x in library.datasets(page.workbench) if x.name == name), None)
+    line = next((x for x in library.datasets(page.workbench.workspace) if x.name == name), None)
     total = f"{len(page.workbench.workspace.questions(name)):,} questions"
     buttons = delete_button("dataset", name, bool(line and line.own))
     buttons += html.link("Use in Build", html.address("build/one", set=name), "button")
@@ -244,7 +244,9 @@ def record_view(dataset: str, example: Example) -> Markup:
 def coverage_table(page: Page, event: Event) -> Patch:
     """The coverage of a dataset by every retriever, read when the fold opens."""
     rows = []
-    for name, share in gold_coverage.index_coverage(page.workbench, event.text("id")).items():
+    for name, share in gold_coverage.index_coverage(
+        page.workbench.workspace, event.text("id")
+    ).items():
         count = f"{share.held:,} of {share.total:,}" if share else "–"
         rows.append([html.name_link(name, "data/index", id=name), badge(share), count])
     return {"#dataset-covered": html.rows(["Index", "Coverage", ">Gold pages"], rows, kind="covs")}

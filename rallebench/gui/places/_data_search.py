@@ -93,7 +93,10 @@ def index_buttons(line: RetrieverLine) -> Markup:
 
 def retriever_line(page: Page, name: str) -> RetrieverLine:
     """The line of a retriever. Raises NotFoundError with the known names."""
-    lines = {line.name: line for line in library.retrievers(page.workbench)}
+    lines = {
+        line.name: line
+        for line in library.retrievers(page.workbench.workspace, page.workbench.data.states())
+    }
     if name not in lines:
         page.workbench.workspace.retriever(name)  # raises with the reason
         return RetrieverLine(name, "", about="written out", own=False)
@@ -102,7 +105,10 @@ def retriever_line(page: Page, name: str) -> RetrieverLine:
 
 def open_index(page: Page, event: Event) -> Patch:
     """Open the index of the address, else the first; the address's query is searched by the button."""
-    names = [line.name for line in library.retrievers(page.workbench)]
+    names = [
+        line.name
+        for line in library.retrievers(page.workbench.workspace, page.workbench.data.states())
+    ]
     name = event.query.get("id") or next(iter(names), "")
     line = retriever_line(page, name)
     hint = "Type a query, or choose a question, whose gold is then marked. The index is loaded if it is not."
@@ -143,7 +149,7 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> Markup
     """Query, k, knobs, and the question whose gold is marked."""
     sets = list(page.workbench.workspace.dataset_paths())
     corpus = retriever_line(page, name).corpus
-    chosen = event.query.get("set") or library.fitting_dataset(page.workbench, corpus)
+    chosen = event.query.get("set") or library.fitting_dataset(page.workbench.workspace, corpus)
     question = event.query.get("q", "")
     query = event.query.get("query", "")
     if question and not query:
@@ -193,7 +199,7 @@ query_field = partial(
 def offer(page: Page, event: Event) -> Patch:
     """Take the chosen question as the query."""
     dataset, query, qid = event.text("set"), event.text("query"), ""
-    if example := passages.example_of(page.workbench, dataset, event.text("q")):
+    if example := passages.example_of(page.workbench.workspace, dataset, event.text("q")):
         query, qid = example.question.text, example.question.qid
     return {
         "address": html.address("data/index", id=event.text("id"), set=dataset, q=qid),
@@ -204,7 +210,7 @@ def offer(page: Page, event: Event) -> Patch:
 
 def search(page: Page, event: Event) -> Iterator[Patch]:
     """Search; loads the retriever if necessary."""
-    example = passages.example_of(page.workbench, event.text("set"), event.text("q"))
+    example = passages.example_of(page.workbench.workspace, event.text("set"), event.text("q"))
     gold = example.gold if example else Gold()
     query = event.text("query") or (example.question.text if example else "")
     name, k = event.text("id"), event.whole("k", "k")

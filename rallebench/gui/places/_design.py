@@ -50,7 +50,7 @@ def window_design(page: Page, event: Event) -> Design:
     design = event.session.get("design")
     if not isinstance(design, Design):
         design = event.session["design"] = Design()
-        fields = designs.variables(page.workbench, varied_chain(page, event, design))
+        fields = designs.variables(page.workbench.workspace, varied_chain(page, event, design))
         first = next((name for name in ("k", "llm") if name in fields), next(iter(fields), ""))
         if first:
             design.vary[first] = ["3", "5", "10"] if first == "k" else [fields[first].current]
@@ -93,7 +93,7 @@ def read(page: Page, event: Event) -> Design:
         design.indexes = event.many("indexes")
         design.knobs = {
             name: [*event.many(f"knob:{name}"), *event.many(f"knob-own:{name}")]
-            for name in designs.search_knobs(page.workbench, design.indexes)
+            for name in designs.search_knobs(page.workbench.workspace, design.indexes)
         }
     elif design.kind == "baselines" and "run" in event.data:
         design.long_context = event.flag("long_context")
@@ -104,7 +104,12 @@ def read(page: Page, event: Event) -> Design:
 
 def design_request(page: Page, event: Event, design: Design) -> ExperimentRequest:
     """The chosen settings as a request. Raises UsageError, NotFoundError."""
-    return experiment_design.request_of(page.workbench, design, varied_chain(page, event, design))
+    return experiment_design.request_of(
+        page.workbench.workspace,
+        design,
+        varied_chain(page, event, design),
+        allow_python=page.workbench.allow_python,
+    )
 
 
 # drawing
@@ -124,7 +129,7 @@ def steps(page: Page, event: Event, design: Design) -> Markup:
     drawn, searched = Markup(), tuple(design.indexes) if design.kind == "tradeoff" else ()
     if design.kind == "sweep":
         searched = varied_chain(page, event, design).retrievers
-    experiment_design.fit_dataset(page.workbench, design, searched)
+    experiment_design.fit_dataset(page.workbench.workspace, design, searched)
     parts = [step for step in _STEPS[design.kind](page, event, design) if step[1]]
     for number, (title, part) in enumerate(parts, 1):
         drawn += Markup(
@@ -174,7 +179,7 @@ Steps = tuple[tuple[str, str], ...]
 
 
 def _sweep(page: Page, event: Event, design: Design) -> Steps:
-    known = designs.variables(page.workbench, varied_chain(page, event, design))
+    known = designs.variables(page.workbench.workspace, varied_chain(page, event, design))
     rows = Markup().join(vary_row(known[name], design) for name in design.vary if name in known)
     rest, do = [v for name, v in known.items() if name not in design.vary], "experiments.add_field"
     adds = Markup().join(
@@ -271,7 +276,9 @@ def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: S
     """Some settings of a benchmark: lists first, then datasets or paths with the workspace's suggestions, then the rest by type."""
     values = {"models": [design.llm], **experiment_design.typed(design)}
     choices, folded = catalog.choices(page.workbench.workspace, known), designs.advanced(known)
-    if sets := designs.sets_of(page.workbench, design.suite, str(values.get("data") or "")):
+    if sets := designs.sets_of(
+        page.workbench.workspace, design.suite, str(values.get("data") or "")
+    ):
         choices["set"] = sets
 
     def rank(name: str) -> int:
@@ -289,7 +296,9 @@ def _tradeoff(page: Page, event: Event, design: Design) -> Steps:
     k = form.number("k", "k, passages a query", design.k, 1, more=Markup(' max="1000"'))
     over = questions(page, design, most=str(TRADEOFF_QUESTIONS), more=k)
     knobs = Markup()
-    for name, (setting, values) in designs.search_knobs(page.workbench, design.indexes).items():
+    for name, (setting, values) in designs.search_knobs(
+        page.workbench.workspace, design.indexes
+    ).items():
         chosen = design.knobs.get(name) or values
         offered, own = dict.fromkeys([*values, *chosen]), Markup()
         if setting.kind in (int, float):

@@ -54,7 +54,7 @@ def open_one(page: Page, event: Event) -> Patch:
 
 
 def _opening(page: Page, event: Event, stored: StoredExperiment) -> Patch:
-    name, group = stored.name, experiment_groups.group(page.workbench, stored.name)
+    name, group = stored.name, experiment_groups.group(page.workbench.workspace, stored.name)
     title, about = group.name, html.join_facts(group.title, group.about)
     if group.automatic:
         title, about = group.title, html.join_facts(group.about, name)
@@ -79,7 +79,7 @@ def _buttons(page: Page, stored: StoredExperiment) -> Markup:
     if variants := stored.report.get("variants"):
         build, kind = html.address("build/one", run=variants[0]["run"]), "button"
         label = f"Use {plain_label(variants[0]['variant'])} in Build"
-        if len(variants) > 1 and not experiment_groups.group(page.workbench, name).open:
+        if len(variants) > 1 and not experiment_groups.group(page.workbench.workspace, name).open:
             label, kind = "Use the winner in Build", "button primary"
         use = html.link(label, build, kind)
     do = "experiments.export"
@@ -135,7 +135,7 @@ def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: 
 
 
 def _rank_table(page: Page, event: Event, stored: StoredExperiment) -> Markup:
-    value = experiment_results.ranking(page.workbench, stored, event.query.get("by", ""))
+    value = experiment_results.ranking(page.workbench.workspace, stored, event.query.get("by", ""))
     document, chooser = value.document, Markup()
     warned = Markup().join(map(warning, document["warnings"]))
     if stored.kind == "sweep" and len(value.metrics) > 1:
@@ -213,7 +213,10 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
         note += " Recall is told of vector indexes that have an exact index over the same passages beside them."
     table = figures.table(experiment_results.tradeoff_table(value.points))
     figure = experiment_results.tradeoff_figure(value.points, across, up)
-    group, best = experiment_groups.group(page.workbench, stored.name), "No index could be ranked."
+    group, best = (
+        experiment_groups.group(page.workbench.workspace, stored.name),
+        "No index could be ranked.",
+    )
     if group.winner and group.mean is not None:
         more = f"; it is {group.beside}" if group.beside else ""
         score = f"{experiment_groups.label_of(group.metric)} {100 * group.mean['value']:.1f} %"
@@ -266,14 +269,14 @@ def paper_tables(document: Mapping[str, Any]) -> Markup:
 
 
 def _beside(page: Page, event: Event, stored: StoredExperiment) -> Markup:
-    others = experiment_results.comparable(page.workbench, stored)
+    others = experiment_results.comparable(page.workbench.workspace, stored)
     if not others or "parts" not in (stored.report or {}):
         return Markup()
     other = event.query.get("beside", "")
     chooser = go_select("Beside another run of this benchmark", "beside", others, other, "none")
     if other not in others:
         return chooser
-    differences, pairs = experiment_results.beside(page.workbench, stored.name, other)
+    differences, pairs = experiment_results.beside(page.workbench.workspace, stored.name, other)
     links = html.join_facts_html(
         *(html.link(label, _runs_list.pair_address(*pair)) for label, pair in pairs.items())
     )
@@ -303,7 +306,11 @@ def _runs(stored: StoredExperiment) -> Markup:
 
 def files(page: Page, stored: StoredExperiment) -> Markup:
     """The files to label, then all files."""
-    names, drawn, lines = experiment_results.files(page.workbench, stored.name), Markup(), []
+    names, drawn, lines = (
+        experiment_results.files(page.workbench.workspace, stored.name),
+        Markup(),
+        [],
+    )
     for number, name in enumerate(names):
         data: dict[str, Any] = {"id": stored.name, "file": name}
         if "label" in name:
@@ -322,7 +329,9 @@ def files(page: Page, stored: StoredExperiment) -> Markup:
 
 
 def save_file(page: Page, event: Event) -> Patch:
-    path = experiment_results.file_path(page.workbench, event.text("id"), event.text("file"))
+    path = experiment_results.file_path(
+        page.workbench.workspace, event.text("id"), event.text("file")
+    )
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     content = base64.b64encode(path.read_bytes()).decode()
     return {"download": {"name": path.name, "base64": content, "type": kind}}
@@ -331,7 +340,7 @@ def save_file(page: Page, event: Event) -> Patch:
 def edit_file(page: Page, event: Event) -> Patch:
     """A drawer with a file of labels: a row per error, its category as a field."""
     name, file = event.text("id"), event.text("file")
-    _, lines = experiment_results.label_rows(page.workbench, name, file)
+    _, lines = experiment_results.label_rows(page.workbench.workspace, name, file)
     fields = Markup()
     for i, row in enumerate(lines):
         field = form.text(
@@ -342,7 +351,7 @@ def edit_file(page: Page, event: Event) -> Patch:
         ).format(row["question"], row["required"], row["prediction"][:600], field)
     data: dict[str, Any] = {"id": name, "file": file}
     save = html.button("Save the labels", "experiments.save_labels", kind="primary", **data)
-    offered = experiment_results.categories(page.workbench, name)
+    offered = experiment_results.categories(page.workbench.workspace, name)
     keys = Markup().join(
         Markup(" <kbd>{}</kbd> {}").format(n, word) for n, word in enumerate(offered, 1)
     )
@@ -360,7 +369,7 @@ def save_labels(page: Page, event: Event) -> Patch:
     """Write the categories into the file, which the benchmark reads on its next run."""
     name, file = event.text("id"), event.text("file")
     chosen = {int(key[2:]): event.text(key) for key in event.data if key.startswith("c:")}
-    path = experiment_results.write_labels(page.workbench, name, file, chosen)
+    path = experiment_results.write_labels(page.workbench.workspace, name, file, chosen)
     if (design := event.session.get("design")) is not None:
         stored = page.workbench.experiments.store.open(name)
         design.settings.setdefault(stored.kind, {})["labels"] = str(path)
@@ -378,7 +387,7 @@ def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Fig
     """(tables, figures, verdict) of an experiment, for files."""
     results, document = experiment_results, stored.report or {}
     if stored.kind in ("sweep", "batch"):
-        value = results.ranking(page.workbench, stored)
+        value = results.ranking(page.workbench.workspace, stored)
         verdict = " ".join(results.verdict(value))
         return [results.ranking_table(value)], results.figures(value), verdict
     if stored.kind == "tradeoff":
@@ -408,7 +417,7 @@ def export(page: Page, event: Event) -> Patch:
     elif suffix == "tex":
         content = "\n".join(latex(_in_percent(value)) for value in tables)
     elif suffix == "json":
-        content = experiment_results.report_text(page.workbench, name)
+        content = experiment_results.report_text(page.workbench.workspace, name)
     else:
         sections = [Section("", (verdict, *tables)), *(Section(f.title, (f,)) for f in drawings)]
         content = "".join(report.page(name, sections))

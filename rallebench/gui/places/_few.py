@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.types import Chain, Example
+from rallebench.core.types import Chain, Episode, Example
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.patches import Patch
@@ -21,7 +21,8 @@ from rallebench.gui.places._questions import all_rows
 from rallebench.gui.places._steps import answer_text
 from rallebench.gui.places._versions import all_versions, clock
 from rallebench.render.numbers import plural, time_range
-from rallebench.views import forecasts, variants
+from rallebench.services import forecasts
+from rallebench.views import variants
 from rallebench.views.chain_versions import is_saved
 from rallebench.views.run_questions import filtered
 from rallebench.views.run_requests import BenchmarkOptions, of_chain
@@ -102,7 +103,9 @@ def window_sheet(page: Page, event: Event) -> Sheet:
     """The grid of this window: the saved chain if Build's is edited, Build's chain, the variants."""
     bench, grid, space = window_bench(page, event), window_grid(event), page.workbench.workspace
     chains = [bench.chain, *grid.variants]
-    if bench.chain.name in space.chain_paths() and not is_saved(page.workbench, bench.chain):
+    if bench.chain.name in space.chain_paths() and not is_saved(
+        page.workbench.workspace, bench.chain
+    ):
         with suppress(RalleError):  # an unreadable chain cannot be the base
             chains.insert(0, space.chain(bench.chain.name))
     return Sheet(page, bench.dataset, grid, chains, grid_questions(page, bench, grid))
@@ -286,7 +289,9 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
         for done, (chain, x) in enumerate(jobs):
             going.doing, going.began = f"{done} of {len(jobs)}", time.time()
             yield {"#few-status": going.words(page, ()), "#few-grid": table(sheet)}
-            answer = variants.ask(page.workbench, chain, x)
+            *_, episode = page.workbench.asking.execute_chain(chain, x.question)
+            assert isinstance(episode, Episode)
+            answer = variants.variant_answer(chain, x, episode)
             if grid.running is not going:
                 return
             grid.cells[cell_of(chain, x)] = answer

@@ -15,8 +15,8 @@ from rallebench.gui.html import attributes
 from rallebench.gui.patches import Patch
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import plural
-from rallebench.services import model_entries
-from rallebench.views import catalog, model_lines
+from rallebench.services import model_entries, model_lines
+from rallebench.views import catalog
 
 QUANTIZATIONS = {"none": "unchanged", "8bit": "8-bit", "4bit": "4-bit"}
 KEY_NOTE = "Kept in memory until rallebench ends, in no file, log or run."

@@ -159,7 +159,7 @@ def result_html(page: Page, bench: Bench) -> Markup:
 
 def header(page: Page, bench: Bench) -> Patch:
     """The chain in the header, with a dot for unsaved changes; the browser also keeps an edited one."""
-    edited_now = not is_saved(page.workbench, bench.chain)
+    edited_now = not is_saved(page.workbench.workspace, bench.chain)
     dot = (
         Markup('<i class="dot" title="Unsaved changes" data-unsaved></i>')
         if edited_now
@@ -182,7 +182,9 @@ def left_behind(page: Page, bench: Bench, draft: str = "") -> Markup:
     """The offer to restore an edited chain that the browser kept through a crash; "" if there is none."""
     with suppress(ValueError, LookupError, TypeError, RalleError):  # "" or damaged: no draft
         chain = chain_from_json(json.loads(draft)["chain"])
-        if not is_saved(page.workbench, chain) and is_saved(page.workbench, bench.chain):
+        if not is_saved(page.workbench.workspace, chain) and is_saved(
+            page.workbench.workspace, bench.chain
+        ):
             bench.left_behind = chain
     if bench.left_behind is None:
         return Markup()

@@ -59,7 +59,7 @@ def list_row(row: QuestionRow, below: str) -> Markup:
 def bench_rows(page: Page, bench: Bench, examples: Sequence[Example]) -> list[QuestionRow]:
     """The questions with the verdicts of this chain's newest run, overridden by those of this window."""
     try:
-        known = dict(last_verdicts(page.workbench, bench.dataset, bench.chain.name))
+        known = dict(last_verdicts(page.workbench.workspace, bench.dataset, bench.chain.name))
     except RalleError:
         known = {}
     known |= {qid: v for (dataset, qid), v in bench.verdicts.items() if dataset == bench.dataset}

@@ -58,7 +58,7 @@ def price_figure(page: Page, report: Mapping[str, Any]) -> tuple[str, str]:
     if not costs.is_recorded(cost):
         return "unknown", "imported predictions do not say it"
     llms = [*total.get("usd_unknown_for", {}), *cost.get("prices", {})]
-    words, why = run_views.price_of(page.workbench, total.get("usd"), llms)
+    words, why = run_views.price_of(page.workbench.workspace, total.get("usd"), llms)
     each = total["usd"] / max(1, total["questions"]) if not why else 0.0
     return words, why or f"{numbers.text(each, 'usd')} a question"
 
@@ -145,7 +145,7 @@ def agents(page: Page, names: Sequence[str]) -> Markup:
     parts = Markup()
     for aspect, label in ASPECTS.items():
         try:
-            result = analyse_agents(page.workbench, names, aspect)
+            result = analyse_agents(page.workbench.workspace, names, aspect)
             inside = Markup().join(map(figures.table, result.tables))
             inside += figures.plots(result.figures.values())
             inside += Markup().join(map(html.warning, result.notes))

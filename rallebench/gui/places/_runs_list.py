@@ -69,10 +69,10 @@ def reading(do: str, **data: str) -> Markup:
 
 def view(page: Page, event: Event) -> Patch:
     """Heading, running work, table."""
-    datasets = {row.dataset for row in run_list.rows(page.workbench) if row.dataset}
+    datasets = {row.dataset for row in run_list.rows(page.workbench.workspace) if row.dataset}
     filters = window_filter(event)
     more = Markup(' class="short" aria-label="Dataset"{}').format(form.on_change("runs.refresh"))
-    count = len(run_list.in_bin(page.workbench))
+    count = len(run_list.in_bin(page.workbench.workspace))
     bar = (
         form.filter_field("runs-words", filters["words"], "runs.refresh"),
         form.select(
@@ -111,8 +111,10 @@ def now(page: Page) -> Markup:
 
 def running(page: Page, job: Job, more: str = "") -> Markup:
     """A run in progress: its share, its score so far, its stop button."""
-    row = next((r for r in run_list.rows(page.workbench) if r.name == job.name), None)
-    title = run_list.titles(page.workbench, [job]).get(job.name, job.name)
+    row = next((r for r in run_list.rows(page.workbench.workspace) if r.name == job.name), None)
+    title = run_list.titles(page.workbench.workspace, [(job.name, job.identity)]).get(
+        job.name, job.name
+    )
     trouble = page.workbench.models.trouble(row.chain.llms, job.work) if row and row.chain else ""
     words = html.join_facts(progress_words(job) or job.message, so_far(page, job), trouble)
     stop = stop_button(job, "runs.stop", job.name)
@@ -123,7 +125,7 @@ def so_far(page: Page, job: Job) -> str:
     """The share of right answers of a run in progress, "" before the first."""
     with suppress(RalleError):
         if folder := page.workbench.runs.folder_of(job):
-            count = run_questions.counts(run_questions.questions(page.workbench, folder))
+            count = run_questions.counts(run_questions.questions(page.workbench.workspace, folder))
             right, wrong = count.get("right", 0), count["wrong"]
             return f"{100 * right / (right + wrong):.1f} % right so far" if right + wrong else ""
     return ""
@@ -131,14 +133,14 @@ def so_far(page: Page, job: Job) -> str:
 
 def shown_rows(page: Page, filters: dict[str, Any]) -> list[RunRow]:
     """The runs that pass ``filters``: ``words`` and ``dataset``, '' for all."""
-    listed = run_list.rows(page.workbench)
+    listed = run_list.rows(page.workbench.workspace)
     return run_list.filtered(listed, filters["words"], filters["dataset"])
 
 
 def table(page: Page, event: Event) -> Markup:
     """The windowed list itself."""
     filters, rows = window_filter(event), shown_rows(page, window_filter(event))
-    if not run_list.rows(page.workbench):
+    if not run_list.rows(page.workbench.workspace):
         if page.workbench.jobs.list("run", active=True):
             return Markup()
         return html.empty(
@@ -165,13 +167,13 @@ def unread(page: Page, rows: Sequence[RunRow]) -> list[RunFolder]:
     large = run_questions.LARGE
     ended = [row for row in rows[:NEWEST] if row.state == "done" and 0 < row.total <= large]
     runs = (page.workbench.runs.open(row.name) for row in ended if not row.problem)
-    return [run for run in runs if not run_questions.stages_known(page.workbench, run)]
+    return [run for run in runs if not run_questions.stages_known(page.workbench.workspace, run)]
 
 
 def losses(page: Page, event: Event) -> Iterator[Patch]:
     """Analyse the lost questions of the newest runs, one run after another."""
     for run in unread(page, shown_rows(page, window_filter(event))):
-        run_questions.read_stages(page.workbench, run)
+        run_questions.read_stages(page.workbench.workspace, run)
         yield {"event": {"name": "rb-rows", "list": "runs"}}
     yield {"#runs-rows": table(page, event)}
 
@@ -200,7 +202,9 @@ def run_row(page: Page, row: RunRow) -> Markup:
     )
     price = ""
     if not run_list.is_imported(row):
-        price, _ = run_views.price_of(page.workbench, row.usd, chain.llms if chain else ())
+        price, _ = run_views.price_of(
+            page.workbench.workspace, row.usd, chain.llms if chain else ()
+        )
     tick = Markup('<input type="checkbox" value="{}" aria-label="Choose {} to compare">').format(
         row.name, row.title
     )
@@ -258,7 +262,7 @@ def lost_stages(
     """The stages at which the questions of a run, or of ``qids``, were lost; empty if its answers cannot be read."""
     with suppress(RalleError):
         run = page.workbench.runs.open(name)
-        listed = run_questions.questions(page.workbench, run)
+        listed = run_questions.questions(page.workbench.workspace, run)
         return run_questions.lost_parts([x for x in listed if qids is None or x.qid in qids])
     return []
 
@@ -281,7 +285,7 @@ def refresh(page: Page, event: Event) -> Patch:
 
 
 def ask_title(page: Page, event: Event) -> Patch:
-    row = run_list.row_of(page.workbench, event.text("id"))
+    row = run_list.row_of(page.workbench.workspace, event.text("id"))
     more = form.on_enter("runs.rename", id=row.name)
     note = f"Its folder stays {row.name}: experiments and MLflow know it by that name. Leave it empty to return to the name made from what differs."
     body = form.text("as", "Name", row.title, more=more) + html.note(note)
@@ -289,12 +293,12 @@ def ask_title(page: Page, event: Event) -> Patch:
 
 
 def rename(page: Page, event: Event) -> Patch:
-    run_list.rename(page.workbench, event.text("id"), event.text("as"))
+    page.workbench.runs.rename(event.text("id"), event.text("as"))
     return {"dialog": "", "#runs-rows": table(page, event)}
 
 
 def delete(page: Page, event: Event) -> Patch:
-    run_list.delete(page.workbench, event.text("id"))
+    page.workbench.runs.delete(event.text("id"))
     gone = {"name": "rb-gone", "run": event.text("id")}
     undo = html.button("Bring back", "runs.restore", id=event.text("id"))
     patch = {"say": "The run is in the bin.", "undo": undo, "go": "#/runs/list", "event": gone}
@@ -302,7 +306,7 @@ def delete(page: Page, event: Event) -> Patch:
 
 
 def open_bin(page: Page, event: Event) -> Patch:
-    binned, lines = run_list.in_bin(page.workbench), []
+    binned, lines = run_list.in_bin(page.workbench.workspace), []
     for row in binned:
         about = html.join_facts(row.dataset, numbers.moment(row.created))
         name = Markup('<b class="nm" title="{}">{}</b><small>{}</small>').format(
@@ -323,13 +327,13 @@ def open_bin(page: Page, event: Event) -> Patch:
 
 def restore(page: Page, event: Event) -> Patch:
     """Restore a run; the bin stays open while it holds others."""
-    run_list.restore(page.workbench, event.text("id"))
-    more = open_bin(page, event) if run_list.in_bin(page.workbench) else {"drawer": ""}
+    page.workbench.runs.restore(event.text("id"))
+    more = open_bin(page, event) if run_list.in_bin(page.workbench.workspace) else {"drawer": ""}
     return {**view(page, event), **more}
 
 
 def empty_bin(page: Page, event: Event) -> Patch:
-    say = f"Deleted {numbers.plural(run_list.empty_bin(page.workbench), 'run')}."
+    say = f"Deleted {numbers.plural(page.workbench.runs.empty_bin(), 'run')}."
     return {**view(page, event), "drawer": "", "say": say}
 
 
@@ -344,7 +348,7 @@ def stop(page: Page, event: Event) -> Patch:
 
 def compare(page: Page, event: Event) -> Patch:
     ticked = set(filter(None, event.text("pick").split("/")))
-    names = [row.name for row in run_list.rows(page.workbench) if row.name in ticked]
+    names = [row.name for row in run_list.rows(page.workbench.workspace) if row.name in ticked]
     if len(names) < 2:
         raise UsageError("Tick two or more runs of the list, then press Compare.")
     names.reverse()  # the oldest is the baseline

@@ -37,7 +37,7 @@ def folder(page: Page, event: Event) -> RunFolder:
     name = event.text("run") or event.query.get("id", "")
     if not name:
         raise UsageError("The address names no run; choose one of the list.")
-    run_list.row_of(page.workbench, name)
+    run_list.row_of(page.workbench.workspace, name)
     return page.workbench.runs.open(name)
 
 
@@ -46,7 +46,7 @@ def open_run(page: Page, event: Event) -> Patch:
     name, part = event.query.get("id", ""), event.query.get("part", "questions")
     job = page.workbench.jobs.get("run", name)
     if job is not None and not job.done and page.workbench.runs.folder_of(job) is None:
-        title = run_list.titles(page.workbench, [job])[name]
+        title = run_list.titles(page.workbench.workspace, [(job.name, job.identity)])[name]
         # preparing its index and models
         head = html.crumb("Runs", "#/runs/list", title, "starting")
         follow = attributes(follow="*", do="open", view="runs/run")
@@ -57,7 +57,7 @@ def open_run(page: Page, event: Event) -> Patch:
         back = html.button("Bring it back", "runs.bring_back", id=name)
         head = html.crumb("Runs", "#/runs/list", "Run")
         return html.view("runs/run", "Run", head, html.empty(str(error), back), kind="wide")
-    row = run_list.row_of(page.workbench, run.name)
+    row = run_list.row_of(page.workbench.workspace, run.name)
     if part == "config":
         body = html.pre(json.dumps(run.spec(), ensure_ascii=False, indent=2), "pre code")
     elif part in ("metrics", "cost"):
@@ -91,7 +91,7 @@ def heading(page: Page, row: run_list.RunRow, part: str) -> Markup:
 
 def compare_menu(page: Page, row: run_list.RunRow) -> Markup:
     """The other runs on the same dataset, "" if there are none."""
-    question_list = run_list.rows(page.workbench)
+    question_list = run_list.rows(page.workbench.workspace)
     others = [r for r in question_list if r.name != row.name and r.dataset == row.dataset][:30]
     links = Markup()
     for other in others:
@@ -131,8 +131,8 @@ def top(page: Page, run: RunFolder) -> Markup:
         Markup("<span>{}</span>").format(text)
         for _, text, _ in _runs_list.lost_stages(page, run.name)
     )
-    answers = run_questions.questions(page.workbench, run)
-    if answers and not going and not run_questions.stages_known(page.workbench, run):
+    answers = run_questions.questions(page.workbench.workspace, run)
+    if answers and not going and not run_questions.stages_known(page.workbench.workspace, run):
         legend += reading("runs.stages", run=run.name)
     bar = Markup('{}<div class="legend">{}</div>').format(
         lost_bar(page, run.name, tall=True), legend
@@ -161,17 +161,20 @@ def question_list(page: Page, run: RunFolder, query: Mapping[str, str]) -> Marku
 
 
 def chips(page: Page, run: RunFolder, only: str) -> Markup:
-    answers = run_questions.questions(page.workbench, run)
+    answers = run_questions.questions(page.workbench.workspace, run)
     return verdict_chips(answers, only, "runs.choose", run=run.name)
 
 
 def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
     """The windowed list itself."""
-    rows, count = fitting(page, run, query), len(run_questions.questions(page.workbench, run))
+    rows, count = (
+        fitting(page, run, query),
+        len(run_questions.questions(page.workbench.workspace, run)),
+    )
     if not rows:
         return html.note("No question fits the filter.")
     key: dict[str, Any] = {name: query.get(name, "") for name in ("only", "words")}
-    known = run_questions.stages_known(page.workbench, run)
+    known = run_questions.stages_known(page.workbench.workspace, run)
     key |= {"run": run.name, "n": count, "known": known}
     at = position(rows, opened_first(page, run, query))
     return html.window("run-questions", key, len(rows), "runs.question", at=at, row=48)
@@ -179,7 +182,7 @@ def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
 
 def fitting(page: Page, run: RunFolder, query: Mapping[str, Any]) -> list[QuestionRow]:
     """The questions that pass the filter."""
-    every = run_questions.questions(page.workbench, run)
+    every = run_questions.questions(page.workbench.workspace, run)
     return run_questions.filtered(every, query.get("only", ""), query.get("words", ""))
 
 
@@ -211,7 +214,7 @@ def detail(page: Page, run: RunFolder, qid: str) -> Markup:
             "Choose a question: its steps appear here. J and K move through the list."
         )
     try:
-        example, episode = run_questions.opened(page.workbench, run, qid)
+        example, episode = run_questions.opened(page.workbench.workspace, run, qid)
     except RalleError as error:
         return html.problem(error)
     gold, prices, build, steps, spent = (
@@ -221,7 +224,7 @@ def detail(page: Page, run: RunFolder, qid: str) -> Markup:
         Markup(),
         "",
     )
-    answers = run_questions.questions(page.workbench, run)
+    answers = run_questions.questions(page.workbench.workspace, run)
     kind = next((row.kind for row in answers if row.qid == qid), "none")
     answer, spec = run_views.answered(example, episode), run.spec()["spec"]
     if spec["settings"].get("agent"):
@@ -260,7 +263,7 @@ def question(page: Page, event: Event) -> Patch:
 
 
 def bring_back(page: Page, event: Event) -> Patch:
-    run_list.restore(page.workbench, event.text("id"))
+    page.workbench.runs.restore(event.text("id"))
     return open_run(page, event)
 
 
@@ -275,7 +278,7 @@ def choose(page: Page, event: Event) -> Patch:
 def stages(page: Page, event: Event) -> Patch:
     """Analyse the lost questions, which takes a while for a large run."""
     run = folder(page, event)
-    run_questions.read_stages(page.workbench, run)
+    run_questions.read_stages(page.workbench.workspace, run)
     return {"#run-top": top(page, run), "#run-list": question_list(page, run, event.query)}
 
 
@@ -285,7 +288,9 @@ def live(page: Page, event: Event) -> Patch:
     job = page.workbench.jobs.get("run", run.name)
     going = job is not None and not job.done
     patch: Patch = {
-        "#run-head": heading(page, run_list.row_of(page.workbench, run.name), "questions"),
+        "#run-head": heading(
+            page, run_list.row_of(page.workbench.workspace, run.name), "questions"
+        ),
         "#run-live": running(page, job) if job is not None and going else Markup(),
         "#run-chips": chips(page, run, event.query.get("only", "")),
         "#run-rows": listing(page, run, event.query),

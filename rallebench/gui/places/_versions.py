@@ -30,7 +30,7 @@ def register(page: Page) -> None:
 
 def all_versions(page: Page, bench: Bench) -> list[tuple[str, Version, str, str]]:
     """(origin, version, answer, verdict), newest first: the saved versions and those only executed."""
-    saved = chain_versions.versions(page.workbench, bench.chain.name)
+    saved = chain_versions.versions(page.workbench.workspace, bench.chain.name)
     listed = [(f"version {v.number}, saved", v, "", "") for v in saved]
     for at, chain, answer, kind, qid in reversed(bench.history):
         if all(chain.actions != other[1].chain.actions for other in listed):
@@ -129,14 +129,14 @@ def save(page: Page, event: Event) -> Patch:
 def save_as(page: Page, event: Event) -> Patch:
     """Save the chain in the workspace; asks before it replaces one that this window does not know."""
     bench, name = window_bench(page, event), event.text("as")
-    other = chain_versions.replaced_by(page.workbench, name, bench.known.get(name))
+    other = chain_versions.replaced_by(page.workbench.workspace, name, bench.known.get(name))
     if other is not None and other.chain.actions != bench.chain.actions and not event.flag("over"):
         body = Markup(
             "<p>{} was saved at {} with other actions, not from this window. It stays in Versions.</p>"
         ).format(name, clock(other))
         title, fields = f"Save over {name}?", {"as": name, "over": "on"}
         return html.ask(title, body, "Save over it", "versions.save_as", **fields)
-    path = chain_versions.save(page.workbench, bench.chain, name)
+    path = page.workbench.asking.save_chain(bench.chain, name)
     bench.chain = Chain(path.stem, bench.chain.actions, bench.chain.about)
     bench.known[path.stem] = bench.chain
     return {"dialog": "", "say": f"Saved as {path.stem}.", **chain_patch(page, bench)}

@@ -21,7 +21,7 @@ from rallebench.gui.places._one import chain_html, chain_patch, header, result_h
 from rallebench.gui.places._questions import chips, list_parts, question_rows
 from rallebench.views.chain_versions import is_saved
 from rallebench.views.steps import Delta, StepDone, StepStarted
-from rallebench.views.verdicts import verdict
+from rallebench.views.verdicts import DEPTH, verdict
 
 
 @PLACES.register("build", label="Build", order=1)
@@ -87,7 +87,7 @@ def follow(page: Page, bench: Bench, event: Event) -> Patch:
     if not source or event.session.get("build-source") == source:
         return {}
     chain = chain_from(page, bench, **source)
-    if chain == bench.chain or is_saved(page.workbench, bench.chain):
+    if chain == bench.chain or is_saved(page.workbench.workspace, bench.chain):
         bench.edit(chain)
         event.session["build-source"] = source
         return {}
@@ -216,7 +216,16 @@ def check_targets(chain: Chain) -> None:
 
 def verdict_patch(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch:
     """The verdict, and the question's row with it."""
-    bench.put(example, episode, verdict(page.workbench, example, episode))
+    bench.put(
+        example,
+        episode,
+        verdict(
+            page.workbench.workspace,
+            example,
+            episode,
+            page.workbench.asking.deeper_hits(episode, DEPTH),
+        ),
+    )
     patch: Patch = {
         "#build-result": result_html(page, bench),
         "#one-status": escape(page.workbench.asking.reply_cache_warning),
@@ -314,7 +323,7 @@ def undo(page: Page, event: Event) -> Patch:
 def load_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Load another saved chain. An edited one remains in Undo and in Versions."""
     bench = window_bench(page, event)
-    lost = not is_saved(page.workbench, bench.chain)
+    lost = not is_saved(page.workbench.workspace, bench.chain)
     chain = _bench.saved_chain(page, bench, event.text("chain"))
     say = {"say": "Undo returns to the chain that you edited."} if lost else {}
     yield from opened_chain(page, event, chain, heavy=False, **say)

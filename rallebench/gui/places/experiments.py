@@ -29,14 +29,14 @@ from rallebench.gui.places._experiment import address
 from rallebench.gui.wording import on_page
 from rallebench.render.experiments import span
 from rallebench.render.numbers import moment, plural, text, time_range
-from rallebench.services import experiment_jobs
+from rallebench.services import experiment_jobs, forecasts, model_lines
 from rallebench.services.experiment_jobs import PILOT
+from rallebench.services.forecasts import CHANGING, Forecast, forecast
 from rallebench.services.jobs import Job
-from rallebench.views import designs, experiment_design, forecasts
+from rallebench.views import designs, experiment_design
 from rallebench.views import experiment_groups as groups
 from rallebench.views.experiment_design import Design, command
 from rallebench.views.experiment_groups import ExperimentRow
-from rallebench.views.forecasts import CHANGING, Forecast, forecast
 
 
 @PLACES.register("experiments", label="Experiments", order=3)
@@ -59,7 +59,7 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
     if query.get("run"):
         design.kind, design.run = "baselines", query["run"]
     if not design.llm and design.kind == "suite":
-        design.llm = designs.first_model(page.workbench)
+        design.llm = model_lines.first_model(page.workbench)
     body = Markup(
         '<div class="row"><h1>Experiments</h1><span class="gap"></span>{}</div><div id="x-cards">{}</div>'
         '<div class="x-new"><div id="x-form" data-form{}>{}</div><aside class="box x-plan" data-problems>'
@@ -110,7 +110,7 @@ def show_plan(page: Page, event: Event) -> Patch:
 def add_field(page: Page, event: Event) -> Iterator[Patch]:
     """Add a varied field; its first values are the chain's own and the next one."""
     design = read(page, event)
-    known = designs.variables(page.workbench, varied_chain(page, event, design))
+    known = designs.variables(page.workbench.workspace, varied_chain(page, event, design))
     variable = known.get(event.text("field"))
     if variable is not None and variable.name not in design.vary:
         values = [variable.current, *(value for value, _ in variable.choices)]
@@ -187,7 +187,11 @@ def estimate(page: Page, event: Event) -> Patch:
 
 def resume(page: Page, event: Event) -> Patch:
     """Resume a stopped experiment; answered questions are not asked again."""
-    _start(page, designs.stored_request(page.workbench, event.text("id")))
+    workbench = page.workbench
+    request = designs.stored_request(
+        workbench.workspace, event.text("id"), allow_python=workbench.allow_python
+    )
+    _start(page, request)
     return {
         "#x-running": running(page),
         "#x-done": finished_groups(page),
@@ -198,13 +202,13 @@ def resume(page: Page, event: Event) -> Patch:
 def again(page: Page, event: Event) -> Patch:
     """Put an earlier experiment's settings into the steps."""
     design = window_design(page, event)
-    experiment_design.take(page.workbench, design, event.text("id"))
+    experiment_design.take(page.workbench.workspace, design, event.text("id"))
     return {"go": f"#/experiments/list?kind={design.kind}"}
 
 
 def running(page: Page) -> Markup:
     """The running experiments with their runs."""
-    titles = {g.name: g.title for g in groups.groups(page.workbench) if g.automatic}
+    titles = {g.name: g.title for g in groups.groups(page.workbench.workspace) if g.automatic}
     drawn = Markup()
     for job in experiment_jobs.active(page.workbench):
         title = titles.get(job.name, job.name)
@@ -234,7 +238,7 @@ def _ended_note(page: Page) -> str:
 
 
 def finished_groups(page: Page) -> Markup:
-    listed = groups.groups(page.workbench)
+    listed = groups.groups(page.workbench.workspace)
     if not listed:
         return html.empty(
             "Nothing yet. Choose what to vary above and press Run: the result is a line here."

@@ -19,10 +19,10 @@ from rallebench.gui.patches import Patch
 from rallebench.gui.places import _models_add
 from rallebench.gui.places._models_add import QUANTIZATIONS, key_field, price_fields, with_prices
 from rallebench.render.numbers import text
-from rallebench.services import model_entries
+from rallebench.services import model_entries, model_lines
 from rallebench.services.jobs import Job
-from rallebench.views import catalog, library, model_lines
-from rallebench.views.model_lines import ModelLine, PartLine
+from rallebench.services.model_lines import ModelLine, PartLine
+from rallebench.views import catalog, library
 
 FIRST = (
     "model", "base_url", "api_key_env", "quantization", "dtype", "max_tokens", "temperature", "decline_below",
@@ -210,7 +210,7 @@ def let_go(page: Page, event: Event) -> Patch:
 
 def ask_delete(page: Page, event: Event) -> Patch:
     name = event.text("id")
-    lost = library.lost_with(page.workbench, "model", name)
+    lost = library.lost_with(page.workbench.workspace, "model", name)
     sentence = f"{lost} Downloaded weights stay.".strip()
     return html.ask_delete(f"the model {name}", sentence, "models.delete", id=name)
 
@@ -301,7 +301,7 @@ def settings_form(name: str, entry: LLMEntry) -> Markup:
     rare = [setting for setting in known if setting not in FIRST]
     fields = form.draw(known, entry.settings, {}, prefix="set-", folded=rare)
     if entry.backend == model_entries.ELSEWHERE:
-        fields += price_fields(model_entries.prices(entry) or {})
+        fields += price_fields(entry.prices or {})
     return part("Settings", fields, html.button("Save", "models.change", id=name))
 
 
@@ -366,7 +366,7 @@ def borders() -> Markup:
 
 def price_form(page: Page, event: Event) -> Patch:
     name = event.text("id")
-    fields = price_fields(model_entries.prices(page.workbench.models.entry(name)) or {})
+    fields = price_fields(page.workbench.models.entry(name).prices or {})
     body = Markup("<p>Empty means unknown; runs then name no dollars.</p>{}").format(fields)
     return html.ask(f"Price of {name}", body, "Save", "models.price", id=name)
 

@@ -19,8 +19,8 @@ from rallebench.gui.places._bench import Bench, window_bench
 from rallebench.gui.places._runs_list import address, view
 from rallebench.render import numbers
 from rallebench.render import report as reports
-from rallebench.services import exchange
-from rallebench.views import catalog, forecasts, gold_coverage, run_views
+from rallebench.services import exchange, forecasts
+from rallebench.views import catalog, gold_coverage, run_views
 from rallebench.views.chain_versions import is_saved
 from rallebench.views.reports import report_of
 from rallebench.views.run_requests import BenchmarkOptions, of_chain, of_flow
@@ -94,7 +94,7 @@ def chain_fields(page: Page, bench: Bench, change: Markup) -> list[str]:
     """The chain to run, and replacements of its model and its index."""
     space, as_is = page.workbench.workspace, "as in the chain"
     name, chains = bench.chain.name, [(name, name) for name in space.chain_paths()]
-    if not is_saved(page.workbench, bench.chain):
+    if not is_saved(page.workbench.workspace, bench.chain):
         chains.insert(0, ("", f"{name}, as edited in Build"))
         name = ""
     return [
@@ -134,7 +134,7 @@ def check(page: Page, event: Event) -> Patch:
     request, count = value.request, len(value.request.examples)
     names = " → ".join([*request.flow.retrievers, *request.flow.llms])
     notes = Markup().join(map(html.warning, value.warnings))
-    if not notes and (covered := gold_coverage.run_note(page.workbench, request)):
+    if not notes and (covered := gold_coverage.run_note(page.workbench.workspace, request)):
         notes = html.note(covered)
     about = html.join_facts(request.dataset.name, names, estimate(page, value))
     label = f"Run {numbers.plural(count, 'question')}"

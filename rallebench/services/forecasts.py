@@ -13,6 +13,7 @@ from typing import Any
 from rallebench.analysis.paired import has_power
 from rallebench.core.errors import RalleError
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.prices import FREE
 from rallebench.core.runs import Backends, FlowSpec
 from rallebench.core.types import Chain, Example, Generate, Note, Retrieve
 from rallebench.engine.estimate import CostEstimate
@@ -21,7 +22,6 @@ from rallebench.engine.reply_cache import ReplyCache
 from rallebench.experiments.sweeps import remarks
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.services.experiment_jobs import estimated
-from rallebench.services.model_entries import FREE
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.cache import chunks_folder, read_chunks

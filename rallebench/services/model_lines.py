@@ -26,9 +26,8 @@ from rallebench.reader.spans import WEIGHTS
 from rallebench.retrievers import needs_encoder
 from rallebench.services.jobs import Job
 from rallebench.services.loaded import LoadedBackend
-from rallebench.services.model_entries import ELSEWHERE, is_key_typed, key_of, prices
+from rallebench.services.model_entries import ELSEWHERE, is_key_typed, key_of
 from rallebench.services.workbench import Workbench
-from rallebench.views import library
 from rallebench.workspace.paths import READER
 
 STARTER_ENCODER = "minilm"
@@ -91,7 +90,7 @@ def _model(workbench: Workbench, name: str, entry: LLMEntry, own: bool) -> Model
         _memory(workbench, name, entry),
         entry.backend != ELSEWHERE,
         own,
-        prices(entry),
+        entry.prices,
         test,
         workbench.models.is_loaded(name),
         workbench.models.converted_bytes(name),
@@ -205,7 +204,7 @@ def parts(workbench: Workbench) -> list[PartLine]:
         state, need = "loaded" if is_loaded else "ready", _needed(workbench, name, is_loaded)
         lines.append(PartLine(name, "encoder", state, need, about))
     status = {line.name: line for line in workbench.models.status()}
-    states = {line.name: line.state for line in library.retrievers(workbench)}
+    states = workbench.data.states()
     for name, line in workspace.retrievers().items():
         held, state = status.get(name), states.get(name) or "ready"
         lines.append(PartLine(name, "retriever", state, taken(held) if held else "", line))
@@ -307,3 +306,11 @@ def _test(workbench: Workbench, name: str, prompt: str) -> Operation[Tested]:
     return Tested(
         prompt, step.reply.text, step.seconds, prompt_tokens_of(step), completion_tokens_of(step)
     )
+
+
+def first_model(workbench: Workbench) -> str:
+    """The model that was loaded last, else the first of the workspace; "" if it has none. Not one whose last test failed."""
+    tests = {name: workbench.jobs.get("test", name) for name in workbench.workspace.llms()}
+    models = [name for name, test in tests.items() if test is None or test.status == "finished"]
+    loaded = [row.name for row in workbench.models.status() if row.name in models]
+    return loaded[-1] if loaded else next(iter(models), "")
