@@ -185,10 +185,9 @@ def taken(held: LoadedBackend) -> str:
     return str(total) if total.ram + total.vram >= 1_000_000 else "less than 1 MB"
 
 
-def parts(workbench: Workbench) -> list[PartLine]:
-    """The encoders that an index uses or that are loaded, then all retrievers. Raises RalleError."""
-    workspace = workbench.workspace
-    manifests = workspace.manifests()
+def encoder_lines(workbench: Workbench) -> list[PartLine]:
+    """The encoders that an index uses or that are loaded. Raises RalleError."""
+    manifests = workbench.workspace.manifests()
     users: dict[str, list[str]] = {STARTER_ENCODER: []}
     for index, manifest in manifests.items():
         if needs_encoder(manifest.kind):
@@ -203,17 +202,27 @@ def parts(workbench: Workbench) -> list[PartLine]:
         is_loaded = name in loaded
         state, need = "loaded" if is_loaded else "ready", _needed(workbench, name, is_loaded)
         lines.append(PartLine(name, "encoder", state, need, about))
-    status = {line.name: line for line in workbench.models.status()}
-    states = workbench.data.states()
-    for name, line in workspace.retrievers().items():
-        held, state = status.get(name), states.get(name) or "ready"
-        lines.append(PartLine(name, "retriever", state, taken(held) if held else "", line))
     return lines
+
+
+def retriever_lines(workbench: Workbench, states: Mapping[str, str]) -> list[PartLine]:
+    """All retrievers. ``states``: theirs, where one is more than ready. Raises RalleError."""
+    status = {line.name: line for line in workbench.models.status()}
+    return [
+        PartLine(
+            name,
+            "retriever",
+            states.get(name) or "ready",
+            taken(status[name]) if name in status else "",
+            about,
+        )
+        for name, about in workbench.workspace.retrievers().items()
+    ]
 
 
 def other_encoders(workbench: Workbench) -> dict[str, str]:
     """Encoder → a line, of those that no index uses yet."""
-    used = {line.name.partition("?")[0] for line in parts(workbench) if line.kind == "encoder"}
+    used = {line.name.partition("?")[0] for line in encoder_lines(workbench)}
     return {name: line for name, line in encoders().items() if name not in used}
 
 

@@ -184,7 +184,9 @@ def answers_kind(examples: list[Example]) -> str:
 
 
 def retrievers(workspace: Workspace, states: Mapping[str, str]) -> list[RetrieverLine]:
-    """All indexes, also the starter's that are not built yet, then all combinations; damaged ones have that state. ``states``: see ``Data.states``."""
+    """All indexes, also the starter's that are not built yet, then all combinations; damaged ones have that state.
+
+    ``states``: see ``Data.states``."""
     good, damaged = workspace.all_manifests()
     lines = [
         RetrieverLine(
@@ -236,6 +238,11 @@ def retrievers(workspace: Workspace, states: Mapping[str, str]) -> list[Retrieve
         line if line.state == "damaged" else replace(line, state=states.get(line.name, line.state))
         for line in lines
     ]
+
+
+def retriever_states(workspace: Workspace, states: Mapping[str, str]) -> dict[str, str]:
+    """Retriever → its state, as ``retrievers`` has it."""
+    return {line.name: line.state for line in retrievers(workspace, states)}
 
 
 def _corpus(workspace: Workspace, part: str, corpus_of: Mapping[str, str]) -> str:

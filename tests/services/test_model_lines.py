@@ -31,6 +31,12 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
     endpoint._TYPED.clear()
 
 
+def parts(bench: Workbench) -> dict[str, model_lines.PartLine]:
+    """Name → line of every encoder and retriever."""
+    retrievers = model_lines.retriever_lines(bench, bench.data.states())
+    return {line.name: line for line in (*model_lines.encoder_lines(bench), *retrievers)}
+
+
 def line(bench: Workbench, name: str) -> model_lines.ModelLine:
     return next(line for line in model_lines.models(bench) if line.name == name)
 
@@ -126,16 +132,16 @@ def test_a_model_of_this_process_takes_no_key(bench: Workbench) -> None:
 def test_encoders_are_listed_with_the_indexes_that_use_them(bench: Workbench) -> None:
     place = bench.workspace.path / "corpus.tsv"
     list(bench.data.build_index("near", place, "flat", encoder="hashing"))
-    parts = {part.name: part for part in model_lines.parts(bench)}
-    assert parts["hashing"].kind == "encoder" and "Used by near" in parts["hashing"].about
-    assert parts["near"].state == "ready" and parts["hashing"].state == "ready"
+    lines = parts(bench)
+    assert lines["hashing"].kind == "encoder" and "Used by near" in lines["hashing"].about
+    assert lines["near"].state == "ready" and lines["hashing"].state == "ready"
     # The first use of a library takes memory once in a process, so the estimate depends on what ran before.
-    size, _, fit = parts["minilm"].memory.partition(" MB, ")
+    size, _, fit = lines["minilm"].memory.partition(" MB, ")
     assert 90 <= int(size) <= 120 and fit == "fits"
-    assert parts["hashing"].memory == ""
+    assert lines["hashing"].memory == ""
     list(bench.models.load("near", "retriever"))
-    parts = {part.name: part for part in model_lines.parts(bench)}
-    assert parts["near"].state == parts["hashing"].state == "loaded" and parts["near"].memory
+    lines = parts(bench)
+    assert lines["near"].state == lines["hashing"].state == "loaded" and lines["near"].memory
     assert "e5-small-v2" in model_lines.other_encoders(bench)
     assert "hashing" not in model_lines.other_encoders(bench)
 

@@ -18,8 +18,10 @@ from tiny_gguf import save_gguf, write_converted
 from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.files import read_json
 from rallebench.core.runs import PreparedRun, RunOptions
 from rallebench.core.types import Chain, Episode, Question
+from rallebench.engine.store import TITLE
 from rallebench.experiments.sweeps.running import sweep_settings
 from rallebench.services import model_entries
 from rallebench.services.episodes import EpisodeRequest
@@ -451,3 +453,28 @@ def test_a_corpus_with_a_damaged_card_is_named_with_its_sentence(bench: Workbenc
     assert "import the corpus again" in bench.workspace.damaged_corpora()["docs"]
     bench.data.delete_corpus("docs")
     assert bench.workspace.damaged_corpora() == {}
+
+
+def test_a_question_is_answered_by_a_chain_and_an_empty_one_refused(
+    bench: Workbench, read: Chain
+) -> None:
+    assert complete(bench.asking.answer(QUESTIONS[0][1], read)).steps
+    with pytest.raises(UsageError, match="The question is empty"):
+        complete(bench.asking.answer(" ", read))
+
+
+def test_a_run_is_renamed_deleted_and_brought_back(bench: Workbench) -> None:
+    runs = run(bench, "x").runs
+    runs.rename("x", " my  run ")
+    assert read_json(runs.open("x").path / TITLE) == {"title": "my run"}
+    with pytest.raises(UsageError, match="more than 200 characters"):
+        runs.rename("x", "a" * 201)
+    runs.delete("x")
+    with pytest.raises(UsageError, match="no run"):
+        runs.open("x")
+    runs.restore("x")
+    assert runs.open("x").spec()
+    runs.delete("x")
+    assert runs.empty_bin() == 1 and runs.empty_bin() == 0
+    with pytest.raises(UsageError, match="no run 'x' in the bin"):
+        runs.restore("x")

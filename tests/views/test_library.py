@@ -157,10 +157,8 @@ def test_a_row_of_a_builder_is_edited_whole_and_only_as_a_row(bench: Workbench) 
 
 def test_an_index_and_its_hybrid_are_not_built_in_data_and_in_models_alike(tmp_path: Path) -> None:
     bench = Workbench(tmp_path)
-    in_data = {
-        line.name: line.state for line in library.retrievers(bench.workspace, bench.data.states())
-    }
-    in_models = {line.name: line.state for line in model_lines.parts(bench)}
+    in_data = library.retriever_states(bench.workspace, bench.data.states())
+    in_models = {line.name: line.state for line in model_lines.retriever_lines(bench, in_data)}
     bench.close()
     starter = ("starter-bm25", "starter-minilm", "starter-hybrid")
     assert [in_data[name] for name in starter] == ["not built"] * 3

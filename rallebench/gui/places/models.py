@@ -66,7 +66,7 @@ def draw_parts(page: Page) -> dict[str, str]:
     cards = Markup().join(map(card, model_lines.models(page.workbench)))
     cards += Markup().join(starmap(broken_card, page.workbench.workspace.damaged_llms().items()))
     try:
-        parts = parts_table(model_lines.parts(page.workbench)) + other_encoders(page)
+        parts = parts_table(part_lines(page)) + other_encoders(page)
     except RalleError as error:
         parts = html.problem(error)
     return {"line": escape(model_lines.memory_line()), "cards": cards, "parts": parts}
@@ -167,6 +167,13 @@ def parts_table(lines: list[PartLine]) -> Markup:
     heads = ["Name", "Kind", "State", ">Memory", "About", ""]
     table = html.rows(heads, rows, kind="roomy parts")
     return html.heading(title, "an encoder is loaded with its index") + table
+
+
+def part_lines(page: Page) -> list[PartLine]:
+    """Encoders, then retrievers. Raises RalleError."""
+    bench = page.workbench
+    states = library.retriever_states(bench.workspace, bench.data.states())
+    return [*model_lines.encoder_lines(bench), *model_lines.retriever_lines(bench, states)]
 
 
 def other_encoders(page: Page) -> Markup:
