@@ -99,7 +99,7 @@ class Run(TableRepr):
     @cached_property
     def questions(self) -> tuple[QuestionResult, ...]:
         """The questions in order, each with its answer, verdict, scores and cost."""
-        return question_results(self._bench(), self._folder)
+        return question_results(self._bench().workspace, self._folder)
 
     @in_python
     def episode(self, qid: str) -> Episode:

@@ -175,7 +175,7 @@ class Workspace(WorkspaceData):
     @in_python
     def runs(self) -> RunList:
         """Return a line about every run of the workspace, the newest first."""
-        return RunList(run_list.rows(self._bench))
+        return RunList(run_list.rows(self._bench.workspace))
 
     # experiments
 

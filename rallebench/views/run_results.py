@@ -17,9 +17,9 @@ from rallebench.engine.headline import chain_of
 from rallebench.engine.score import examples_of, is_timed
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
-from rallebench.services.workbench import Workbench
 from rallebench.views.run_questions import TODO, questions, read_stages, stages_known
 from rallebench.views.verdicts import lost_in_words
+from rallebench.workspace.paths import Workspace
 
 COSTS = ("seconds", "prompt_tokens", "completion_tokens")
 ARTICLES = ("gold pages", "group")
@@ -155,17 +155,17 @@ def missing_metric(run: str, name: str, known: Sequence[str]) -> NotFoundError:
     )
 
 
-def question_results(workbench: Workbench, run: RunFolder) -> tuple[QuestionResult, ...]:
+def question_results(workspace: Workspace, run: RunFolder) -> tuple[QuestionResult, ...]:
     """Return the questions that were asked, in order."""
-    if not stages_known(workbench, run):
-        read_stages(workbench, run)
+    if not stages_known(workspace, run):
+        read_stages(workspace, run)
     scores: dict[str, dict[str, float | None]] = {}
     for line in run.scores():
         scores.setdefault(line["qid"], {})[line["metric"]] = line["value"]
     gold = {example.question.qid: example.gold.answers for example in examples_of(run)}
     episodes = run.episodes()
     results = []
-    for row in questions(workbench, run):
+    for row in questions(workspace, run):
         if row.stage == TODO:
             continue
         episode = episodes[row.qid]
