@@ -195,11 +195,11 @@ def _are_long(examples: Sequence[Example]) -> bool:
 
 
 def _passages_given(example: Example, episode: Episode) -> tuple[Passage, ...]:
-    """The passages given with the question, if nothing was retrieved; RGB's records hold their texts."""
+    """The passages given with the question, if nothing was retrieved: ``docs`` with their texts in a field of its record."""
     if _retrieves(episode):
         return ()
-    record = example.record.get("rgb")
-    documents = record.get("docs") if isinstance(record, Mapping) else None
+    lists = (value.get("docs") for value in example.record.values() if isinstance(value, Mapping))
+    documents = next((docs for docs in lists if isinstance(docs, list)), None)
     texts = [
         document["text"]
         for document in (documents if isinstance(documents, list) else ())

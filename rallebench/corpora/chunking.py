@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from rallebench.core.errors import Hint, UsageError
-from rallebench.core.registry import unknown
+from rallebench.core.registry import Registry, unknown
 from rallebench.core.types import Passage
 from rallebench.corpora._blocks import Spans, blocks, recursive
 from rallebench.corpora._sentences import encoder_sentences, original_sentences, sentences
@@ -79,15 +79,15 @@ _PLAIN: Mapping[str, str] = {"how": "blocks", "prefix": "", "compat": "", "token
 """Defaults that a manifest omits."""
 
 CHOOSE_SIZE = Hint("choose", "chunk-size")
-PRESETS: Mapping[str, Chunking] = {
-    "kilt": Chunking(100),
-    "barag": Chunking(1024, 48, "characters", "recursive", prefix=f"Title: {TITLE}\n"),
-    "barag-code": Chunking(1028, 48, "characters", "recursive", prefix=f"Title: {TITLE}\n"),
-    "crud": Chunking(128, 0, "tokens", "sentences"),
-    "crud-original": Chunking(128, 0, "tokens", "sentences", compat="original"),
-}
-"""KILT (arXiv:2009.02252): 100 words. BARAG: the paper's 1024 characters, or the 1028 of its code.
-CRUD-RAG (arXiv:2401.17043): 128 tokens, without the overlap; its grid is 64 … 512 and 0 … 70 %."""
+PRESETS: Registry[Chunking] = Registry(
+    "chunking preset", "rallebench.corpora.presets", rooms=("chunking",)
+)
+"""The chunkings of published experiments, by name."""
+
+
+def presets() -> dict[str, Chunking]:
+    """Name → chunking of every preset."""
+    return {name: PRESETS[name] for name in PRESETS.names()}
 
 
 def choose(
@@ -100,14 +100,14 @@ def choose(
 ) -> Chunking | None:
     """Return the chunking for these options; None without any. Explicit options override the preset's.
 
-    >>> choose(preset="crud", size=256, overlap=25)
+    >>> choose(how="sentences", size=256, overlap=25)
     Chunking(size=256, overlap=25, unit='tokens', how='sentences', prefix='', compat='', tokenizer='')
 
     Raises UsageError for an unknown preset, a method without a size, and invalid values.
     """
     if preset:
         if preset not in PRESETS:
-            raise UsageError(unknown("chunking preset", preset, sorted(PRESETS)))
+            raise UsageError(unknown("chunking preset", preset, PRESETS.names()))
         base = PRESETS[preset]
         if how and how != base.how:
             raise UsageError(

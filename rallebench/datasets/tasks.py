@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class RevalTask:
+class BenchmarkTask:
     """A task. ``number``: R-Eval's, whose first digit is the level; ``domain``: wiki or aminer; ``source``: origin of its
     questions; ``fetch``: the command that downloads them, '' if they are not published; ``names``: the files that it writes, in
     the format ``form``; ``stand_in``: a similar dataset of the starter."""
@@ -79,11 +79,11 @@ _COPEN = (
 )
 
 
-def _soay(name: str, number: str, about: str, kind: str) -> RevalTask:
+def _soay(name: str, number: str, about: str, kind: str) -> BenchmarkTask:
     folder = "soayBench/soayBench_v1-2"
     names = (f"SoAy/{folder}", folder, "soayBench_v1-2")
     fetch = "git clone https://github.com/RUCKBReasoning/SoAy"
-    return RevalTask(
+    return BenchmarkTask(
         *(name, number, "aminer", about, "SoAyBench", fetch),
         names,
         f"soay-{kind}",
@@ -91,39 +91,39 @@ def _soay(name: str, number: str, about: str, kind: str) -> RevalTask:
     )
 
 
-def _copen(name: str, number: str, about: str, place: int) -> RevalTask:
+def _copen(name: str, number: str, about: str, place: int) -> BenchmarkTask:
     names = (f"copen_data/task{place}/iid/dev.json", f"copen_data/task{place}/dev.json")
-    return RevalTask(
+    return BenchmarkTask(
         name, number, "wiki", about, "COPEN's dev sets", _COPEN, names, f"copen-{name}"
     )
 
 
-TASKS: tuple[RevalTask, ...] = (
-    RevalTask("high_freq_ent", "1-1", "wiki", "one relation of a frequent entity", *_TRIPLES),
-    RevalTask("low_freq_ent", "1-2", "wiki", "one relation of a rare entity", *_TRIPLES),
+TASKS: tuple[BenchmarkTask, ...] = (
+    BenchmarkTask("high_freq_ent", "1-1", "wiki", "one relation of a frequent entity", *_TRIPLES),
+    BenchmarkTask("low_freq_ent", "1-2", "wiki", "one relation of a rare entity", *_TRIPLES),
     _soay("soay_easy", "1-3", "one call about a scholar or publication", "easy"),
     _copen("csj", "2-1", "conceptual similarity", 1),
     _copen("cpj", "2-2", "properties of concepts", 2),
     _copen("cic", "2-3", "a concept in its context", 3),
-    RevalTask(
+    BenchmarkTask(
         *("profiling", "2-4", "aminer", "the position of a scholar among eleven titles"),
         "R-Eval's profiling questions",
         stand_in="starter-scholar-profiling",
     ),
-    RevalTask(
+    BenchmarkTask(
         *("hotpotqa", "3-1", "wiki", "two hops (medium)", "HotpotQA's dev set"),
         "curl -LO http://curtis.ml.cmu.edu/datasets/hotpot/hotpot_dev_distractor_v1.json",
         ("hotpot_dev_distractor_v1.json", "hotpot_dev_fullwiki_v1.json"),
         "hotpotqa",
     ),
-    RevalTask(
+    BenchmarkTask(
         *("2wikimultihopqa", "3-2", "wiki", "two to four hops", "2WikiMultihopQA's dev set"),
         f"curl -L -o data_ids_april7.zip '{_DROPBOX}/ms2m13252h6xubs/data_ids_april7.zip?dl=1' && "
         "unzip -j data_ids_april7.zip '*dev.json' -d 2wikimultihopqa",
         ("2wikimultihopqa/dev.json", "data_ids_april7/dev.json", "2wiki_dev.json"),
         "2wikimultihopqa",
     ),
-    RevalTask(
+    BenchmarkTask(
         *("musique", "3-3", "wiki", "two to four hops, answerable"),
         "MuSiQue's answerable dev set",
         "pip install gdown && gdown 1tGdADlNjWFaHLeZZGShh2IRcpO6Lv24h -O musique_v1.0.zip && "
@@ -131,7 +131,7 @@ TASKS: tuple[RevalTask, ...] = (
         ("musique_ans_v1.0_dev.jsonl", "data/musique_ans_v1.0_dev.jsonl"),
         "musique",
     ),
-    RevalTask(
+    BenchmarkTask(
         *("kqapro", "3-4", "wiki", "compositional questions", "KQA Pro's validation set"),
         f"curl -L -o KQAPro.zip '{_TSINGHUA}/26d05edaa5d0480bb3ae/?dl=1' && unzip -j KQAPro.zip '*val.json' -d kqapro",
         ("kqapro/val.json", "dataset/val.json"),
@@ -141,7 +141,7 @@ TASKS: tuple[RevalTask, ...] = (
 )
 
 
-def find_task(dataset: str) -> RevalTask | None:
+def find_task(dataset: str) -> BenchmarkTask | None:
     """Return the task of a dataset by its name: ``hotpotqa``, ``3-1_hotpotqa``, ``hotpotqa_dev``, a stand-in.
 
     >>> [task.name for name in ("3-1_hotpotqa", "hotpotqa-dev", "starter-scholar-hard") if (task := find_task(name))], find_task("own")
@@ -149,7 +149,7 @@ def find_task(dataset: str) -> RevalTask | None:
     """
     name = re.sub(r"^\d-\d_", "", dataset.lower())
 
-    def fits(task: RevalTask) -> bool:
+    def fits(task: BenchmarkTask) -> bool:
         return name == task.stand_in or bool(re.fullmatch(rf"{task.name}([-_.].*)?", name))
 
     fitting = filter(fits, TASKS)

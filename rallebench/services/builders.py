@@ -17,7 +17,7 @@ from rallebench.engine.driver import dataset_file
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.rowfile import RowFile, counts_of
 from rallebench.engine.rows import read_summaries
-from rallebench.experiments import BUILDERS, SUITES
+from rallebench.experiments import BUILDERS
 from rallebench.llms import copies
 from rallebench.workspace.paths import Workspace
 
@@ -67,10 +67,6 @@ def builder_request(
     target = dataset_file(workspace.path, name)
     if workspace.dataset_paths().get(name, target) != target:
         raise UsageError(f"A dataset {name!r} exists already.", hint=Hint("rename"))
-    if maker == "rgb" and SUITES.entry("rgb-testbed").traits.get("needs_llm", True) and not llm:
-        raise UsageError(
-            "The suite 'rgb-testbed' needs a language model.", hint=Hint("choose", "llm")
-        )
     return ExperimentRequest(workspace, llm, values, limit, kind=BUILDERS.kind(maker), name=name)
 
 

@@ -18,11 +18,11 @@ from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import (
-    PRESETS,
     Chunking,
     choose,
     chunk,
     default_chunking,
+    presets,
     spans,
 )
 from rallebench.corpora.imported import Corpus, holds_documents, import_corpus, imported_corpora
@@ -50,7 +50,7 @@ from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.reading import long_rows, recorded_long_passages
 from rallebench.workspace.indexes.recipes import corpus_chunking, index_recipe
 
-__all__ = ["PRESETS", "Chunking", "choose", "default_chunking", "spans"]
+__all__ = ["Chunking", "choose", "default_chunking", "presets", "spans"]
 
 ImportKind = Literal["corpus", "dataset", "both"]
 ROWS, MAX_ROWS = 8, 2000

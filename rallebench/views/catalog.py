@@ -51,7 +51,7 @@ REGISTRIES: Mapping[str, Registry[Any] | ExperimentGroup] = {
 }
 _LISTS: Mapping[str, Callable[[], tuple[str, ...]]] = {
     "aspects": lambda: tuple(ASPECTS),
-    "chunk presets": lambda: tuple(PRESETS),
+    "chunk presets": PRESETS.names,
     "export formats": lambda: tuple(FORMS),
     "index kinds": lambda: tuple(kinds()),
     "prediction formats": lambda: (*READERS, logs.FORM),

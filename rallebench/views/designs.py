@@ -95,7 +95,7 @@ def _of_index(workspace: Workspace) -> Iterator[Variable]:
     for name, label, values in (
         ("index.encoder", "Encoder", encoders()),
         ("index.kind", "Index kind", kinds()),
-        ("index.chunk_preset", "Chunking of a paper", PRESETS),
+        ("index.chunk_preset", "Chunking of a paper", PRESETS.names()),
         ("index.corpus", "Corpus", workspace.corpus_cards()),
     ):
         if choices := tuple((value, value) for value in values):

@@ -359,8 +359,7 @@ def is_printed(name: str) -> bool:
     >>> is_printed("RGB's paper: ChatGPT"), is_printed("reader: right")
     (True, False)
     """
-    low = name.lower()
-    return "paper" in low or low.startswith(("ralle", "crud-rag", "barag", "r-eval", "rgb'"))
+    return "paper" in name.lower()
 
 
 _WINNERS = {

@@ -30,16 +30,16 @@ def react(conversation: Conversation, *, one_call: bool = False) -> Flow:
 
 
 ZERO_SHOT = {**common(shots=0), "compat": COMPAT}
-R_EVAL = "R-Eval, arXiv:2406.11681"
+ORIGIN = "R-Eval, arXiv:2406.11681"
 
 
-@register_agent("zero-shot", form=ZERO_SHOT, prompts=("zero_shot.txt",), paper=R_EVAL)
+@register_agent("zero-shot", form=ZERO_SHOT, prompts=("zero_shot.txt",), paper=ORIGIN)
 def zero_shot(conversation: Conversation) -> Flow:
     """Actions only, by default without a demonstration."""
     return (yield from agent(conversation, "zero_shot.txt", thought=False))
 
 
-@register_agent("zero-shot-think", form=ZERO_SHOT, prompts=("react.txt",), paper=R_EVAL)
+@register_agent("zero-shot-think", form=ZERO_SHOT, prompts=("react.txt",), paper=ORIGIN)
 def zero_shot_think(conversation: Conversation) -> Flow:
     """A thought before every action, by default without a demonstration."""
     return (yield from agent(conversation, "react.txt", thought=True))

@@ -218,13 +218,13 @@ def test_a_choice_that_does_not_fit_is_refused(asked: dict[str, object], message
         choose(**asked)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", PRESETS.names())
 def test_what_a_manifest_keeps_makes_the_same_chunking_again(name: str) -> None:
     assert Chunking(**json.loads(json.dumps(PRESETS[name].as_json()))) == PRESETS[name]
     assert PRESETS["kilt"].as_json() == {"size": 100, "overlap": 0, "unit": "words"}
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", PRESETS.names())
 @pytest.mark.parametrize(
     "text",
     ["moon " * 50_000, "月" * 200_000, "a" * 1_000_000, "One. " * 50_000],

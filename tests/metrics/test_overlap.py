@@ -17,8 +17,8 @@ from project import PROJECT
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.metrics import metric, read_card
-from rallebench.metrics.crud_bleu import bleu_average, ngram_precision
 from rallebench.metrics.rouge import lcs_length
+from rallebench.metrics.unpenalised_bleu import bleu_average, ngram_precision
 from rallebench.metrics.words import answer_words, jieba_words, rule_for, words
 
 LAW = settings(database=None, max_examples=40)

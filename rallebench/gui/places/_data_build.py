@@ -14,7 +14,7 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.patches import Patch
 from rallebench.render.numbers import plural, text
-from rallebench.services.imports import PRESETS, Chunking, choose, default_chunking, spans
+from rallebench.services.imports import Chunking, choose, default_chunking, presets, spans
 from rallebench.services.jobs import Job
 from rallebench.views import catalog, gold_coverage
 
@@ -206,11 +206,11 @@ def chunk_fields(
         name, chunking = DEFAULT, None
     else:
         own = WHOLE if chunking is None else OWN
-        name = next((preset for preset, value in PRESETS.items() if value == chunking), own)
+        name = next((preset for preset, value in presets().items() if value == chunking), own)
     options = [
         (DEFAULT, "between sentences, as long as the encoder reads"),
         (WHOLE, "none: a passage per row or document"),
-        *((n, f"{n}: {c.size} {c.unit}, {c.how}") for n, c in PRESETS.items()),
+        *((n, f"{n}: {c.size} {c.unit}, {c.how}") for n, c in presets().items()),
         (OWN, "settings of my own"),
     ]
     size, overlap = (chunking.size, chunking.overlap) if chunking else ("", "")

@@ -79,7 +79,8 @@ def open_builder(page: Page, event: Event) -> Patch:
 
 
 def draw(page: Page, event: Event) -> Markup:
-    builder, llms = event.text("maker", "barag"), service.writers(page.workbench.workspace)
+    builder = event.text("maker", catalog.names("builders")[0])
+    llms = service.writers(page.workbench.workspace)
     item = catalog.entry("builders", builder)
     follow = form.on_change("builder.redraw")
     limit, name = event.text("limit"), event.text("name")

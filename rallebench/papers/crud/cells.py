@@ -28,8 +28,8 @@ from rallebench.core.types import (
 from rallebench.encoders.references import check_encoder
 from rallebench.engine.clusters import clusters_of
 from rallebench.experiments.common import scored_run
-from rallebench.metrics.crud_bleu import ORDERS
 from rallebench.metrics.similarity import similarity
+from rallebench.metrics.unpenalised_bleu import ORDERS
 from rallebench.papers.common import REUSED, behind_api, flow_of, is_original, replay
 from rallebench.papers.crud import predictions
 from rallebench.papers.crud.questing import (

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rallebench.core.types import Hit
-from rallebench.metrics.crud_bleu import precisions, unpenalised
 from rallebench.metrics.rouge import rouge_lcs_score
+from rallebench.metrics.unpenalised_bleu import precisions, unpenalised
 from rallebench.metrics.words import jieba_words
 from rallebench.papers.crud.judge import COLUMNS
 from rallebench.papers.crud.records import GoldDocument

@@ -21,7 +21,7 @@ from rallebench.experiments.common import bars
 from rallebench.experiments.published.rows import OwnRow, own_row
 from rallebench.papers.ralle.sets import PLAIN, SETS, KiltSet
 
-READER, SYSTEM = "RaLLe: Llama2-70B, e5 flat, top 5", "e5 + Llama2-70B"
+READER, SYSTEM = "RaLLe's paper: Llama2-70B, e5 flat, top 5", "e5 + Llama2-70B"
 PRINTED_AVERAGE = "Avg"
 """The column of a mean over all eleven sets, in the tables that print one."""
 RETRIEVAL = (("Rprec", "R-precision", "ralle_table3"), ("recall@5", "Recall@5", "ralle_table8"))
@@ -107,7 +107,9 @@ def tables_of(
     ]
     linking = any(kilt.task == "linking" for kilt in sets)
     for metric, title, published in RETRIEVAL:
-        printed = [(f"RaLLe: {name}", cells) for name, cells in retrieval(published, linking)]
+        printed = [
+            (f"RaLLe's paper: {name}", cells) for name, cells in retrieval(published, linking)
+        ]
         tables.append(_table(title, results, retriever, (Line(metric, printed),), note))
     return tuple(table for table in (*tables, _speed(results, retriever)) if table.rows)
 
@@ -334,7 +336,7 @@ def _printed_speed(sets: Sequence[KiltSet]) -> Iterator[tuple[Any, ...]]:
         if row.settings["block"] == "retrieval":
             values = seconds.row(row.system, block="retrieval").values
             for kilt in sets:
-                name = f"RaLLe: {row.system}, {kilt.label}"
+                name = f"RaLLe's paper: {row.system}, {kilt.label}"
                 seconds_of = (values[kilt.label], None, None)
                 yield (name, None, *seconds_of, row.values["Memory"], None, None, None)
 

@@ -129,12 +129,12 @@ def test_an_average_over_eleven_sets_never_stands_in_a_column_with_ours_over_few
     alone = suite(cli, "kilt-nq", "alone", "mode=retrieve", llm="")["tables"]
     for table, printed in zip(alone, (0.652, 0.716)):
         assert table["columns"] == ["", "NQ"], "of one set there is no average"
-        assert dict(row[:2] for row in table["rows"][1:])["RaLLe: e5 (Flat)"] == printed
+        assert dict(row[:2] for row in table["rows"][1:])["RaLLe's paper: e5 (Flat)"] == printed
     assert not any("REWRITE-EL" in row[0] for row in alone[0]["rows"])
     two = suite(cli, "kilt", "two", "mode=retrieve", "datasets=nq,ay2", llm="")
     rows = {row[0]: row[1:] for row in two["tables"][0]["rows"]}
-    assert rows["RaLLe: e5 (Flat)"] == [0.516, 0.652, pytest.approx((0.516 + 0.652) / 2)]
-    assert rows["RaLLe: e5 (Flat), without REWRITE-EL"][0] == 0.034
+    assert rows["RaLLe's paper: e5 (Flat)"] == [0.516, 0.652, pytest.approx((0.516 + 0.652) / 2)]
+    assert rows["RaLLe's paper: e5 (Flat), without REWRITE-EL"][0] == 0.034
 
 
 def test_a_printed_average_is_over_the_sets_that_ours_is_over_or_absent() -> None:
@@ -193,7 +193,7 @@ def test_rows_without_rewrite_el_stand_below_with_the_change(
     gap = plain[1]["value"] - rewritten[1]["value"]
     assert change[1] == (pytest.approx(gap) if gap else None)
     assert change[3] == pytest.approx(gap / 2)
-    assert "RaLLe: BM25, without REWRITE-EL" in [row[0] for row in printed]
+    assert "RaLLe's paper: BM25, without REWRITE-EL" in [row[0] for row in printed]
     alone = cli.suite("kilt-nq", f"data={made / 'data'}", "retriever=tiny", "mode=retrieve-plain")
     assert alone.code == 2 and "mode=retrieve-plain is of entity linking" in alone.last
 
@@ -228,7 +228,7 @@ def test_every_way_is_a_run_and_a_set_without_such_a_chain_is_said(
     assert pair == "T-REx: three-action less closed-book", "the ways to answer one set"
     rows = {row[0]: row for row in speed["rows"]}
     assert rows["FEV, closed-book"][2] is None and rows["T-REx, three-action"][2] > 0
-    fev, trex = rows["RaLLe: e5 (Flat), FEV"], rows["RaLLe: e5 (Flat), T-REx"]
+    fev, trex = rows["RaLLe's paper: e5 (Flat), FEV"], rows["RaLLe's paper: e5 (Flat), T-REx"]
     assert (fev[2], trex[2], fev[5]) == (0.177, 0.201, 84.8), "each of its own set"
     assert [plot["title"] for plot in found["plots"]] == ["Headline metric", "R-precision"]
     costs = [row for row in found["published"] if row["table"] == "ralle_table9"]

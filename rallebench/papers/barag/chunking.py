@@ -1,0 +1,12 @@
+"""BARAG's chunks (arXiv:2402.16874): the paper's 1024 characters, or the 1028 of its code."""
+
+from __future__ import annotations
+
+from rallebench.corpora.chunking import PRESETS, TITLE, Chunking
+
+PRESETS.register("barag", about="1024 characters, 48 of them shared, after the title")(
+    Chunking(1024, 48, "characters", "recursive", prefix=f"Title: {TITLE}\n")
+)
+PRESETS.register("barag-code", about="1028 characters, as the code of BARAG has them")(
+    Chunking(1028, 48, "characters", "recursive", prefix=f"Title: {TITLE}\n")
+)

@@ -1,0 +1,12 @@
+"""CRUD-RAG's chunks (arXiv:2401.17043): 128 tokens, without the overlap; its grid is 64 … 512 and 0 … 70 %."""
+
+from __future__ import annotations
+
+from rallebench.corpora.chunking import PRESETS, Chunking
+
+PRESETS.register("crud", about="sentences of up to 128 tokens")(
+    Chunking(128, 0, "tokens", "sentences")
+)
+PRESETS.register("crud-original", about="sentences as the code of CRUD-RAG splits them")(
+    Chunking(128, 0, "tokens", "sentences", compat="original")
+)
