@@ -20,7 +20,8 @@ import _report  # sets the environment: before numpy
 from _report import Fact, Measure, Report
 
 from rallebench.chains.saved import chain_to_json
-from rallebench.core.files import write_json, write_text
+from rallebench.core.files import write_text
+from rallebench.core.report import Estimate, RunReport
 from rallebench.core.types import (
     Action,
     Chain,
@@ -35,7 +36,7 @@ from rallebench.core.types import (
     Step,
 )
 from rallebench.engine.ralle_files import write_ralle_files
-from rallebench.engine.store import REPORT, SCORES, RunFolder
+from rallebench.engine.store import SCORES, RunFolder
 from rallebench.tracking.connection import connect, default_uri, import_mlflow
 from rallebench.tracking.runs import log_run
 
@@ -153,20 +154,18 @@ def make_folder(runs: Path, questions: int) -> RunFolder:
     ]
     write_text(folder.path / SCORES, "".join(json.dumps(score) + "\n" for score in scores))
     errors = sum(bool(answer.error) for answer in episodes.values())
-    mean = {"value": 0.5, "low": 0.48, "high": 0.52, "n": questions - errors}
-    report: dict[str, Any] = {
-        "n": questions,
-        "n_done": questions,
-        "n_errors": errors,
-        "complete": True,
-        "seconds": 0.82 * questions,
-    }
-    report |= {
-        "seconds_per_question": 0.82,
-        "steps": 2 * questions,
-        "metrics": dict.fromkeys(METRICS, mean),
-    }
-    write_json(folder.path / REPORT, report)
+    report = RunReport(
+        n=questions,
+        n_done=questions,
+        n_errors=errors,
+        complete=True,
+        seconds=0.82 * questions,
+        seconds_per_question=0.82,
+        steps=2 * questions,
+    )
+    mean = Estimate(0.5, 0.48, 0.52, questions - errors)
+    report = report.with_means(dict.fromkeys(METRICS, mean))
+    folder.write_report(report)
     write_ralle_files(folder.path, records, episodes, report, CHAIN, {"chain_config": {}})
     return folder
 

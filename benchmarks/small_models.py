@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import _report
 from _report import Fact, Measure, Report
@@ -25,6 +24,7 @@ from forced_formats import SMOLLM2, write_model
 
 from rallebench.core.entries import LLMEntry
 from rallebench.core.events import complete
+from rallebench.core.report import Estimate
 from rallebench.core.runs import RunResult
 from rallebench.core.types import Action, Chain
 from rallebench.services.workbench import Workbench
@@ -140,7 +140,8 @@ def best(bench: Workbench, questions: Sets, llm: str, shots: Sequence[int]) -> t
             result = run(
                 bench, chain(questions.retriever, llm, passages, number), questions.choosing
             )
-            scores[passages, number] = result.report["metrics"]["f1"]["value"]
+            assert result.report is not None
+            scores[passages, number] = result.report.metrics["f1"].value or 0.0
             print(
                 f"{questions.name} {llm} k {passages}, {number} examples: F1",
                 end=" ",
@@ -150,15 +151,15 @@ def best(bench: Workbench, questions: Sets, llm: str, shots: Sequence[int]) -> t
     return max(scores, key=lambda cell: scores[cell])
 
 
-def percent(value: dict[str, Any]) -> str:
+def percent(value: Estimate) -> str:
     """A mean with its interval.
 
-    >>> percent({"value": 0.5, "low": 0.4, "high": 0.62, "n": 90}), percent({"value": 0.5, "low": None, "high": None, "n": 3})
+    >>> percent(Estimate(0.5, 0.4, 0.62, 90)), percent(Estimate(0.5, n=3))
     ('50.0 (40.0–62.0)', '50.0 (n 3)')
     """
-    if value["low"] is None:
-        return f"{100 * value['value']:.1f} (n {value['n']})"
-    low, middle, high = (100 * value[key] for key in ("low", "value", "high"))
+    if value.low is None:
+        return f"{100 * (value.value or 0.0):.1f} (n {value.n})"
+    low, middle, high = (100 * (end or 0.0) for end in (value.low, value.value, value.high))
     return f"{middle:.1f} ({low:.1f}–{high:.1f})"
 
 
@@ -189,8 +190,9 @@ def measure(folder: Path, data: Path | None, model: str, size: Size) -> Report:
                 passages, shots = chains[questions.name]
             value = chain(questions.retriever, llm, passages, shots)
             took, result = _report.timed(partial(run, bench, value, questions.measuring))
-            scores, n = result.report["metrics"], result.report["n_done"]
-            seconds = result.report["cost"]["per_question"]["generation_seconds"]["median"]
+            assert result.report is not None and result.report.cost is not None
+            scores, n = result.report.metrics, result.report.n_done
+            seconds = result.report.cost.per_question["generation_seconds"].median or 0.0
             report.notes.append(
                 f"| {questions.name} | {llm} | {passages} | {shots} | "
                 + " | ".join(percent(scores[metric]) for metric in METRICS)

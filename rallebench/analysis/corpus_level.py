@@ -59,7 +59,7 @@ def corpus_level(
     gaps = [None, *(value - values[0] for value in values[1:])]
     scores = [CorpusScore(v, None, None, len(examples), gap) for v, gap in zip(values, gaps)]
     clusters = clusters_of(examples)
-    if clusters.as_json()["n"] < FEWEST_PAIRED:
+    if clusters.counts.n < FEWEST_PAIRED:
         return tuple(scores)
     weights = _weights(clusters.labels([e.question.qid for e in examples]), seed)
     draws = [_resampled(counted, weights) for counted in runs]

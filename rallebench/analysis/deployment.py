@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rallebench.analysis.measures import Measure
 from rallebench.core.memory import size
+from rallebench.core.report import RunReport
 from rallebench.core.tables import Figure
 
 COST_AXES: Mapping[str, str] = {
@@ -16,7 +16,7 @@ COST_AXES: Mapping[str, str] = {
 }
 """Key → the label of the axis."""
 
-Reports = Sequence[tuple[str, Mapping[str, Any]]]
+Reports = Sequence[tuple[str, RunReport]]
 """(name of a run, its report)."""
 
 
@@ -37,9 +37,9 @@ def points(
     """(run, cost, quality, bytes of memory) of every run of which cost and quality are known."""
     known = []
     for name, report in reports:
-        value, cost = report.get("metrics", {}).get(metric, {}).get("value"), costs(report)[across]
-        if value is not None and cost is not None:
-            known.append((name, cost, value, (report.get("memory") or {}).get("bytes")))
+        mean, cost = report.metrics.get(metric), costs(report)[across]
+        if mean is not None and mean.value is not None and cost is not None:
+            known.append((name, cost, mean.value, report.memory.bytes if report.memory else None))
     return known
 
 
@@ -61,17 +61,9 @@ def notes(reports: Reports, metric: str, across: str) -> list[str]:
     return sentences
 
 
-def is_replayed(report: Mapping[str, Any]) -> bool:
-    """Return whether the cache gave answers of a run: their times were measured by another run, under another load."""
-    cost = report.get("cost") or {}
-    total, own = cost.get("total") or {}, cost.get("asked") or {}
-    key = "model_calls" if total.get("model_calls") else "retrievals"
-    return (own.get(key) or 0) < (total.get(key) or 0)
-
-
-def costs(report: Mapping[str, Any]) -> dict[str, float | None]:
+def costs(report: RunReport) -> dict[str, float | None]:
     """The mean cost of a question when it was really asked, not what the cache saved; None where unknown."""
-    mean = {name: value["value"] for name, value in report.get("metrics", {}).items()}
+    mean = {name: estimate.value for name, estimate in report.metrics.items()}
     read, written = mean.get("prompt_tokens"), mean.get("completion_tokens")
     return {
         "seconds_per_question": mean.get("seconds"),

@@ -9,6 +9,7 @@ from rallebench.analysis import trec
 from rallebench.analysis.agents import logs
 from rallebench.analysis.ranking import answered, scores_of
 from rallebench.core.files import json_lines
+from rallebench.core.report import RunReport
 from rallebench.core.table_files import csv_lines
 from rallebench.engine.metric_choice import metrics_of
 from rallebench.engine.ralle_files import reduced_row
@@ -25,8 +26,8 @@ def kilt(run: RunFolder) -> Iterator[str]:
 
 def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
     """One flat row per question: id, question, gold, answer, error, pages, seconds and every metric of the run."""
-    judges = (run.report() or {}).get("judges", {}).values()
-    judged = scores_of(run, [column for judge in judges for column in judge["columns"]])
+    judges = (run.report() or RunReport()).judges
+    judged = scores_of(run, [column for judge in judges for column in judge.columns])
     pairs = list(answered(run))
     series = score_metrics([name for name in metrics_of(run) if name != "seconds"], pairs)
     for number, (example, episode) in enumerate(pairs):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, UsageError
+from rallebench.core.report import NO_BOUNDS, Bounds, RunReport
 from rallebench.engine.headline import deciding_metric
 from rallebench.engine.metric_choice import metrics_of
 from rallebench.engine.store import RunFolder
@@ -21,9 +22,6 @@ OF_AGENTS = ("f1_yes_no", "model_calls")
 """Further measures of agents: R-Eval's reward, and the turns."""
 
 UNDEFINED = "A metric of the suite's own; its run keeps no definition."
-
-
-Bounds = tuple["float | None", "float | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +54,10 @@ class Measure:
 
 def own_of(run: RunFolder) -> dict[str, str]:
     """The metrics of the run's own suite, with their definitions."""
-    report, registered = run.report() or {}, metrics_of(run)
-    definitions = report.get("definitions") or {}
+    report, registered = run.report() or RunReport(), metrics_of(run)
     return {
-        name: str(definitions.get(name) or UNDEFINED)
-        for name in report.get("suite") or ()
+        name: result.column.definition or UNDEFINED
+        for name, result in report.own.items()
         if name not in registered
     }
 
@@ -88,13 +85,13 @@ def measure(
             f"{name} is a suite's own metric; {', '.join(without)} has no values of it. Choose another metric."
         )
     different = list(dict.fromkeys(own[name] for own in definitions))
-    low, high = ((runs[0].report() or {}).get("ranges") or {}).get(name) or (None, None)
+    known = (runs[0].report() or RunReport()).own.get(name)
     about = Card(
         name,
         name,
         different[0],
         traps=f"The runs define it differently: {' / '.join(different)}" if different[1:] else "",
-        range=(low, high),
+        range=known.column.range if known else NO_BOUNDS,
         higher_is_better=None,
     ).as_json()
     about["direction"] = "its definition says which direction is better"
@@ -124,7 +121,7 @@ def shared_measures(runs: Sequence[RunFolder]) -> dict[str, Measure]:
 
 def headline(measures: Mapping[str, Measure], runs: Sequence[RunFolder] = ()) -> Measure:
     """The measure that decides between ``runs``, which have all of ``measures``. Raises UsageError if they share none."""
-    reports = [run.report() or {} for run in runs]
+    reports = [run.report() or RunReport() for run in runs]
     suite_metrics = [name for name, shared in measures.items() if shared.own]
     preferred = decided_by(reports, measures)
     name = next(iter([*([preferred] if preferred else []), *suite_metrics, *measures]), "")
@@ -136,18 +133,18 @@ def headline(measures: Mapping[str, Measure], runs: Sequence[RunFolder] = ()) ->
     return measures[name]
 
 
-def decided_by(reports: Sequence[Mapping[str, Any]], names: Iterable[str] | None = None) -> str:
+def decided_by(reports: Sequence[RunReport], names: Iterable[str] | None = None) -> str:
     """The registered metric that decides between runs with these reports, '' if there is none: the headline that all
     have, else the first by which every run has scored a question.
 
     ``names``: the metrics that count, default all.
     """
     scored = [
-        {name for name, mean in report.get("metrics", {}).items() if mean.get("value") is not None}
+        {name for name, mean in report.metrics.items() if mean.value is not None}
         for report in reports
     ]
-    own = {str(report.get("headline") or "") for report in reports}
-    first = list(reports[0].get("metrics", {})) if reports else []
+    own = {report.headline for report in reports}
+    first = list(reports[0].metrics) if reports else []
     allowed = [
         name
         for name in (first if names is None else names)

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from rallebench.analysis.corpus_level import CorpusScore, corpus_level
-from rallebench.analysis.measures import Bounds, Measure, headline, measure, own_of, shared_measures
+from rallebench.analysis.measures import Measure, headline, measure, own_of, shared_measures
 from rallebench.analysis.paired import PairedComparison, Scores, compare, is_scored, with_holm
 from rallebench.analysis.timing import timing_notes
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import uncollected
 from rallebench.core.numbers import independence
-from rallebench.core.report import Estimate
+from rallebench.core.report import Bounds, Estimate, RunReport
 from rallebench.core.scoring import Pair
 from rallebench.core.types import Example
 from rallebench.engine.clusters import Clusters, clusters_of, timed_clusters
@@ -114,7 +113,7 @@ class MultiRunComparison:
                 )
         if is_timed(self.metric):
             sentences += self.timing
-        cluster_note = independence(self.clusters.as_json(), len(self.common))
+        cluster_note = independence(self.clusters.counts, len(self.common))
         if "One article holds" in cluster_note:
             sentences.append(cluster_note)
         scored = self.cells[self.metric][0].n
@@ -224,8 +223,8 @@ def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float
     """
     scores: dict[str, dict[str, float | None]] = {name: {} for name in names}
     for line in run.scores(only=names[0] if len(names) == 1 else ""):
-        if line["metric"] in scores:
-            scores[line["metric"]][line["qid"]] = line.get("value")
+        if line.metric in scores:
+            scores[line.metric][line.qid] = line.value
     absent = [name for name in names if not scores[name]]
     if absent and (absent := [name for name in absent if name not in own_of(run)]):
         pairs = list(answered(run))
@@ -242,12 +241,11 @@ def answered(run: RunFolder) -> Iterator[Pair]:
             yield Pair(example, episodes[example.question.qid])
 
 
-def with_mean(run: RunFolder, name: str) -> dict[str, Any]:
+def with_mean(run: RunFolder, name: str) -> RunReport:
     """A run's report with ``name`` in its ``metrics``: computed later, or a suite's own."""
-    report = dict(run.report() or {})
-    report_means = {**report.get("suite", {}), **report.get("metrics", {})}
-    mean = report_means.get(name) or asdict(mean_of(run, measure(name, [run])))
-    return {**report, "metrics": {**report.get("metrics", {}), name: mean}}
+    report = run.report() or RunReport()
+    mean = report.metrics.get(name) or report.estimates.get(name)
+    return report.with_means({**report.metrics, name: mean or mean_of(run, measure(name, [run]))})
 
 
 def mean_of(run: RunFolder, by: Measure) -> Estimate:

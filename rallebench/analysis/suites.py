@@ -8,6 +8,7 @@ from typing import Any
 from rallebench.analysis.paired import PairedComparison, Sides, compare_all
 from rallebench.analysis.ranking import scores_of
 from rallebench.core.experiments import StoredExperiment
+from rallebench.core.report import RunReport
 from rallebench.core.tables import Column, Table
 from rallebench.engine.clusters import clusters_of
 from rallebench.engine.score import examples_of
@@ -34,7 +35,7 @@ def pairs_of(first: StoredExperiment, other: StoredExperiment) -> dict[str, tupl
 
 def values_of(folder: RunFolder) -> dict[str, dict[str, float | None]]:
     """Metric → question → value, of the suite's own metrics. Raises BadFileError for a damaged run."""
-    return scores_of(folder, tuple((folder.report() or {}).get("suite") or ()))
+    return scores_of(folder, tuple((folder.report() or RunReport()).own))
 
 
 def differences(workspace: Workspace, first: StoredExperiment, other: StoredExperiment) -> Table:
@@ -46,9 +47,8 @@ def differences(workspace: Workspace, first: StoredExperiment, other: StoredExpe
         folder = RunFolder.open(workspace.runs, a)
         left, right = values_of(folder), values_of(RunFolder.open(workspace.runs, b))
         clusters = clusters_of(examples_of(folder)).of
-        bounds |= {
-            name: tuple(of) for name, of in (folder.report() or {}).get("ranges", {}).items()
-        }
+        own = (folder.report() or RunReport()).own
+        bounds |= {name: result.column.range for name, result in own.items()}
         for name in left:
             if name in right:
                 sides[label, name] = name, left[name], right[name], clusters

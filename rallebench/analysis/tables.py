@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rallebench.analysis.changes import Change
 from rallebench.analysis.paired import PairedComparison
 from rallebench.analysis.ranking import MultiRunComparison
 from rallebench.core.numbers import independence
-from rallebench.core.report import Estimate
+from rallebench.core.report import Estimate, RunReport
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Chain
 from rallebench.engine.headline import not_printed, printed
@@ -19,17 +19,18 @@ TEST = "question by question. Interval and p come from one sign-flip test that c
 OF_SEVERAL = " Of {} comparisons p is corrected by Holm, and the intervals hold together at 95 % (Bonferroni)."
 
 
-def metrics(report: Mapping[str, Any], chain: Chain | None = None) -> Table:
+def metrics(report: RunReport, chain: Chain | None = None) -> Table:
     """Every metric of a run's report with its interval and definition."""
     rows: list[tuple[Any, ...]] = []
+    figures = {r.column.name: r.corpus_level for r in report.columns}
     for name, mean in printed(report, chain).items():
         about = card(name)
         caveats = f" Beware: {about['traps']}" if about.get("traps") else ""
         rows.append((about["label"], name, mean, f"{about['definition']}{caveats}"))
-        if (over_all := report.get("over_all", {}).get(name)) is not None:
+        if (over_all := figures.get(name)) is not None:
             rows.append((f"{about['label']}, over all answers", name, over_all, about["over_all"]))
     columns = ("metric", "name", "mean and 95 % interval", Column("definition", "text"))
-    clusters = independence(report.get("clusters"), report["n_done"])
+    clusters = independence(report.clusters, report.n_done)
     note = " ".join(filter(None, [clusters, *not_printed(report, chain)]))
     return Table("", columns, tuple(rows), note=note)
 
@@ -60,7 +61,7 @@ def comparison(compared: MultiRunComparison) -> Table:
     remark = ", where a difference is shown; no interval is corrected for the other metrics" * two
     note = (
         f"{len(compared.common)} questions that all runs share. Mean, 95 % interval and number of questions; bold: the best mean of the row{remark}. "
-        f"{independence(compared.clusters.as_json(), len(compared.common))}"
+        f"{independence(compared.clusters.counts, len(compared.common))}"
     )
     columns: tuple[Column | str, ...] = ("metric", *names)
     columns += (Column("difference", "delta"),) * two + (Column("n", "count"),)

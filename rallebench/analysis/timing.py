@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from rallebench.analysis.deployment import is_replayed
 from rallebench.core.errors import RalleError
 from rallebench.core.own_folders import listed
+from rallebench.core.report import RunReport
 from rallebench.engine.store import REPORT, RUN, RunFolder
 
 REPLAYED = "The reply cache gave answers of these runs; their times are those of the first time and are not compared."
@@ -20,7 +20,7 @@ def timing_notes(runs: Sequence[RunFolder]) -> list[str]:
     """Why the times of these runs cannot be compared, one sentence each: the reply cache gave answers, or another run
     went on at the same time."""
     notes = []
-    if any(is_replayed(run.report() or {}) for run in runs):
+    if any(report.is_replayed for run in runs if (report := run.report())):
         notes.append(REPLAYED)
     if any(_has_company(run) for run in runs):
         notes.append(IN_PARALLEL)
@@ -48,7 +48,7 @@ def window_of(run: RunFolder) -> Window | None:
     """When a run went on, None where that is not known. A run that was resumed is taken for its first session."""
     try:
         began = datetime.fromisoformat(str(run.spec().get("created") or "")).timestamp()
-        seconds = float((run.report() or {}).get("seconds") or 0.0)
+        seconds = (run.report() or RunReport()).seconds or 0.0
     except (RalleError, ValueError, TypeError):
         return None
     return began, began + seconds

@@ -237,5 +237,5 @@ class RunList(TableRepr, tuple[RunRow, ...]):
         frame = pd.DataFrame(
             rows, columns=list(names), index=pd.Index([row.name for row in self], name="run")
         )
-        frame.insert(7, "mean", [row.mean["value"] if row.mean else None for row in self])
+        frame.insert(7, "mean", [row.mean.value if row.mean else None for row in self])
         return frame

@@ -10,6 +10,7 @@ from rallebench.cli import flags
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.core.costs import CostTotal
 from rallebench.core.errors import UsageError
 from rallebench.render import costs
 from rallebench.views import agents, answers
@@ -58,4 +59,4 @@ def _parts(value: Mapping[str, Any]) -> Iterator[str]:
     yield f"Answer: {value['answer']}"
     if reason := value.get("stop_reason"):
         yield f"Ended: {reason} ({agents.meaning(reason)})"
-    yield f"Cost: {costs.sentence(value['cost'])}"
+    yield f"Cost: {costs.sentence(CostTotal(**value['cost']))}"

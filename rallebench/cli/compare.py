@@ -10,6 +10,7 @@ from rallebench.cli.flags import flag
 from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.numbers import independence
+from rallebench.core.report import ClusterCounts, Estimate
 from rallebench.core.tables import Table
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
@@ -40,13 +41,14 @@ def compare(args: argparse.Namespace) -> Result:
     workbench = workbench_of(args)
     names = [args.run_a, args.run_b, *args.others]
     runs = [workbench.runs.open(name) for name in names]
-    value, warnings, tables = comparing.compare(runs, args.metric)
+    compared = comparing.compare(runs, args.metric)
+    value = compared.document
     blocks: tuple[Table | str, ...] = (
-        (*tables, *_definition(value)) if tables else tuple(_pair(value))
+        (*compared.tables, *_definition(value)) if compared.tables else tuple(_pair(value))
     )
-    for warning in warnings:
+    for warning in compared.warnings:
         say(f"Warning: {warning}")
-    return Result(value, (*blocks, costs.beside(value["runs"], value["cost"])))
+    return Result(value, (*blocks, costs.beside(names, compared.costs)))
 
 
 def _pair(value: Mapping[str, Any]) -> Iterator[str]:
@@ -55,19 +57,19 @@ def _pair(value: Mapping[str, Any]) -> Iterator[str]:
     more, less = ("wins", "loses") if known else ("is higher on", "lower on")
     same = "ties" if known else "equal on"
     yield f"{value['metric']} on {value['n']} questions: {a} {value['a']:.4f}, {b} {value['b']:.4f}"
-    yield (
-        f"difference {value['difference']:+.4f}  {interval(value, 'delta')}  p {text(value['p'], 'p')}"
-    )
-    yield independence(value["cluster_basis"], value["n"])
+    gap = Estimate(value["difference"], value["low"], value["high"], value["n"])
+    ends = interval(gap, "delta", note=value["note"])
+    yield f"difference {value['difference']:+.4f}  {ends}  p {text(value['p'], 'p')}"
+    yield independence(ClusterCounts(**value["cluster_basis"]), value["n"])
     yield f"{b} {more} {value['wins']}, {same} {value['ties']}, {less} {value['losses']}"
     yield f"questions needed to see this difference: {value['needed'] or 'there is none'}"
     yield from _definition(value)
     if value["over_all"]:
         first, second = value["over_all"]
-        ends = {end: second[f"difference_{end}"] for end in ("low", "high")}
+        gap = Estimate(second["difference"], second["difference_low"], second["difference_high"])
         yield (
             f"over all {first['n']} answers at once: {first['value']:.4f} and {second['value']:.4f}, difference "
-            f"{second['difference']:+.4f}  {interval({**ends, 'note': 'no interval'}, 'delta')}"
+            f"{second['difference']:+.4f}  {interval(gap, 'delta', note='no interval')}"
         )
     if value["flipped"]:
         more_flipped = " …" if len(value["flipped"]) > 20 else ""

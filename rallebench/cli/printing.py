@@ -114,7 +114,7 @@ class _Listener:
     def tell(self, result: object) -> None:
         """Print why a run's questions failed, and its warnings that were no events."""
         if isinstance(result, RunResult):
-            for message, count in result.report.get("errors", {}).items():
+            for message, count in (result.report.errors if result.report else {}).items():
                 say(f"{count} failed: {message}")
             for warning in result.warnings:
                 if not any(message.endswith(warning) for message in self._warnings):

@@ -13,9 +13,9 @@ from rallebench.cli.printing import follow, follow_experiment
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import StoppedError, UsageError
 from rallebench.core.numbers import independence, no_interval
-from rallebench.core.runs import PreparedRun, RunOptions
+from rallebench.core.report import ClusterCounts, Estimate, RunReport
+from rallebench.core.runs import PreparedRun, RunOptions, RunResult
 from rallebench.core.tables import Column, Table
-from rallebench.core.types import Chain
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
 from rallebench.services.workbench import Workbench
@@ -73,8 +73,9 @@ def run(args: argparse.Namespace) -> Result:
         return _folder(workbench, args, files, options)
     else:
         prepared = run_requests.of_chain(workbench.workspace, args.chain, options, **continued)
-    value = run_benchmark(workbench, prepared)
-    return Result(value, blocks(value, prepared.request.flow.chain))
+    result = run_benchmark(workbench, prepared)
+    value = result_json(workbench.workspace, result)
+    return Result(value, blocks(result, value))
 
 
 def _folder(
@@ -101,50 +102,49 @@ def _folder(
         label, reason = next(iter(failed.items()))
         failure = f"{len(failed)} of {len(files)} chains could not be run. {label}: {reason}"
     values = [result_json(workbench.workspace, run) for run in result.runs]
-    lines = tuple(
-        block
-        for value, run in zip(values, result.runs)
-        for block in blocks(value, run.request.flow.chain)
-    )
+    lines = tuple(block for value, run in zip(values, result.runs) for block in blocks(run, value))
     return Result(values or None, lines, failure)
 
 
-def run_benchmark(workbench: Workbench, prepared: PreparedRun) -> dict[str, Any]:
-    """Run a benchmark to its end and return its JSON. Raises StoppedError if it was stopped."""
+def run_benchmark(workbench: Workbench, prepared: PreparedRun) -> RunResult:
+    """Run a benchmark to its end. Raises StoppedError if it was stopped."""
     result = follow(workbench.runs.run(prepared), lambda: workbench.runs.stop(prepared.name))
     if result.stopped:
         raise StoppedError(
-            f"Stopped after {result.report['n_done']} of {result.n} questions; continue with --name {prepared.name} --resume."
+            f"Stopped after {result.report.n_done if result.report else 0} of {result.n} questions; continue with --name {prepared.name} --resume."
         )
-    return result_json(workbench.workspace, result)
+    return result
 
 
-def blocks(value: Mapping[str, Any], chain: Chain | None) -> tuple[Table | str, ...]:
-    """A run's metrics, how an agent's episodes ended, and its cost."""
+def blocks(result: RunResult, value: Mapping[str, Any]) -> tuple[Table | str, ...]:
+    """A run's metrics, how an agent's episodes ended, and its cost; ``value``: the result as JSON."""
+    report, chain = result.report or RunReport(), result.request.flow.chain
+    own = {name: column.estimate for name, column in report.own.items()}
     rows = tuple(
         (
             f"  {name}",
-            text(mean["value"], absent="not scored"),
-            "" if mean["value"] is None else _interval(name, mean, value["clusters"]),
-            mean["n"],
+            text(mean.value, absent="not scored"),
+            "" if mean.value is None else _interval(name, mean, report.clusters),
+            mean.n,
         )
-        for name, mean in printed(value, chain).items()
-        if "_at_" not in name
+        for name, mean in {**printed(report, chain), **own}.items()
     )
-    head = f"{value['run']}: {value['n']} questions, {value['n_errors']} failed, {value['seconds']:.1f} s"
+    head = (
+        f"{result.run}: {report.n} questions, {report.n_errors} failed, {report.seconds or 0:.1f} s"
+    )
     columns = (Column("  metric"), Column("mean"), Column("95 % interval"), Column("n", "count"))
-    table = Table(head, columns, rows, note=independence(value["clusters"], value["n"]))
+    table = Table(head, columns, rows, note=independence(report.clusters, report.n))
     return (
         table,
-        *not_printed(value, chain),
+        *not_printed(report, chain),
         *_agent(value.get("agent")),
-        *costs.blocks(value["cost"]),
+        *(costs.blocks(report.cost) if report.cost else ()),
     )
 
 
-def _interval(name: str, mean: Mapping[str, Any], clusters: Mapping[str, Any] | None) -> str:
-    note = no_interval(mean["n"], clusters, timed=is_timed(name))
-    return interval({**mean, "note": note}, clusters=clusters)
+def _interval(name: str, mean: Estimate, clusters: ClusterCounts | None) -> str:
+    note = no_interval(mean.n, clusters, timed=is_timed(name))
+    return interval(mean, clusters=clusters, note=note)
 
 
 def _agent(agent: Mapping[str, Any] | None) -> list[str]:

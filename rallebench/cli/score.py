@@ -12,6 +12,7 @@ from rallebench.cli.printing import follow
 from rallebench.cli.run import blocks
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
+from rallebench.core.report import RunReport
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import text
 from rallebench.services.exchange import score_predictions
@@ -53,10 +54,8 @@ def score(args: argparse.Namespace) -> Result:
         workbench = workbench_of(args)
         metrics = listed(args.metrics) or ()
         result = follow(workbench.runs.rescore(args.run, metrics))
-        return Result(
-            dict(result.report),
-            blocks(result_json(workbench.workspace, result), result.request.flow.chain),
-        )
+        value = (result.report or RunReport()).to_json()
+        return Result(value, blocks(result, result_json(workbench.workspace, result)))
     if args.metrics or args.guess is None:
         raise UsageError("Name the predictions with --guess FILE, or a run with --run RUN.")
     if args.suite != KILT:

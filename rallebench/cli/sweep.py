@@ -12,6 +12,7 @@ from rallebench.cli.flags import flag, many, switch
 from rallebench.cli.printing import follow_experiment, say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
 from rallebench.core.errors import UsageError
+from rallebench.core.report import Estimate
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import interval
@@ -100,10 +101,12 @@ def sweep(args: argparse.Namespace) -> Result:
 def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
     rows = []
     for row in value["variants"]:
-        name = value["metric"] or experiment_requests.headline(row["metrics"])
+        means = {name: Estimate(**mean) for name, mean in row["metrics"].items()}
+        name = value["metric"] or experiment_requests.headline(means)
         mean = row["metrics"].get(name)
         difference = "" if row["difference"] is None else f"{row['difference']:+.4f}"
-        ends = interval(row, "delta") if difference and row["p_corrected"] is not None else ""
+        gap = Estimate(row["difference"], row["low"], row["high"])
+        ends = interval(gap, "delta") if difference and row["p_corrected"] is not None else ""
         rows.append(
             (f"  {row['variant']}", mean, f"{difference} {ends}".strip(), row["p_corrected"])
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from rallebench.core.json_values import as_json
-from rallebench.core.strict_numbers import Count, Number
+from rallebench.core.strict_numbers import Batch, Count, Number, Seconds
 
 UNCACHED_KEY = "asked"
 
@@ -124,9 +124,9 @@ class StepCost:
 
     kind: str
     target: str = ""
-    seconds: Number = 0.0
+    seconds: Seconds = 0.0
     cached: bool = False
-    batch: Count = 1
+    batch: Batch = 1
     prompt_tokens: Count | None = None
     completion_tokens: Count | None = None
     first_token_seconds: Number | None = None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any
 
-from rallebench.core.report import Estimate
+from rallebench.core.costs import CostTotal
+from rallebench.core.report import ClusterCounts, Estimate
 from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW
 
 ABSENT, UNKNOWN, NOT_COUNTED = "–", "unknown", "not counted"
@@ -22,32 +22,30 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def mean_of(value: Any) -> Mapping[str, Any] | None:
-    """An Estimate, or a mapping in the form of one, as JSON has it; None for anything else."""
-    if isinstance(value, Estimate):
-        return asdict(value)
+def mean_of(value: Any) -> Estimate | None:
+    """Return an Estimate, also of a mapping in its JSON form; None for anything else."""
     if isinstance(value, Mapping) and {"value", "low", "high", "n"} <= value.keys():
-        return value
-    return None
+        return Estimate(*(value[key] for key in ("value", "low", "high", "n")))
+    return value if isinstance(value, Estimate) else None
 
 
 TOO_FEW_BATCHES = "too few batches"
 """Why a time has no interval: the questions of a batch share one measured time."""
 
 
-def no_interval(n: int, clusters: Mapping[str, Any] | None = None, *, timed: bool = False) -> str:
+def no_interval(n: int, clusters: ClusterCounts | None = None, *, timed: bool = False) -> str:
     """Why a mean over ``n`` questions has no interval. ``clusters``: as a report keeps them; ``timed``: a mean of times.
 
-    >>> no_interval(4), no_interval(40, {"by": "question", "n": 40, "largest": 1})
+    >>> no_interval(4), no_interval(40, ClusterCounts("question", 40, 1))
     ('too few articles', 'all are equal: no interval')
     """
     if timed and n >= FEWEST:
         return TOO_FEW_BATCHES
-    return TOO_FEW if min(n, (clusters or {}).get("n", n)) < FEWEST else ALL_EQUAL
+    return TOO_FEW if min(n, clusters.n if clusters else n) < FEWEST else ALL_EQUAL
 
 
 def spread(
-    mean: Mapping[str, Any],
+    mean: Estimate,
     write: Callable[[float], str],
     bounds: tuple[float | None, float | None] = (None, None),
 ) -> str:
@@ -55,12 +53,12 @@ def spread(
     leave the ``bounds``; '' without an interval. ``write``: a number in the unit of the mean.
 
     >>> tenths = "{:.1f}".format
-    >>> spread({"value": 51.8, "low": 45.5, "high": 58.1}, tenths), spread({"value": 0, "low": 0, "high": 2.2}, tenths)
+    >>> spread(Estimate(51.8, 45.5, 58.1), tenths), spread(Estimate(0, 0, 2.2), tenths)
     ('± 6.3', '(0.0–2.2)')
-    >>> spread({"value": 1.0, "low": 0.4, "high": 1.6}, tenths, (0.5, None)), spread({"value": 1, "low": None, "high": None}, tenths)
+    >>> spread(Estimate(1.0, 0.4, 1.6), tenths, (0.5, None)), spread(Estimate(1), tenths)
     ('(0.4–1.6)', '')
     """
-    value, low, high = mean["value"], mean["low"], mean["high"]
+    value, low, high = mean.value, mean.low, mean.high
     if value is None or low is None or high is None:
         return ""
     half = (high - low) / 2
@@ -75,23 +73,23 @@ def spread(
     return f"({' to '.join(ends)})" if low < 0 else f"({'–'.join(ends)})"
 
 
-def smallness(clusters: Mapping[str, Any] | None, questions: int) -> str:
+def smallness(clusters: ClusterCounts | None, questions: int) -> str:
     """Why the intervals of few questions are wide, or absent; '' where the questions suffice.
 
-    >>> smallness({"by": "gold pages", "n": 3, "largest": 6}, 10)
+    >>> smallness(ClusterCounts("gold pages", 3, 6), 10)
     'Below 5 articles there is no interval: these 10 questions are about 3.'
-    >>> smallness({"by": "question", "n": 14, "largest": 1}, 14)
+    >>> smallness(ClusterCounts("question", 14, 1), 14)
     '14 questions are few, so the intervals are wide.'
     """
-    units = min(questions, (clusters or {}).get("n", questions))
+    units = min(questions, clusters.n if clusters else questions)
     if not questions or (units >= FEWEST and questions >= FEW):
         return ""
     if units >= FEWEST:
         return f"{questions} questions are few, so the intervals are wide."
-    if (clusters or {}).get("by", "question") == "question":
+    if clusters is None or clusters.by == "question":
         are = "question is" if questions == 1 else "questions are"
         return f"Below {FEWEST} questions there is no interval: {questions} {are} too few."
-    if (clusters or {}).get("by") == "batch":
+    if clusters.by == "batch":
         return f"Below {FEWEST} batches there is no interval: these {questions} questions were asked in {units}."
     about = "this question is" if questions == 1 else f"these {questions} questions are"
     return f"Below {FEWEST} articles there is no interval: {about} about {units}."
@@ -101,10 +99,10 @@ FEW = 30
 """Questions below which a difference is hardly ever shown, and intervals are wide."""
 
 
-def independence(clusters: Mapping[str, Any] | None, questions: int) -> str:
+def independence(clusters: ClusterCounts | None, questions: int) -> str:
     """The units that the intervals of a report count as independent; '' for a report that does not say.
 
-    >>> independence({"by": "gold pages", "n": 3, "largest": 6}, 10)
+    >>> independence(ClusterCounts("gold pages", 3, 6), 10)
     'Intervals count 3 articles (questions that share gold pages) as independent. One article holds 6 of the 10 questions. Below 5 articles there is no interval: these 10 questions are about 3.'
     """
     if not clusters:
@@ -114,10 +112,10 @@ def independence(clusters: Mapping[str, Any] | None, questions: int) -> str:
         "group": "articles (questions of one group)",
         "question": "questions (the data set names no articles)",
         "batch": "batches (the questions of a batch share one measured time)",
-    }[clusters["by"]]
-    sentence = f"Intervals count {clusters['n']:,} {words} as independent."
-    if 2 * clusters["largest"] > questions > 1:
-        sentence += f" One article holds {clusters['largest']:,} of the {questions:,} questions."
+    }[clusters.by]
+    sentence = f"Intervals count {clusters.n:,} {words} as independent."
+    if 2 * clusters.largest > questions > 1:
+        sentence += f" One article holds {clusters.largest:,} of the {questions:,} questions."
     return f"{sentence} {smallness(clusters, questions)}".rstrip()
 
 
@@ -135,10 +133,10 @@ def usd(value: float) -> str:
     return f"${value:.{min(digits - 1, 12)}f}"
 
 
-def price(total: Mapping[str, Any]) -> str:
+def price(total: CostTotal) -> str:
     """The dollars of a total: the sum, or the known part and the models with unknown prices."""
-    if total["usd"] is not None:
-        return usd(total["usd"])
-    models = ", ".join(f"{name} ({why})" for name, why in total["usd_unknown_for"].items())
-    known = f"{usd(total['usd_known'])} + " if total["usd_known"] else ""
+    if total.usd is not None:
+        return usd(total.usd)
+    models = ", ".join(f"{name} ({why})" for name, why in total.usd_unknown_for.items())
+    known = f"{usd(total.usd_known)} + " if total.usd_known else ""
     return f"{known}unknown for {models}"

@@ -60,6 +60,23 @@ def read_stored(path: Path, shape: type[Stored], mend: str) -> dict[str, Any]:
     return stored
 
 
+def read_sealed(path: Path, mend: str) -> dict[str, Any]:
+    """Return the object in a sealed file of ours, without its seal. Raises BadFileError, with the mend unless there is no such file."""
+    if not path.is_file():
+        raise BadFileError(f"{path} does not exist.")
+    try:
+        value = read_json(path)
+    except BadFileError as error:
+        raise BadFileError(f"{str(error).rstrip('.')}; {mend}.") from None
+    if not isinstance(value, dict):
+        raise damaged(path, mend)
+    if is_too_deep(value):
+        raise damaged(path, mend, "too deeply nested")
+    if "seal" in value and value.pop("seal") != seal_of(value):
+        raise damaged(path, mend)
+    return value
+
+
 def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
     """Write a file with a seal, by which a change of anything in it is seen."""
     content = {key: item for key, item in value.items() if key != "seal"}

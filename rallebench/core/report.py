@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +164,16 @@ class RunReport:
     def estimates(self) -> dict[str, Estimate]:
         """Column → mean, an own one in place of a registered metric of the same name."""
         return {r.column.name: r.estimate for r in self.columns}
+
+    @property
+    def is_replayed(self) -> bool:
+        """True if the cache gave some answers, so that their times were measured by another run."""
+        return self.cost is not None and self.cost.is_replayed
+
+    def with_means(self, means: Mapping[str, Estimate]) -> RunReport:
+        """The report with these means in place of its registered metrics."""
+        columns = (ColumnResult(ScoreColumn(n, "", NO_BOUNDS), mean) for n, mean in means.items())
+        return replace(self, columns=(*columns, *self.own.values()))
 
     @property
     def not_scored(self) -> dict[str, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError
+from rallebench.core.report import RunReport
 from rallebench.core.scoring import Judgements, ScoreColumn, Scorer, Values
 from rallebench.core.types import (
     Chain,
@@ -219,7 +220,7 @@ class RunResult:
     n: int
     n_errors: int
     seconds: float = 0.0
-    report: Mapping[str, Any] = field(default_factory=dict)
+    report: RunReport | None = None
     warnings: tuple[str, ...] = ()
     memory: Mapping[str, int] = field(default_factory=dict)
     peak_memory: int | None = None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rallebench.core.numbers import mean_of, spread
+from rallebench.core.report import Estimate
 from rallebench.core.spreadsheets import quoted
 from rallebench.core.tables import Cell, Column, Table
 from rallebench.core.terminal import visible, visible_line
@@ -18,7 +19,7 @@ PARTS = ("value", "low", "high", "n")
 def csv_table(value: Table) -> str:
     """A table as CSV, the headings first; a column with means becomes four columns.
 
-    >>> csv_table(Table("", ("run", "EM"), (("a", {"value": 0.5, "low": None, "high": None, "n": 3}),)))
+    >>> csv_table(Table("", ("run", "EM"), (("a", Estimate(0.5, None, None, 3)),)))
     'run,EM,EM low,EM high,EM n\\na,0.5,,,3\\n'
     """
     means = [
@@ -32,7 +33,9 @@ def csv_table(value: Table) -> str:
         line: list[Any] = []
         for cell, wide in zip(row, means):
             mean = mean_of(cell)
-            parts = [mean[part] for part in PARTS] if mean is not None else [cell, *[None] * 3]
+            parts = (
+                [getattr(mean, part) for part in PARTS] if mean is not None else [cell, *[None] * 3]
+            )
             line += parts if wide else parts[:1]
         rows.append(line)
     return csv_lines(
@@ -93,7 +96,7 @@ def latex(value: Table) -> str:
 
 
 def _largest(cells: Iterable[Cell]) -> float | None:
-    values = [mean["value"] if (mean := mean_of(cell)) else cell for cell in cells]
+    values = [mean.value if (mean := mean_of(cell)) else cell for cell in cells]
     return max((value for value in values if isinstance(value, float)), default=None)
 
 
@@ -109,9 +112,9 @@ def _latex_cell(cell: Any, column: Column, best: float | None) -> str:
     return rf"\textbf{{{100 * cell:.1f}}}" if cell == best else f"{100 * cell:.1f}"
 
 
-def _latex_mean(mean: Mapping[str, Any], column: Column, best: float | None) -> str:
+def _latex_mean(mean: Estimate, column: Column, best: float | None) -> str:
     """A mean with its interval: ``51.8 $\\pm$ 6.3``, or ``0.0 (0.0--2.2)``."""
-    if mean["value"] is None:
+    if mean.value is None:
         return "--"
     percent = column.format == "percent"
 
@@ -120,8 +123,8 @@ def _latex_mean(mean: Mapping[str, Any], column: Column, best: float | None) -> 
 
     beside = spread(mean, write, (0.0, 1.0) if percent else (None, None))
     beside = beside.replace("±", r"$\pm$").replace("–", "--").replace("−", "$-$")
-    value = write(mean["value"])
-    value = rf"\textbf{{{value}}}" if percent and mean["value"] == best else value
+    value = write(mean.value)
+    value = rf"\textbf{{{value}}}" if percent and mean.value == best else value
     return f"{value} {beside}".rstrip()
 
 

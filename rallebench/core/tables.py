@@ -140,13 +140,6 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class CostSection:
-    """A run's cost as ``report.json`` has it."""
-
-    value: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Fold:
     """Blocks that open on demand. ``mark``: a word beside the title, ``tone``: good, bad or ''."""
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.core.report import ClusterCounts
 from rallebench.core.types import Episode, Example
 
 GOLD_PAGES, GROUP, QUESTION, BATCH = "gold pages", "group", "question", "batch"
@@ -36,13 +37,14 @@ class Clusters:
         """Questions in the largest cluster; 0 without questions."""
         return max(Counter(self.of.values()).values(), default=0)
 
-    def as_json(self) -> dict[str, Any]:
-        """``by``, ``n`` clusters and the questions in the ``largest``, as ``report.json`` keeps them.
+    @property
+    def counts(self) -> ClusterCounts:
+        """The number of clusters, and of questions in the largest.
 
-        >>> Clusters("question", {"a": 0, "b": 1}).as_json()
-        {'by': 'question', 'n': 2, 'largest': 1}
+        >>> Clusters("question", {"a": 0, "b": 1}).counts
+        ClusterCounts(by='question', n=2, largest=1)
         """
-        return {"by": self.by, "n": len(set(self.of.values())), "largest": self.largest}
+        return ClusterCounts(self.by, len(set(self.of.values())), self.largest)
 
     def labels(self, qids: Sequence[str]) -> list[int]:
         """The cluster of each question, in the order of ``qids``."""

@@ -7,12 +7,14 @@ What is not known stays None and says for which model; it is never 0.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
+from rallebench.core.costs import ActionCost, Cost, CostTotal, QuestionCost, Spread, StepCost
 from rallebench.core.prices import read_prices
 from rallebench.core.types import Episode, Generate, Gold, Retrieve, Step, UseTool
 from rallebench.metrics import metric
@@ -65,7 +67,13 @@ def dollars(steps: Sequence[Step], prices: Prices) -> float | None:
     return None if None in parts else sum(sum(part) for part in parts if part)
 
 
-def total(steps: Sequence[Step], prices: Prices, *, failed_seconds: float = 0.0) -> dict[str, Any]:
+def total(
+    steps: Sequence[Step],
+    prices: Prices,
+    *,
+    failed_seconds: float = 0.0,
+    questions: int | None = None,
+) -> CostTotal:
     """The cost of ``steps`` together, each at the cost of its original call.
 
     ``seconds`` hold ``retrieval_seconds``, ``generation_seconds`` and ``failed_seconds`` (requests that
@@ -88,21 +96,22 @@ def total(steps: Sequence[Step], prices: Prices, *, failed_seconds: float = 0.0)
             known += sum(usd)
         else:
             unknown.setdefault(name, NO_TOKENS if lacks_tokens else NO_PRICES)
-    return {
-        "seconds": _rounded(sum(step.seconds for step in steps) + failed_seconds),
-        "retrieval_seconds": _rounded(sum(step.seconds for step in searches)),
-        "generation_seconds": _rounded(sum(step.seconds for step in calls)),
-        "failed_seconds": _rounded(failed_seconds),
-        "model_calls": len(calls),
-        "retrievals": len(searches),
-        "prompt_tokens": _counted(prompt_tokens_of(step) for step in calls),
-        "completion_tokens": _counted(completion_tokens_of(step) for step in calls),
-        "calls_not_counted": dict(uncounted),
-        "tokens_per_second": speed(calls),
-        "usd": None if unknown else known,
-        "usd_known": known,
-        "usd_unknown_for": unknown,
-    }
+    return CostTotal(
+        questions,
+        seconds=_rounded(sum(step.seconds for step in steps) + failed_seconds),
+        retrieval_seconds=_rounded(sum(step.seconds for step in searches)),
+        generation_seconds=_rounded(sum(step.seconds for step in calls)),
+        failed_seconds=_rounded(failed_seconds),
+        model_calls=len(calls),
+        retrievals=len(searches),
+        prompt_tokens=_counted(prompt_tokens_of(step) for step in calls),
+        completion_tokens=_counted(completion_tokens_of(step) for step in calls),
+        calls_not_counted=dict(uncounted),
+        tokens_per_second=speed(calls),
+        usd=None if unknown else known,
+        usd_known=known,
+        usd_unknown_for=unknown,
+    )
 
 
 def _counted(tokens: Iterable[int | None]) -> int | None:
@@ -135,29 +144,32 @@ OF_CALL: Mapping[str, Callable[[Step, Prices], float | None]] = {
 """Quantity → its value for one call of a language model."""
 
 
-def step_to_json(step: Step, prices: Prices) -> dict[str, Any]:
-    """One step's cost as it stands in ``costs.jsonl``; only calls of a language model have tokens and dollars."""
+def step_cost(step: Step, prices: Prices) -> StepCost:
+    """Return the cost of one step; only calls of a language model have tokens and dollars."""
     kind, target = who(step)
-    value: dict[str, Any] = {"kind": kind, "target": target}
-    value |= {"seconds": _rounded(step.seconds), "cached": step.cached}
-    if step.batch > 1:
-        value["batch"] = step.batch
-    if isinstance(step.request, Generate):
-        value |= {name: measure(step, prices) for name, measure in OF_CALL.items()}
-    return value
+    cost = StepCost(kind, target, _rounded(step.seconds), step.cached, step.batch)
+    if not isinstance(step.request, Generate):
+        return cost
+    return replace(
+        cost,
+        prompt_tokens=prompt_tokens_of(step),
+        completion_tokens=completion_tokens_of(step),
+        first_token_seconds=first_token_of(step),
+        tokens_per_second=speed([step]),
+        usd=dollars([step], prices),
+    )
 
 
-def question_to_json(episode: Episode, prices: Prices) -> dict[str, Any]:
-    """One line of ``costs.jsonl``: a question's cost with cached replies at their original cost, the cost without them, its
-    steps."""
+def question_cost(episode: Episode, prices: Prices) -> QuestionCost:
+    """Return the cost of a question, a line of ``costs.jsonl``."""
     lost = episode.failed_seconds
-    return {
-        "qid": episode.qid,
-        "failed": bool(episode.error),
-        "total": total(episode.steps, prices, failed_seconds=lost),
-        "asked": total(_uncached(episode), prices, failed_seconds=lost),
-        "steps": [step_to_json(step, prices) for step in episode.steps],
-    }
+    return QuestionCost(
+        episode.qid,
+        bool(episode.error),
+        total(episode.steps, prices, failed_seconds=lost),
+        total(_uncached(episode), prices, failed_seconds=lost),
+        tuple(step_cost(step, prices) for step in episode.steps),
+    )
 
 
 def _uncached(episode: Episode) -> list[Step]:
@@ -186,15 +198,9 @@ def run_cost(
     earlier: Sequence[Episode],
     prices: Prices,
     not_included: Sequence[str] = (),
-) -> dict[str, Any]:
-    """The section ``cost`` of a report.
-
-    ``episodes``: every question's last attempt; ``earlier``: attempts that were made again.
-    ``total``: all last attempts, each step as when it was really asked, ``answered`` and ``failed`` its
-    two parts. ``asked``: what this run really asked, with earlier attempts, without cached replies.
-    ``per_question``: distributions over the answered questions. ``per_action``: the same, action by action.
-    ``not_included``: retrievers that ask language models themselves.
-    """
+) -> Cost:
+    """Return the cost of a run. ``episodes``: every question's last attempt; ``earlier``: attempts that were made again;
+    ``not_included``: retrievers that ask language models themselves."""
     good = [episode for episode in episodes if not episode.error]
     bad = [episode for episode in episodes if episode.error]
     here = [step for episode in [*episodes, *earlier] for step in _uncached(episode)]
@@ -203,81 +209,62 @@ def run_cost(
         name: [metric(name).value(episode, Gold()) for episode in good] for name in PER_QUESTION
     }
     answered["usd"] = [dollars(episode.steps, prices) for episode in good]
-    return {
-        "total": _of(episodes, prices),
-        "answered": _of(good, prices),
-        "failed": _of(bad, prices),
-        "asked": {
-            "questions": sum(_asked_anything(e) for e in episodes),
-            **total(here, prices, failed_seconds=lost),
-        },
-        "per_question": {name: spread(values) for name, values in answered.items()},
-        "per_action": _per_action(good, prices),
-        "prices": {name: price for name, price in prices.items() if price},
-        "not_included": list(not_included),
-    }
+    return Cost(
+        _of(episodes, prices),
+        _of(good, prices),
+        _of(bad, prices),
+        total(here, prices, failed_seconds=lost, questions=sum(map(_asked_anything, episodes))),
+        {name: spread(values) for name, values in answered.items()},
+        tuple(_per_action(good, prices)),
+        {name: price for name, price in prices.items() if price},
+        tuple(not_included),
+    )
 
 
-def not_recorded(questions: int) -> dict[str, Any]:
-    """The section ``cost`` of imported predictions: every number is None, ``recorded`` False."""
-    unknown: dict[str, Any] = dict.fromkeys(total((), {}), None)
-    unknown |= {
-        "questions": questions,
-        "calls_not_counted": {},
-        "usd_unknown_for": {"imported predictions": "not recorded"},
-    }
-    return {
-        "recorded": False,
-        **{part: dict(unknown) for part in ("total", "answered", "failed", "asked")},
-        "per_question": {name: spread([]) for name in (*PER_QUESTION, "usd")},
-        "per_action": [],
-        "prices": {},
-        "not_included": [],
-    }
+def not_recorded(questions: int) -> Cost:
+    """Return the cost of imported predictions, in which every number is None."""
+    unknown = CostTotal(questions, usd_unknown_for={"imported predictions": "not recorded"})
+    per_question = {name: spread([]) for name in (*PER_QUESTION, "usd")}
+    return Cost(unknown, unknown, unknown, unknown, per_question, recorded=False)
 
 
 def _asked_anything(episode: Episode) -> bool:
     return bool(episode.failed_seconds or any(who(step)[1] for step in _uncached(episode)))
 
 
-def _of(episodes: Sequence[Episode], prices: Prices) -> dict[str, Any]:
+def _of(episodes: Sequence[Episode], prices: Prices) -> CostTotal:
     steps = [step for episode in episodes for step in episode.steps]
     lost = sum(episode.failed_seconds for episode in episodes)
-    return {"questions": len(episodes), **total(steps, prices, failed_seconds=lost)}
+    return total(steps, prices, failed_seconds=lost, questions=len(episodes))
 
 
-def _per_action(episodes: Sequence[Episode], prices: Prices) -> list[dict[str, Any]]:
+def _per_action(episodes: Sequence[Episode], prices: Prices) -> Iterator[ActionCost]:
     groups: dict[tuple[int, str, str], list[Step]] = {}
     for episode in episodes:
         for number, step in enumerate(episode.steps, 1):
             groups.setdefault((number, *who(step)), []).append(step)
-    rows = []
     for (number, kind, target), steps in sorted(groups.items()):
-        measures = OF_CALL if kind == "generate" else {}
-        rows.append(
-            {
-                "action": number,
-                "kind": kind,
-                "target": target,
-                "cached": sum(step.cached for step in steps),
-                "seconds": spread([step.seconds for step in steps]),
-                **{
-                    name: spread([measure(step, prices) for step in steps])
-                    for name, measure in measures.items()
-                },
-            }
+        yield ActionCost(
+            number,
+            kind,
+            target,
+            sum(step.cached for step in steps),
+            spread([step.seconds for step in steps]),
+            **{
+                name: spread([measure(step, prices) for step in steps])
+                for name, measure in (OF_CALL if kind == "generate" else {}).items()
+            },
         )
-    return rows
 
 
-def spread(values: Sequence[float | None]) -> dict[str, Any]:
-    """Mean, median, 95th percentile (between two values, in a straight line) and n; None is not counted.
+def spread(values: Sequence[float | None]) -> Spread:
+    """Return the distribution of the known values; the 95th percentile lies on a straight line between two of them.
 
     >>> spread([1.0, None, 3.0])
-    {'mean': 2.0, 'median': 2.0, 'p95': 2.9, 'n': 2}
+    Spread(mean=2.0, median=2.0, p95=2.9, n=2)
     """
     known = [float(value) for value in values if value is not None]
     if not known:
-        return {"mean": None, "median": None, "p95": None, "n": 0}
+        return Spread()
     median, p95 = (round(float(end), 9) for end in np.percentile(known, (50, 95)))
-    return {"mean": fmean(known), "median": median, "p95": p95, "n": len(known)}
+    return Spread(fmean(known), median, p95, len(known))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from rallebench.chains.ralle import experiment_to_json
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.events import Finished, Operation, Progress, Warned, under, warned
 from rallebench.core.memory import peak_bytes
+from rallebench.core.report import JudgeReport, RunReport
 from rallebench.core.runs import (
     DEFAULT_OPTIONS,
     NOTHING_LOADED,
@@ -86,7 +87,7 @@ def execute(
                 run, request, context, options, stored if reused else None
             )
             warnings += of_scoring
-            stopped = not report["complete"]
+            stopped = not report.complete
             if options.track and not (reused and request.label):
                 yield Progress(task, message="tracking")
                 warnings += filter(None, [context.track(run)])
@@ -155,7 +156,7 @@ def _score(
     context: RunContext,
     options: RunOptions,
     answers: Answers | None = None,
-) -> Operation[tuple[dict[str, Any], tuple[str, ...]]]:
+) -> Operation[tuple[RunReport, tuple[str, ...]]]:
     """Judge and score what is answered; returns the report and warnings. ``answers``: those of the folder, if they have been
     read."""
     judgements, judges, warnings = yield from _judge(run, request, context, options)
@@ -166,14 +167,14 @@ def _score(
 
 def _judge(
     run: RunFolder, request: RunRequest, context: RunContext, options: RunOptions
-) -> Operation[tuple[Judgements, dict[str, Any], tuple[str, ...]]]:
-    """Play the pass of each judge, a run inside the run; returns judgements, judge → entry in the report, warnings.
+) -> Operation[tuple[Judgements, tuple[JudgeReport, ...], tuple[str, ...]]]:
+    """Play the pass of each judge, a run inside the run; returns judgements, reports of the passes, warnings.
 
     Only judgements that are not stored yet are asked for. A judge that fails as a whole gives no scores, with a warning.
     Raises StoppedError.
     """
     judgements: dict[str, Mapping[str, Episode]] = {}
-    report: dict[str, Any] = {}
+    passes: list[JudgeReport] = []
     warnings: list[str] = []
     every = run.episodes() if request.judges else {}
     episodes = {qid: episode for qid, episode in every.items() if not episode.error}
@@ -195,9 +196,9 @@ def _judge(
             )
         warnings += [f"Of the judge {judge.name!r}: {sentence}" for sentence in result.warnings]
         judgements[judge.name] = result.episodes
-        report[judge.name] = summary = summarise(result, judge)
-        warnings += filter(None, [unscored_sentence(judge.name, summary)])
-    return judgements, report, tuple(warnings)
+        passes.append(summarise(result, judge))
+        warnings += filter(None, [unscored_sentence(passes[-1])])
+    return judgements, tuple(passes), tuple(warnings)
 
 
 def rescore(
@@ -249,12 +250,7 @@ def _observer(
 
 def _end_early(run: RunFolder, request: RunRequest, state: str, message: str) -> None:
     """Score what was answered, so that a run that broke off still has its numbers."""
-    report: Mapping[str, Any] = {
-        "n_done": 0,
-        "n": len(request.examples),
-        "n_errors": 0,
-        "seconds": 0.0,
-    }
+    report = RunReport(n=len(request.examples))
     with contextlib.suppress(RalleError):
         report = finish(run, request)
     end(run, report, state, message)
@@ -332,17 +328,16 @@ def finish(
     folder: RunFolder,
     request: RunRequest,
     judgements: Judgements | None = None,
-    judges: Mapping[str, Any] | None = None,
+    judges: Sequence[JudgeReport] = (),
     answers: Answers | None = None,
-) -> dict[str, Any]:
+) -> RunReport:
     """Score all stored answers of a run and write RaLLe's files; returns the report.
 
-    ``judges``: judge → its entry in the report; ``answers``: those of the folder, if the caller has read them.
+    ``judges``: their passes, for the report; ``answers``: those of the folder, if the caller has read them.
     """
-    more = {"judges": dict(judges)} if judges else {}
     answers = answers or folder.answers()
     report = score_run(
-        folder, request.metrics, request.scorers, request.examples, judgements, more, answers
+        folder, request.metrics, request.scorers, request.examples, judgements, judges, answers
     )
     chain = request.flow.chain
     config = None
@@ -354,14 +349,14 @@ def finish(
     return report
 
 
-def end(folder: RunFolder, report: Mapping[str, Any], state: str, message: str) -> None:
+def end(folder: RunFolder, report: RunReport, state: str, message: str) -> None:
     """Write the state in which a run has ended."""
     folder.set_state(
         state,
-        done=report["n_done"],
-        total=report["n"],
-        errors=report["n_errors"],
-        seconds=report["seconds"],
+        done=report.n_done,
+        total=report.n,
+        errors=report.n_errors,
+        seconds=report.seconds,
         message=message,
         peak_memory=peak_bytes(),
     )

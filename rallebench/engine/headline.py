@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from rallebench.chains.saved import chain_from_json
+from rallebench.core.report import Estimate, RunReport
 from rallebench.core.types import Chain, Example
 from rallebench.engine.store import RunFolder
 
@@ -81,30 +81,21 @@ def beyond_depth(names: Iterable[str], chain: Chain | None) -> list[str]:
     return [name for name in names if depth and cut_off(name) > depth]
 
 
-def unscored(report: Mapping[str, Any]) -> dict[str, str]:
-    """Metric → why no question is scored by it; of a report, or of what a run prints as JSON."""
-    means = report.get("metrics", {}).items()
-    why = {name: mean["why"] for name, mean in means if "_at_" not in name and mean.get("why")}
-    return {**(report.get("not_scored") or {}), **why}
-
-
-def printed(report: Mapping[str, Any], chain: Chain | None) -> dict[str, Mapping[str, Any]]:
+def printed(report: RunReport, chain: Chain | None) -> dict[str, Estimate]:
     """The metrics of a report that have a row in a table: none that cannot be scored, none beyond the retrieved depth."""
-    means = report.get("metrics", {})
-    left_out = {*unscored(report), *beyond_depth(means, chain)}
+    means = report.metrics
+    left_out = {*report.not_scored, *beyond_depth(means, chain)}
     return {name: mean for name, mean in means.items() if name not in left_out}
 
 
-def not_printed(report: Mapping[str, Any], chain: Chain | None) -> list[str]:
+def not_printed(report: RunReport, chain: Chain | None) -> list[str]:
     """The metrics of a report that are not printed, and why, a sentence for each reason."""
-    without = unscored(report)
+    without = report.not_scored
     reasons: dict[str, list[str]] = {}
     for name, reason in without.items():
         reasons.setdefault(reason, []).append(name)
     sentences = [f"Not scored: {', '.join(names)} ({reason})." for reason, names in reasons.items()]
-    deeper = beyond_depth(
-        (n for n in report.get("metrics", {}) if "@" in n and n not in without), chain
-    )
+    deeper = beyond_depth((n for n in report.metrics if "@" in n and n not in without), chain)
     if chain is not None and deeper:
         passages = "1 passage is" if chain.depth == 1 else f"{chain.depth} passages are"
         sentences.append(f"Not printed: {', '.join(deeper)} (only {passages} retrieved).")

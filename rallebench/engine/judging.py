@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rallebench.core.errors import MismatchError, RalleError
 from rallebench.core.events import Operation
+from rallebench.core.report import JudgeReport
 from rallebench.core.runs import Backends, DatasetRef, FlowSpec, RunRequest, RunResult
 from rallebench.core.scoring import Pair, Scorer
 from rallebench.core.types import Episode, Example, Flow, Gold, Outcome, Question, digest
@@ -101,33 +101,32 @@ def failure_sentence(run: RunFolder, judge: Scorer, error: RalleError) -> str:
     return f"The judge {judge.name!r} gave no scores: {reason}"
 
 
-def summarise(result: RunResult, judge: Scorer) -> dict[str, Any]:
+def summarise(result: RunResult, judge: Scorer) -> JudgeReport:
     """Return the entry of a judge's pass in ``report.json``."""
     reasons = [e.outcome.stop_reason if e.outcome else "" for e in result.episodes.values()]
     steps = [step for episode in result.episodes.values() for step in episode.steps]
-    return {
-        "run": f"{JUDGES}/{result.run}",
-        "columns": [column.name for column in judge.columns],
-        "judged": result.n,
-        "unparsed": reasons.count(UNPARSED),
-        "failed": result.n_errors,
-        "not_judged": reasons.count(NOT_JUDGED),
-        "prompt_tokens": sum(step.reply.prompt_tokens for step in steps),
-        "completion_tokens": sum(step.reply.completion_tokens for step in steps),
-        "seconds": result.seconds,
-    }
+    return JudgeReport(
+        judge.name,
+        f"{JUDGES}/{result.run}",
+        tuple(column.name for column in judge.columns),
+        result.n,
+        reasons.count(UNPARSED),
+        result.n_errors,
+        reasons.count(NOT_JUDGED),
+        sum(step.reply.prompt_tokens for step in steps),
+        sum(step.reply.completion_tokens for step in steps),
+        result.seconds,
+    )
 
 
-def unscored_sentence(name: str, summary: Mapping[str, Any]) -> str:
+def unscored_sentence(judge: JudgeReport) -> str:
     """Return how many judgements of a pass gave no score, and why; '' if all did."""
     reasons = {
-        "unparsed": "could not be read",
-        "failed": "failed",
-        "not_judged": "had nothing to judge by",
+        "could not be read": judge.unparsed,
+        "failed": judge.failed,
+        "had nothing to judge by": judge.not_judged,
     }
-    parts = [f"{summary[key]} {text}" for key, text in reasons.items() if summary[key]]
+    parts = [f"{count} {text}" for text, count in reasons.items() if count]
     if not parts:
         return ""
-    return (
-        f"Of {summary['judged']} judgements of {name!r} {' and '.join(parts)}; they are not scored."
-    )
+    return f"Of {judge.judged} judgements of {judge.name!r} {' and '.join(parts)}; they are not scored."

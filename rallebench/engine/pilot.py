@@ -179,11 +179,11 @@ def _sample(
     """The cost of the answers to ``n`` questions, their judgements included. ``steps``: of those that did not fail."""
     prices = prices_of(backends.llms)
     spent = [total(of_question, prices) for of_question in steps.values()]
-    unpriced = {name: why for row in spent for name, why in row["usd_unknown_for"].items()}
+    unpriced = {name: why for row in spent for name, why in row.usd_unknown_for.items()}
     reason = ", ".join(f"{name} ({why})" for name, why in unpriced.items())
     rows = tuple(
         {
-            **{name: row[name] for name in QUANTITIES},
+            **{name: getattr(row, name) for name in QUANTITIES},
             "seconds": sum(_held_seconds(step, backends) for step in of_question),
         }
         for row, of_question in zip(spent, steps.values())

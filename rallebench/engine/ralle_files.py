@@ -8,6 +8,7 @@ from typing import Any
 
 from rallebench.chains.chain import prompt_of
 from rallebench.core.files import json_lines, write_json, write_text
+from rallebench.core.report import RunReport
 from rallebench.core.types import Chain, Episode, Retrieve, Step
 
 _DOWNSTREAM = ("accuracy", "em", "f1", "rougel", "has_answer")
@@ -47,9 +48,9 @@ def reduced_row(record: Mapping[str, Any], episode: Episode) -> dict[str, Any]:
     }
 
 
-def results(report: Mapping[str, Any]) -> dict[str, Any]:
+def results(report: RunReport) -> dict[str, Any]:
     """RaLLe's ``results.json`` from a report, plus the counts that its numbers are means of."""
-    value = {name: metric["value"] for name, metric in report["metrics"].items()}
+    value = {name: mean.value for name, mean in report.metrics.items()}
     return {
         "kilt": {f"KILT-{m}": value[f"KILT-{m}"] for m in _DOWNSTREAM if f"KILT-{m}" in value},
         "downstream": {m: value[m] for m in _DOWNSTREAM if m in value},
@@ -58,9 +59,9 @@ def results(report: Mapping[str, Any]) -> dict[str, Any]:
             for key, name in (("Rprec", "Rprec"), ("recall_at_5", "recall@5"))
             if name in value
         },
-        "n": report["n"],
-        "n_errors": report["n_errors"],
-        "sec per query": report["seconds_per_question"],
+        "n": report.n,
+        "n_errors": report.n_errors,
+        "sec per query": report.seconds_per_question,
     }
 
 
@@ -80,7 +81,7 @@ def write_ralle_files(
     folder: Path,
     records: Sequence[Mapping[str, Any]],
     episodes: Mapping[str, Episode],
-    report: Mapping[str, Any],
+    report: RunReport,
     chain: Chain | None,
     config: Mapping[str, Any] | None,
 ) -> None:

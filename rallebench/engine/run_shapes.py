@@ -1,4 +1,4 @@
-"""The shapes of a run's files: ``run.json``, ``report.json`` and ``state.json``."""
+"""The shapes of a run's files: ``run.json`` and ``state.json``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pydantic import Field
 from rallebench.core.own_files import Count, Stored
 
 RUN_MEND = "start a run with another name"
-REPORT_MEND = "resume the run to score it again"
 LARGEST = 1e15
 """A larger score, time or count was never measured."""
 
@@ -72,29 +71,6 @@ class StoredMean(Stored):
     n: Count
 
 
-class StoredJudge(Stored):
-    run: str = ""
-    columns: list[str] = Field(default_factory=list)
-
-
-class StoredReport(Stored):
-    """``report.json`` of a run. Its seal shows a change of anything; one of an earlier version has none."""
-
-    metrics: dict[str, StoredMean]
-    suite: dict[str, StoredMean] = Field(default_factory=dict)
-    n: Count = 0
-    n_done: Count = 0
-    n_errors: Count = 0
-    complete: bool = False
-    seconds: Number | None = None
-    seconds_per_question: Number | None = None
-    errors: dict[str, Count] = Field(default_factory=dict)
-    cost: dict[str, Any] | None = None
-    judges: dict[str, StoredJudge] | None = None
-    definitions: dict[str, str] | None = None
-    ranges: dict[str, list[Number | None]] | None = None
-
-
 class StoredState(Stored):
     """``state.json``: a counted one says more than what the files of the run say, and a damaged one is not missed."""
 
@@ -106,16 +82,3 @@ class StoredState(Stored):
     rate: Number | None = None
     message: str | None = ""
     means: dict[str, Annotated[list[Number], Field(min_length=2, max_length=2)]] | None = None
-
-
-class StoredStepCost(Stored):
-    kind: str
-    seconds: Annotated[float, Field(ge=0, le=LARGEST)]
-    batch: Annotated[int, Field(ge=1, lt=2**31)] = 1
-
-
-class StoredCosts(Stored):
-    """A line of ``costs.jsonl``."""
-
-    qid: str
-    steps: list[StoredStepCost]

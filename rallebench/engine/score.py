@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from rallebench.core.costs import Cost, QuestionCost
 from rallebench.core.files import json_lines, write_text
-from rallebench.core.own_files import checked, reading
-from rallebench.core.report import Estimate
+from rallebench.core.own_files import parse, reading
+from rallebench.core.report import (
+    MEND,
+    NO_BOUNDS,
+    ColumnResult,
+    Estimate,
+    JudgeReport,
+    MemoryUse,
+    RunReport,
+)
 from rallebench.core.scoring import Judgements, Pair, ScoreColumn, Scorer, ScoreRow
 from rallebench.core.types import Episode, Example, Question, Score
 from rallebench.datasets.kilt import read_gold, record_id
@@ -22,9 +31,8 @@ from rallebench.engine.clusters import (
     timed_clusters,
     timings_of,
 )
-from rallebench.engine.cost import not_recorded, question_to_json, recorded_prices, run_cost
+from rallebench.engine.cost import not_recorded, question_cost, recorded_prices, run_cost
 from rallebench.engine.headline import deciding_metric, is_graded
-from rallebench.engine.run_shapes import REPORT_MEND, StoredCosts
 from rallebench.engine.statistics import means
 from rallebench.engine.store import COSTS, SCORES, Answers, RunFolder
 from rallebench.metrics import METRICS, metric
@@ -125,7 +133,7 @@ def examples_of_runs(runs: Sequence[RunFolder]) -> list[list[Example]]:
 
 def report_of(
     folder: RunFolder, examples: Sequence[Example], answers: Answers, names: Sequence[str]
-) -> tuple[dict[str, Any], list[Score]]:
+) -> tuple[RunReport, list[Score]]:
     """The report of what is answered so far, and the scores behind it."""
     episodes = answers.episodes
     answered = [example for example in examples if example.question.qid in episodes]
@@ -134,45 +142,49 @@ def report_of(
     intervals = _intervals(scored, clusters_of(examples), pairs)
     failed = Counter(e.error for e in episodes.values() if e.error)
     steps = [step for episode in episodes.values() for step in episode.steps]
-    seconds = answers.seconds
     n_done = len(answered)
     spec = folder.spec()
     cost = _cost(spec, answers)
-    report = {
-        "run": folder.name,
-        "dataset": spec["spec"]["dataset"],
-        "workflow": spec["spec"]["workflow"],
-        "fingerprint": spec["fingerprint"],
-        "n": len(examples),
-        "n_done": n_done,
-        "n_errors": sum(failed.values()),
-        "complete": n_done == len(examples),
-        "seconds": round(seconds, 3),
-        "seconds_per_question": cost["per_question"]["seconds"]["mean"],
-        "steps": len(steps),
-        "steps_from_memory": sum(step.cached for step in steps),
-        "prompt_tokens": sum(step.reply.prompt_tokens for step in steps),
-        "completion_tokens": sum(step.reply.completion_tokens for step in steps),
-        "metrics": {name: asdict(mean) for name, mean in intervals.items()},
-        "clusters": clusters_of(answered).as_json(),
-        "over_all": {
-            name: series.corpus_level
-            for name, series in scored.items()
-            if series.corpus_level is not None
-        },
-        "cost": cost,
-        "memory": memory_of(spec),
-        "errors": dict(failed.most_common(20)),
-    }
-    scored_names = [name for name, mean in intervals.items() if mean.n]
-    decided = deciding_metric(scored_names, graded=is_graded(examples))
-    if decided != deciding_metric(scored_names):
-        report["headline"] = decided
-    if not_scored := _not_scored(scored):
-        report["not_scored"] = not_scored
-    if spec["spec"]["workflow"] == IMPORTED:
-        report |= dict.fromkeys(("seconds_per_question", "prompt_tokens", "completion_tokens"))
+    imported = spec["spec"]["workflow"] == IMPORTED
+    reasons = _not_scored(scored)
+    columns = tuple(
+        ColumnResult(
+            ScoreColumn(name, "", NO_BOUNDS),
+            mean,
+            corpus_level=scored[name].corpus_level,
+            not_scored=reasons.get(name, ""),
+        )
+        for name, mean in intervals.items()
+    )
+    report = RunReport(
+        run=folder.name,
+        dataset=spec["spec"]["dataset"],
+        workflow=spec["spec"]["workflow"],
+        fingerprint=spec["fingerprint"],
+        n=len(examples),
+        n_done=n_done,
+        n_errors=sum(failed.values()),
+        complete=n_done == len(examples),
+        seconds=round(answers.seconds, 3),
+        seconds_per_question=cost.per_question["seconds"].mean,
+        steps=len(steps),
+        steps_from_memory=sum(step.cached for step in steps),
+        prompt_tokens=None if imported else sum(step.reply.prompt_tokens for step in steps),
+        completion_tokens=None if imported else sum(step.reply.completion_tokens for step in steps),
+        columns=columns,
+        clusters=clusters_of(answered).counts,
+        cost=cost,
+        memory=memory_of(spec),
+        errors=dict(failed.most_common(20)),
+        headline=_headline([name for name, mean in intervals.items() if mean.n], examples),
+    )
     return report, _scores_of(pairs, scored)
+
+
+def _headline(scored: Sequence[str], examples: Sequence[Example]) -> str:
+    """Return the metric that decides, '' if it is the usual one."""
+    decided = deciding_metric(scored, graded=is_graded(examples))
+    return decided if decided != deciding_metric(scored) else ""
 
 
 def _intervals(
@@ -247,22 +259,21 @@ def ranges_of(names: Iterable[str]) -> dict[str, Any]:
     return {name: metric(name).traits.get("range", (None, None)) for name in names}
 
 
-def memory_of(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The memory of a run's models and indexes at their load: ``bytes`` of all, None unless every one is known, and
-    ``unknown``, the names of those that are not.
+def memory_of(spec: Mapping[str, Any]) -> MemoryUse:
+    """The memory of a run's models and indexes at their load.
 
     >>> memory_of({"memory": {"a": {"ram": 3, "vram": 4}, "b": None}})
-    {'bytes': None, 'unknown': ['b']}
+    MemoryUse(bytes=None, unknown=('b',))
     >>> memory_of({})
-    {'bytes': None, 'unknown': []}
+    MemoryUse(bytes=None, unknown=())
     """
     held = spec.get("memory") or {}
-    unknown = [name for name, size in held.items() if size is None]
+    unknown = tuple(name for name, size in held.items() if size is None)
     known = sum(size["ram"] + size["vram"] for size in held.values() if size is not None)
-    return {"bytes": known if known and not unknown else None, "unknown": unknown}
+    return MemoryUse(known if known and not unknown else None, unknown)
 
 
-def _cost(spec: Mapping[str, Any], answers: Answers) -> dict[str, Any]:
+def _cost(spec: Mapping[str, Any], answers: Answers) -> Cost:
     if spec["spec"]["workflow"] == IMPORTED:
         return not_recorded(len(answers.episodes))
     return run_cost(
@@ -279,26 +290,21 @@ def score_run(
     scorers: Sequence[Scorer] = (),
     own_examples: Sequence[Example] = (),
     judgements: Judgements | None = None,
-    more: Mapping[str, Any] | None = None,
+    judges: Sequence[JudgeReport] = (),
     answers: Answers | None = None,
-) -> dict[str, Any]:
+) -> RunReport:
     """Score what is stored, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report.
 
-    The means by ``scorers`` stand in the report under ``suite``, their meaning under ``definitions``. They score
-    ``own_examples``, whose gold may hold more than the records. ``more``: further keys of the report. ``answers``: those of
-    the folder, if the caller has read them.
+    ``scorers`` score ``own_examples``, whose gold may hold more than the records. ``judges``: their passes, for the report.
+    ``answers``: those of the folder, if the caller has read them.
     """
     answers = answers or folder.answers()
     episodes = answers.episodes
     report, scores = report_of(folder, examples_of(folder), answers, names)
-    report |= more or {}
     own = own_scores(scorers, own_examples, episodes, judgements)
+    results = (ColumnResult(column, own.means[column.name], True) for column in own.columns)
+    report = replace(report, columns=(*report.columns, *results), judges=tuple(judges))
     if own.columns:
-        report |= {
-            "suite": {name: asdict(mean) for name, mean in own.means.items()},
-            "definitions": {column.name: column.definition for column in own.columns},
-            "ranges": {column.name: column.range for column in own.columns},
-        }
         scores += [
             Score(qid, name, value)
             for name, column in own.values.items()
@@ -315,7 +321,7 @@ def score_run(
         ),
     )
     known = (e for e in episodes.values() if e.workflow != IMPORTED)
-    write_text(folder.path / COSTS, json_lines(question_to_json(e, prices) for e in known))
+    write_text(folder.path / COSTS, json_lines(question_cost(e, prices).to_json() for e in known))
     folder.write_report(report)
     return report
 
@@ -328,19 +334,18 @@ def stored_timings(folder: RunFolder) -> dict[str, list[Timing]]:
         raw = path.read_bytes().splitlines()
     except FileNotFoundError:
         return {}
-    with reading(path, REPORT_MEND):
-        lines = [checked(json.loads(line), StoredCosts, path, REPORT_MEND) for line in raw]
-        return {
-            line["qid"]: [
-                (step["kind"], float(step["seconds"]), step["batch"])
-                for step in line["steps"]
-                if step.get("batch", 1) > 1
-            ]
-            for line in lines
-        }
+    timings: dict[str, list[Timing]] = {}
+    for line in raw:
+        with reading(path, MEND):
+            value = json.loads(line)
+        cost = parse(value, QuestionCost, path, MEND)
+        timings[cost.qid] = [
+            (step.kind, float(step.seconds), step.batch) for step in cost.steps if step.batch > 1
+        ]
+    return timings
 
 
-def cost_of(folder: RunFolder) -> dict[str, Any]:
-    """The cost of a run so far: from its report, or counted now where it has none. Raises BadFileError for a damaged run."""
-    report = folder.report() or {}
-    return report.get("cost") or _cost(folder.spec(), folder.answers())
+def cost_of(folder: RunFolder) -> Cost:
+    """Return the cost of a run so far, from its report or counted now. Raises BadFileError for a damaged run."""
+    report = folder.report()
+    return report.cost if report and report.cost else _cost(folder.spec(), folder.answers())

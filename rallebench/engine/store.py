@@ -33,16 +33,16 @@ from rallebench.core.files import (
 )
 from rallebench.core.locks import alone, held
 from rallebench.core.memory import uncollected
-from rallebench.core.own_files import DAMAGE, damaged, read_stored, write_sealed
+from rallebench.core.own_files import DAMAGE, damaged, read_sealed, read_stored, write_sealed
 from rallebench.core.own_folders import listed
 from rallebench.core.parts import beside
-from rallebench.core.types import Episode
+from rallebench.core.report import MEND as REPORT_MEND
+from rallebench.core.report import RunReport
+from rallebench.core.types import Episode, Score
 from rallebench.engine.record import episode_from_json, episode_to_json
 from rallebench.engine.run_shapes import (
     LARGEST,
-    REPORT_MEND,
     RUN_MEND,
-    StoredReport,
     StoredRun,
     StoredState,
 )
@@ -257,19 +257,19 @@ class RunFolder:
         """The file that episodes are appended to."""
         return Appender(self.path / EPISODES)
 
-    def report(self) -> dict[str, Any] | None:
+    def report(self) -> RunReport | None:
         """``report.json``, or None before the first scoring. Raises BadFileError if it is damaged."""
         path = self.path / REPORT
         if not path.exists():
             return None
-        return read_stored(path, StoredReport, REPORT_MEND)
+        return RunReport.from_json(read_sealed(path, REPORT_MEND), path=path)
 
-    def write_report(self, report: Mapping[str, Any]) -> None:
+    def write_report(self, report: RunReport) -> None:
         """Write ``report.json`` with a seal, by which a change of anything in it is seen."""
-        write_sealed(self.path / REPORT, report)
+        write_sealed(self.path / REPORT, report.to_json())
 
-    def scores(self, only: str = "") -> Iterator[dict[str, Any]]:
-        """The lines of ``scores.jsonl``: ``qid``, ``metric`` and ``value`` (None: not scored); none before the first scoring.
+    def scores(self, only: str = "") -> Iterator[Score]:
+        """The scores in ``scores.jsonl``; none before the first scoring.
 
         ``only``: a metric; the lines of others, which are most, are not parsed. Raises BadFileError if the file is damaged.
         """
@@ -337,7 +337,7 @@ def _without_steps(raw: bytes) -> Any:
     return json.loads(head + b"}" if steps else raw)
 
 
-def _score_line(raw: bytes) -> dict[str, Any]:
+def _score_line(raw: bytes) -> Score:
     line = json.loads(raw)
     whole = raw.endswith(b"\n") and isinstance(
         line, dict
@@ -346,8 +346,7 @@ def _score_line(raw: bytes) -> dict[str, Any]:
     value = line["value"] if names else True
     if value is not None and (type(value) not in (int, float) or LARGEST < abs(value) < math.inf):
         raise TypeError("no score")
-    score: dict[str, Any] = line
-    return score
+    return Score(line["qid"], line["metric"], value, str(line.get("note", "")))
 
 
 def list_runs(runs: Path) -> list[RunFolder]:

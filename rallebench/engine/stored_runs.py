@@ -12,9 +12,9 @@ from typing import Any
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.own_files import damaged
-from rallebench.core.report import Estimate
+from rallebench.core.report import JudgeReport, RunReport
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult, imported_flow
-from rallebench.core.scoring import AnswerScorer, ScoreColumn, Values
+from rallebench.core.scoring import AnswerScorer, Values
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.run_shapes import RUN_MEND
 from rallebench.engine.score import examples_of
@@ -24,7 +24,7 @@ from rallebench.engine.store import JUDGES, QUESTIONS, RUN, RunFolder, list_runs
 def stored_request(run: RunFolder) -> RunRequest:
     """The request of a stored run as far as scoring needs it: its questions, and its own columns as they were scored."""
     spec = run.spec()
-    scorer = stored_scorer(run, run.report() or {})
+    scorer = stored_scorer(run, run.report())
     inner = spec["spec"]
     return RunRequest(
         imported_flow(inner["workflow"], inner["settings"]),
@@ -46,25 +46,17 @@ def chain_of(run: RunFolder, spec: Mapping[str, Any]) -> Chain | None:
         raise damaged(run.path / RUN, RUN_MEND, str(error).rstrip(".")) from None
 
 
-def stored_columns(report: Mapping[str, Any]) -> tuple[ScoreColumn, ...]:
-    """Return the columns of a report's own scores."""
-    definitions, ranges = report.get("definitions") or {}, report.get("ranges") or {}
-    return tuple(
-        ScoreColumn(name, text, tuple(ranges.get(name) or (None, None)))
-        for name, text in definitions.items()
-    )
-
-
 def stored_scorer(
-    run: RunFolder, report: Mapping[str, Any], only: Container[str] | None = None
+    run: RunFolder, report: RunReport | None, only: Container[str] | None = None
 ) -> AnswerScorer:
     """Return a scorer that gives a run's own columns, or ``only`` some of them, as they are stored."""
-    columns = tuple(c for c in stored_columns(report) if only is None or c.name in only)
+    own = report.own.values() if report else ()
+    columns = tuple(r.column for r in own if only is None or r.column.name in only)
     names = {column.name for column in columns}
     values: dict[str, dict[str, float | None]] = {}
     for line in run.scores() if columns else ():
-        if line["metric"] in names:
-            values.setdefault(line["qid"], {})[line["metric"]] = line["value"]
+        if line.metric in names:
+            values.setdefault(line.qid, {})[line.metric] = line.value
 
     def score(example: Example, episode: Episode) -> Values:
         return values.get(episode.qid, {})
@@ -73,31 +65,32 @@ def stored_scorer(
 
 
 def with_stored_judges(
-    run: RunFolder, request: RunRequest, judges: Mapping[str, Any]
-) -> tuple[RunRequest, dict[str, Any], tuple[str, ...]]:
+    run: RunFolder, request: RunRequest, judges: tuple[JudgeReport, ...]
+) -> tuple[RunRequest, tuple[JudgeReport, ...], tuple[str, ...]]:
     """Add the judges of an earlier scoring; returns the request, the report's judges and a warning if theirs are damaged.
 
     Earlier judges are not asked again. Their scores stay, unless a judge of this request has the same columns, even if it failed.
     """
     of_judges = {column.name for judge in request.judges for column in judge.columns}
+    present = {judge.name for judge in judges}
     try:
-        report = run.report() or {}
-        earlier = {
-            name: summary
-            for name, summary in (report.get("judges") or {}).items()
-            if name not in judges and of_judges.isdisjoint(summary.get("columns", ()))
-        }
-        names = {c for of in earlier.values() for c in of.get("columns", ())}
+        report = run.report()
+        earlier = tuple(
+            judge
+            for judge in (report.judges if report else ())
+            if judge.name not in present and of_judges.isdisjoint(judge.columns)
+        )
+        names = {column for judge in earlier for column in judge.columns}
         names -= {column.name for column in request.columns}
         stored = stored_scorer(run, report, names)
     except BadFileError as error:
         if not (run.path / JUDGES).exists():
-            return request, dict(judges), ()
+            return request, judges, ()
         lost = f"The earlier judges' scores are lost ({error}); score the run by its judges again."
-        return request, dict(judges), (lost,)
+        return request, judges, (lost,)
     if names:
         request = replace(request, scorers=(*request.scorers, stored))
-    return request, {**earlier, **judges}, ()
+    return request, (*earlier, *judges), ()
 
 
 def is_complete(run: RunFolder, request: RunRequest) -> bool:
@@ -111,32 +104,31 @@ def is_complete(run: RunFolder, request: RunRequest) -> bool:
 def result_of(
     request: RunRequest,
     run: RunFolder,
-    report: Mapping[str, Any],
+    report: RunReport,
     memory: Mapping[str, Any] | None = None,
 ) -> RunResult:
     """Return a scored run as a result. The episodes are read when they are first needed.
 
-    Raises LookupError or TypeError for a report that lacks the request's own columns; those of judges may be absent.
+    Raises LookupError for a report that lacks the request's own columns; those of judges may be absent.
     """
-    columns = stored_columns(report)
+    columns = tuple(result.column for result in report.own.values())
     values: dict[str, dict[str, float | None]] = {column.name: {} for column in columns}
     if own := {c.name for s in request.scorers if not s.llms for c in s.columns} - values.keys():
         raise LookupError(f"The report has no {', '.join(sorted(own))}.")
     if columns:
         failed = {qid for qid, head in run.heads().items() if head.get("error")}
         for score in run.scores():
-            if score["metric"] in values and score["qid"] not in failed:
-                values[score["metric"]][score["qid"]] = score["value"]
-    means = {name: Estimate(**mean) for name, mean in report["suite"].items()} if columns else {}
+            if score.metric in values and score.qid not in failed:
+                values[score.metric][score.qid] = score.value
     return RunResult(
         request,
         run.name,
         StoredEpisodes(run, request),
         values,
-        means,
-        report["n"],
-        report["n_errors"],
-        report.get("seconds", 0.0),
+        {name: result.estimate for name, result in report.own.items()},
+        report.n,
+        report.n_errors,
+        report.seconds or 0.0,
         report,
         memory={
             name: size["ram"] + size["vram"]
@@ -145,8 +137,8 @@ def result_of(
         },
         peak_memory=run.state().get("peak_memory"),
         judgements={
-            name: StoredEpisodes(RunFolder(run.path / summary["run"]), request)
-            for name, summary in (report.get("judges") or {}).items()
+            judge.name: StoredEpisodes(RunFolder(run.path / judge.run), request)
+            for judge in report.judges
         },
         columns=columns,
     )
@@ -184,8 +176,8 @@ def ended_result(runs: Path, request: RunRequest) -> RunResult | None:
     run = RunFolder(runs / request.name)
     if not run.path.exists() or not is_ended(run):
         return None
-    report = run.report() or {}
-    if report.get("n") != len(request.examples):  # it is to be grown
+    report = run.report()
+    if report is None or report.n != len(request.examples):  # it is to be grown
         return None
     return replace(result_of(request, run, report), reused=True)
 
@@ -193,7 +185,7 @@ def ended_result(runs: Path, request: RunRequest) -> RunResult | None:
 def is_ended(run: RunFolder) -> bool:
     """Return whether all questions of a run are answered and scored, failed ones included."""
     report = run.report()
-    return run.state()["state"] == "done" and bool(report and report["complete"])
+    return run.state()["state"] == "done" and report is not None and report.complete
 
 
 def is_of(run: RunFolder, request: RunRequest) -> bool:
@@ -221,7 +213,7 @@ def stored_result(folder: RunFolder, request: RunRequest) -> RunResult | None:
     try:
         report = folder.report()
         return None if report is None else result_of(request, folder, report)
-    except (RalleError, LookupError, TypeError):
+    except (RalleError, LookupError):
         return None
 
 

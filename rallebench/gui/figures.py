@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from markupsafe import Markup
 
 from rallebench.core.memory import size
 from rallebench.core.numbers import mean_of, no_interval, smallness, spread
+from rallebench.core.report import ClusterCounts
 from rallebench.core.tables import Figure, Table
 from rallebench.gui.html import escape, heading, note, rows
 from rallebench.render import svg
@@ -69,22 +70,22 @@ def percent(mean: Any, *, share: bool = True) -> Markup:
     stats = mean_of(mean)
     if stats is None:
         return number(None if mean is None else 100 * mean, unit="" if mean is None else "%")
-    if stats["value"] is None:
+    if stats.value is None:
         return number(None)
     if not share:
-        return figure(text(stats["value"]))
+        return figure(text(stats.value))
     beside = spread(stats, lambda part: f"{100 * part:.1f}", (0.0, 1.0))
-    return figure(f"{100 * stats['value']:.1f}", "%", beside)
+    return figure(f"{100 * stats.value:.1f}", "%", beside)
 
 
-def doubt(mean: Any, clusters: Mapping[str, Any] | None = None) -> str:
+def doubt(mean: Any, clusters: ClusterCounts | None = None) -> str:
     """Tooltip of a mean without an interval or with a wide one: the reason; '' if the interval is narrow."""
     stats = mean_of(mean)
-    if stats is None or stats["value"] is None:
+    if stats is None or stats.value is None:
         return ""
-    if stats["low"] is None and not smallness(clusters, stats["n"]):
-        return f"{no_interval(stats['n'], clusters).capitalize()}."
-    return smallness(clusters, stats["n"])
+    if stats.low is None and not smallness(clusters, stats.n):
+        return f"{no_interval(stats.n, clusters).capitalize()}."
+    return smallness(clusters, stats.n)
 
 
 def quantity(mean: Any, unit: str) -> Markup:
@@ -98,17 +99,16 @@ def quantity(mean: Any, unit: str) -> Markup:
     <span class="num">0.16 s<small>(0.10–0.90)</small></span>
     """
     stats = mean_of(mean)
-    if unit == "fraction" or stats is None or stats["value"] is None:
+    if unit == "fraction" or stats is None or (value := stats.value) is None:
         return percent(mean)
-    value = stats["value"]
     if unit != "seconds":
         return figure(text(value, "quantity"), more=spread(stats, lambda x: text(x, "quantity")))
-    words = duration(value)
+    words, short = duration(value), value < 10
 
     def write(part: float) -> str:
         if words.endswith("ms"):
             return f"{1000 * part:.0f}"
-        return f"{part:.2f}" if words.endswith(" s") and value < 10 else duration(part)
+        return f"{part:.2f}" if words.endswith(" s") and short else duration(part)
 
     beside = spread(stats, write, (0.0, None))
     beside = {"± 0.00": "± less than 0.01", "± 0": "± less than 1"}.get(beside, beside)
@@ -118,12 +118,12 @@ def quantity(mean: Any, unit: str) -> Markup:
 def gap(difference: Any, unit: str = "fraction") -> Markup:
     """A difference with its interval, a value with ``low`` and ``high``: of shares in points, else in its unit."""
     stats = mean_of(difference)
-    if stats is None or stats["value"] is None:
+    if stats is None or stats.value is None:
         return Markup("–")
     ends = ""
-    if unit == "fraction" and None not in (stats["low"], stats["high"]):
-        ends = " to ".join(points(stats[end]).removesuffix(" points") for end in ("low", "high"))
-    return figure(gap_words(stats["value"], unit), more=ends)
+    if unit == "fraction" and stats.low is not None and stats.high is not None:
+        ends = " to ".join(points(end).removesuffix(" points") for end in (stats.low, stats.high))
+    return figure(gap_words(stats.value, unit), more=ends)
 
 
 def gap_words(difference: float, unit: str) -> str:
@@ -159,10 +159,10 @@ def points(delta: float) -> str:
 def interval_bar(mean: Any) -> Markup:
     """A mean and its interval on a scale from 0 to 100 %."""
     stats = mean_of(mean)
-    if stats is None or (value := stats["value"]) is None:
+    if stats is None or (value := stats.value) is None:
         return Markup()
-    has_ends = stats["low"] is not None and stats["high"] is not None
-    ends = (stats[end] if has_ends else value for end in ("low", "high"))
+    has_ends = stats.low is not None and stats.high is not None
+    ends = (stats.low or 0.0, stats.high or 0.0) if has_ends else (value, value)
     low, high, at = (min(100.0, max(0.0, 100 * x)) for x in (*ends, value))
     return Markup(
         '<span class="ci" aria-hidden="true"><b style="left:{:.1f}%;width:{:.1f}%"></b><i style="left:{:.1f}%"></i></span>'
@@ -199,7 +199,7 @@ def table(value: Table) -> Markup:
     """A table of results: every mean with its interval, every heading with its definition."""
     columns, lines = value.heads, []
     means = [[mean_of(row[j]) for row in value.rows] for j in range(len(columns))]
-    shares = [all(m is None or abs(m["value"] or 0) <= 1 for m in column) for column in means]
+    shares = [all(m is None or abs(m.value or 0) <= 1 for m in column) for column in means]
     for i, row in enumerate(value.rows):
         cells = []
         for j, (cell, column) in enumerate(zip(row, columns)):

@@ -37,8 +37,8 @@ def parts(report: Mapping[str, Any]) -> Iterator[Table]:
         columns = [Column("part"), *(Column(m, "score", definitions.get(m, "")) for m in metrics)]
         columns += [Column("questions", "count"), Column("failed", "count"), Column("time")]
         title = f"Parts, by {', '.join(metrics)}" if number else "Parts"
-        bare = [m for row in rows for m in row if mean_of(m) and m["value"] is not None]
-        reasons = dict.fromkeys(no_interval(m["n"]) for m in bare if m["low"] is None)
+        bare = [m for row in rows for cell in row if (m := mean_of(cell)) and m.value is not None]
+        reasons = dict.fromkeys(no_interval(m.n) for m in bare if m.low is None)
         note = f"Where there is no interval: {', '.join(reasons)}." if reasons else ""
         yield Table(title, tuple(columns), rows, note=note)
 

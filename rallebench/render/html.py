@@ -55,15 +55,15 @@ def _tooltip(about: str) -> Markup:
 
 def _cell(value: Any, column: Column, bold: bool) -> Markup:
     mean = mean_of(value)
-    known = mean is not None and mean["value"] is not None
-    word = escape(text(mean["value"] if mean and known else value, column.format))
+    known = mean is not None and mean.value is not None
+    word = escape(text(mean.value if mean and known else value, column.format))
     word = Markup("<b>{}</b>").format(word) if bold else word
     if mean is None or not known:
         return word
     ends = ""
-    if mean["low"] is not None and mean["high"] is not None:
+    if mean.low is not None and mean.high is not None:
         ends = interval(mean, column.format, fewer=1).strip("[]").replace(", ", " – ")
-    basis = ", ".join(filter(None, [ends, f"n = {mean['n']:,}"]))
+    basis = ", ".join(filter(None, [ends, f"n = {mean.n:,}"]))
     return Markup('{}<br><span class="rb-basis">{}</span>').format(word, basis)
 
 

@@ -10,27 +10,25 @@ from typing import Any
 from rallebench.core.memory import size
 from rallebench.core.numbers import ABSENT, mean_of, no_interval, usd
 from rallebench.core.numbers import plural as plural  # for the front ends, beside the other numbers
+from rallebench.core.report import ClusterCounts, Estimate
 from rallebench.core.tables import Format
 
 
 def text(value: Any, format: Format = "score", absent: str = ABSENT) -> str:
     """A cell in words: ``absent`` for None, a mean with its interval and number of questions, a number by ``format``.
 
-    >>> from rallebench.core.report import Estimate
     >>> text(0.12345), text(1234.6), text(7, "percent"), text(0.9633, "percent"), text(None), text("k=1"), text(True)
     ('0.1235', '1,235', '7', '96.33', '–', 'k=1', 'yes')
     >>> text(Estimate(0.5, 0.4, 0.6, 30), "percent"), text(Estimate(None))
     ('50.00 [40.0, 60.0] n=30', 'not scored')
     """
     if (mean := mean_of(value)) is not None:
-        if mean["value"] is None:
+        if mean.value is None:
             return "not scored"
         ends = (
-            ""
-            if mean["low"] is None or mean["high"] is None
-            else f"{interval(mean, format, fewer=1)} "
+            "" if mean.low is None or mean.high is None else f"{interval(mean, format, fewer=1)} "
         )
-        return f"{text(mean['value'], format)} {ends}n={mean['n']:,}"
+        return f"{text(mean.value, format)} {ends}n={mean.n:,}"
     if value is None:
         return absent
     if isinstance(value, bool):
@@ -44,33 +42,32 @@ def text(value: Any, format: Format = "score", absent: str = ABSENT) -> str:
 
 def measured(
     points: Iterable[tuple[Any, ...]],
-) -> list[tuple[Any, Mapping[str, Any], tuple[Any, ...]]]:
+) -> list[tuple[Any, Estimate, tuple[Any, ...]]]:
     """(x, the value in the form of a mean, what comes after it) of the points of a figure that have a value."""
-    means = [
-        (point[0], mean_of(point[1]) or {"value": point[1], "low": None, "high": None}, point[2:])
-        for point in points
-    ]
-    return [(x, y, more) for x, y, more in means if x is not None and y["value"] is not None]
+    means = [(point[0], mean_of(point[1]) or Estimate(point[1]), point[2:]) for point in points]
+    return [(x, y, more) for x, y, more in means if x is not None and y.value is not None]
 
 
 def interval(
-    cell: Mapping[str, Any],
+    mean: Estimate,
     format: Format = "score",
-    clusters: Mapping[str, Any] | None = None,
+    clusters: ClusterCounts | None = None,
     *,
     fewer: int = 0,
+    note: str = "",
 ) -> str:
-    """The interval of a mean or a difference, or why it has none. ``fewer``: digits less than the mean has.
+    """The interval of a mean or a difference, or why it has none. ``fewer``: digits less than the mean has; ``note``: why it
+    has none, if known.
 
-    >>> interval({"low": -0.1, "high": 0.25}, "delta"), interval({"low": None, "high": None, "note": "too few articles"})
+    >>> interval(Estimate(0.1, -0.1, 0.25), "delta"), interval(Estimate(0.1), note="too few articles")
     ('[-0.1000, +0.2500]', 'too few articles')
     """
-    if cell["low"] is None or cell["high"] is None:
-        return str(cell.get("note") or no_interval(cell.get("n", 0), clusters))
+    if mean.low is None or mean.high is None:
+        return note or no_interval(mean.n, clusters)
     shorten = _score if format == "score" else _percent if format == "percent" else None
     low, high = (
-        shorten(cell[end], fewer) if shorten else text(float(cell[end]), format)
-        for end in ("low", "high")
+        shorten(end, fewer) if shorten else text(float(end), format)
+        for end in (mean.low, mean.high)
     )
     return f"[{low}, {high}]"
 

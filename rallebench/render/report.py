@@ -9,8 +9,9 @@ from typing import Any
 from markupsafe import Markup
 
 from rallebench import __version__
+from rallebench.core.costs import Cost
 from rallebench.core.table_files import csv_table, latex
-from rallebench.core.tables import Code, CostSection, Figure, Fold, Section, Table
+from rallebench.core.tables import Code, Figure, Fold, Section, Table
 from rallebench.core.terminal import CONTROLS
 from rallebench.render import costs, html, svg
 
@@ -80,8 +81,8 @@ def block(value: Any) -> Markup:
     if isinstance(value, Figure):
         name = "-".join(filter(None, [value.kind, *value.x.split()[:1]]))
         return svg.saveable(value, name) or (html.empty(value.empty) if value.empty else Markup())
-    if isinstance(value, CostSection):
-        return Markup().join(map(block, costs.blocks(value.value)))
+    if isinstance(value, Cost):
+        return Markup().join(map(block, costs.blocks(value)))
     if isinstance(value, Code):
         return Markup("<pre>{}</pre>").format(short(value.text))
     if isinstance(value, Fold):

@@ -12,6 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rallebench.core.numbers import mean_of
+from rallebench.core.report import Estimate
 from rallebench.core.tables import Figure
 from rallebench.core.terminal import CONTROLS
 from rallebench.render import colours
@@ -137,8 +138,8 @@ def _radar(value: Figure) -> Markup:
         anchor = "middle" if abs(x - cx) < 20 else "start" if x > cx else "end"
         body += _text(x, y + 4, axis, anchor)
     for number, (name, points) in enumerate(value.series.items()):
-        colour, row = colours.series(number), [mean_of(y) or {"value": y} for _, y in points]
-        known = [(i, y["value"] / most) for i, y in enumerate(row) if y["value"] is not None]
+        colour, row = colours.series(number), [mean_of(y) or Estimate(y) for _, y in points]
+        known = [(i, y.value / most) for i, y in enumerate(row) if y.value is not None]
         if len(known) == len(axes):
             style = Markup('fill="{}" fill-opacity=".15" stroke="{}" stroke-width="2"').format(
                 colour, colour
@@ -272,7 +273,7 @@ def _points(value: Figure) -> Markup:
     xs = list(dict.fromkeys(x for x, _ in known))
     if any(isinstance(x, str) for x in xs):
         xs = [str(x) for x in xs]
-    ends = [y[end] for _, y in known for end in ("value", "low", "high") if y[end] is not None]
+    ends = [end for _, y in known for end in (y.value, y.low, y.high) if end is not None]
     up = (min(0.0, *ends), value.high or max(ends) * 1.05 or 1.0)
     axes = _Axes(value, xs, up)
     wide = axes.width / len(xs) / (len(series) + 1)
@@ -281,7 +282,12 @@ def _points(value: Figure) -> Markup:
         colour = colours.series(number)
         shift = wide * (number - (len(series) - 1) / 2) if value.kind == "bar" else 0.0
         places = [
-            (axes.x(str(x) if isinstance(xs[0], str) else x) + shift, axes.y(y["value"]), y, words)
+            (
+                axes.x(str(x) if isinstance(xs[0], str) else x) + shift,
+                axes.y(y.value or 0.0),
+                y,
+                words,
+            )
             for x, y, words in row
         ]
         for x, top, y, words in places:
@@ -294,8 +300,8 @@ def _points(value: Figure) -> Markup:
                 body += Markup(
                     '<circle cx="{:.1f}" cy="{:.1f}" r="4" fill="{}">{}</circle>'
                 ).format(x, top, colour, _title(words))
-            if y["low"] is not None and y["high"] is not None:
-                low, high = axes.y(y["low"]), axes.y(y["high"])
+            if y.low is not None and y.high is not None:
+                low, high = axes.y(y.low), axes.y(y.high)
                 body += Markup(
                     '<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="{}"/>'
                 ).format(x, low, x, high, INK)

@@ -12,6 +12,7 @@ from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import TREC, import_run
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.numbers import plural
+from rallebench.core.report import RunReport
 from rallebench.corpora.imported import Corpus
 from rallebench.datasets.r_eval import ids_that_hold
 from rallebench.datasets.reading import pick_up
@@ -92,8 +93,8 @@ def import_predictions(
     if not dataset:
         raise UsageError("Predictions answer a dataset.", hint=Hint("choose", "dataset"))
     run, silent = import_run(workspace, source, dataset, name, form=form, skip_bad=skip_bad)
-    report = run.report() or {}
-    n, without = report["n"], report["n_errors"]
+    report = run.report() or RunReport()
+    n, without = report.n, report.n_errors
     warning = f"{without} of {n} questions have no prediction; they count as failed."
     if silent:
         warning = (

@@ -93,9 +93,8 @@ def _part(label: str, event: Any) -> PartState:
         return PartState(label, "failed", message=event.error)
     if isinstance(event, Finished) and isinstance(event.result, RunResult):
         result = event.result
-        metrics = (result.report or {}).get("metrics") or {}
-        means = {name: (mean["value"], mean["n"]) for name, mean in metrics.items()}
-        means |= {name: (mean.value, mean.n) for name, mean in result.means.items()}
+        estimates = {**(result.report.metrics if result.report else {}), **result.means}
+        means = {name: (mean.value, mean.n) for name, mean in estimates.items()}
         return PartState(label, "done", result.n, result.n, run=result.run, means=means)
     if isinstance(event, Finished):
         return PartState(label, "done", message=event.message)

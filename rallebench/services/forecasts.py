@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from rallebench.analysis.paired import has_power
+from rallebench.core.costs import CostTotal
 from rallebench.core.errors import RalleError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prices import FREE
@@ -234,18 +235,18 @@ def _spent(folder: Any) -> dict[str, Any] | None:
     """The chain and the models of a run, and the seconds and dollars a question without replies from the cache: by the clock if
     the cache gave none."""
     try:
-        spec, report = folder.spec()["spec"], folder.report() or {}
-        own = (report.get("cost") or {}).get("asked") or {}
-        if not own.get("questions") or own.get("seconds") is None:
+        spec, report = folder.spec()["spec"], folder.report()
+        own = report.cost.uncached if report and report.cost else CostTotal()
+        if report is None or not own.questions or own.seconds is None:
             return None
-        count = own["questions"]
-        by_clock = not report["steps_from_memory"] and report["n_done"] and report["seconds"]
-        seconds = report["seconds"] / report["n_done"] if by_clock else own["seconds"] / count
+        count = own.questions
+        by_clock = bool(not report.steps_from_memory and report.n_done and report.seconds)
+        seconds = (report.seconds or 0) / report.n_done if by_clock else own.seconds / count
         return {
             "flow": flow_identity(spec["workflow"], spec["settings"]),
             "backends": spec["settings"].get("backends") or {},
             "seconds": seconds,
-            "usd": None if own.get("usd") is None else own["usd"] / count,
+            "usd": None if own.usd is None else own.usd / count,
         }
     except (RalleError, KeyError, TypeError, AttributeError):
         return None

@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any
 
 from rallebench.core.errors import RalleError
+from rallebench.core.json_values import as_json
+from rallebench.core.report import RunReport
 from rallebench.core.types import Episode
 from rallebench.engine.experiment_store import REPORT, ExperimentStore
 from rallebench.engine.store import RunFolder
@@ -180,8 +182,8 @@ def _of_variants(workspace: Workspace, report: Mapping[str, Any], kind: str) -> 
 
 def _variant(workspace: Workspace, row: Mapping[str, Any], metric: str | None) -> dict[str, Any]:
     """A variant; its metrics are over the questions that all variants share, where there are several."""
-    report = RunFolder(workspace.runs / row["run"]).report() or {}
-    means = row["metrics"] or report.get("metrics", {})
+    report = RunFolder(workspace.runs / row["run"]).report() or RunReport()
+    means = row["metrics"] or as_json(report.metrics)
     ordered = {name: means[name] for name in sorted(means, key=lambda name: name != metric)}
     cells: dict[str, Any] = {"variant": row["variant"], "run": row["run"], **_means(ordered)}
     if row["difference"] is not None:
@@ -191,7 +193,7 @@ def _variant(workspace: Workspace, row: Mapping[str, Any], metric: str | None) -
             "difference high": row["high"],
             "p (corrected)": row["p_corrected"],
         }
-    return {**cells, "failed questions": report.get("n_errors"), "seconds": report.get("seconds")}
+    return {**cells, "failed questions": report.n_errors, "seconds": report.seconds}
 
 
 def _means(means: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

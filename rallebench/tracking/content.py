@@ -10,8 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.costs import Cost
 from rallebench.core.files import write_text
+from rallebench.core.json_values import as_json
 from rallebench.core.numbers import UNKNOWN, price
+from rallebench.core.report import RunReport
+from rallebench.core.types import Score
 
 MAX_VALUE = 6000
 MAX_KEY = 250
@@ -116,25 +120,25 @@ def without_secrets(value: Any) -> Any:
     return _URL_LOGIN.sub(r"\1", value) if isinstance(value, str) else value
 
 
-def metrics(report: Mapping[str, Any]) -> dict[str, float]:
+def metrics(report: RunReport) -> dict[str, float]:
     """``report.json`` as metrics: each value with ``_low``, ``_high`` and ``_n``, RaLLe's names, counts, costs.
 
     MLflow allows no ``@``, so ``recall@5`` is ``recall_at_5`` (RaLLe's own name for it).
     """
-    clusters = report.get("clusters") or {}
-    values: dict[str, Any] = {
-        **{key: report.get(key) for key in _COUNTS},
-        **{f"total_{key}": report.get(key) for key in _TOTALS},
-        "clusters": clusters.get("n"),
-        "largest_cluster": clusters.get("largest"),
-        "sec per query": report.get("seconds_per_question"),
-        "memory_bytes": (report.get("memory") or {}).get("bytes"),
-        **cost_metrics(report.get("cost") or {}),
+    clusters = report.clusters
+    values: dict[str, float | None] = {
+        **{key: getattr(report, key) for key in _COUNTS},
+        **{f"total_{key}": getattr(report, key) for key in _TOTALS},
+        "clusters": clusters.n if clusters else None,
+        "largest_cluster": clusters.largest if clusters else None,
+        "sec per query": report.seconds_per_question,
+        "memory_bytes": report.memory.bytes if report.memory else None,
+        **(cost_metrics(report.cost) if report.cost else {}),
     }
-    for name, mean in {**report.get("metrics", {}), **report.get("suite", {})}.items():
+    for name, mean in report.estimates.items():
         key = safe_key(name)
-        values[key] = mean.get("value")
-        values |= {f"{key}_{part}": mean.get(part) for part in ("low", "high", "n")}
+        values |= {key: mean.value, f"{key}_low": mean.low}
+        values |= {f"{key}_high": mean.high, f"{key}_n": mean.n}
     return {
         key: float(value)
         for key, value in values.items()
@@ -142,24 +146,24 @@ def metrics(report: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def cost_metrics(cost: Mapping[str, Any]) -> dict[str, Any]:
+def cost_metrics(cost: Cost) -> dict[str, float | None]:
     """``cost_total_…``, ``cost_failed_…``, ``cost_asked_…`` and ``cost_question_…_mean`` (``_median``, ``_p95``, ``_n``).
 
     Unknown values are None. If only some dollars are known, their sum is ``…_usd_known``.
     """
-    values: dict[str, Any] = {}
-    for group in ("total", "failed", "asked"):
-        sums = cost.get(group, {})
-        values |= {f"cost_{group}_{part}": sums.get(part) for part in _COST_PARTS}
-        values[f"cost_{group}_usd_known"] = sums.get("usd_known") or None
-    for name, spread in cost.get("per_question", {}).items():
-        values |= {f"cost_question_{name}_{key}": value for key, value in spread.items()}
+    values: dict[str, float | None] = {}
+    groups = {"total": cost.total, "failed": cost.failed, "asked": cost.uncached}
+    for group, sums in groups.items():
+        values |= {f"cost_{group}_{part}": getattr(sums, part) for part in _COST_PARTS}
+        values[f"cost_{group}_usd_known"] = sums.usd_known or None
+    for name, spread in cost.per_question.items():
+        values |= {f"cost_question_{name}_{key}": value for key, value in as_json(spread).items()}
     return values
 
 
-def cost_tags(cost: Mapping[str, Any]) -> dict[str, str]:
+def cost_tags(cost: Cost | None) -> dict[str, str]:
     """The dollars of a run in words, because a missing metric could be read as no cost."""
-    return {"rallebench.cost.usd": price(cost["total"])} if cost.get("total") else {}
+    return {"rallebench.cost.usd": price(cost.total)} if cost else {}
 
 
 def safe_key(name: str) -> str:
@@ -219,7 +223,7 @@ FIXED = ("id", "question", "gold answers", "answer", "error", "gold pages", "pag
 def per_question(
     records: Iterable[Mapping[str, Any]],
     lines: Mapping[str, Mapping[str, Any]],
-    scores: Iterable[Mapping[str, Any]],
+    scores: Iterable[Score],
 ) -> dict[str, Any]:
     """The table in the form of MLflow's ``log_table``: columns FIXED and the metrics, None = not scored.
 
@@ -228,8 +232,8 @@ def per_question(
     by_question: dict[str, dict[str, float | None]] = {}
     names: dict[str, None] = {}
     for score in scores:
-        names[score["metric"]] = None
-        by_question.setdefault(score["qid"], {})[score["metric"]] = score.get("value")
+        names[score.metric] = None
+        by_question.setdefault(score.qid, {})[score.metric] = score.value
     rows: list[list[Any]] = []
     for record in records:
         qid = str(record.get("id")).strip()

@@ -16,6 +16,7 @@ from typing import Any
 from rallebench.core.errors import BadFileError, Hint, MissingPackageError, RalleError
 from rallebench.core.files import read_json, write_json, write_text
 from rallebench.core.locks import alone
+from rallebench.core.report import RunReport
 from rallebench.engine.cost import recorded_prices
 from rallebench.engine.store import COSTS, REPORT, RUN, RunFolder
 from rallebench.tracking import content, prompts
@@ -139,7 +140,9 @@ class _RunLogger:
         self.spec: Mapping[str, Any] = self.run["spec"]
         self.chain: Mapping[str, Any] = self.spec["settings"].get("chain") or {}
         self.lines, self.records = folder.lines(), folder.records()
-        self.report: Mapping[str, Any] = folder.report() or {}
+        scored = folder.report()
+        self.report = scored or RunReport()
+        self.metrics = content.metrics(scored) if scored else {}
         try:
             self.rows = content.per_question(self.records, self.lines, folder.scores())
         except (LookupError, TypeError, ValueError, AttributeError):
@@ -189,9 +192,9 @@ class _RunLogger:
 
     def _status(self) -> str:
         """MLflow's status: KILLED for a stopped run or one without scores."""
-        if not self.report.get("complete"):
+        if not self.report.complete:
             return "KILLED"
-        failed = self.report["n"] and self.report["n_errors"] == self.report["n"]
+        failed = self.report.n and self.report.n_errors == self.report.n
         return "FAILED" if failed else "FINISHED"
 
     def _log_values(self, run_id: str, waterfall: Mapping[str, float]) -> None:
@@ -205,7 +208,7 @@ class _RunLogger:
         }
         counts = (
             f"{len(self.lines)} of {len(self.records)} questions of {self.spec['dataset']} "
-            f"answered, {self.report.get('n_errors', 0)} failed."
+            f"answered, {self.report.n_errors} failed."
         )
         notes = filter(None, [counts, content.cut_note(len(self.lines))])
         link = f"[Open in rallebench]({our_address(self.page, self.folder.name)})"
@@ -215,14 +218,14 @@ class _RunLogger:
             "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}]),
             "rallebench.run": self.folder.name,
             "rallebench.fingerprint": str(self.run["fingerprint"]),
-            "rallebench.complete": str(bool(self.report.get("complete"))).lower(),
-            **content.cost_tags(self.report.get("cost") or {}),
+            "rallebench.complete": str(self.report.complete).lower(),
+            **content.cost_tags(self.report.cost),
             **prompts.register(self.store, self.chain),
             **changed,
         }
         lost = {f"waterfall_{stage}": count for stage, count in waterfall.items()}
         new = {key: value for key, value in params.items() if key not in logged}
-        metrics = {**content.metrics(self.report), **lost}
+        metrics = {**self.metrics, **lost}
         log_values(self.store.client, run_id, metrics, tags, new)
 
     def _log_dataset(self, run_id: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from rallebench.core.numbers import UNKNOWN
 from rallebench.core.types import Episode, Generate, Note, Retrieve, Step, UseTool, digest
-from rallebench.engine.cost import Prices, step_to_json, total, usd_of
+from rallebench.engine.cost import Prices, step_cost, total, usd_of
 from rallebench.engine.record import episode_to_json
 from rallebench.tracking.connection import import_mlflow, mlflow_errors, open_store
 from rallebench.tracking.content import clean
@@ -152,14 +152,17 @@ def _choices(step: Step) -> dict[str, Any]:
 
 def _cost_attributes(step: Step, prices: Prices) -> dict[str, Any]:
     """The cost of a language model's step, under MLflow's own names where it has some."""
-    cost = step_to_json(step, prices)
-    attributes = {key: cost[key] for key in ("first_token_seconds", "tokens_per_second")}
-    tokens = cost["prompt_tokens"], cost["completion_tokens"]
-    if None not in tokens:
+    cost = step_cost(step, prices)
+    attributes: dict[str, Any] = {
+        "first_token_seconds": cost.first_token_seconds,
+        "tokens_per_second": cost.tokens_per_second,
+    }
+    if cost.prompt_tokens is not None and cost.completion_tokens is not None:
+        tokens = cost.prompt_tokens, cost.completion_tokens
         attributes["mlflow.chat.tokenUsage"] = _parts_and_sum("tokens", *tokens)
     if (dollars := usd_of(step, prices)) is not None:
         attributes["mlflow.llm.cost"] = _parts_and_sum("cost", *dollars)
-    return {**attributes, "usd": _or_unknown(cost["usd"])}
+    return {**attributes, "usd": _or_unknown(cost.usd)}
 
 
 def _parts_and_sum(quantity: str, prompt: float, completion: float) -> dict[str, float]:
@@ -177,15 +180,16 @@ def _cost_of_question(trace: Trace) -> tuple[dict[str, Any], dict[str, Any]]:
     traces, without what is not known)."""
     steps, prices = trace.episode.steps, trace.prices
     cost = total(steps, prices, failed_seconds=trace.episode.failed_seconds)
-    attributes = {key: cost[key] for key in _MEASURES}
+    attributes = {key: getattr(cost, key) for key in _MEASURES}
     attributes |= {
-        key: _or_unknown(cost[key]) for key in ("prompt_tokens", "completion_tokens", "usd")
+        key: _or_unknown(getattr(cost, key))
+        for key in ("prompt_tokens", "completion_tokens", "usd")
     }
     metadata: dict[str, Any] = {}
-    if cost["model_calls"] and not cost["calls_not_counted"]:
-        tokens = cost["prompt_tokens"], cost["completion_tokens"]
+    if cost.model_calls and not cost.calls_not_counted:
+        tokens = cost.prompt_tokens or 0, cost.completion_tokens or 0
         metadata["mlflow.trace.tokenUsage"] = _parts_and_sum("tokens", *tokens)
-    if cost["model_calls"] and cost["usd"] is not None:
+    if cost.model_calls and cost.usd is not None:
         dollars = [usd_of(step, prices) or (0.0, 0.0) for step in steps]
         metadata["mlflow.trace.cost"] = _parts_and_sum("cost", *map(sum, zip(*dollars)))
     return attributes, metadata

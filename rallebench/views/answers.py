@@ -12,7 +12,7 @@ from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
 from rallebench.core.runs import Backends
 from rallebench.core.types import Chain, Episode, Generate, Hit, Retrieve, Step, UseTool
-from rallebench.engine.cost import Prices, step_to_json, total
+from rallebench.engine.cost import Prices, step_cost, total
 from rallebench.engine.record import hit_to_json, request_to_json
 from rallebench.engine.run_warnings import judgements, unread
 from rallebench.views.transcript import pieces
@@ -44,7 +44,7 @@ def answer_json(episode: Episode, answerer: Chain | Agent, prices: Prices) -> di
     value: dict[str, Any] = {
         "answer": episode.answer,
         "steps": [step_json(step, prices) for step in episode.steps],
-        "cost": total(episode.steps, prices),
+        "cost": total(episode.steps, prices).to_json(),
     }
     if isinstance(answerer, Agent) and episode.outcome is not None:
         value["stop_reason"] = episode.outcome.stop_reason
@@ -83,9 +83,13 @@ def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:
         value["note"] = step.reply.note
     value |= {"seconds": step.seconds, "cached": step.cached}
     if isinstance(request, Generate):
-        cost = step_to_json(step, prices or {})
-        value["tokens"] = {"prompt": cost["prompt_tokens"], "completion": cost["completion_tokens"]}
-        value |= {key: cost[key] for key in ("first_token_seconds", "tokens_per_second", "usd")}
+        cost = step_cost(step, prices or {})
+        value["tokens"] = {"prompt": cost.prompt_tokens, "completion": cost.completion_tokens}
+        value |= {
+            "first_token_seconds": cost.first_token_seconds,
+            "tokens_per_second": cost.tokens_per_second,
+            "usd": cost.usd,
+        }
     return value
 
 

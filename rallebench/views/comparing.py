@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rallebench.analysis import tables
@@ -12,7 +12,9 @@ from rallebench.analysis.agents.aspects import analyse
 from rallebench.analysis.agents.reading import read
 from rallebench.analysis.ranking import MultiRunComparison, compare_many, compare_two
 from rallebench.analysis.waterfall import STAGES, UNTRACED, waterfall_of
+from rallebench.core.costs import Cost
 from rallebench.core.errors import UsageError
+from rallebench.core.json_values import as_json
 from rallebench.core.tables import Table
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.score import cost_of
@@ -22,9 +24,17 @@ from rallebench.workspace.paths import Workspace
 __all__ = ["STAGES", "UNTRACED"]
 
 
-def compare(
-    runs: Sequence[RunFolder], metric: str = ""
-) -> tuple[dict[str, Any], list[str], tuple[Table, ...]]:
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Runs beside the first. ``document``: as JSON; ``tables``: of three or more runs, every metric and the differences."""
+
+    document: Mapping[str, Any]
+    warnings: Sequence[str]
+    costs: tuple[Cost, ...]
+    tables: tuple[Table, ...] = ()
+
+
+def compare(runs: Sequence[RunFolder], metric: str = "") -> Compared:
     """Runs against the first: JSON, warnings, and of three or more the tables of every metric and of the differences.
 
     Raises UsageError without a common score.
@@ -34,10 +44,9 @@ def compare(
     return _compare_several(runs, metric)
 
 
-def _compare_two(
-    a: RunFolder, b: RunFolder, name: str
-) -> tuple[dict[str, Any], list[str], tuple[Table, ...]]:
+def _compare_two(a: RunFolder, b: RunFolder, name: str) -> Compared:
     compared, pair = compare_two(a, b, name, every=False)
+    costs = tuple(cost_of(run) for run in (a, b))
     value = {
         "runs": [a.name, b.name],
         **asdict(pair),
@@ -45,15 +54,14 @@ def _compare_two(
         "warning": " ".join(compared.warnings),
         **_about(compared),
         "over_all": [asdict(score) for score in compared.corpus_level.get(pair.metric, ())],
-        "cost": [cost_of(run) for run in (a, b)],
+        "cost": as_json(costs),
     }
-    return value, compared.warnings, ()
+    return Compared(value, compared.warnings, costs)
 
 
-def _compare_several(
-    runs: Sequence[RunFolder], name: str
-) -> tuple[dict[str, Any], list[str], tuple[Table, ...]]:
+def _compare_several(runs: Sequence[RunFolder], name: str) -> Compared:
     compared = compare_many(runs, name)
+    costs = tuple(map(cost_of, runs))
     against = [
         {**asdict(pair), "run": run, "p_corrected": pair.corrected}
         for run, pair in compared.against.items()
@@ -69,10 +77,10 @@ def _compare_several(
         },
         "against": against,
         "warnings": compared.warnings,
-        "cost": [cost_of(run) for run in runs],
+        "cost": as_json(costs),
     }
     drawn = (tables.comparison(compared), tables.differences(compared))
-    return value, compared.warnings, drawn
+    return Compared(value, compared.warnings, costs, drawn)
 
 
 def _about(compared: MultiRunComparison) -> dict[str, Any]:
@@ -81,7 +89,7 @@ def _about(compared: MultiRunComparison) -> dict[str, Any]:
         "definition": compared.measure.about["definition"],
         "higher_is_better": compared.measure.higher_is_better,
         "own": compared.measure.own,
-        "cluster_basis": compared.clusters.as_json(),
+        "cluster_basis": as_json(compared.clusters.counts),
     }
 
 

@@ -15,7 +15,7 @@ from rallebench.analysis.suites import differences, pairs_of
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.files import write_text
-from rallebench.core.report import Estimate
+from rallebench.core.report import Estimate, RunReport
 from rallebench.core.spreadsheets import unquoted
 from rallebench.core.table_files import csv_lines
 from rallebench.core.tables import Column, Figure, Table
@@ -50,7 +50,7 @@ class Ranking:
 
     document: Mapping[str, Any]
     metrics: tuple[str, ...] = ()
-    reports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reports: Mapping[str, RunReport] = field(default_factory=dict)
 
 
 def ranking(workspace: Workspace, stored: StoredExperiment, by: str = "") -> Ranking:
@@ -69,7 +69,8 @@ def ranking(workspace: Workspace, stored: StoredExperiment, by: str = "") -> Ran
         document = stored.report or nothing
     variants = document["variants"]
     reports = {
-        row["run"]: RunFolder.open(workspace.runs, row["run"]).report() or {} for row in variants
+        row["run"]: RunFolder.open(workspace.runs, row["run"]).report() or RunReport()
+        for row in variants
     }
     names = tuple(filter(decides, variants[0]["metrics"])) if variants else ()
     return Ranking(document, names, reports)
@@ -77,7 +78,7 @@ def ranking(workspace: Workspace, stored: StoredExperiment, by: str = "") -> Ran
 
 def replayed(value: Ranking) -> set[str]:
     """The runs of a ranking whose answers came from the cache, so that their times say nothing beside the others."""
-    return {run for run, report in value.reports.items() if deployment.is_replayed(report)}
+    return {run for run, report in value.reports.items() if report.is_replayed}
 
 
 def verdict(value: Ranking) -> tuple[str, str]:

@@ -12,7 +12,8 @@ from rallebench.analysis.ranking import MultiRunComparison, answered, compare_ma
 from rallebench.chains.chain import prompt_of
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
-from rallebench.core.tables import Code, CostSection, Fold, Section
+from rallebench.core.report import RunReport
+from rallebench.core.tables import Code, Fold, Section
 from rallebench.core.types import Episode, Example
 from rallebench.engine.headline import chain_of
 from rallebench.engine.ralle_files import prompts_text
@@ -45,14 +46,14 @@ def report_of(
 
 
 def _run(run: RunFolder, workspace: Workspace) -> Iterator[Section]:
-    report = run.report() or {}
-    failures = [f"{count} failed: {message}" for message, count in report["errors"].items()]
+    report = run.report() or RunReport()
+    failures = [f"{count} failed: {message}" for message, count in report.errors.items()]
     yield Section(
         "",
         (
             _summary(report),
             tables.metrics(report, chain_of(run)),
-            CostSection(cost_of(run)),
+            cost_of(run),
             *failures,
         ),
     )
@@ -61,15 +62,15 @@ def _run(run: RunFolder, workspace: Workspace) -> Iterator[Section]:
     yield Section("Every question", (_question(*pair) for pair in answered(run)))
 
 
-def _summary(report: Mapping[str, Any]) -> str:
-    seconds = report["seconds_per_question"]
+def _summary(report: RunReport) -> str:
+    seconds = report.seconds_per_question
     facts = [
-        f"{report['n_done'] - report['n_errors']} of {report['n']} questions answered",
-        f"{report['n_errors']} failed",
+        f"{report.n_done - report.n_errors} of {report.n} questions answered",
+        f"{report.n_errors} failed",
         *([] if seconds is None else [f"{seconds:.3f} s a question in its steps"]),
-        f"{report['steps_from_memory']} of {report['steps']} steps from the reply cache",
+        f"{report.steps_from_memory} of {report.steps} steps from the reply cache",
     ]
-    return f"{report['run']} on {report['dataset']}: {', '.join(facts)}."
+    return f"{report.run} on {report.dataset}: {', '.join(facts)}."
 
 
 def _waterfall(named: Sequence[tuple[str, waterfall.Waterfall]]) -> list[Any]:

@@ -15,6 +15,7 @@ from rallebench.core.errors import BadFileError, RalleError, UsageError
 from rallebench.core.folding import fold
 from rallebench.core.own_files import Stored, read_stored
 from rallebench.core.own_folders import listed
+from rallebench.core.report import Estimate, RunReport
 from rallebench.core.runs import PreparedRun
 from rallebench.core.types import Chain
 from rallebench.engine.headline import deciding_metric
@@ -41,8 +42,8 @@ class InBinError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run in the list. ``title``: the user's name for it, or what tells it from others; ``mean``: of ``metric``, as in
-    the report, None before it is scored; ``precision``: its R-precision; ``created``: ISO time; ``state``: running, done, stopped, failed …"""
+    """A run in the list. ``title``: the user's name for it, or what tells it from others; ``mean``: of ``metric``,
+    None before it is scored; ``precision``: its R-precision; ``created``: ISO time; ``state``: running, done, stopped, failed …"""
 
     name: str
     title: str
@@ -54,11 +55,11 @@ class RunRow:
     total: int = 0
     errors: int = 0
     metric: str = ""
-    mean: Mapping[str, Any] | None = None
+    mean: Estimate | None = None
     seconds: float | None = None
     usd: float | None = None
     chain: Chain | None = None
-    precision: Mapping[str, Any] | None = None
+    precision: Estimate | None = None
     problem: str = ""
 
 
@@ -123,16 +124,15 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
     try:
         checked_run_name(run.name)
         stored = run.spec()
-        chain, report = chain_of(run, stored), run.report() or {}
+        chain, report = chain_of(run, stored), run.report() or RunReport()
     except RalleError as error:
         return RunRow(run.name, run.name, problem=str(error))
     spec = stored["spec"]
-    metrics = {**report.get("metrics", {}), **report.get("suite", {})}
-    scored = [name for name, mean in metrics.items() if mean.get("value") is not None]
-    decided = str(report.get("headline") or "") or deciding_metric(scored)
+    metrics = report.estimates
+    scored = [name for name, mean in metrics.items() if mean.value is not None]
+    decided = report.headline or deciding_metric(scored)
     of_answers = (name for name in HEADLINES if name in scored)
     metric = next(of_answers, "") or decided or next(iter([*scored, *metrics]), "")
-    cost = (report.get("cost") or {}).get("total") or {}
     return RunRow(
         run.name,
         _own_title(run.path),
@@ -140,13 +140,13 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
         spec["workflow"],
         stored.get("created", ""),
         "",
-        report.get("n_done", 0),
-        report.get("n", 0),
-        report.get("n_errors", 0),
+        report.n_done,
+        report.n,
+        report.n_errors,
         metric,
         metrics.get(metric),
-        report.get("seconds_per_question"),
-        cost.get("usd"),
+        report.seconds_per_question,
+        report.cost.total.usd if report.cost else None,
         chain,
         metrics.get("Rprec"),
     )

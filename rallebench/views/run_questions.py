@@ -88,7 +88,7 @@ def _questions(
 ) -> tuple[QuestionRow, ...]:
     run = RunFolder(Path(path))
     lines = run.heads()
-    right = {line["qid"]: line["value"] for line in run.scores("em")}
+    right = {score.qid: score.value for score in run.scores("em")}
     stages: Mapping[str, str] = read_json(Path(stages_file)) if known else {}
     chain = chain_of(run)
     answers = chain is None or chain.produces_answer

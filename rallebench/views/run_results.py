@@ -11,6 +11,7 @@ from rallebench.analysis.ranking import MultiRunComparison, compare_many
 from rallebench.core.errors import NotFoundError
 from rallebench.core.numbers import no_interval, plural
 from rallebench.core.registry import unknown
+from rallebench.core.report import RunReport
 from rallebench.core.tables import Table
 from rallebench.core.types import Chain, Episode, Gold
 from rallebench.engine.headline import chain_of
@@ -114,10 +115,9 @@ class RunFacts:
 
 def run_facts(run: RunFolder) -> RunFacts:
     """Return the facts of a run; 0 questions were asked before it is scored."""
-    report = run.report() or {}
-    n, n_done, n_errors = (report.get(name, 0) for name in ("n", "n_done", "n_errors"))
-    dataset, complete = run.spec()["spec"]["dataset"], bool(report.get("complete"))
-    return RunFacts(dataset, chain_of(run), n, n_done, n_errors, complete)
+    report, dataset = run.report() or RunReport(), run.spec()["spec"]["dataset"]
+    counts = (report.n, report.n_done, report.n_errors)
+    return RunFacts(dataset, chain_of(run), *counts, report.complete)
 
 
 def metric_estimates(run: RunFolder) -> dict[str, MetricEstimate]:
@@ -125,24 +125,23 @@ def metric_estimates(run: RunFolder) -> dict[str, MetricEstimate]:
     report = run.report()
     if report is None:
         raise NotFoundError(f"The run {run.name!r} has no results yet; wait for its end.")
-    clusters = report.get("clusters") or {}
-    reasons = report.get("not_scored") or {}
-    estimates = {}
-    for name, mean in {**report["metrics"], **report.get("suite", {})}.items():
-        timed = is_timed(name)
-        by_article = not timed and clusters.get("by") in ARTICLES and mean["n"] == report["n_done"]
-        note = reasons.get(name, "")
-        if mean["value"] is not None and mean["low"] is None:
-            note = no_interval(mean["n"], clusters or None, timed=timed)
+    clusters, estimates = report.clusters, {}
+    for result in report.columns:
+        name, mean = result.column.name, result.estimate
+        timed, every = is_timed(name), mean.n == report.n_done
+        by_article = clusters and clusters.by in ARTICLES and every and not timed
+        note = result.not_scored
+        if mean.value is not None and mean.low is None:
+            note = no_interval(mean.n, clusters, timed=timed)
         estimates[name] = MetricEstimate(
             name,
-            mean["value"],
-            mean["low"],
-            mean["high"],
-            mean["n"],
-            missing=report["n_done"] - mean["n"],
-            units=clusters["n"] if by_article else None,
-            over_all=report.get("over_all", {}).get(name),
+            mean.value,
+            mean.low,
+            mean.high,
+            mean.n,
+            missing=report.n_done - mean.n,
+            units=clusters.n if clusters and by_article else None,
+            over_all=result.corpus_level,
             note=note,
         )
     return estimates
@@ -160,8 +159,8 @@ def question_results(workspace: Workspace, run: RunFolder) -> tuple[QuestionResu
     if not stages_known(workspace, run):
         read_stages(workspace, run)
     scores: dict[str, dict[str, float | None]] = {}
-    for line in run.scores():
-        scores.setdefault(line["qid"], {})[line["metric"]] = line["value"]
+    for score in run.scores():
+        scores.setdefault(score.qid, {})[score.metric] = score.value
     gold = {example.question.qid: example.gold.answers for example in examples_of(run)}
     episodes = run.episodes()
     results = []

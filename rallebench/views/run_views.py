@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.analysis import deployment, radar
@@ -16,8 +15,10 @@ from rallebench.analysis.ranking import MultiRunComparison, compare_many
 from rallebench.analysis.ranking import compare_two as compare_pair
 from rallebench.analysis.tables import OF_SEVERAL, TEST, comparison, verdict
 from rallebench.core.errors import RalleError
+from rallebench.core.json_values import as_json
 from rallebench.core.numbers import UNKNOWN, usd
 from rallebench.core.prices import FREE
+from rallebench.core.report import Estimate, RunReport
 from rallebench.core.runs import RunResult
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Chain, Episode, Example
@@ -60,16 +61,17 @@ class Tile:
     """A figure of a run. ``mean``: as in the report; ``unit``: as ``unit_of`` has it."""
 
     label: str
-    mean: Mapping[str, Any]
+    mean: Estimate
     about: str
     unit: str
 
 
-def tiles(report: Mapping[str, Any], chain: Chain | None = None) -> list[Tile]:
+def tiles(report: RunReport, chain: Chain | None = None) -> list[Tile]:
     """The headline figures of a run; ``chain``: its own, None for an agent."""
-    metrics = {**printed(report, chain), **report.get("suite", {})}
+    own = {name: result.estimate for name, result in report.own.items()}
+    metrics = {**printed(report, chain), **own}
     picked = []
-    decided = str(report.get("headline") or "")
+    decided = report.headline
     if decided in metrics and decided not in {family for family, _, _ in HEADLINES}:
         about, unit = definition(report, decided), unit_of(report, decided)
         picked.append(Tile(label(decided), metrics[decided], about, unit))
@@ -77,7 +79,7 @@ def tiles(report: Mapping[str, Any], chain: Chain | None = None) -> list[Tile]:
         name = next((m for m in metrics if m.partition("@")[0] == family), "")
         if name:
             picked.append(Tile(title, metrics[name], about, "fraction"))
-    for name, mean in {**report.get("suite", {}), **metrics}.items():
+    for name, mean in {**own, **metrics}.items():
         if len(picked) >= TILES:
             break
         if all(mean is not tile.mean for tile in picked) and name not in (
@@ -89,9 +91,10 @@ def tiles(report: Mapping[str, Any], chain: Chain | None = None) -> list[Tile]:
     return picked[:TILES]
 
 
-def definition(report: Mapping[str, Any], name: str) -> str:
+def definition(report: RunReport, name: str) -> str:
     """The definition of a metric of a run, "" if it has none."""
-    return str(report.get("definitions", {}).get(name) or _fact(name, "definition", ""))
+    result = report.own.get(name)
+    return (result.column.definition if result else "") or _fact(name, "definition", "")
 
 
 def label(name: str) -> str:
@@ -106,10 +109,10 @@ def _fact(name: str, key: str, default: str) -> str:
         return default
 
 
-def cards(report: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def cards(report: RunReport) -> dict[str, dict[str, str]]:
     """Label of a metric or judge of a run → the facts of its card, in the unit in which the page writes its values."""
     known: dict[str, dict[str, str]] = {}
-    for name in (*report.get("metrics", {}), *report.get("judges", {})):
+    for name in (*report.metrics, *(judge.name for judge in report.judges)):
         with suppress(RalleError):
             facts = read_card(name).facts()
             percent = {"Range": "0 to 100 %"} if unit_of(report, name) == "fraction" else {}
@@ -122,15 +125,15 @@ def judge_lines() -> list[tuple[str, str]]:
     return [(name, METRICS.entry(name).about) for name in METRICS.judge_names()]
 
 
-def unit_of(report: Mapping[str, Any], name: str) -> str:
+def unit_of(report: RunReport, name: str) -> str:
     """The unit of a metric of a run: "fraction" for a share of 1, which is written in percent, "" where it is not known."""
-    mean = {**report.get("metrics", {}), **report.get("suite", {})}.get(name) or {}
+    mean = report.estimates.get(name)
     base = name.partition(":")[0]
     if base in METRICS:
         traits = METRICS.entry(base).traits
         unit = str(traits.get("unit", ""))
         return "" if unit == "fraction" and traits.get("range") != (0, 1) else unit
-    value = mean.get("value")
+    value = mean.value if mean else None
     return "fraction" if value is None or 0 <= value <= 1 else ""
 
 
@@ -188,10 +191,10 @@ def metric_choices() -> list[str]:
     return names
 
 
-def seconds_of(report: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def seconds_of(report: RunReport) -> Estimate | None:
     """The mean seconds of a question with their interval: what the steps of a question took."""
-    mean = report.get("metrics", {}).get("seconds")
-    return mean if mean and mean.get("value") is not None and math.isfinite(mean["value"]) else None
+    mean = report.metrics.get("seconds")
+    return mean if mean and mean.value is not None else None
 
 
 def answered(example: Example, episode: Episode | None) -> str:
@@ -252,10 +255,9 @@ def quality_and_cost(
     measured = measure(metric, runs)
     reports = []
     for i, run in enumerate(runs):
-        report = run.report() or {}
+        report = run.report() or RunReport()
         if compared is not None:
-            means = {name: asdict(row[i]) for name, row in compared.cells.items()}
-            report = {**report, "metrics": means}
+            report = report.with_means({name: row[i] for name, row in compared.cells.items()})
         reports.append((titles[run.name], report))
     notes = deployment.notes(reports, measured.name, cost)
     points = deployment.points(reports, measured.name, cost)
@@ -264,25 +266,22 @@ def quality_and_cost(
 
 def result_json(workspace: Workspace, result: RunResult) -> dict[str, Any]:
     """A finished run as JSON; ``recall@5`` also as ``recall_at_5``, RaLLe's key. A metric that is not scored says ``why``."""
-    report = result.report
-    whole = {**report["metrics"], **report.get("suite", {})}
-    reasons = report.get("not_scored") or {}
+    report = result.report or RunReport()
+    reasons = report.not_scored
     metrics = {
-        name: {**mean, "why": reasons[name]} if name in reasons else mean
-        for name, mean in whole.items()
+        name: mean.to_json() | ({"why": reasons[name]} if name in reasons else {})
+        for name, mean in report.estimates.items()
     }
-    metrics |= {
-        name.replace("@", "_at_"): metrics[name] for name in report["metrics"] if "@" in name
-    }
+    metrics |= {name.replace("@", "_at_"): metrics[name] for name in report.metrics if "@" in name}
     value = {
         "run": result.run,
-        "n": report["n"],
-        "n_errors": report["n_errors"],
-        "seconds": report["seconds"],
+        "n": report.n,
+        "n_errors": report.n_errors,
+        "seconds": report.seconds,
         "metrics": metrics,
-        **({"judges": report["judges"]} if report.get("judges") else {}),
-        "clusters": report.get("clusters"),
-        "cost": report["cost"],
+        **({"judges": {j.name: j.to_json() for j in report.judges}} if report.judges else {}),
+        "clusters": as_json(report.clusters),
+        "cost": as_json(report.cost),
     }
     if result.request.flow.agent:
         value["agent"] = ending_summary(

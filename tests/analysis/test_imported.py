@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,8 +69,8 @@ def test_a_line_without_pages_scores_0_as_in_kilts_scorer(cli: CommandLine, tmp_
     empty = [{"id": line["id"], "output": [{"answer": "x", "provenance": []}]} for line in lines]
     write_lines(file, empty)
     assert cli.predictions(file, "closed").code == 0
-    closed = RunFolder.open(cli.workspace / "runs", "closed").report() or {}
-    assert "Rprec" not in closed["metrics"], "no line has pages"
+    closed = RunFolder.open(cli.workspace / "runs", "closed").report()
+    assert closed is not None and "Rprec" not in closed, "no line has pages"
 
 
 def test_an_empty_cell_is_an_empty_answer_and_scores_0(cli: CommandLine, tmp_path: Path) -> None:
@@ -122,9 +123,10 @@ def test_a_question_says_why_a_metric_does_not_judge_it(
 
 def test_an_imported_runs_cost_is_unknown(cli: CommandLine, imported: dict[str, RunFolder]) -> None:
     run = imported["answers"]
-    report = run.report() or {}
-    assert report["seconds_per_question"] is None and cost_of(run)["total"]["seconds"] is None
-    assert costs.blocks(report["cost"]) == ("Cost unknown: imported predictions do not say it.",)
+    report = run.report()
+    assert report is not None and report.cost is not None
+    assert report.seconds_per_question is None and cost_of(run).total.seconds is None
+    assert costs.blocks(report.cost) == ("Cost unknown: imported predictions do not say it.",)
     ran = cli("compare", "answers", "both")
     seconds = next(line for line in ran.out.splitlines() if line.startswith("seconds "))
     assert seconds.split() == ["seconds", "unknown", "unknown"]
@@ -156,12 +158,10 @@ def test_nothing_is_claimed_of_a_corpus_by_imported_pages(cli: CommandLine, tmp_
 def test_dollars_that_are_known_in_part_do_not_break_the_columns() -> None:
     from rallebench.engine.cost import run_cost
 
-    cost = run_cost([], [], {})
-    cost["total"] |= {
-        "usd": None,
-        "usd_known": 0.5,
-        "usd_unknown_for": {"a-model-with-a-very-long-name": "it has no price"},
-    }
+    known = run_cost([], [], {})
+    unknown = {"a-model-with-a-very-long-name": "it has no price"}
+    total = replace(known.total, usd=None, usd_known=0.5, usd_unknown_for=unknown)
+    cost = replace(known, total=total)
     _, *table, note = words.table(costs.beside(["a", "b"], [cost, run_cost([], [], {})]))
     assert len({len(line) for line in table}) == 1
     assert (

@@ -62,7 +62,7 @@ def test_a_run_without_definitions_says_so_and_others_are_told(runs: list[RunFol
     )
     assert own_of(runs[0]) == {"right": UNDEFINED}
     assert DEFINED in measure("right", runs).about["traps"], "a reader sees both"
-    assert with_mean(runs[1], "right")["metrics"]["right"]["value"] == 0.0
+    assert with_mean(runs[1], "right").metrics["right"].value == 0.0
 
 
 # agents

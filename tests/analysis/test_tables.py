@@ -42,7 +42,7 @@ def test_a_corpus_level_figure_stands_below_the_mean_of_its_metric(runs: list[Ru
     labels = [str(row[0]) for row in table.rows]
     assert labels.index(OVER_ALL) == labels.index("BLEU") + 1
     row = row_of(table, OVER_ALL)
-    assert row[1] == "bleu" and row[2] == report["over_all"]["bleu"]
+    assert row[1] == "bleu" and row[2] == report["bleu"].corpus_level
 
 
 def test_a_comparison_has_the_corpus_level_figure_of_every_run(runs: list[RunFolder]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from small_workspace import CommandLine, make_workspace, read_lines, write_lines
 from rallebench.analysis.ranking import compare_many
 from rallebench.analysis.timing import IN_PARALLEL, REPLAYED, timing_notes
 from rallebench.core.errors import BadFileError
+from rallebench.core.report import RunReport
 from rallebench.engine.clusters import BATCH, Clusters, timed_clusters
 from rallebench.engine.score import stored_timings
 from rallebench.engine.store import RunFolder
@@ -34,10 +36,11 @@ def began(run: RunFolder, when: str, seconds: float, *, replayed: bool = False) 
     """Give a run another begin and length, as if it had been run then."""
     spec = json.loads((run.path / "run.json").read_text())
     (run.path / "run.json").write_text(json.dumps({**spec, "created": when}))
-    report = dict(run.report() or {})
-    cost = report["cost"]
-    asked = {**cost["asked"], "model_calls": 0 if replayed else cost["total"]["model_calls"]}
-    run.write_report({**report, "seconds": seconds, "cost": {**cost, "asked": asked}})
+    report = run.report()
+    assert report is not None and report.cost is not None
+    cost = report.cost
+    uncached = replace(cost.uncached, model_calls=0 if replayed else cost.total.model_calls)
+    run.write_report(replace(report, seconds=seconds, cost=replace(cost, uncached=uncached)))
 
 
 def test_questions_of_one_batch_are_one_unit_of_time() -> None:
@@ -55,8 +58,8 @@ def test_times_of_three_batches_have_no_interval_and_no_p(cli: CommandLine) -> N
         seed = ("--set", f"2.seed={len(name + name)}", "--set", f"2.max_tokens={ord(name[0])}")
         assert cli.run(name, "titan", "--batch-size", 3, *seed).code == 0
     runs = [RunFolder.open(cli.workspace / "runs", name) for name in ("one", "two")]
-    seconds = (runs[0].report() or {})["metrics"]["seconds"]
-    assert seconds["value"] is not None and seconds["low"] is None is seconds["high"]
+    seconds = (runs[0].report() or RunReport()).metrics["seconds"]
+    assert seconds.value is not None and seconds.low is None is seconds.high
     assert all(stored_timings(runs[0]).values())
     compared = compare_many(runs, "seconds")
     assert compared.clusters.by == BATCH

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rallebench.core.numbers import smallness, spread
-from rallebench.core.report import Estimate
+from rallebench.core.report import ClusterCounts, Estimate
 from rallebench.core.table_files import latex
 from rallebench.core.tables import Column, Table
 from rallebench.gui import figures
@@ -33,7 +33,7 @@ def test_uneven_sides_and_what_would_leave_the_range_are_written_as_the_interval
 ) -> None:
     value, low, high = ends
     bounds = (0.0, 100.0) if value > 0 else (None, None)
-    assert spread({"value": value, "low": low, "high": high}, TENTHS, bounds) == words
+    assert spread(Estimate(value, low, high), TENTHS, bounds) == words
 
 
 def test_nothing_right_is_never_plus_or_minus() -> None:
@@ -67,7 +67,7 @@ def test_a_time_that_is_skewed_has_its_interval_in_the_same_unit() -> None:
 def test_few_questions_have_a_sentence_and_few_articles_a_reason(
     articles: int, questions: int, words: str
 ) -> None:
-    assert smallness({"by": "gold pages", "n": articles, "largest": 1}, questions) == words
+    assert smallness(ClusterCounts("gold pages", articles, 1), questions) == words
 
 
 def test_a_mean_of_few_questions_keeps_its_interval_on_the_page() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rallebench.core.errors import BackendError
+from rallebench.core.json_values import as_json
 from rallebench.core.numbers import price
 from rallebench.core.runs import Backends, DatasetRef, RunRequest
 from rallebench.core.types import (
@@ -29,7 +30,7 @@ from rallebench.core.types import (
     ToolCall,
 )
 from rallebench.engine import loop
-from rallebench.engine.cost import prices_of, recorded_prices, run_cost, step_to_json, total, usd_of
+from rallebench.engine.cost import prices_of, recorded_prices, run_cost, step_cost, total, usd_of
 from rallebench.engine.execute import run_json
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.score import cost_of, score_run
@@ -142,16 +143,16 @@ def test_a_backend_that_counts_none_is_not_scored_0() -> None:
         "no model was asked"
     )
     spent = total(quiet.steps, PRICES)
-    assert (spent["prompt_tokens"], spent["completion_tokens"], spent["usd"]) == (None, None, None)
-    assert spent["calls_not_counted"] == {"gpt": 1}
+    assert (spent.prompt_tokens, spent.completion_tokens, spent.usd) == (None, None, None)
+    assert spent.calls_not_counted == {"gpt": 1}
     assert costs.tokens(spent) == "tokens not counted"
 
 
 def test_tokens_that_were_counted_in_part_say_how_many_calls_are_missing() -> None:
     spent = total([said(7, 3), said(0, 0, llm="old"), said(0, 0, llm="old")], PRICES)
-    assert (spent["prompt_tokens"], spent["completion_tokens"]) == (7, 3)
+    assert (spent.prompt_tokens, spent.completion_tokens) == (7, 3)
     assert costs.tokens(spent) == "7 + 3 tokens (2 calls not counted)"
-    assert spent["calls_not_counted"] == {"old": 2}
+    assert spent.calls_not_counted == {"old": 2}
 
 
 # ── money ────────────────────────────────────────────────────────────────────
@@ -159,18 +160,18 @@ def test_tokens_that_were_counted_in_part_say_how_many_calls_are_missing() -> No
 
 def test_dollars_are_tokens_times_prices_per_million() -> None:
     assert usd_of(said(1_000_000, 500_000), PRICES) == (0.5, 1.0)
-    assert total([said(1_000_000, 500_000), found()], PRICES)["usd"] == 1.5
-    assert total([found()], {})["usd"] == 0.0, "no model was asked"
+    assert total([said(1_000_000, 500_000), found()], PRICES).usd == 1.5
+    assert total([found()], {}).usd == 0.0, "no model was asked"
 
 
 def test_an_unknown_price_is_unknown_and_says_for_which_model() -> None:
     spent = total([said(1_000_000, 0, text=""), said(llm="mine"), said(0, 0, llm="gpt")], PRICES)
-    assert spent["usd"] is None and spent["usd_known"] == 0.5
-    assert spent["usd_unknown_for"] == {"mine": "no prices", "gpt": "tokens not counted"}
+    assert spent.usd is None and spent.usd_known == 0.5
+    assert spent.usd_unknown_for == {"mine": "no prices", "gpt": "tokens not counted"}
     assert price(spent) == "$0.50 + unknown for mine (no prices), gpt (tokens not counted)"
     assert price(total([said()], {})) == "unknown for gpt (no prices)"
     free = {"gpt": {"prompt": 0.0, "completion": 0.0}}
-    assert total([said()], free)["usd"] == 0.0, "a price of 0 is known"
+    assert total([said()], free).usd == 0.0, "a price of 0 is known"
 
 
 @pytest.mark.parametrize(
@@ -250,9 +251,9 @@ def test_a_remembered_reply_keeps_the_cost_of_when_it_was_asked(tmp_path: Path) 
         assert (new.seconds, new.reply) == (old.seconds, old.reply)
         assert new.reply.first_token_seconds == 0.25
     cost = run_cost(list(again.values()), [], PRICES)
-    assert cost["total"]["prompt_tokens"] == 10 and cost["total"]["usd"] == pytest.approx(13e-6)
+    assert cost.total.prompt_tokens == 10 and cost.total.usd == pytest.approx(13e-6)
     nothing = {"questions": 0, "model_calls": 0, "seconds": 0.0, "usd": 0.0}
-    assert {key: cost["asked"][key] for key in nothing} == nothing
+    assert {key: getattr(cost.uncached, key) for key in nothing} == nothing
 
 
 def test_the_request_that_failed_is_counted_with_its_time() -> None:
@@ -299,7 +300,7 @@ def folder(tmp_path: Path) -> Iterator[RunFolder]:
 
 
 def test_a_run_tells_its_cost_then_what_it_asked_now_and_for_failures(folder: RunFolder) -> None:
-    cost = score_run(folder, ["seconds"])["cost"]
+    cost = as_json(score_run(folder, ["seconds"]).cost)
     whole, failed, asked = cost["total"], cost["failed"], cost["asked"]
     assert whole["seconds"] == 0.5 + 2 + 1.5 + 4 + 0.25 + 8
     assert (whole["retrieval_seconds"], whole["generation_seconds"]) == (2.25, 6.0)
@@ -315,7 +316,7 @@ def test_a_run_tells_its_cost_then_what_it_asked_now_and_for_failures(folder: Ru
 
 
 def test_questions_and_actions_have_means_medians_and_95th_percentiles(folder: RunFolder) -> None:
-    cost = score_run(folder, ["seconds"])["cost"]
+    cost = as_json(score_run(folder, ["seconds"]).cost)
     each = cost["per_question"]
     assert each["seconds"] == {"mean": 4.0, "median": 4.0, "p95": pytest.approx(5.35), "n": 2}
     first = {"mean": 1.0, "median": 1.0, "p95": pytest.approx(1.45), "n": 2}
@@ -348,18 +349,18 @@ def test_every_question_has_a_line_of_costs_with_its_steps(folder: RunFolder) ->
         "tokens_per_second": pytest.approx(10 / 1.5),
         "usd": pytest.approx(0.00052),
     }
-    assert "batch" not in step_to_json(GOOD.steps[0], {})
-    assert step_to_json(found(batch=3), {})["batch"] == 3
+    assert "batch" not in step_cost(GOOD.steps[0], {}).to_json()
+    assert step_cost(found(batch=3), {}).to_json()["batch"] == 3
 
 
 def test_a_run_that_is_not_scored_yet_has_a_cost_too(folder: RunFolder) -> None:
-    assert cost_of(folder) == score_run(folder, ["seconds"])["cost"]
+    assert cost_of(folder) == score_run(folder, ["seconds"]).cost
     path = folder.path / "run.json"
     path.write_text(json.dumps({**folder.spec(), "prices": {"gpt": None}}))
     (folder.path / "report.json").unlink()
-    cost = cost_of(folder)["total"]
-    assert (cost["prompt_tokens"], cost["usd"]) == (4000, None)
-    assert cost["usd_unknown_for"] == {"gpt": "no prices"}
+    cost = cost_of(folder).total
+    assert (cost.prompt_tokens, cost.usd) == (4000, None)
+    assert cost.usd_unknown_for == {"gpt": "no prices"}
 
 
 def test_a_retriever_that_asks_models_itself_is_named_as_not_included() -> None:
@@ -368,7 +369,8 @@ def test_a_retriever_that_asks_models_itself_is_named_as_not_included() -> None:
 
 
 def test_the_command_line_prints_totals_and_distributions(folder: RunFolder) -> None:
-    text = words.blocks(costs.blocks(score_run(folder, ["seconds"])["cost"]))
+    score_run(folder, ["seconds"])
+    text = words.blocks(costs.blocks(cost_of(folder)))
     assert "of which failed" in text and "Asked by this run" in text and "n = 3" in text
     assert "4,000 + 40 tokens" in text and "$0.0021" in text
     beside = words.blocks([costs.beside(["a", "b"], [cost_of(folder)] * 2)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from small_workspace import (
@@ -18,6 +17,7 @@ from small_workspace import (
 )
 
 from rallebench.chains.saved import chain_from_json
+from rallebench.core.report import Estimate, RunReport
 from rallebench.engine.headline import beyond_depth, deciding_metric, default_metrics
 from rallebench.engine.metric_choice import DEFAULT_METRICS
 from rallebench.engine.store import RunFolder
@@ -46,12 +46,12 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def report_of(cli: CommandLine, name: str, *more: str, chain: str = "search") -> dict[str, Any]:
+def report_of(cli: CommandLine, name: str, *more: str, chain: str = "search") -> RunReport:
     """The report of a run, which is made where it is not there."""
     if not (cli.workspace / "runs" / name).exists():
         words = ("--chain", chain, "--name", name, "--dataset", "tiny-qa", *more)
         assert cli("run --no-mlflow", *words).code == 0
-    return RunFolder.open(cli.workspace / "runs", name).report() or {}
+    return RunFolder.open(cli.workspace / "runs", name).report() or RunReport()
 
 
 @pytest.mark.parametrize("name", ["search", "passed-on"])
@@ -60,12 +60,11 @@ def test_a_chain_that_generates_nothing_has_no_score_of_an_answer_and_says_why(
 ) -> None:
     report = report_of(cli, name, chain=name)
     for metric in ANSWERS:
-        nothing = {"value": None, "low": None, "high": None, "n": 0}
-        assert report["metrics"][metric] == nothing, metric
-        assert report["not_scored"][metric].startswith("no answer is produced")
-    assert report["metrics"]["Rprec"]["n"] == report["metrics"]["seconds"]["n"] == 8
+        assert report.metrics[metric] == Estimate(None), metric
+        assert report.not_scored[metric].startswith("no answer is produced")
+    assert report.metrics["Rprec"].n == report.metrics["seconds"].n == 8
     lines = RunFolder.open(cli.workspace / "runs", name).scores("em")
-    assert {line["value"] for line in lines} == {None}
+    assert {score.value for score in lines} == {None}
 
 
 def test_the_table_of_a_retrieval_has_ndcg_mrr_and_map_and_no_row_without_a_score(
@@ -90,10 +89,10 @@ def test_nothing_is_printed_beyond_the_retrieved_depth(cli: CommandLine, name: s
 
 def test_a_closed_book_has_no_score_of_a_retrieval_and_its_answers_count(cli: CommandLine) -> None:
     report = report_of(cli, "closed", chain="closed")
-    assert report["metrics"]["em"]["value"] == 1 / 8
+    assert report.metrics["em"].value == 1 / 8
     for metric in ("Rprec", "recall@5", "precision@1", "KILT-em", "answer_in_context@5"):
-        assert report["metrics"][metric]["n"] == 0, metric
-        assert report["not_scored"][metric] == "nothing is retrieved"
+        assert report.metrics[metric].n == 0, metric
+        assert report.not_scored[metric] == "nothing is retrieved"
 
 
 def test_runs_that_only_retrieve_are_compared_by_r_precision(cli: CommandLine) -> None:
@@ -111,7 +110,7 @@ def test_graded_gold_is_decided_by_ndcg(cli: CommandLine) -> None:
         report_of(cli, f"graded {name}", "--dataset", "graded", chain=name)
     assert cli.json("compare", "graded search", "graded blind")["metric"] == "ndcg@3"
     row = run_list.row_of(Workbench(cli.workspace).workspace, "graded search")
-    assert row.metric == "ndcg@3" and row.mean and row.mean["n"] == 8
+    assert row.metric == "ndcg@3" and row.mean and row.mean.n == 8
 
 
 def test_a_sweep_of_a_retrieval_names_its_best_by_the_retrieval(cli: CommandLine) -> None:
@@ -135,7 +134,7 @@ def test_the_list_tiles_and_verdicts_of_a_retrieval_show_its_retrieval(cli: Comm
     report = report_of(cli, "search")
     bench = Workbench(cli.workspace)
     row = run_list.row_of(bench.workspace, "search")
-    assert row.metric == "Rprec" and row.mean == report["metrics"]["Rprec"]
+    assert row.metric == "Rprec" and row.mean == report.metrics["Rprec"]
     labels = [tile.label for tile in run_views.tiles(report, chain_from_json(CHAINS[0]))]
     assert labels[0] == "R-precision" and not {"EM", "F1"} & {*labels}
     run = bench.runs.open("search")

@@ -12,6 +12,7 @@ import pytest
 from rallebench.analysis import deployment
 from rallebench.chains.ralle import experiment_from_json, experiment_to_json
 from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.report import Estimate, RunReport
 from rallebench.core.types import (
     Action,
     Chain,
@@ -128,7 +129,7 @@ def scored(
     folder: RunFolder, names: Sequence[str] = METRICS
 ) -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
     """The report, and (question, metric) → the line of ``scores.jsonl``."""
-    report = score_run(folder, names)
+    report = score_run(folder, names).to_json()
     rows = [json.loads(line) for line in (folder.path / "scores.jsonl").read_text().splitlines()]
     return report, {(row["qid"], row["metric"]): row for row in rows}
 
@@ -145,7 +146,10 @@ def test_a_report_counts_what_was_asked_done_and_failed(tmp_path: Path) -> None:
     assert (report["prompt_tokens"], report["completion_tokens"]) == (20, 4)
     assert report["seconds"] == 6.0, "by the clock"
     assert (report["dataset"], report["fingerprint"]) == ("tiny", "0123456789ab")
-    assert RunFolder(tmp_path / "x").report() == report
+    stored = RunFolder(tmp_path / "x").report()
+    assert stored is not None and json.loads(json.dumps(stored.to_json())) == json.loads(
+        json.dumps(report)
+    )
 
 
 def test_seconds_a_question_are_those_of_its_steps_whoever_says_it(tmp_path: Path) -> None:
@@ -154,9 +158,11 @@ def test_seconds_a_question_are_those_of_its_steps_whoever_says_it(tmp_path: Pat
     mean = report["metrics"]["seconds"]["value"]
     assert mean == 0.75 and report["seconds_per_question"] == mean != report["seconds"] / 3
     assert report["cost"]["per_question"]["seconds"]["mean"] == mean
-    assert results(report)["sec per query"] == mean
-    assert content.metrics(report)["sec per query"] == mean
-    assert deployment.costs(report)["seconds_per_question"] == mean
+    value = folder.report()
+    assert value is not None
+    assert results(value)["sec per query"] == mean
+    assert content.metrics(value)["sec per query"] == mean
+    assert deployment.costs(value)["seconds_per_question"] == mean
 
 
 def test_a_failed_question_is_counted_and_never_scored_0(tmp_path: Path) -> None:
@@ -229,8 +235,8 @@ def test_ids_are_compared_as_stripped_text(tmp_path: Path) -> None:
     records = [{**RECORDS[0], "id": 7}, {**RECORDS[1], "id": " q1 "}]
     folder = make(tmp_path, [episode("7", "Titan"), episode("q1", "Triton")], records)
     assert [example.question.qid for example in examples_of(folder)] == ["7", "q1"]
-    report, _ = scored(folder, ["em"])
-    assert report["metrics"]["em"]["value"] == 1.0
+    report = score_run(folder, ["em"])
+    assert report["em"].estimate.value == 1.0
     write_ralle_files(folder.path, folder.records(), folder.episodes(), report, None, None)
     rows = [json.loads(line) for line in (folder.path / "output.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == [7, " q1 "], "RaLLe writes ids as they came"
@@ -344,8 +350,9 @@ def test_results_have_ralles_structure_and_say_of_how_many(written: Path) -> Non
 
 def test_results_of_a_retrieval_only_run_have_no_answers() -> None:
     values = {"Rprec": 0.5, "recall@5": 0.25, "seconds": 1.0}
-    metrics = {name: {"value": value} for name, value in values.items()}
-    value = results({"metrics": metrics, "n": 2, "n_errors": 0, "seconds_per_question": 1.0})
+    report = RunReport(n=2, seconds_per_question=1.0)
+    means = {name: Estimate(value) for name, value in values.items()}
+    value = results(report.with_means(means))
     assert (value["kilt"], value["downstream"]) == ({}, {})
     assert value["retrieval"] == {"Rprec": 0.5, "recall_at_5": 0.25}
 

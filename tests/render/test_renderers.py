@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rallebench.core.numbers import independence, mean_of
+from rallebench.core.numbers import independence
+from rallebench.core.report import ClusterCounts
 from rallebench.core.table_files import csv_lines, csv_table, latex
 from rallebench.core.tables import (
     Code,
@@ -76,8 +77,8 @@ def test_p_is_never_written_across_five_percent() -> None:
 
 def test_a_mean_without_an_interval_says_why() -> None:
     few, equal = Estimate(0.5, None, None, 3), Estimate(7.0, None, None, 40)
-    assert numbers.interval(mean_of(few) or {}) == "too few articles"
-    assert numbers.interval(mean_of(equal) or {}) == "all are equal: no interval"
+    assert numbers.interval(few) == "too few articles"
+    assert numbers.interval(equal) == "all are equal: no interval"
 
 
 @pytest.mark.parametrize(
@@ -85,19 +86,19 @@ def test_a_mean_without_an_interval_says_why() -> None:
     [
         (None, ""),
         (
-            {"by": "gold pages", "n": 40, "largest": 2},
+            ClusterCounts("gold pages", 40, 2),
             "40 articles (questions that share gold pages)",
         ),
-        ({"by": "group", "n": 4, "largest": 5}, "as independent."),
-        ({"by": "group", "n": 4, "largest": 6}, "One article holds 6 of the 10 questions."),
+        (ClusterCounts("group", 4, 5), "as independent."),
+        (ClusterCounts("group", 4, 6), "One article holds 6 of the 10 questions."),
         (
-            {"by": "question", "n": 10, "largest": 1},
+            ClusterCounts("question", 10, 1),
             "10 questions (the data set names no articles)",
         ),
     ],
 )
 def test_the_unit_of_the_intervals_is_named_and_an_article_with_over_half_of_the_questions(
-    clusters: dict[str, Any] | None, sentence: str
+    clusters: ClusterCounts | None, sentence: str
 ) -> None:
     words = independence(clusters, 10)
     assert sentence in words and bool(sentence) == bool(words)

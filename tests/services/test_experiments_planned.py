@@ -207,9 +207,11 @@ def asked(bench: Workbench, chain: Chain, name: str, seconds: float) -> None:
     prepared = run_requests.of_chain(bench.workspace, chain, options, run=name)
     complete(bench.runs.run(prepared))
     folder = bench.runs.open(name)
-    report = {**(folder.report() or {}), "seconds": seconds, "steps_from_memory": 0}
-    report["cost"]["asked"] |= {"questions": 4, "seconds": seconds}
-    folder.write_report(report)
+    report = folder.report()
+    assert report is not None and report.cost is not None
+    uncached = replace(report.cost.uncached, questions=4, seconds=seconds)
+    cost = replace(report.cost, uncached=uncached)
+    folder.write_report(replace(report, seconds=seconds, steps_from_memory=0, cost=cost))
 
 
 def test_the_time_of_a_plan_is_a_range_from_runs_of_the_same_chain(bench: Workbench) -> None:

@@ -9,6 +9,7 @@ from small_workspace import CommandLine, add_llm, make_workspace
 
 from rallebench.analysis import deployment
 from rallebench.analysis.measures import Measure
+from rallebench.core.report import Estimate, MemoryUse, RunReport
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import card
 from rallebench.render import svg
@@ -62,17 +63,16 @@ def test_a_run_keeps_it_outside_its_fingerprint_and_mlflow_gets_it(
     one, two = (RunFolder.open(workspace.runs, name) for name in ("one", "two"))
     assert set(one.spec()["memory"]) == {"titan", "tiny"}
     assert one.spec()["fingerprint"] == two.spec()["fingerprint"]
-    assert set((one.report() or {})["memory"]) == {"bytes", "unknown"}
-    assert content.metrics({"memory": {"bytes": 12, "unknown": []}})["memory_bytes"] == 12.0
-    assert "memory_bytes" not in content.metrics({"memory": {"bytes": None, "unknown": ["far"]}})
+    assert (one.report() or RunReport()).memory is not None
+    assert content.metrics(RunReport(memory=MemoryUse(12)))["memory_bytes"] == 12.0
+    assert "memory_bytes" not in content.metrics(RunReport(memory=MemoryUse(None, ("far",))))
 
 
 def test_a_bubble_is_as_large_as_the_memory_and_hollow_where_nobody_knows() -> None:
-    def report(held: int | None) -> dict[str, object]:
-        values = {
-            name: {"value": 0.5} for name in ("em", "seconds", "prompt_tokens", "completion_tokens")
-        }
-        return {"metrics": values, "memory": {"bytes": held}}
+    def report(held: int | None) -> RunReport:
+        names = ("em", "seconds", "prompt_tokens", "completion_tokens")
+        known = RunReport(memory=MemoryUse(held))
+        return known.with_means(dict.fromkeys(names, Estimate(0.5)))
 
     named = [("big", report(4_000_000)), ("small", report(1_000_000)), ("<b>far", report(None))]
     drawn = svg.figure(deployment.figure(named, EM, "seconds_per_question"))

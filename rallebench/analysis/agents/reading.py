@@ -67,7 +67,7 @@ def read_run(run: RunFolder, *, original: bool = False) -> TaskRun:
         ),
         sum(bool(episode.error) for _, episode in pairs),
         len(examples) - len(pairs),
-        memory_of(document)["bytes"],
+        memory_of(document).bytes,
     )
 
 

@@ -8,8 +8,11 @@ from typing import Any
 
 from rallebench.analysis.measures import decided_by
 from rallebench.analysis.ranking import MultiRunComparison, compare_many
+from rallebench.core.costs import CostTotal
 from rallebench.core.errors import UsageError
+from rallebench.core.json_values import as_json
 from rallebench.core.numbers import no_interval
+from rallebench.core.report import Estimate, RunReport
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.headline import deciding_metric
 from rallebench.engine.store import RunFolder
@@ -51,9 +54,9 @@ def ranked(
     """
     by = deciding(by) if by else ""
     folders = {run: RunFolder.open(workspace.runs, run) for run in labels}
-    reports = {run: folder.report() or {"metrics": {}} for run, folder in folders.items()}
+    reports = {run: folder.report() or RunReport() for run, folder in folders.items()}
     if len(labels) < 2:
-        metrics = {run: report["metrics"] for run, report in reports.items()}
+        metrics = {run: report.metrics for run, report in reports.items()}
         return unranked(name, labels, failed, _verdict_alone(labels, metrics), metrics)
     by = by or decided_by(list(reports.values()))
     costs = {run: _cost(folder, reports[run]) for run, folder in folders.items()}
@@ -62,7 +65,7 @@ def ranked(
         upward = not name or metric(name).traits.get("higher_is_better", True) is not False
         return sorted(values, key=lambda run: (_rank(values[run], upward), costs[run]))
 
-    own = {run: report["metrics"].get(by, {}).get("value") for run, report in reports.items()}
+    own = {run: _value(report.metrics.get(by)) for run, report in reports.items()}
     order = best_first(by, own)
     compared = compare_many([folders[run] for run in order], by)
     # Over the questions that every variant has scored, another one may be the best than over each one's own.
@@ -85,12 +88,12 @@ def unranked(
     labels: Mapping[str, str],
     failed: Mapping[str, str],
     verdict: str,
-    metrics: Mapping[str, Mapping[str, Any]] | None = None,
+    metrics: Mapping[str, Mapping[str, Estimate]] | None = None,
 ) -> dict[str, Any]:
     """The document of variants that cannot be compared. ``metrics``: run → its metrics."""
     nothing = dict.fromkeys(("difference", "low", "high", "p", "p_corrected"))
     rows = [
-        {"run": run, "variant": label, "metrics": dict((metrics or {}).get(run, {})), **nothing}
+        {"run": run, "variant": label, "metrics": as_json((metrics or {}).get(run, {})), **nothing}
         for run, label in labels.items()
     ]
     value = {"sweep": name, "metric": None, "variants": rows, "failed": dict(failed)}
@@ -110,7 +113,7 @@ def _row(compared: MultiRunComparison, i: int, labels: Mapping[str, str]) -> dic
     }
 
 
-def _verdict_alone(labels: Mapping[str, str], metrics: Mapping[str, Mapping[str, Any]]) -> str:
+def _verdict_alone(labels: Mapping[str, str], metrics: Mapping[str, Mapping[str, Estimate]]) -> str:
     if not labels:
         return "Fewer than two variants ended, so there is nothing to compare."
     ((run, label),) = labels.items()
@@ -118,7 +121,7 @@ def _verdict_alone(labels: Mapping[str, str], metrics: Mapping[str, Mapping[str,
     score = ""
     if name:
         mean = metrics[run][name]
-        score = f": {metric(name).traits['label']} {mean['value']:.4f}, n = {mean['n']}"
+        score = f": {metric(name).traits['label']} {mean.value:.4f}, n = {mean.n}"
     return f"Only {label} ended, so there is nothing to compare it with{score}."
 
 
@@ -130,7 +133,7 @@ def _verdict(compared: MultiRunComparison, labels: Mapping[str, str]) -> str:
     equal = [run for run, mean in zip(runs, means) if _rank(mean.value, True) == top]
     first, count = means[0], len(compared.against)
     ends = f"[{first.low:.4f}, {first.high:.4f}]" if first.low is not None else ""
-    ends = ends or no_interval(first.n, compared.clusters.as_json())
+    ends = ends or no_interval(first.n, compared.clusters.counts)
     score = f"{metric(compared.metric).traits['label']} {first.value:.4f} {ends}, n = {first.n}"
     best = f"Best: {labels[runs[0]]} ({score})"
     if len(equal) > 1:
@@ -151,9 +154,13 @@ def _verdict(compared: MultiRunComparison, labels: Mapping[str, str]) -> str:
     )
 
 
-def headline(metrics: Mapping[str, Mapping[str, Any]]) -> str:
+def _value(mean: Estimate | None) -> float | None:
+    return mean.value if mean else None
+
+
+def headline(metrics: Mapping[str, Estimate]) -> str:
     """The metric to show for a variant that is compared with no other; '' if it has none."""
-    return deciding_metric(name for name, mean in metrics.items() if mean.get("value") is not None)
+    return deciding_metric(name for name, mean in metrics.items() if mean.value is not None)
 
 
 def _rank(value: float | None, upward: bool) -> float:
@@ -161,14 +168,14 @@ def _rank(value: float | None, upward: bool) -> float:
     return float("inf") if value is None else round(-value if upward else value, 9)
 
 
-def _cost(run: RunFolder, report: Mapping[str, Any]) -> tuple[float, int, float]:
+def _cost(run: RunFolder, report: RunReport) -> tuple[float, int, float]:
     """The cost that ranks variants of equal score: tokens read and written, passages asked for, seconds; not counted is the
     most."""
-    spent = (report.get("cost") or {}).get("total") or {}
-    read, written = spent.get("prompt_tokens"), spent.get("completion_tokens")
+    spent = report.cost.total if report.cost else CostTotal()
+    read, written = spent.prompt_tokens, spent.completion_tokens
     chain = run.spec()["spec"]["settings"].get("chain") or {}
     passages = sum(int(action.get("k") or 0) for action in chain.get("actions", ()))
-    most, seconds = float("inf"), spent.get("seconds")
+    most, seconds = float("inf"), spent.seconds
     return (
         most if read is None or written is None else read + written,
         passages,

@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rallebench.core.experiments import StoredExperiment
+from rallebench.core.report import Estimate
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Figure, Section, Table
 from rallebench.gui import figures, form, html
@@ -162,11 +163,11 @@ def ranking(value: Ranking) -> Markup:
     share, replayed = experiment_groups.is_share(name), experiment_results.replayed(value)
     for i, row in enumerate(variants):
         run, mean = row["run"], row["metrics"].get(name)
-        seconds = (value.reports[run].get("metrics", {}).get("seconds") or {}).get("value")
+        seconds = getattr(value.reports[run].metrics.get("seconds"), "value", None)
         took = escape(figures.duration(seconds)) + Markup("<small>from the cache</small>") * (
             run in replayed
         )
-        delta = {"value": row["difference"], "low": row["low"], "high": row["high"], "n": 0}
+        delta = Estimate(row["difference"], row["low"], row["high"])
         gap = figures.gap(delta) if share else text(row["difference"], "delta")
         compare = html.link("compare", _runs_list.pair_address(variants[0]["run"], run))
         lines.append(

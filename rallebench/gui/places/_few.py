@@ -197,7 +197,7 @@ def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
         )
     elif index:
         name = f"{name}, as edited in Build"
-    why = figures.doubt(mean, articles.as_json())
+    why = figures.doubt(mean, articles.counts)
     figure = Markup('<span title="{}">{}</span> <small>{}</small>').format(
         why, figures.percent(mean), counted
     )

@@ -287,7 +287,7 @@ def plots(
 
 def metric_choice(compared: run_views.MultiRunComparison) -> Markup:
     """Caveats of a comparison, and the deciding metric, kept in the address."""
-    few = smallness(compared.clusters.as_json(), len(compared.common))
+    few = smallness(compared.clusters.counts, len(compared.common))
     options = [
         (name, run_views.label(name))
         for name in compared.measures

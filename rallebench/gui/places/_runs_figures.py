@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from rallebench.core.costs import ActionCost, CostTotal
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import independence, smallness
+from rallebench.core.report import RunReport
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Page
 from rallebench.render import costs, numbers
@@ -30,18 +31,18 @@ several questions are asked side by side."
 )
 
 
-def tiles(page: Page, run: RunFolder, report: Mapping[str, Any]) -> Markup:
+def tiles(page: Page, run: RunFolder, report: RunReport) -> Markup:
     boxes = Markup()
     for tile in run_views.tiles(report, run_views.chain_of(run)):
-        n, below = tile.mean.get("n", 0), tile.about[:60]
+        n, below = tile.mean.n, tile.about[:60]
         if tile.label == "EM":
-            below = f"{round((tile.mean.get('value') or 0) * n):,} of {n:,} right"
+            below = f"{round((tile.mean.value or 0) * n):,} of {n:,} right"
         boxes += _tile(tile.label, figures.quantity(tile.mean, tile.unit), below, tile.about)
     if mean := run_views.seconds_of(report):
-        whole = f"{numbers.text(report.get('seconds') or 0, 'duration')} on the clock"
+        whole = f"{numbers.text(report.seconds or 0, 'duration')} on the clock"
         boxes += _tile("Time a question", figures.quantity(mean, "seconds"), whole, CLOCK)
     boxes += _tile("Price", *price_figure(page, report))
-    few = smallness(report.get("clusters"), report.get("n_done") or 0)
+    few = smallness(report.clusters, report.n_done)
     return Markup('<div class="tiles">{}</div>{}').format(boxes, html.note(few) if few else "")
 
 
@@ -51,15 +52,15 @@ def _tile(title: str, figure: str, below: str, about: str = "") -> Markup:
     )
 
 
-def price_figure(page: Page, report: Mapping[str, Any]) -> tuple[str, str]:
+def price_figure(page: Page, report: RunReport) -> tuple[str, str]:
     """The price of a run, with a caveat."""
-    cost = report.get("cost") or {}
-    total = cost.get("total") or {}
-    if not costs.is_recorded(cost):
+    cost = report.cost
+    if cost is not None and not cost.recorded:
         return "unknown", "imported predictions do not say it"
-    llms = [*total.get("usd_unknown_for", {}), *cost.get("prices", {})]
-    words, why = run_views.price_of(page.workbench.workspace, total.get("usd"), llms)
-    each = total["usd"] / max(1, total["questions"]) if not why else 0.0
+    total = cost.total if cost else CostTotal()
+    llms = [*total.usd_unknown_for, *(cost.prices if cost else ())]
+    words, why = run_views.price_of(page.workbench.workspace, total.usd, llms)
+    each = 0.0 if why else (total.usd or 0.0) / max(1, total.questions or 0)
     return words, why or f"{numbers.text(each, 'usd')} a question"
 
 
@@ -69,24 +70,24 @@ def metrics(page: Page, run: RunFolder) -> Markup:
         return html.empty("The run is not scored yet.")
     lines = []
     for name, mean in {
-        **report.get("suite", {}),
+        **{name: result.estimate for name, result in report.own.items()},
         **run_views.printed(report, run_views.chain_of(run)),
     }.items():
         unit, interval = run_views.unit_of(report, name), "–"
-        if unit == "fraction" and mean.get("low") is not None:
-            interval = f"{100 * mean['low']:.1f} to {100 * mean['high']:.1f}"
+        if unit == "fraction" and mean.low is not None and mean.high is not None:
+            interval = f"{100 * mean.low:.1f} to {100 * mean.high:.1f}"
         about = Markup("<small>{}</small>").format(run_views.definition(report, name))
         title = Markup('<b class="nm" title="{}">{}</b>{}').format(
             name, run_views.label(name), about
         )
         figure = figures.quantity(mean, unit)
-        lines.append([title, figure, interval, f"{mean.get('n', 0):,}"])
+        lines.append([title, figure, interval, f"{mean.n:,}"])
     known = run_views.cards(report).items()
     cards = Markup().join(
         Markup("<h4>{}</h4>{}").format(name, html.defs(facts.items())) for name, facts in known
     )
     scorer = html.button("Score by more metrics", "runs.ask_metrics", run=run.name)
-    clusters = independence(report.get("clusters"), report.get("n", 0))
+    clusters = independence(report.clusters, report.n)
     table = html.rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)
     cards = html.fold("Metric cards", cards, gist="definition, range, caveats", id="metric-cards")
     left_out = Markup().join(map(html.note, run_views.not_printed(report, run_views.chain_of(run))))
@@ -98,16 +99,16 @@ def metrics(page: Page, run: RunFolder) -> Markup:
 def cost(page: Page, run: RunFolder) -> Markup:
     """Time, tokens and price, in total and per action."""
     report = run.report()
-    if report is None or not report.get("cost"):
+    if report is None or report.cost is None:
         return html.empty("The cost is known once the run is scored.")
-    if not costs.is_recorded(report["cost"]):
+    if not report.cost.recorded:
         return html.empty(costs.NOT_RECORDED)
-    total = report["cost"]["total"]
+    total = report.cost.total
     facts = [
-        ["Questions", f"{total['questions']:,}"],
-        ["Time of the steps", numbers.text(total["seconds"], "duration")],
-        ["Calls to models", f"{total['model_calls']:,}"],
-        ["Retrievals", f"{total['retrievals']:,}"],
+        ["Questions", f"{total.questions:,}"],
+        ["Time of the steps", numbers.text(total.seconds, "duration")],
+        ["Calls to models", f"{total.model_calls:,}"],
+        ["Retrievals", f"{total.retrievals:,}"],
         ["Tokens", costs.tokens(total)],
         ["Price", price_figure(page, report)[0]],
     ]
@@ -119,7 +120,7 @@ def cost(page: Page, run: RunFolder) -> Markup:
         ">Tokens in + out",
         ">From the cache",
     )
-    lines = map(_action_cost, report["cost"].get("per_action", []))
+    lines = map(_action_cost, report.cost.per_action)
     return Markup("{}{}{}{}").format(
         html.heading("In all", first=True),
         html.rows(["", ">"], facts, kind="narrow"),
@@ -128,14 +129,14 @@ def cost(page: Page, run: RunFolder) -> Markup:
     )
 
 
-def _action_cost(part: Mapping[str, Any]) -> list[str]:
-    spread, tokens = part.get("seconds") or {}, "–"
-    if part.get("prompt_tokens"):
-        both = ((part.get(f"{key}_tokens") or {}).get("mean") for key in ("prompt", "completion"))
+def _action_cost(part: ActionCost) -> list[str]:
+    spread, tokens = part.seconds, "–"
+    if part.prompt_tokens and part.completion_tokens:
+        both = (part.prompt_tokens.mean, part.completion_tokens.mean)
         tokens = " + ".join(numbers.text(mean, "count") for mean in both)
-    name = Markup("{} {} {}").format(part["action"], part["kind"], part["target"])
-    times = [figures.duration(spread.get(key)) for key in ("mean", "median", "p95")]
-    return [name, *times, tokens, f"{part.get('cached', 0):,}"]
+    name = Markup("{} {} {}").format(part.action, part.kind, part.target)
+    times = [figures.duration(value) for value in (spread.mean, spread.median, spread.p95)]
+    return [name, *times, tokens, f"{part.cached:,}"]
 
 
 def agents(page: Page, names: Sequence[str]) -> Markup:

@@ -139,11 +139,7 @@ def top(page: Page, run: RunFolder) -> Markup:
     )
     if report is None or going:
         return html.note("The scores appear when the run ends.") + bar
-    return (
-        tiles(page, run, report)
-        + bar
-        + Markup().join(map(html.warning, report.get("warnings", [])))
-    )
+    return tiles(page, run, report) + bar
 
 
 def is_going(run: RunFolder) -> bool:

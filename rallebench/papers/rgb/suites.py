@@ -132,11 +132,11 @@ def judges_of(testbed: Testbed) -> tuple[Scorer, ...]:
 
 def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tuple[str, ...]]:
     """(the counts of judgements, notes on those without a verdict); both are empty without a judge."""
-    summaries = result.report.get("judges", {})
-    names = [judge.name for judge in result.request.judges if judge.name in summaries]
-    if not names:
+    passes = {judge.name: judge for judge in result.report.judges} if result.report else {}
+    own = [passes[judge.name] for judge in result.request.judges if judge.name in passes]
+    if not own:
         return {}, ()
-    n, unparsed, failed = (summaries[names[0]][key] for key in ("judged", "unparsed", "failed"))
+    n, unparsed, failed = own[0].judged, own[0].unparsed, own[0].failed
     how = "taken for a no, as the original does" if testbed.original else "not scored"
     notes = sentences(
         (unparsed, f"{unparsed} of {n} verdicts could not be read and are {how}."),

@@ -13,6 +13,7 @@ from typing import Any
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.files import sha256_file
+from rallebench.core.report import RunReport
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.scoring import Values
 from rallebench.core.settings import Setting
@@ -277,7 +278,7 @@ def _agents(acted: Mapping[str, RunResult], why: str) -> Table:
     rows: list[tuple[Any, ...]] = [
         (
             label,
-            (result.report.get("metrics") or {}).get(ACCURACY),
+            (result.report or RunReport()).metrics.get(ACCURACY),
             result.means.get("evidence recall"),
             result.means.get("gold recall"),
             _number(result.mean("searches")),

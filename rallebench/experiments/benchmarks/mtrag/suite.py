@@ -14,7 +14,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, NotFoundError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
-from rallebench.core.report import Estimate
+from rallebench.core.report import Estimate, RunReport
 from rallebench.core.runs import RunResult
 from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
@@ -323,8 +323,8 @@ def _domain(result: RunResult) -> str:
 
 
 def _mean(result: RunResult, metric: str) -> float | None:
-    value = (result.report.get("metrics") or {}).get(metric)
-    return value.get("value") if isinstance(value, Mapping) else None
+    mean = (result.report or RunReport()).metrics.get(metric)
+    return mean.value if mean else None
 
 
 def _weighted(results: Sequence[RunResult], metric: str) -> float | None:

@@ -1,0 +1,261 @@
+"""Things that have a name are values: dictionaries of anything, string subscripts and ``Any`` only become fewer.
+
+JSON of the user (settings, tool arguments, records) is ``core.types.Json``, which does not count. When a package has far fewer
+than its ceiling allows, lower the ceiling.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from project import PROJECT
+
+ROOT = PROJECT / "rallebench"
+READERS = frozenset(
+    [
+        "core/costs.py",
+        "core/entries.py",
+        "core/own_files.py",
+        "core/report.py",
+        "engine/experiment_store.py",
+        "engine/record.py",
+        "engine/rowfile.py",
+        "engine/run_shapes.py",
+        "engine/store.py",
+        "services/stored_conversations.py",
+        "workspace/entries.py",
+    ]
+)
+"""The modules that read and write files of the workspace: they alone know the keys."""
+TYPED = ("core", "engine", "services", "views")
+"""Packages whose public functions name their types."""
+SLACK = 12
+"""A ceiling may exceed the count by this many."""
+PACKAGES = sorted({path.relative_to(ROOT).parts[0] for path in ROOT.glob("*/*.py")})
+HINTS: dict[str, int] = {
+    "analysis": 31,
+    "chains": 15,
+    "checkpoints": 5,
+    "cli": 23,
+    "core": 99,
+    "corpora": 2,
+    "datasets": 27,
+    "encoders": 17,
+    "engine": 94,
+    "environments": 34,
+    "experiments": 101,
+    "gui": 303,
+    "http": 10,
+    "llms": 51,
+    "metrics": 16,
+    "papers": 159,
+    "reader": 4,
+    "render": 6,
+    "retrievers": 29,
+    "sandbox": 17,
+    "server": 9,
+    "services": 83,
+    "tracking": 44,
+    "vector_indexes": 13,
+    "views": 44,
+    "workflows": 18,
+    "workspace": 50,
+}
+SUBSCRIPTS: dict[str, int] = {
+    "analysis": 185,
+    "api": 1,
+    "chains": 30,
+    "checkpoints": 11,
+    "cli": 163,
+    "core": 78,
+    "corpora": 20,
+    "datasets": 106,
+    "encoders": 65,
+    "engine": 96,
+    "environments": 58,
+    "experiments": 270,
+    "gui": 338,
+    "http": 38,
+    "llms": 100,
+    "metrics": 41,
+    "papers": 612,
+    "reader": 12,
+    "render": 38,
+    "retrievers": 52,
+    "sandbox": 23,
+    "server": 20,
+    "services": 150,
+    "tracking": 98,
+    "vector_indexes": 58,
+    "views": 226,
+    "workflows": 20,
+    "workspace": 93,
+}
+SIGNATURES: dict[str, int] = {"core": 62, "engine": 56, "services": 43, "views": 22}
+
+
+@cache
+def trees(package: str) -> dict[str, ast.Module]:
+    """Path → syntax tree of each module of a package."""
+    return {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted((ROOT / package).rglob("*.py"))
+    }
+
+
+def is_dictionary(node: ast.AST) -> bool:
+    """Return whether a hint is a dictionary of anything by text keys."""
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in ("dict", "Mapping", "MutableMapping")
+        and isinstance(node.slice, ast.Tuple)
+        and [ast.unparse(part) for part in node.slice.elts] == ["str", "Any"]
+    )
+
+
+def aliases(tree: ast.Module) -> Iterator[str]:
+    """The names at the top of a module that mean such a dictionary; a user's own JSON is allowed."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and is_dictionary(node.value):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+@cache
+def known_aliases() -> frozenset[tuple[str, str]]:
+    """(module, name) of every alias."""
+    return frozenset(
+        (f"rallebench.{path.removesuffix('.py').replace('/', '.')}", name)
+        for package in PACKAGES
+        for path, tree in trees(package).items()
+        for name in aliases(tree)
+        if name != "Json"
+    )
+
+
+def hints(tree: ast.Module) -> int:
+    """The number of dictionaries of anything, aliases included."""
+    names = {name for name in aliases(tree) if name != "Json"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            imported = {name.name for name in node.names}
+            names |= {name for module, name in known_aliases() if module == node.module} & imported
+    return sum(
+        is_dictionary(node)
+        or (isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load))
+        for node in ast.walk(tree)
+    )
+
+
+def is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def subscripts(tree: ast.Module) -> int:
+    """The number of constant text keys: ``x["…"]`` and ``x.get("…")``."""
+    return sum(
+        (isinstance(node, ast.Subscript) and is_text(node.slice))
+        or (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "get"
+            and bool(node.args)
+            and is_text(node.args[0])
+        )
+        for node in ast.walk(tree)
+    )
+
+
+def signatures(tree: ast.Module) -> int:
+    """The number of public functions with ``Any`` in their signature."""
+    return sum(has_any(node) for node in public_functions(tree.body))
+
+
+def public_functions(body: list[ast.stmt]) -> Iterator[ast.FunctionDef]:
+    """The functions that do not begin with ``_``, those of public classes included; not the form of a value as JSON."""
+    for node in body:
+        name = getattr(node, "name", "_")
+        if name.startswith("_") or name in ("to_json", "from_json"):
+            continue
+        if isinstance(node, ast.ClassDef):
+            yield from public_functions(node.body)
+        elif isinstance(node, ast.FunctionDef):
+            yield node
+
+
+def has_any(node: ast.FunctionDef) -> bool:
+    arguments = node.args
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    given = (*every, *filter(None, [arguments.vararg, arguments.kwarg]))
+    annotations = filter(None, [*(argument.annotation for argument in given), node.returns])
+    return any(
+        isinstance(part, ast.Name) and part.id == "Any"
+        for annotation in annotations
+        for part in ast.walk(annotation)
+    )
+
+
+def too_many_or_few(counts: Counter[str], ceilings: dict[str, int]) -> dict[str, str]:
+    """Package → what its ceiling should be, if the count is above it, or far below."""
+    names = {*counts, *ceilings}
+    return {
+        name: f"{counts[name]}, the ceiling is {ceilings.get(name, 0)}"
+        for name in sorted(names)
+        if not 0 <= ceilings.get(name, 0) - counts[name] <= SLACK
+    }
+
+
+def test_dictionaries_of_anything_only_become_fewer() -> None:
+    counts = Counter({p: sum(map(hints, trees(p).values())) for p in PACKAGES})
+    assert too_many_or_few(counts, HINTS) == {}, "use a frozen dataclass, or lower the ceiling"
+
+
+def test_constant_text_keys_only_become_fewer() -> None:
+    counts = Counter(
+        {
+            package: sum(subscripts(t) for path, t in trees(package).items() if path not in READERS)
+            for package in PACKAGES
+        }
+    )
+    assert too_many_or_few(counts, SUBSCRIPTS) == {}, "use attributes, or lower the ceiling"
+
+
+def test_signatures_with_any_only_become_fewer() -> None:
+    counts = Counter({p: sum(map(signatures, trees(p).values())) for p in TYPED})
+    assert too_many_or_few(counts, SIGNATURES) == {}, "name the type, or lower the ceiling"
+
+
+def test_readers_exist() -> None:
+    assert [path for path in READERS if not (ROOT / path).is_file()] == []
+
+
+SOURCE = """
+Row = dict[str, Any]
+def f(a: Mapping[str, Any], b: Row) -> dict[str, int]: return a["x"] + a.get("y", 0) + b[0]
+def _g(a: Any): return a.get(1)
+class C:
+    def h(self, *, x: list[Any]): ...
+    def to_json(self) -> dict[str, Any]: ...
+"""
+
+
+def test_counting_sees_hints_keys_and_signatures() -> None:
+    tree = ast.parse(SOURCE)
+    assert (hints(tree), subscripts(tree), signatures(tree)) == (4, 2, 2)
+    assert list(aliases(tree)) == ["Row"]
+    assert ("rallebench.core.experiments", "Row") in known_aliases()
+
+
+@pytest.mark.slow
+def test_mypy_finds_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
