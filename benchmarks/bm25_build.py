@@ -114,9 +114,9 @@ def answer(indexes: Path, name: str, count: int) -> dict[str, Any]:
     """Seconds to open an index, of the first query, and of the later ones; run in a fresh process."""
     started = time.perf_counter()
     from rallebench.workspace.opening import Encoders, open_retriever
-    from rallebench.workspace.paths import Workspace
+    from rallebench.workspace.paths import WorkspaceFolder
 
-    retriever: Any = [*open_retriever(Workspace(indexes.parent), name, Encoders())][-1]
+    retriever: Any = [*open_retriever(WorkspaceFolder(indexes.parent), name, Encoders())][-1]
     opened = time.perf_counter() - started
     seconds, top = [], []
     for query in queries(count):

@@ -34,11 +34,11 @@ def answer(indexes: Path, name: str, query_count: int, rounds: int) -> dict[str,
 
     from rallebench.core.text import tokenize
     from rallebench.workspace.opening import Encoders, open_retriever
-    from rallebench.workspace.paths import Workspace
+    from rallebench.workspace.paths import WorkspaceFolder
 
     process = psutil.Process()
     queries = bm25_build.queries(query_count)
-    retriever: Any = [*open_retriever(Workspace(indexes.parent), name, Encoders())][-1]
+    retriever: Any = [*open_retriever(WorkspaceFolder(indexes.parent), name, Encoders())][-1]
     before = process.memory_info()
     took, hits = _report.timed(lambda: retriever.search(queries, K))
     after = process.memory_info()

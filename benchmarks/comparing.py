@@ -38,7 +38,7 @@ from rallebench.render import report
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_questions
 from rallebench.views.reports import report_of
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 SVG = "http://www.w3.org/2000/svg"
 """The name of a namespace, which no browser fetches."""
@@ -155,7 +155,7 @@ def measure(questions: int, rounds: int, simulations: int) -> Report:
     import numpy as np
 
     with tempfile.TemporaryDirectory(prefix="rallebench-bench-") as place:
-        workspace = Workspace(Path(place))
+        workspace = WorkspaceFolder(Path(place))
         a = make_run(workspace.runs, "a", questions, 0.5, 1)
         b = make_run(workspace.runs, "b", questions, 0.53, 2)
         small = make_run(workspace.runs, "small", min(1000, questions), 0.5, 3)

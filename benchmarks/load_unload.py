@@ -70,9 +70,9 @@ def rounds_of(model: Path, form: str, rounds: int) -> dict[str, Any]:
     from rallebench.core.types import Generate, Message
     from rallebench.services.jobs import JobManager
     from rallebench.services.models import ModelManager
-    from rallebench.workspace.paths import Workspace
+    from rallebench.workspace.paths import WorkspaceFolder
 
-    workspace = Workspace(model.parent)
+    workspace = WorkspaceFolder(model.parent)
     settings = {"model": str(model), "quantization": form, "device_map": "cpu", "max_tokens": 4}
     workspace.save_llm("random", LLMEntry(backend="transformers", settings=settings))
     table = ModelManager(workspace, JobManager())

@@ -23,7 +23,7 @@ from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
 from rallebench.llms.scripted import Scripted
 from rallebench.workspace.opening import Encoders, open_retriever
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 K, BATCH = 5, 20
 RETRIEVER = "starter-bm25"
@@ -56,7 +56,7 @@ def few_words(request: Generate) -> str:
 
 def open_bm25(folder: Path) -> Any:
     """The starter's BM25 retriever, built in a workspace of its own."""
-    *_, retriever = open_retriever(Workspace(folder), RETRIEVER, Encoders())
+    *_, retriever = open_retriever(WorkspaceFolder(folder), RETRIEVER, Encoders())
     return retriever
 
 

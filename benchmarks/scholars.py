@@ -25,7 +25,7 @@ from _report import Fact, Measure, Report
 from rallebench.environments.scholar import Scholar
 from rallebench.environments.scholars.apis import TOOLS, ScholarTool
 from rallebench.workspace.environments import import_scholars, scholar_table
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 from tools.fictional_scholars import write_fictional
 
 EXACT, LOOSE = 1.0, 10.0
@@ -88,7 +88,7 @@ def measure(scholars: int, each: int, rounds: int) -> Report:
     """Write, import, ask."""
     rng = random.Random(_report.SEED)
     with tempfile.TemporaryDirectory(prefix="rallebench-bench-") as place:
-        folder, workspace = Path(place) / "files", Workspace(Path(place) / "workspace")
+        folder, workspace = Path(place) / "files", WorkspaceFolder(Path(place) / "workspace")
         counts = write_fictional(folder, scholars)
         filled, imported = _report.timed(lambda: import_scholars(workspace, "big", folder))
         rows = {

@@ -30,7 +30,7 @@ from rallebench.core.types import Action, Chain, Generate, Retrieve, Step
 from rallebench.engine.experiment_store import run_name
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 RETRIEVER, MODEL, BATCH = "starter-bm25", "slow", 20
 DEPTHS = (2, 4, 6, 8, 10)
@@ -72,7 +72,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
     searched = generated = distinct = 0
     for number in range(rounds):
         place = folder / str(number)
-        workspace = Workspace(place)
+        workspace = WorkspaceFolder(place)
         workspace.save_llm(
             MODEL, LLMEntry(backend="scripted", settings={"echo": True, "delay": delay})
         )

@@ -12,7 +12,7 @@ from project import PROJECT
 from rallebench.cli.main import main
 from rallebench.cli.verbs import VERBS
 from rallebench.experiments import SUITES
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
 MANUAL = {path.name: path.read_text(encoding="utf-8") for path in (PROJECT / "docs").glob("*.md")}
@@ -40,7 +40,7 @@ EXTENSIONS = (
 
 def test_a_workspace_in_the_project_folder_adds_nothing_that_git_would_take(tmp_path: Path) -> None:
     ignored = (PROJECT / ".gitignore").read_text(encoding="utf-8").split()
-    folders = {folder.name for folder in Workspace(tmp_path).own_folders}
+    folders = {folder.name for folder in WorkspaceFolder(tmp_path).own_folders}
     written = {f"/{name}/" for name in folders | {"chains", "datasets"}}
     written |= {"/llms.json", "/retrievers.json", "/mlflow.db*"}
     assert written - {"/indexes/"} <= set(ignored) and "/indexes/*" in ignored

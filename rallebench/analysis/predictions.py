@@ -34,7 +34,7 @@ from rallebench.engine.metric_choice import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.metrics import metric
 from rallebench.metrics.recorded import IMPORTED, RunEvidence, missing_evidence
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 ANSWERS = ("answer", "prediction", "predicted", "output", "response")
 MAX_EXAMPLES, MAX_ID = 5, 60
@@ -53,7 +53,7 @@ class Prediction:
 
 
 def import_run(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     file: Path,
     dataset: str,
     name: str,

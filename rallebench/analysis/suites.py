@@ -14,7 +14,7 @@ from rallebench.engine.clusters import clusters_of
 from rallebench.engine.score import examples_of
 from rallebench.engine.statistics import LEVEL
 from rallebench.engine.store import RunFolder
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 TITLE = "Differences, question by question"
 
@@ -38,7 +38,9 @@ def values_of(folder: RunFolder) -> dict[str, dict[str, float | None]]:
     return scores_of(folder, tuple((folder.report() or RunReport()).own))
 
 
-def differences(workspace: Workspace, first: StoredExperiment, other: StoredExperiment) -> Table:
+def differences(
+    workspace: WorkspaceFolder, first: StoredExperiment, other: StoredExperiment
+) -> Table:
     """Per part and metric the other's mean less the first's over the questions that both
     have scored, with p (Holm) and intervals (Bonferroni) of one sign-flip test over articles that count all lines."""
     sides: dict[tuple[str, str], Sides] = {}

@@ -29,7 +29,7 @@ from rallebench.metrics import METRICS
 from rallebench.metrics.recorded import IMPORTED, has_answer, has_retrieval
 from rallebench.metrics.words import has_cjk
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 STAGES = {
     "failed": "the question failed, so nothing else is known",
@@ -330,7 +330,7 @@ def _prompt(request: object) -> str:
 @uncollected()
 def waterfall_of(
     run: RunFolder,
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     *,
     at_most: int | None = None,
     examples: Sequence[Example] | None = None,
@@ -358,7 +358,7 @@ def waterfall_of(
     )
 
 
-def lost(run: RunFolder, workspace: Workspace) -> dict[str, float]:
+def lost(run: RunFolder, workspace: WorkspaceFolder) -> dict[str, float]:
     """Stage → questions of the waterfall, and ``corpus_known`` as 0 or 1; {} for an unreadable run.
 
     For logging a finished run: corpora of more than MOST_PASSAGES passages are not read.

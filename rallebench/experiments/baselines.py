@@ -24,7 +24,7 @@ from rallebench.engine.stored_runs import is_of
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.prepared_run import prepare_run
 from rallebench.workspace.flows import chain_flow
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 RETRIEVER_OF_BASELINE: Mapping[str, str] = {
     "closed-book": "nothing",
@@ -43,7 +43,7 @@ SETTINGS = {
 
 
 def baseline_chains(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     chain: Chain,
     dataset: str,
     examples: Sequence[Example],
@@ -139,7 +139,7 @@ def baselines(request: ExperimentRequest) -> Experiment:
 
 
 def baseline_runs(
-    workspace: Workspace, run: RunFolder, long_context: bool = False
+    workspace: WorkspaceFolder, run: RunFolder, long_context: bool = False
 ) -> dict[str, RunRequest]:
     """Baseline → its run. Raises UsageError where there can be none, or if another run has the name of a baseline."""
     stored = run.spec()
@@ -179,7 +179,7 @@ def baseline_runs(
     return requests
 
 
-def stored_baselines(workspace: Workspace, run: RunFolder) -> dict[str, RunFolder]:
+def stored_baselines(workspace: WorkspaceFolder, run: RunFolder) -> dict[str, RunFolder]:
     """Baseline → its run, of those that have a report. Nothing is loaded, no dataset is read."""
     folders = {}
     for baseline in RETRIEVER_OF_BASELINE:

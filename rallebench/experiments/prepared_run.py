@@ -23,11 +23,11 @@ from rallebench.engine.store import RunFolder, checked_run_name
 from rallebench.metrics.judges import check_sources, split_judges
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.coverage import MOST_PASSAGES, coverage
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 def prepare_run(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     flow: FlowSpec,
     dataset: str,
     *,
@@ -126,7 +126,7 @@ def check_options(batch_size: int, max_errors: int | None) -> None:
         raise UsageError(f"The most failed questions are {max_errors}; it must be at least 0.")
 
 
-def fresh_name(workspace: Workspace, flow: str, dataset: str) -> str:
+def fresh_name(workspace: WorkspaceFolder, flow: str, dataset: str) -> str:
     """A free run name: chain or agent, dataset, time."""
     plain = re.sub(r"[^\w.\-]+", "-", f"{flow}-{dataset}")
     start = plain.encode()[:80].decode("utf-8", "ignore").strip("-.")

@@ -40,7 +40,7 @@ from rallebench.services.models import ModelManager
 from rallebench.workflows import WORKFLOWS
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.flows import Agent, chain_flow, prepare_agent
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 MOST_EPISODES = 30
 """Episodes that are remembered."""
@@ -54,7 +54,7 @@ class Asking:
 
     def __init__(
         self,
-        workspace: Workspace,
+        workspace: WorkspaceFolder,
         models: ModelManager,
         jobs: JobManager,
         trace: Trace,

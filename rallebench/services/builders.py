@@ -19,7 +19,7 @@ from rallebench.engine.rowfile import RowFile, counts_of
 from rallebench.engine.rows import read_summaries
 from rallebench.experiments import BUILDERS
 from rallebench.llms import copies
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 NOUN = BUILDERS.noun
 
@@ -43,7 +43,7 @@ class StoredBuilder:
 
 
 def builder_request(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     maker: str,
     name: str,
     settings: Mapping[str, Any],
@@ -94,19 +94,19 @@ def document(result: ExperimentResult) -> dict[str, Any]:
     }
 
 
-def writers(workspace: Workspace) -> list[str]:
+def writers(workspace: WorkspaceFolder) -> list[str]:
     """The models that can write a question."""
     entries = workspace.llms().items()
     return [name for name, entry in entries if not copies(entry.backend)]
 
 
-def builders_begun(workspace: Workspace) -> list[str]:
+def builders_begun(workspace: WorkspaceFolder) -> list[str]:
     """The names of all builders that were begun, the newest first."""
     kinds = tuple(map(BUILDERS.kind, BUILDERS.names()))
     return ExperimentStore(workspace.path).names(kinds)
 
 
-def open_builder(workspace: Workspace, name: str) -> StoredBuilder:
+def open_builder(workspace: WorkspaceFolder, name: str) -> StoredBuilder:
     """The state of a builder, and the request to continue it. Raises UsageError, BadFileError."""
     stored = ExperimentStore(workspace.path).open(name, NOUN)
     if not BUILDERS.name_of(stored.kind):
@@ -134,7 +134,7 @@ def stage_files(folder: Path) -> list[Path]:
 
 
 def first_rows(
-    workspace: Workspace, name: str, stage: str, which: str, most: int = 8
+    workspace: WorkspaceFolder, name: str, stage: str, which: str, most: int = 8
 ) -> Iterator[Row]:
     """The first rows of a stage; ``which``: ``all``, ``kept``, ``left out`` or ``unknown``. Raises RalleError."""
     path = stage_file(workspace, name, stage)
@@ -150,7 +150,7 @@ def first_rows(
                 return
 
 
-def stage_file(workspace: Workspace, name: str, stage: str) -> Path:
+def stage_file(workspace: WorkspaceFolder, name: str, stage: str) -> Path:
     """The file of a stage. Raises NotFoundError."""
     folder = ExperimentStore(workspace.path).folder(name)
     path = folder / f"{stage}.jsonl"
@@ -159,7 +159,7 @@ def stage_file(workspace: Workspace, name: str, stage: str) -> Path:
     return path
 
 
-def stage_row(workspace: Workspace, name: str, stage: str, row_id: str) -> Row:
+def stage_row(workspace: WorkspaceFolder, name: str, stage: str, row_id: str) -> Row:
     """A row as its file has it, the last of its id. Raises NotFoundError."""
     matching = [
         row
@@ -172,7 +172,7 @@ def stage_row(workspace: Workspace, name: str, stage: str, row_id: str) -> Row:
     return last
 
 
-def edit_row(workspace: Workspace, name: str, stage: str, row_id: str, text: str) -> None:
+def edit_row(workspace: WorkspaceFolder, name: str, stage: str, row_id: str, text: str) -> None:
     """Put a person's own row in the place of the last one of that id; its stamp tells later builds to keep it.
 
     Raises UsageError for a text that is no row of that id.
@@ -219,7 +219,7 @@ OWN_FIELDS = frozenset(
 """Fields of a row that say how it was made and of which article."""
 
 
-def unchecked(workspace: Workspace, name: str, stage: str) -> tuple[int, int, Row | None]:
+def unchecked(workspace: WorkspaceFolder, name: str, stage: str) -> tuple[int, int, Row | None]:
     """(checked rows, rows to be checked in all, the first that is not) of a stage whose rows have something to correct: those that
     are kept, and those that a person has left out."""
     done, count = 0, 0
@@ -247,7 +247,7 @@ def fields_to_check(row: Row) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def check_row(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     name: str,
     stage: str,
     row_id: str,

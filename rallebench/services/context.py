@@ -19,14 +19,14 @@ from rallebench.services.models import ModelManager
 from rallebench.services.tracking import Tracking
 from rallebench.workspace.coverage import coverage, missing_pages
 from rallebench.workspace.indexes.ensure import ensure_index, expected_name, index_costs
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 @dataclass(frozen=True, slots=True)
 class EngineParts:
     """The parts of the workbench that runs and experiments use. ``reply_cache`` opens the cache."""
 
-    workspace: Workspace
+    workspace: WorkspaceFolder
     models: ModelManager
     tracking: Tracking
     reply_cache: Callable[[], ReplyCache]

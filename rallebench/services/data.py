@@ -41,7 +41,7 @@ from rallebench.workspace.indexes.recipes import (
     index_recipe,
 )
 from rallebench.workspace.indexes.vectors import CachedVectors, delete_vectors, kept_vectors
-from rallebench.workspace.paths import STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
 
 GOLD_DEPTH = 100
 DefaultChunking = Literal["default"]
@@ -72,7 +72,7 @@ class VerifiedIndex:
 class Data:
     """Imports, builds, searches and deletes the data of a workspace; it has no state, so threads may share it."""
 
-    def __init__(self, workspace: Workspace, models: ModelManager, jobs: JobManager) -> None:
+    def __init__(self, workspace: WorkspaceFolder, models: ModelManager, jobs: JobManager) -> None:
         self._workspace, self._models, self._jobs = workspace, models, jobs
         self._datasets = workspace.path / "datasets"
         self._retrievers = workspace.path / "retrievers.json"
@@ -324,7 +324,7 @@ def _rank(hits: Sequence[Hit], pages: frozenset[str]) -> int | None:
 # folders of indexes
 
 
-def folder_of(workspace: Workspace, name: str) -> Path:
+def folder_of(workspace: WorkspaceFolder, name: str) -> Path:
     """The folder of an index that exists, damaged or not. Raises NotFoundError."""
     folder = workspace.indexes / check_name("index", name)
     if not (folder / "manifest.json").exists():
@@ -343,7 +343,7 @@ def _verify(folder: Path, encoders: Callable[[str], Any]) -> Operation[VerifiedI
     return VerifiedIndex(folder.name, len(manifest.files), manifest.bytes, seconds, warnings)
 
 
-def _delete(workspace: Workspace, folder: Path) -> str:
+def _delete(workspace: WorkspaceFolder, folder: Path) -> str:
     """Delete the folder of an index; returns a sentence. Raises UsageError where the system refuses."""
     name = folder.name
     size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())

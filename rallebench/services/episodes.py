@@ -36,7 +36,7 @@ from rallebench.experiments.prepared_run import fresh_name
 from rallebench.services.jobs import Job
 from rallebench.workflows.edits import was_edited
 from rallebench.workspace.flows import Agent, agent_arguments
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 Trace = Callable[[Episode, str, str], object]
 """Logs an episode, its question and its source ("agent")."""
@@ -91,7 +91,7 @@ class EpisodeState:
         return self.state in ("starting", "running")
 
 
-def example_of(workspace: Workspace, dataset: str, chosen: str) -> tuple[str, Example]:
+def example_of(workspace: WorkspaceFolder, dataset: str, chosen: str) -> tuple[str, Example]:
     """(dataset, the question chosen from it), or (TYPED, the user's own, without gold). Raises UsageError."""
     chosen = (chosen or "").strip()
     if not chosen:
@@ -210,7 +210,9 @@ class EpisodeJob:
 # stored as a run
 
 
-def save_episode(workspace: Workspace, backends: Backends, state: EpisodeState | None) -> RunFolder:
+def save_episode(
+    workspace: WorkspaceFolder, backends: Backends, state: EpisodeState | None
+) -> RunFolder:
     """Write an episode that has ended as a scored run of its own. Raises UsageError for one that cannot be compared.
 
     The run says of which question it is and whether an action was edited: it is never resumed as a benchmark.
@@ -240,7 +242,7 @@ def save_episode(workspace: Workspace, backends: Backends, state: EpisodeState |
     )
 
 
-def _run_request(workspace: Workspace, state: EpisodeState, edited: bool) -> RunRequest:
+def _run_request(workspace: WorkspaceFolder, state: EpisodeState, edited: bool) -> RunRequest:
     request, agent = state.episode_request, state.agent
     assert agent is not None and state.episode is not None
     dataset = DatasetRef(TYPED, sha256=digest(request.example.question.text))
@@ -262,7 +264,7 @@ def _run_request(workspace: Workspace, state: EpisodeState, edited: bool) -> Run
 # opened from a run
 
 
-def open_episode(workspace: Workspace, run: str, qid: str) -> EpisodeState:
+def open_episode(workspace: WorkspaceFolder, run: str, qid: str) -> EpisodeState:
     """The stored episode of an agent's run. Raises UsageError, BadFileError."""
     folder = RunFolder.open(workspace.runs, run)
     spec = folder.spec()

@@ -10,13 +10,13 @@ from rallebench.encoders.references import resolved
 from rallebench.llms import LLMS
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.indexes.recipes import starter_recipe
-from rallebench.workspace.paths import STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
 
 ABOUT = "importing PyTorch and transformers"
 """The message while their import takes time."""
 
 
-def importer(workspace: Workspace, name: str, kind: str) -> Callable[[], None] | None:
+def importer(workspace: WorkspaceFolder, name: str, kind: str) -> Callable[[], None] | None:
     """Return the function that imports the libraries of a load beforehand; None if it has none.
 
     ``kind``: ``retriever`` or ``language model``.
@@ -35,7 +35,7 @@ def importer(workspace: Workspace, name: str, kind: str) -> Callable[[], None] |
     return partial(work, **settings) if work else None
 
 
-def is_light(workspace: Workspace, name: str, kind: str) -> bool:
+def is_light(workspace: WorkspaceFolder, name: str, kind: str) -> bool:
     """Return whether a load is small and, but for its libraries, short: it may run beside others."""
     try:
         if kind == "language model":
@@ -48,7 +48,7 @@ def is_light(workspace: Workspace, name: str, kind: str) -> bool:
         return False
 
 
-def find_encoder(workspace: Workspace, index: str) -> str:
+def find_encoder(workspace: WorkspaceFolder, index: str) -> str:
     """The encoder of an index, also of one of the starter's that is not built yet; '' if it has none."""
     manifest = workspace.manifests().get(index)
     if manifest is not None:

@@ -32,7 +32,7 @@ from rallebench.workspace.opening import (
     open_retriever,
     opening_llm,
 )
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 Footprint = dict[str, "dict[str, int] | None"]
 """Name → bytes of ``ram`` and ``vram``; None where they are not known."""
@@ -61,7 +61,7 @@ class LoadedTable:
     ``parts``: name → (part, kind) of what it is made of, from the moment its load begins.
     """
 
-    workspace: Workspace
+    workspace: WorkspaceFolder
     lock: threading.RLock = field(default_factory=threading.RLock)
     encoders: Encoders = field(default_factory=Encoders)
     retrievers: dict[str, Any] = field(default_factory=dict)

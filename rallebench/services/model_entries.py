@@ -36,7 +36,7 @@ from rallebench.llms import LLMS, presets
 from rallebench.llms.presets import known_model, weight_bytes
 from rallebench.workspace.entries import changing, read_llm_entries, usable_llm_entries
 from rallebench.workspace.opening import open_llm
-from rallebench.workspace.paths import READER, Workspace
+from rallebench.workspace.paths import READER, WorkspaceFolder
 from rallebench.workspace.ralle_settings import with_environment
 
 ELSEWHERE = "openai_compatible"
@@ -65,16 +65,16 @@ class ServerKey:
     local: bool
 
 
-def file_of(workspace: Workspace) -> Path:
+def file_of(workspace: WorkspaceFolder) -> Path:
     return workspace.path / "llms.json"
 
 
-def own(workspace: Workspace) -> dict[str, LLMEntry]:
+def own(workspace: WorkspaceFolder) -> dict[str, LLMEntry]:
     """Name → entry of the workspace's own file, those that can be read."""
     return usable_llm_entries(file_of(workspace))[0]
 
 
-def entry(workspace: Workspace, name: str) -> LLMEntry:
+def entry(workspace: WorkspaceFolder, name: str) -> LLMEntry:
     """One of the own entries. Raises NotFoundError."""
     entries = own(workspace)
     if name not in entries:
@@ -82,7 +82,9 @@ def entry(workspace: Workspace, name: str) -> LLMEntry:
     return entries[name]
 
 
-def save(workspace: Workspace, name: str, entry: LLMEntry, *, replace: bool = False) -> list[str]:
+def save(
+    workspace: WorkspaceFolder, name: str, entry: LLMEntry, *, replace: bool = False
+) -> list[str]:
     """Save an entry; returns sentences, the first saying that it was. Raises UsageError, then nothing is written.
 
     ``replace``: an entry of that name may exist, and is changed. Reads no weights, asks no server.
@@ -106,7 +108,7 @@ def save(workspace: Workspace, name: str, entry: LLMEntry, *, replace: bool = Fa
     return sentences
 
 
-def free_name(workspace: Workspace, wish: str) -> str:
+def free_name(workspace: WorkspaceFolder, wish: str) -> str:
     """A name that no model and no retriever has, made of a model's name or path."""
     stem = Path(wish.rstrip("/")).name or wish
     taken = {*workspace.llms(), *workspace.retrievers()}
@@ -114,7 +116,7 @@ def free_name(workspace: Workspace, wish: str) -> str:
     return next(name for name in names if name not in taken)
 
 
-def check_name(workspace: Workspace, name: str) -> str:
+def check_name(workspace: WorkspaceFolder, name: str) -> str:
     """A name for a model that nothing else has, without space around it. Raises UsageError."""
     name = (name or "").strip()
     if not name or len(name) > 100 or not name.isprintable():
@@ -130,7 +132,7 @@ def check_name(workspace: Workspace, name: str) -> str:
     return name
 
 
-def delete(workspace: Workspace, name: str) -> str:
+def delete(workspace: WorkspaceFolder, name: str) -> str:
     """Remove a model from the workspace's own file; returns a sentence that names its users."""
     with changing(file_of(workspace), read_llm_entries) as entries:
         entries.pop(name, None)
@@ -233,7 +235,7 @@ def check_entry(name: str, entry: LLMEntry) -> None:
         traits["need"](name, **settings)
 
 
-def converted(workspace: Workspace, name: str, entry: LLMEntry) -> Path | None:
+def converted(workspace: WorkspaceFolder, name: str, entry: LLMEntry) -> Path | None:
     """The converted copy of the entry's GGUF file, None for another model or where there is none."""
     model, inside = (str(entry.settings.get(key) or "") for key in ("model", "gguf_file"))
     if entry.backend != "transformers" or not model:
@@ -248,7 +250,7 @@ def converted(workspace: Workspace, name: str, entry: LLMEntry) -> Path | None:
 
 
 def entry_of(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     settings: Mapping[str, Any],
     *,
     preset: str = "",
@@ -268,7 +270,7 @@ def entry_of(
 
 
 def server_settings(
-    workspace: Workspace, settings: Mapping[str, Any], *, preset: str = "", model: str = ""
+    workspace: WorkspaceFolder, settings: Mapping[str, Any], *, preset: str = "", model: str = ""
 ) -> dict[str, Any]:
     """The settings that reach a server: those of a preset or a model, then ``settings``."""
     base: Mapping[str, Any] = {}

@@ -36,7 +36,7 @@ from rallebench.services.memory_fit import (
     memory_fit,
 )
 from rallebench.services.side_by_side import SideBySide
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 from rallebench.workspace.prices import prices_of_use
 
 PREPARATION = "preparation"
@@ -46,7 +46,7 @@ PREPARATION = "preparation"
 class ModelManager:
     """Loads, unloads, adds and deletes. Safe for several sessions at once; loads come one by one."""
 
-    def __init__(self, workspace: Workspace, jobs: JobManager) -> None:
+    def __init__(self, workspace: WorkspaceFolder, jobs: JobManager) -> None:
         self._workspace = workspace
         self._table = LoadedTable(workspace)
         self.encoders = self._table.encoders

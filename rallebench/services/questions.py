@@ -8,7 +8,7 @@ from pathlib import Path
 from rallebench.core.types import Example
 from rallebench.datasets.given import read_values
 from rallebench.datasets.reading import read_questions
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 UNNAMED = "questions"
 """The name of a list of questions that was given none."""
@@ -23,7 +23,7 @@ def read_dataset(
     """
     if not isinstance(source, (str, Path)):
         return UNNAMED, read_values(source), ""
-    workspace = Workspace(folder)
+    workspace = WorkspaceFolder(folder)
     name, path = workspace.dataset(str(source))
     known = str(source) in workspace.dataset_paths()
     return name, read_questions(path), name if known else str(path)

@@ -26,7 +26,7 @@ from rallebench.engine.record import (
     step_to_json,
 )
 from rallebench.services.conversations import State, Talk, Turn, history, path_to
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 FORMAT = "rallebench-conversations/1"
 MEND = "the conversation begins anew"
@@ -36,7 +36,7 @@ WINDOW = re.compile(r"[0-9a-f]{32}")
 log = logging.getLogger(__name__)
 
 
-def save(workspace: Workspace, window: str, talks: Sequence[Talk]) -> None:
+def save(workspace: WorkspaceFolder, window: str, talks: Sequence[Talk]) -> None:
     """Write the conversations of a window; without any its file goes. A disk that takes no file ends no conversation: the log
     names it."""
     if not WINDOW.fullmatch(window):
@@ -53,7 +53,7 @@ def save(workspace: Workspace, window: str, talks: Sequence[Talk]) -> None:
         log.warning("The conversation was not saved: %s", reason)
 
 
-def load(workspace: Workspace, window: str) -> list[Talk]:
+def load(workspace: WorkspaceFolder, window: str) -> list[Talk]:
     """The conversations of a window, the newest first; [] where none was saved.
 
     A file with a damaged conversation is set aside; its other conversations are as they were.
@@ -76,7 +76,7 @@ def load(workspace: Workspace, window: str) -> list[Talk]:
     return talks
 
 
-def damage_of(workspace: Workspace, window: str) -> str:
+def damage_of(workspace: WorkspaceFolder, window: str) -> str:
     """The sentence on a file of this window that was damaged and set aside; '' without one."""
     aside = _file(workspace, window).with_suffix(".damaged")
     if not WINDOW.fullmatch(window) or not aside.exists():
@@ -119,7 +119,7 @@ class StoredTalks(Stored):
     conversations: list[Any]
 
 
-def _file(workspace: Workspace, window: str) -> Path:
+def _file(workspace: WorkspaceFolder, window: str) -> Path:
     return workspace.path / "conversations" / f"{window}.json"
 
 

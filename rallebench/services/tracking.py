@@ -17,7 +17,7 @@ from rallebench.experiments.baselines import baseline_name
 from rallebench.services.models import ModelManager
 from rallebench.tracking.groups import Group
 from rallebench.tracking.view import OUR_PAGE
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 MOST_NOTES = 3
 """Sentences of the report in the parent's description; all are in its file."""
@@ -28,7 +28,7 @@ class Tracking:
 
     def __init__(
         self,
-        workspace: Workspace,
+        workspace: WorkspaceFolder,
         models: ModelManager,
         tracking_uri: str | None,
         allowed_hosts: Sequence[str],
@@ -107,7 +107,7 @@ def _tried(log: Callable[[], str], complete: str) -> str:
 # an experiment as one parent run, its runs below it
 
 
-def group_of(workspace: Workspace, document: Mapping[str, Any], kind: str) -> Group | None:
+def group_of(workspace: WorkspaceFolder, document: Mapping[str, Any], kind: str) -> Group | None:
     """The content of the parent run of an experiment: a row for each run, the verdict, the files. None without runs."""
     if "variants" in document:
         return _of_variants(workspace, document, kind)
@@ -116,7 +116,7 @@ def group_of(workspace: Workspace, document: Mapping[str, Any], kind: str) -> Gr
     return _of_parts(workspace, document) if document.get("parts") else None
 
 
-def _of_baselines(workspace: Workspace, report: Mapping[str, Any]) -> Group | None:
+def _of_baselines(workspace: WorkspaceFolder, report: Mapping[str, Any]) -> Group | None:
     """The baselines below a parent; the run itself stays where it is, because it may be below a sweep's."""
     if not report["lines"]:
         return None
@@ -140,7 +140,7 @@ def _of_baselines(workspace: Workspace, report: Mapping[str, Any]) -> Group | No
     )
 
 
-def _of_parts(workspace: Workspace, report: Mapping[str, Any]) -> Group:
+def _of_parts(workspace: WorkspaceFolder, report: Mapping[str, Any]) -> Group:
     rows = [
         {
             "part": part["label"],
@@ -162,7 +162,7 @@ def _of_parts(workspace: Workspace, report: Mapping[str, Any]) -> Group:
     )
 
 
-def _of_variants(workspace: Workspace, report: Mapping[str, Any], kind: str) -> Group | None:
+def _of_variants(workspace: WorkspaceFolder, report: Mapping[str, Any], kind: str) -> Group | None:
     if not report["variants"]:
         return None
     rows = _even([_variant(workspace, row, report["metric"]) for row in report["variants"]])
@@ -180,7 +180,9 @@ def _of_variants(workspace: Workspace, report: Mapping[str, Any], kind: str) -> 
     )
 
 
-def _variant(workspace: Workspace, row: Mapping[str, Any], metric: str | None) -> dict[str, Any]:
+def _variant(
+    workspace: WorkspaceFolder, row: Mapping[str, Any], metric: str | None
+) -> dict[str, Any]:
     """A variant; its metrics are over the questions that all variants share, where there are several."""
     report = RunFolder(workspace.runs / row["run"]).report() or RunReport()
     means = row["metrics"] or as_json(report.metrics)

@@ -18,7 +18,7 @@ from rallebench.core.archives import unpacking
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.files import disk_error
 from rallebench.core.sources import MAX_RATIO, MAX_UNPACKED
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 FOLDER = "uploads"
 AGE = 24 * 3600
@@ -38,7 +38,7 @@ def is_archive(path: Path) -> bool:
     return path.name.lower().endswith(ARCHIVES)
 
 
-def lay_out(workspace: Workspace, files: Sequence[tuple[Path, str]]) -> Path:
+def lay_out(workspace: WorkspaceFolder, files: Sequence[tuple[Path, str]]) -> Path:
     """Uploaded files, each with its name or relative path, in a folder of their own, named after the first.
 
     Returns the file if there is one, else the folder that holds all. Raises UsageError, DiskError.
@@ -61,7 +61,7 @@ def lay_out(workspace: Workspace, files: Sequence[tuple[Path, str]]) -> Path:
     return _only(folder)
 
 
-def unpacked(workspace: Workspace, source: Path) -> Path:
+def unpacked(workspace: WorkspaceFolder, source: Path) -> Path:
     """``source`` itself, or what an archive holds: its only file, or the folder of its files, named after the archive.
 
     Members that lead out of the folder, links and hidden files are left out. Raises BadFileError for a damaged archive and
@@ -79,7 +79,7 @@ def unpacked(workspace: Workspace, source: Path) -> Path:
 
 
 @contextmanager
-def opened(workspace: Workspace, source: Path) -> Iterator[Path]:
+def opened(workspace: WorkspaceFolder, source: Path) -> Iterator[Path]:
     """``source``, or the content of an archive, which is removed at the end."""
     files = unpacked(workspace, Path(source))
     try:
@@ -112,20 +112,20 @@ def _unpack(source: Path, folder: Path) -> None:
         raise disk_error(folder, error, "the files of the archive") from error
 
 
-def forget(workspace: Workspace, source: Path) -> None:
+def forget(workspace: WorkspaceFolder, source: Path) -> None:
     """Remove an upload that has been imported; any other file stays."""
     folder = workspace.cache / FOLDER
     if folder in source.parents:
         shutil.rmtree(folder / source.relative_to(folder).parts[0], ignore_errors=True)
 
 
-def as_sent(workspace: Workspace, sentence: str) -> str:
+def as_sent(workspace: WorkspaceFolder, sentence: str) -> str:
     """A sentence in which uploaded files have the names that they were sent with, not those of their copies."""
     folder = re.escape(str(workspace.cache / FOLDER))
     return re.sub(rf"{folder}[/\\][0-9a-f]+[/\\](?:[^/\\,\s]+[/\\])?", "", sentence)
 
 
-def _new_folder(workspace: Workspace, name: str) -> Path:
+def _new_folder(workspace: WorkspaceFolder, name: str) -> Path:
     """An empty folder, which has the name of a file without its endings."""
     parent = workspace.cache / FOLDER
     parent.mkdir(parents=True, exist_ok=True)

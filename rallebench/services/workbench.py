@@ -15,7 +15,7 @@ from rallebench.services.jobs import JobManager
 from rallebench.services.models import ModelManager
 from rallebench.services.runs import Runs
 from rallebench.services.tracking import Tracking
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 PATIENCE = 5.0
 """Seconds that ``close`` waits for all work to end."""
@@ -42,7 +42,7 @@ class Workbench:
 
         ``allowed_hosts``: further host names, of a proxy say, that MLflow's page answers to.
         """
-        self.workspace = Workspace(workspace, base_settings)
+        self.workspace = WorkspaceFolder(workspace, base_settings)
         remove_all_abandoned(self.workspace.path)
         self.tracking_uri = tracking_uri
         self.allow_python, self.allowed_hosts = allow_python, allowed_hosts

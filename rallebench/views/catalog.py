@@ -29,7 +29,12 @@ from rallebench.views import published
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.environments import scholar_tables
 from rallebench.workspace.indexes.recipes import kinds
-from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES, Workspace, nothing_left
+from rallebench.workspace.paths import (
+    DEFAULT_DATASET,
+    STARTER_INDEXES,
+    WorkspaceFolder,
+    nothing_left,
+)
 
 __all__ = ["DEFAULT_DATASET", "encoders", "needs_encoder", "nothing_left", "presets"]
 
@@ -73,11 +78,11 @@ Abouts = Mapping[str, str]
 """Name → one line about it."""
 
 
-def _registry(registry: Registry[Any]) -> Callable[[Workspace], Abouts]:
+def _registry(registry: Registry[Any]) -> Callable[[WorkspaceFolder], Abouts]:
     return lambda _: {name: registry.entry(name).about for name in registry.names()}
 
 
-def _chains(workspace: Workspace) -> Abouts:
+def _chains(workspace: WorkspaceFolder) -> Abouts:
     abouts: dict[str, str] = {}
     for name in workspace.chain_paths():
         try:
@@ -87,13 +92,13 @@ def _chains(workspace: Workspace) -> Abouts:
     return abouts
 
 
-def _corpora(workspace: Workspace) -> Abouts:
+def _corpora(workspace: WorkspaceFolder) -> Abouts:
     corpora = workspace.corpus_cards()
     abouts = {name: f"{card.passages} passages of {card.source}" for name, card in corpora.items()}
     return {**abouts, **_unreadable(workspace.damaged_corpora())}
 
 
-def _retrievers(workspace: Workspace) -> Abouts:
+def _retrievers(workspace: WorkspaceFolder) -> Abouts:
     damaged = workspace.all_manifests()[1] | workspace.damaged_combinations()
     return {**workspace.retrievers(), **_unreadable(damaged)}
 
@@ -102,7 +107,7 @@ def _unreadable(damaged: Abouts) -> dict[str, str]:
     return {name: f"cannot be read: {sentence}" for name, sentence in damaged.items()}
 
 
-def _llms(workspace: Workspace) -> Abouts:
+def _llms(workspace: WorkspaceFolder) -> Abouts:
     entries = workspace.llms().items()
     abouts = {name: e.about or f"{e.backend} {e.settings.get('model', '')}" for name, e in entries}
     return {**abouts, **_unreadable(workspace.damaged_llms())}
@@ -112,7 +117,7 @@ def _metrics(names: Iterable[str]) -> Abouts:
     return {name: METRICS.entry(name).about for name in names}
 
 
-_LISTINGS: dict[str, Callable[[Workspace], Abouts]] = {
+_LISTINGS: dict[str, Callable[[WorkspaceFolder], Abouts]] = {
     "corpora": _corpora,
     "retrievers": _retrievers,
     "encoders": lambda _: encoders(),
@@ -137,15 +142,15 @@ _LISTINGS: dict[str, Callable[[Workspace], Abouts]] = {
 }
 
 
-_NAMED: Mapping[str, Callable[[Workspace], Iterable[str]]] = {
-    "llm": Workspace.llms,
-    "retriever": Workspace.retrievers,
+_NAMED: Mapping[str, Callable[[WorkspaceFolder], Iterable[str]]] = {
+    "llm": WorkspaceFolder.llms,
+    "retriever": WorkspaceFolder.retrievers,
     "index": lambda workspace: [*STARTER_INDEXES, *workspace.manifests()],
     "encoder": lambda _: encoders(),
-    "dataset": Workspace.dataset_paths,
+    "dataset": WorkspaceFolder.dataset_paths,
     "corpus": lambda workspace: workspace.corpus_cards(),
     "table": scholar_tables,
-    "chain": Workspace.chain_paths,
+    "chain": WorkspaceFolder.chain_paths,
     "workflow": lambda _: agent_workflows(),
     "environment": lambda _: ENVIRONMENTS.names(),
     "run": lambda workspace: [run.name for run in list_runs(workspace.runs)],
@@ -154,7 +159,7 @@ _NAMED: Mapping[str, Callable[[Workspace], Iterable[str]]] = {
 """Kind that a setting may name → the names of that kind in a workspace; files and folders are in no list."""
 
 
-def choices(workspace: Workspace, form: Mapping[str, Setting]) -> dict[str, list[str]]:
+def choices(workspace: WorkspaceFolder, form: Mapping[str, Setting]) -> dict[str, list[str]]:
     """Setting → the values to offer: of a list those worth comparing, then the names that the workspace has of the
     setting's kind. Settings that name nothing, and paths for which nothing is there, are left out."""
     nouns = {noun for setting in form.values() for noun in setting.named}
@@ -169,14 +174,14 @@ def choices(workspace: Workspace, form: Mapping[str, Setting]) -> dict[str, list
     return offered
 
 
-def abouts(workspace: Workspace, kind: str) -> Abouts:
+def abouts(workspace: WorkspaceFolder, kind: str) -> Abouts:
     """Return the names of a kind, each with one line about it. Raises NotFoundError."""
     if kind not in _LISTINGS:
         raise NotFoundError(unknown("kind", kind, [*_LISTINGS]))
     return _LISTINGS[kind](workspace)
 
 
-def listing(workspace: Workspace, kind: str | None = None) -> dict[str, list[dict[str, str]]]:
+def listing(workspace: WorkspaceFolder, kind: str | None = None) -> dict[str, list[dict[str, str]]]:
     """``{kind: [{name, about}]}`` for one kind or all. Raises NotFoundError."""
     return {
         name: [{"name": n, "about": about} for n, about in abouts(workspace, name).items()]

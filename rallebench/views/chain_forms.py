@@ -23,7 +23,7 @@ from rallebench.core.errors import RalleError, TemplateError, UsageError
 from rallebench.core.types import Chain
 from rallebench.views.chain_versions import is_saved
 from rallebench.views.program import script
-from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET, Workspace
+from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET, WorkspaceFolder
 
 __all__ = [
     "DEFAULT_CHAIN",
@@ -60,7 +60,7 @@ def _represent(dumper: Any, text: str) -> Any:
 _Dumper.add_representer(str, _represent)
 
 
-def code(workspace: Workspace, chain: Chain, dataset: str, form: str) -> str:
+def code(workspace: WorkspaceFolder, chain: Chain, dataset: str, form: str) -> str:
     """The chain in one of FORMS."""
     if form == "json":
         return json.dumps(chain_to_json(chain), ensure_ascii=False, indent=2) + "\n"
@@ -76,7 +76,7 @@ def code(workspace: Workspace, chain: Chain, dataset: str, form: str) -> str:
     return commands(workspace, chain.name, dataset)
 
 
-def commands(workspace: Workspace, chain: str, dataset: str) -> str:
+def commands(workspace: WorkspaceFolder, chain: str, dataset: str) -> str:
     """The command lines that run a saved chain and ask it."""
     space = workspace
     where = f"--workspace {shlex.quote(str(space.path))}"
@@ -98,7 +98,7 @@ def file_stem(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "chain"
 
 
-def caveat(workspace: Workspace, chain: Chain, form: str) -> str:
+def caveat(workspace: WorkspaceFolder, chain: Chain, form: str) -> str:
     """A warning for the user of a form, "" if there is none."""
     if form == "command" and not is_saved(workspace, chain):
         return "The chain has unsaved changes. Save it first, then the command finds it."
@@ -141,7 +141,7 @@ def read_text(text: str) -> Chain:
         return read_file(path, "The pasted text")
 
 
-def unknown_targets(workspace: Workspace, chain: Chain) -> list[str]:
+def unknown_targets(workspace: WorkspaceFolder, chain: Chain) -> list[str]:
     """The models and indexes of the chain that this workspace does not know."""
     space, missing = workspace, []
     for number, action in enumerate(chain.actions, 1):

@@ -9,7 +9,7 @@ from rallebench.chains.saved import VERSIONS, chain_from_json, chain_to_json
 from rallebench.core.errors import RalleError
 from rallebench.core.files import read_json
 from rallebench.core.types import Chain
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Version:
     number: int = 0
 
 
-def versions(workspace: Workspace, name: str) -> list[Version]:
+def versions(workspace: WorkspaceFolder, name: str) -> list[Version]:
     """A saved chain and its earlier versions, the newest first; files that cannot be read are left out."""
     chains = workspace.path / "chains"
     files = {f: f.stem for f in (chains / VERSIONS / name).glob("*.json")} if name else {}
@@ -36,7 +36,7 @@ def versions(workspace: Workspace, name: str) -> list[Version]:
     return [replace(version, number=n) for n, version in enumerate(listed, 1)][::-1]
 
 
-def replaced_by(workspace: Workspace, name: str, known: Chain | None) -> Version | None:
+def replaced_by(workspace: WorkspaceFolder, name: str, known: Chain | None) -> Version | None:
     """The saved chain that saving under ``name`` would replace, None where there is none or it is ``known``."""
     newest = (
         next(iter(versions(workspace, name)), None) if name in workspace.chain_paths() else None
@@ -46,7 +46,7 @@ def replaced_by(workspace: Workspace, name: str, known: Chain | None) -> Version
     return newest
 
 
-def is_saved(workspace: Workspace, chain: Chain) -> bool:
+def is_saved(workspace: WorkspaceFolder, chain: Chain) -> bool:
     """Return whether the workspace has a chain of this name with these very actions."""
     if chain.name not in workspace.chain_paths():
         return False

@@ -19,7 +19,7 @@ from rallebench.core.tables import Table
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.score import cost_of
 from rallebench.engine.store import RunFolder
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 __all__ = ["STAGES", "UNTRACED"]
 
@@ -93,7 +93,7 @@ def _about(compared: MultiRunComparison) -> dict[str, Any]:
     }
 
 
-def runs_of(workspace: Workspace, names: Sequence[str]) -> list[str]:
+def runs_of(workspace: WorkspaceFolder, names: Sequence[str]) -> list[str]:
     """The named runs, for a suite its runs. Raises UsageError for a suite that has not ended."""
     runs: list[str] = []
     store = ExperimentStore(workspace.path)
@@ -111,7 +111,7 @@ def runs_of(workspace: Workspace, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(runs))
 
 
-def waterfall_json(workspace: Workspace, name: str) -> dict[str, Any]:
+def waterfall_json(workspace: WorkspaceFolder, name: str) -> dict[str, Any]:
     """Where a run lost its questions."""
     result = waterfall_of(RunFolder.open(workspace.runs, name), workspace)
     questions = {stage: result.questions(stage) for stage in STAGES}
@@ -130,7 +130,7 @@ def waterfall_json(workspace: Workspace, name: str) -> dict[str, Any]:
 
 
 def analyse_agents(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     names: Sequence[str],
     aspect: str,
     *,

@@ -26,7 +26,7 @@ from rallebench.retrievers import search_form
 from rallebench.views import chain_versions
 from rallebench.views.catalog import line
 from rallebench.workspace.indexes.recipes import kinds
-from rallebench.workspace.paths import STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
 
 PROMPTS = "prompts/variants"
 """The folder of a workspace with the prompts that sweeps vary: a file each, so that its sweep can be continued."""
@@ -51,12 +51,12 @@ class Variable:
         return self.kind != "choice"
 
 
-def variables(workspace: Workspace, chain: Chain) -> dict[str, Variable]:
+def variables(workspace: WorkspaceFolder, chain: Chain) -> dict[str, Variable]:
     """Everything of a chain that a sweep may vary, the most usual first."""
     return {variable.name: variable for variable in _variables(workspace, chain)}
 
 
-def _variables(workspace: Workspace, chain: Chain) -> Iterator[Variable]:
+def _variables(workspace: WorkspaceFolder, chain: Chain) -> Iterator[Variable]:
     searches = [(i, a) for i, a in enumerate(chain.actions, 1) if a.kind == "retrieve"]
     models = [(i, a) for i, a in enumerate(chain.actions, 1) if a.kind == "generate"]
     retrievers = tuple((name, name) for name in workspace.retrievers())
@@ -89,7 +89,7 @@ def _variables(workspace: Workspace, chain: Chain) -> Iterator[Variable]:
             yield _numbers(name, label, offered.get(name, ()), own.get(name), "text")
 
 
-def _of_index(workspace: Workspace) -> Iterator[Variable]:
+def _of_index(workspace: WorkspaceFolder) -> Iterator[Variable]:
     yield _numbers("index.chunk_size", "Chunk size", ("whole", 64, 128, 256, 512), None, "text")
     yield _numbers("index.chunk_overlap", "Chunk overlap", (0, "10%", "30%", "50%"), None, "text")
     for name, label, values in (
@@ -112,7 +112,7 @@ def _numbers(
     return Variable(name, label, tuple((str(v), str(v)) for v in values), own, kind)
 
 
-def prompts(workspace: Workspace, chain: Chain, action: int) -> dict[str, str]:
+def prompts(workspace: WorkspaceFolder, chain: Chain, action: int) -> dict[str, str]:
     """Name → template for action number ``action``: the chain's own, its earlier versions', other chains'. Each text once."""
     own = chain.actions[action - 1]
     texts = {"as it is": own.template}
@@ -132,7 +132,7 @@ def prompts(workspace: Workspace, chain: Chain, action: int) -> dict[str, str]:
 
 
 def factors(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     chain: Chain,
     chosen: Mapping[str, Sequence[str]],
     typed: Mapping[str, str],
@@ -159,7 +159,7 @@ def _wrapped(value: str) -> str:
     return f"({value})" if "," in value and not set(value) & set("()") else value
 
 
-def _prompt_file(workspace: Workspace, name: str, offered: Mapping[str, str]) -> str:
+def _prompt_file(workspace: WorkspaceFolder, name: str, offered: Mapping[str, str]) -> str:
     """The file of a prompt; an equal one is used again, another one of its name stays."""
     if name not in offered:
         raise UsageError(f"There is no prompt {name!r} any more; choose another.")
@@ -233,7 +233,7 @@ def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:
     return line(entry), bool(entry.traits.get("asks", True)), entry.form
 
 
-def sets_of(workspace: Workspace, suite: str, data: str) -> list[str]:
+def sets_of(workspace: WorkspaceFolder, suite: str, data: str) -> list[str]:
     """The sets that a published benchmark can take of a folder, none where ``data`` names no folder."""
     inside = SUITES.entry(suite).traits.get("sets")
     with suppress(RalleError, OSError):
@@ -251,7 +251,7 @@ def advanced(form: Mapping[str, Setting]) -> list[str]:
 
 
 def search_knobs(
-    workspace: Workspace, indexes: Sequence[str]
+    workspace: WorkspaceFolder, indexes: Sequence[str]
 ) -> dict[str, tuple[Setting, list[str]]]:
     """Setting of the search of these indexes → (its declaration, the values that are tried by themselves)."""
     kind_of = {**STARTER_INDEXES, **{n: m.kind for n, m in workspace.manifests().items()}}
@@ -269,7 +269,7 @@ def search_knobs(
 
 
 def stored_request(
-    workspace: Workspace, name: str, *, allow_python: bool = False
+    workspace: WorkspaceFolder, name: str, *, allow_python: bool = False
 ) -> ExperimentRequest:
     """The request of an experiment that was begun: the same again continues it. Raises UsageError."""
     stored = ExperimentStore(workspace.path).open(name)

@@ -17,7 +17,7 @@ from rallebench.experiments import SUITES
 from rallebench.views import designs, experiment_requests, run_requests
 from rallebench.views.gold_coverage import corpus_of_index, coverage
 from rallebench.views.library import fitting_dataset
-from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES, WorkspaceFolder
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Design:
 
 
 def request_of(
-    workspace: Workspace, design: Design, chain: Chain, *, allow_python: bool = False
+    workspace: WorkspaceFolder, design: Design, chain: Chain, *, allow_python: bool = False
 ) -> ExperimentRequest:
     """The choices as a request. Raises UsageError, NotFoundError."""
     limit, seed = (
@@ -136,7 +136,7 @@ def request_of(
     )
 
 
-def take(workspace: Workspace, design: Design, name: str) -> None:
+def take(workspace: WorkspaceFolder, design: Design, name: str) -> None:
     """Put the settings of an earlier experiment into a design, which keeps what that kind does not have. Raises NotFoundError."""
     stored = designs.stored_request(workspace, name)
     settings = stored.settings
@@ -166,7 +166,7 @@ def take(workspace: Workspace, design: Design, name: str) -> None:
         design.long_context = bool(settings.get("long_context"))
 
 
-def fit_dataset(workspace: Workspace, design: Design, indexes: Iterable[str]) -> None:
+def fit_dataset(workspace: WorkspaceFolder, design: Design, indexes: Iterable[str]) -> None:
     """For indexes that are new to the design, choose the dataset that fits their corpus where the chosen one has no gold page
     in it. Once: another choice of the user stays."""
     searched = tuple(indexes)
@@ -180,7 +180,7 @@ def fit_dataset(workspace: Workspace, design: Design, indexes: Iterable[str]) ->
         design.dataset = fitting_dataset(workspace, corpus, design.dataset)
 
 
-def _files(workspace: Workspace, design: Design) -> list[Any]:
+def _files(workspace: WorkspaceFolder, design: Design) -> list[Any]:
     paths = workspace.chain_paths()
     files = [(name, paths[name]) for name in design.chains if name in paths]
     if design.folder:

@@ -23,7 +23,7 @@ from rallebench.metrics import metric
 from rallebench.views.designs import base_chain, benchmark_name, benchmark_title, suite_part
 from rallebench.views.experiment_requests import suite_name
 from rallebench.views.library import listed
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 MOST_LISTED = 200
 DECIDING = (*OF_ANSWERS, "Rprec", "all_rate", "acc", "right", "truthfulness", "rouge-L", "bleu-avg")
@@ -58,7 +58,7 @@ class ExperimentRow:
     problem: str = ""
 
 
-def groups(workspace: Workspace) -> list[ExperimentRow]:
+def groups(workspace: WorkspaceFolder) -> list[ExperimentRow]:
     """All experiments but dataset builders, the newest first. A damaged one is in the list with its problem."""
     store = ExperimentStore(workspace.path)
     listed = []
@@ -74,7 +74,7 @@ def groups(workspace: Workspace) -> list[ExperimentRow]:
     return listed
 
 
-def group(workspace: Workspace, name: str) -> ExperimentRow:
+def group(workspace: WorkspaceFolder, name: str) -> ExperimentRow:
     """An experiment in a line. Raises UsageError if there is none, BadFileError for damaged files."""
     store = ExperimentStore(workspace.path)
     with store.reading(name):

@@ -23,7 +23,7 @@ from rallebench.experiments.tradeoff.running import QUESTIONS as TRADEOFF_QUESTI
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
 from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.ensure import index_costs
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 BASELINES, LONGEST_NAME = "baselines", 60
 
@@ -34,7 +34,7 @@ __all__ = ["QUESTIONS", "TRADEOFF_QUESTIONS", "headline", "opened"]
 
 
 def sweep_request(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     name: str,
     chain: Chain,
     factors: Sequence[str],
@@ -54,7 +54,7 @@ def sweep_request(
 
 
 def sweep_plan(
-    workspace: Workspace, request: ExperimentRequest
+    workspace: WorkspaceFolder, request: ExperimentRequest
 ) -> tuple[dict[str, Any], list[str]]:
     """The runs, index builds and encodings of a sweep as JSON, and notes. Raises UsageError for a variant that could not run."""
     variants = variants_of(request.settings)
@@ -84,7 +84,7 @@ def sweep_plan(
 
 
 def tradeoff_request(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     name: str,
     indexes: Sequence[str],
     dataset: str,
@@ -104,7 +104,7 @@ def tradeoff_request(
 
 
 def suite_request(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     suite: str,
     llms: Sequence[str],
     settings: Mapping[str, Any],
@@ -168,7 +168,7 @@ def suite_name(kind: str, llm: str, settings: Mapping[str, Any], limit: int | No
 
 
 def baselines_request(
-    workspace: Workspace, run: str, long_context: bool = False
+    workspace: WorkspaceFolder, run: str, long_context: bool = False
 ) -> ExperimentRequest:
     """The request for the baselines of a run, ``long_context`` with whole pages, too. Raises UsageError if there is no such run."""
     spec = RunFolder.open(workspace.runs, run).spec()["spec"]

@@ -32,7 +32,7 @@ from rallebench.views.experiment_groups import (
     plain_label,
     standing,
 )
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 __all__ = ["COLUMNS", "LABELS"]
 
@@ -53,7 +53,7 @@ class Ranking:
     reports: Mapping[str, RunReport] = field(default_factory=dict)
 
 
-def ranking(workspace: Workspace, stored: StoredExperiment, by: str = "") -> Ranking:
+def ranking(workspace: WorkspaceFolder, stored: StoredExperiment, by: str = "") -> Ranking:
     """The ranking by a metric, the experiment's own by default. Raises UsageError for a metric that decides nothing."""
     if stored.kind == "sweep":
         by = by or str(stored.request["settings"].get("metric") or "")
@@ -269,7 +269,7 @@ def baseline_tests(report: Mapping[str, Any]) -> Table:
 # files, pairs, requests
 
 
-def files(workspace: Workspace, name: str) -> list[str]:
+def files(workspace: WorkspaceFolder, name: str) -> list[str]:
     """The files that an experiment has made, below its folder."""
     folder = ExperimentStore(workspace.path).folder(name)
     return sorted(
@@ -282,7 +282,7 @@ def files(workspace: Workspace, name: str) -> list[str]:
     )
 
 
-def file_path(workspace: Workspace, name: str, file: str) -> Path:
+def file_path(workspace: WorkspaceFolder, name: str, file: str) -> Path:
     """A file that an experiment has made. Raises UsageError for any other."""
     if file not in files(workspace, name):
         raise UsageError(f"The experiment {name} has no file {file}; choose one of the list.")
@@ -293,7 +293,7 @@ def file_path(workspace: Workspace, name: str, file: str) -> Path:
 
 
 def beside(
-    workspace: Workspace, first: str, other: str
+    workspace: WorkspaceFolder, first: str, other: str
 ) -> tuple[Table, dict[str, tuple[str, str]]]:
     """Two runs of a published benchmark, question by question: the table of differences, and part → its runs in both."""
     store = ExperimentStore(workspace.path)
@@ -306,7 +306,7 @@ def beside(
     return differences(workspace, *pair), pairs_of(*pair)
 
 
-def comparable(workspace: Workspace, stored: StoredExperiment) -> list[str]:
+def comparable(workspace: WorkspaceFolder, stored: StoredExperiment) -> list[str]:
     """Other experiments of the same kind that have ended."""
     names = ExperimentStore(workspace.path).names((stored.kind,))
     folder = ExperimentStore(workspace.path).folder
@@ -328,7 +328,7 @@ def runs_of(stored: StoredExperiment) -> Iterator[tuple[str, str]]:
 
 
 def label_rows(
-    workspace: Workspace, name: str, file: str
+    workspace: WorkspaceFolder, name: str, file: str
 ) -> tuple[list[str], list[dict[str, str]]]:
     """(columns, rows) of a file of errors. Raises UsageError for a file that has no column ``category``."""
     path = file_path(workspace, name, file)
@@ -341,7 +341,9 @@ def label_rows(
     return columns, lines
 
 
-def write_labels(workspace: Workspace, name: str, file: str, labels: Mapping[int, str]) -> Path:
+def write_labels(
+    workspace: WorkspaceFolder, name: str, file: str, labels: Mapping[int, str]
+) -> Path:
     """Put categories into a file of errors, row → category; every other cell stays. Returns its path."""
     columns, lines = label_rows(workspace, name, file)
     for number, category in labels.items():
@@ -352,12 +354,12 @@ def write_labels(workspace: Workspace, name: str, file: str, labels: Mapping[int
     return path
 
 
-def categories(workspace: Workspace, name: str) -> tuple[str, ...]:
+def categories(workspace: WorkspaceFolder, name: str) -> tuple[str, ...]:
     """The categories that a person may give to the errors of an experiment."""
     kind = ExperimentStore(workspace.path).open(name).kind
     return tuple(EXPERIMENTS.entry(kind).traits.get("error_categories", ()))
 
 
-def report_text(workspace: Workspace, name: str) -> str:
+def report_text(workspace: WorkspaceFolder, name: str) -> str:
     """The report of an experiment as it is stored."""
     return (ExperimentStore(workspace.path).folder(name) / REPORT).read_text(encoding="utf-8")

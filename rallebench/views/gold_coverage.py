@@ -18,7 +18,12 @@ from rallebench.corpora.imported import read_card
 from rallebench.datasets.reading import read_examples
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages, starter_pages, stored_pages
 from rallebench.workspace.coverage import coverage as missing_in
-from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES, Workspace
+from rallebench.workspace.paths import (
+    STARTER_CORPUS,
+    STARTER_INDEXES,
+    STARTER_PAGES,
+    WorkspaceFolder,
+)
 
 if TYPE_CHECKING:
     pass
@@ -53,7 +58,7 @@ def corpus_of_index(name: str, manifests: Mapping[str, Manifest]) -> str:
     return STARTER_NAME
 
 
-def indexed_corpora(workspace: Workspace) -> dict[str, tuple[str, ...]]:
+def indexed_corpora(workspace: WorkspaceFolder) -> dict[str, tuple[str, ...]]:
     """Corpus → the indexes over it, of all corpora that are imported or indexed; the starter's first."""
     names: dict[str, list[str]] = {STARTER_NAME: list(STARTER_INDEXES)}
     names |= {name: [] for name in workspace.corpus_cards()}
@@ -64,7 +69,7 @@ def indexed_corpora(workspace: Workspace) -> dict[str, tuple[str, ...]]:
     return {corpus: tuple(indexes) for corpus, indexes in names.items()}
 
 
-def gold_pages(workspace: Workspace, dataset: str) -> frozenset[str]:
+def gold_pages(workspace: WorkspaceFolder, dataset: str) -> frozenset[str]:
     """All gold pages of a dataset, read once per version of its file. Raises RalleError."""
     _, path = workspace.dataset(dataset)
     return _gold(path, tuple(stamps(path)))
@@ -78,7 +83,7 @@ def _gold(path: Path, version: tuple[tuple[str, int, int], ...]) -> frozenset[st
     return frozenset(pages)
 
 
-def pages_of(workspace: Workspace, corpus: str) -> frozenset[str] | None:
+def pages_of(workspace: WorkspaceFolder, corpus: str) -> frozenset[str] | None:
     """The page ids of a corpus of ``indexed_corpora``; None where they cannot be read, or not quickly."""
     folder = workspace.corpora / corpus
     if corpus == STARTER_NAME:
@@ -94,7 +99,7 @@ def pages_of(workspace: Workspace, corpus: str) -> frozenset[str] | None:
     return None
 
 
-def coverage(workspace: Workspace, dataset: str, corpus: str) -> Coverage | None:
+def coverage(workspace: WorkspaceFolder, dataset: str, corpus: str) -> Coverage | None:
     """How many gold pages of a dataset a corpus holds; None where that cannot be told."""
     pages = pages_of(workspace, corpus)
     if pages is None:
@@ -106,7 +111,7 @@ def coverage(workspace: Workspace, dataset: str, corpus: str) -> Coverage | None
     return Coverage(len(gold & pages), len(gold))
 
 
-def index_coverage(workspace: Workspace, dataset: str) -> dict[str, Coverage | None]:
+def index_coverage(workspace: WorkspaceFolder, dataset: str) -> dict[str, Coverage | None]:
     """Retriever → how many of the dataset's gold pages it can find; None where that cannot be told before it is loaded."""
     try:
         gold = gold_pages(workspace, dataset)
@@ -120,7 +125,7 @@ def index_coverage(workspace: Workspace, dataset: str) -> dict[str, Coverage | N
     return shares
 
 
-def run_note(workspace: Workspace, request: RunRequest) -> str:
+def run_note(workspace: WorkspaceFolder, request: RunRequest) -> str:
     """The coverage of a run's gold in one sentence: that all of it is there, or that the questions name none; '' where a
     warning says what is missing, where the index cannot be read, and of a run that searches nothing."""
     if not request.flow.retrievers:
@@ -139,7 +144,7 @@ def best_corpus(shares: dict[str, Coverage | None]) -> str:
     return max(known, key=lambda name: known[name] or 0, default="")
 
 
-def place_of(workspace: Workspace, corpus: str) -> str:
+def place_of(workspace: WorkspaceFolder, corpus: str) -> str:
     """The corpus as a build takes it: a name or a path."""
     imported = workspace.corpora / corpus
     if corpus == STARTER_NAME and not imported.exists():

@@ -36,7 +36,7 @@ from rallebench.workspace.paths import (
     STARTER_CORPUS,
     STARTER_INDEXES,
     STARTER_PAGES,
-    Workspace,
+    WorkspaceFolder,
 )
 
 __all__ = ["cache_entries", "delete_stored"]
@@ -98,7 +98,7 @@ class RetrieverLine:
 # corpora
 
 
-def corpora(workspace: Workspace) -> list[CorpusLine]:
+def corpora(workspace: WorkspaceFolder) -> list[CorpusLine]:
     """The shipped corpus, then the imported ones."""
     lines = []
     cards = workspace.corpus_cards()
@@ -133,7 +133,7 @@ def starter_passages() -> tuple[Passage, ...]:
 # datasets
 
 
-def datasets(workspace: Workspace) -> list[DatasetLine]:
+def datasets(workspace: WorkspaceFolder) -> list[DatasetLine]:
     """All datasets, those of the workspace first."""
     own = set(workspace.own_datasets())
     lines = [_dataset(name, path, name in own) for name, path in workspace.dataset_paths().items()]
@@ -183,7 +183,7 @@ def answers_kind(examples: list[Example]) -> str:
 # retrievers
 
 
-def retrievers(workspace: Workspace, states: Mapping[str, str]) -> list[RetrieverLine]:
+def retrievers(workspace: WorkspaceFolder, states: Mapping[str, str]) -> list[RetrieverLine]:
     """All indexes, also the starter's that are not built yet, then all combinations; damaged ones have that state.
 
     ``states``: see ``Data.states``."""
@@ -240,12 +240,12 @@ def retrievers(workspace: Workspace, states: Mapping[str, str]) -> list[Retrieve
     ]
 
 
-def retriever_states(workspace: Workspace, states: Mapping[str, str]) -> dict[str, str]:
+def retriever_states(workspace: WorkspaceFolder, states: Mapping[str, str]) -> dict[str, str]:
     """Retriever → its state, as ``retrievers`` has it."""
     return {line.name: line.state for line in retrievers(workspace, states)}
 
 
-def _corpus(workspace: Workspace, part: str, corpus_of: Mapping[str, str]) -> str:
+def _corpus(workspace: WorkspaceFolder, part: str, corpus_of: Mapping[str, str]) -> str:
     if part in corpus_of:
         return corpus_of[part]
     with suppress(RalleError):
@@ -285,7 +285,7 @@ def cut_words(chunking: Mapping[str, Any] | None) -> str:
     return f"{chunking['size']} {chunking.get('unit', 'words')}{of}{overlap}"
 
 
-def about_lengths(workspace: Workspace, corpus: str, encoder: str = DEFAULT_ENCODER) -> str:
+def about_lengths(workspace: WorkspaceFolder, corpus: str, encoder: str = DEFAULT_ENCODER) -> str:
     """A sentence on the passages of an imported corpus that an encoder does not read whole; '' if it reads all."""
     folder = workspace.corpora / corpus
     with closing(PassageStore(folder)) as store:
@@ -305,7 +305,7 @@ def long_passages_sentence(manifest: Manifest) -> str:
     return long.sentence if long else ""
 
 
-def fitting_dataset(workspace: Workspace, corpus: str, default: str = DEFAULT_DATASET) -> str:
+def fitting_dataset(workspace: WorkspaceFolder, corpus: str, default: str = DEFAULT_DATASET) -> str:
     """The dataset whose gold pages a corpus holds best; of equals the usual one, then the one named most alike. ``default``:
     where it holds none of any."""
     lines = datasets(workspace)
@@ -321,13 +321,13 @@ def fitting_dataset(workspace: Workspace, corpus: str, default: str = DEFAULT_DA
 # what else would break
 
 
-def corpus_users(workspace: Workspace, name: str) -> list[str]:
+def corpus_users(workspace: WorkspaceFolder, name: str) -> list[str]:
     """The indexes that were built from an imported corpus."""
     manifests = workspace.manifests()
     return [index for index, manifest in manifests.items() if manifest.corpus == name]
 
 
-def lost_with(workspace: Workspace, what: str, name: str) -> str:
+def lost_with(workspace: WorkspaceFolder, what: str, name: str) -> str:
     """One sentence: what else breaks or stays when a corpus, dataset, index, combination or model is deleted; '' for nothing."""
     if what == "dataset":
         return lost_with_questions(workspace.runs, name, workspace.dataset_paths()[name])

@@ -14,13 +14,15 @@ from rallebench.corpora.imported import read_card
 from rallebench.corpora.store import PassageStore
 from rallebench.views.gold_coverage import STARTER_NAME
 from rallebench.views.library import starter_passages
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 MOST_FILTERED = 300_000
 """The most passages that a filter reads, because a person waits for it."""
 
 
-def corpus_rows(workspace: Workspace, corpus: str, words: str = "") -> range | tuple[int, ...]:
+def corpus_rows(
+    workspace: WorkspaceFolder, corpus: str, words: str = ""
+) -> range | tuple[int, ...]:
     """The rows of the passages that hold ``words`` in title, id or text; all without words. Raises NotFoundError."""
     folder = _folder(workspace, corpus)
     if folder is None:
@@ -40,13 +42,13 @@ def _matching(folder: Path, sha256: str, words: str) -> range | tuple[int, ...]:
         return tuple(row for row in range(reach) if _holds(store[row], words))
 
 
-def passages_at(workspace: Workspace, corpus: str, rows: list[int]) -> list[Passage]:
+def passages_at(workspace: WorkspaceFolder, corpus: str, rows: list[int]) -> list[Passage]:
     """The passages of these rows, in their order. Raises NotFoundError."""
     with _store(workspace, corpus) as passages:
         return [passages[row] for row in rows]
 
 
-def passage_of(workspace: Workspace, corpus: str, doc_id: str) -> Passage:
+def passage_of(workspace: WorkspaceFolder, corpus: str, doc_id: str) -> Passage:
     """A passage by its id. Raises NotFoundError."""
     row = row_of(workspace, corpus, doc_id)
     if row is None:
@@ -56,7 +58,7 @@ def passage_of(workspace: Workspace, corpus: str, doc_id: str) -> Passage:
     return passages_at(workspace, corpus, [row])[0]
 
 
-def row_of(workspace: Workspace, corpus: str, doc_id: str) -> int | None:
+def row_of(workspace: WorkspaceFolder, corpus: str, doc_id: str) -> int | None:
     """The row of a passage by its id; None if there is none."""
     with _store(workspace, corpus) as passages:
         if isinstance(passages, PassageStore):
@@ -65,7 +67,7 @@ def row_of(workspace: Workspace, corpus: str, doc_id: str) -> int | None:
 
 
 @contextmanager
-def _store(workspace: Workspace, corpus: str) -> Iterator[PassageStore | tuple[Passage, ...]]:
+def _store(workspace: WorkspaceFolder, corpus: str) -> Iterator[PassageStore | tuple[Passage, ...]]:
     """The passages of a corpus by row. Raises NotFoundError."""
     folder = _folder(workspace, corpus)
     if folder is None:
@@ -75,7 +77,7 @@ def _store(workspace: Workspace, corpus: str) -> Iterator[PassageStore | tuple[P
             yield store
 
 
-def _folder(workspace: Workspace, corpus: str) -> Path | None:
+def _folder(workspace: WorkspaceFolder, corpus: str) -> Path | None:
     """The folder of an imported corpus; None for the shipped one. Raises NotFoundError."""
     cards = workspace.corpus_cards()
     if corpus in cards:
@@ -91,7 +93,7 @@ def _holds(passage: Passage, words: str) -> bool:
     return any(words in fold(text) for text in (passage.title, passage.text, passage.doc_id))
 
 
-def records(workspace: Workspace, dataset: str, words: str = "") -> tuple[Example, ...]:
+def records(workspace: WorkspaceFolder, dataset: str, words: str = "") -> tuple[Example, ...]:
     """The questions of a dataset that hold ``words`` in question, id or answers; all without words. Raises RalleError."""
     examples = workspace.questions(dataset)
     if not words:
@@ -107,7 +109,7 @@ def records(workspace: Workspace, dataset: str, words: str = "") -> tuple[Exampl
     return tuple(filter(holds, examples))
 
 
-def example_of(workspace: Workspace, dataset: str, words: str) -> Example | None:
+def example_of(workspace: WorkspaceFolder, dataset: str, words: str) -> Example | None:
     """The question of a dataset with that id, else the first that holds the words; None for no words. Raises UsageError."""
     if not words:
         return None

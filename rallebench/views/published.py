@@ -23,7 +23,7 @@ from rallebench.experiments.benchmarks import (
 from rallebench.experiments.published.plots import OURS
 from rallebench.experiments.published.rows import OwnRow, rows_of
 from rallebench.experiments.published.tables import PublishedRow, PublishedTable
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 TEXT = "text"
 """The number of the table with figures from a paper's running text."""
@@ -133,7 +133,7 @@ def is_ours(system: str) -> bool:
 
 
 def own_rows(
-    workspace: Workspace, table: PublishedTable, names: Sequence[str] = ()
+    workspace: WorkspaceFolder, table: PublishedTable, names: Sequence[str] = ()
 ) -> list[Beside]:
     """Our rows of a table, of the experiments ``names``, or of the newest that have some; damaged ones are left out.
 
@@ -157,7 +157,7 @@ def own_rows(
     return rows
 
 
-def counts(workspace: Workspace) -> dict[str, int]:
+def counts(workspace: WorkspaceFolder) -> dict[str, int]:
     """Reference → the number of our experiments that stand beside the table."""
     store = ExperimentStore(workspace.path)
     experiments: dict[str, set[str]] = {}

@@ -19,14 +19,14 @@ from rallebench.engine.headline import chain_of
 from rallebench.engine.ralle_files import prompts_text
 from rallebench.engine.score import cost_of, score_episode
 from rallebench.engine.store import RunFolder
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 MOST_FLIPPED, MOST_RADARS = 200, 3
 LOST = "Where questions were lost"
 
 
 def report_of(
-    runs: Sequence[RunFolder], workspace: Workspace, metric: str = ""
+    runs: Sequence[RunFolder], workspace: WorkspaceFolder, metric: str = ""
 ) -> tuple[str, Iterator[Section]]:
     """Title and sections: one run with all its questions, or a comparison.
 
@@ -45,7 +45,7 @@ def report_of(
     return title, _comparison(runs, workspace, metric)
 
 
-def _run(run: RunFolder, workspace: Workspace) -> Iterator[Section]:
+def _run(run: RunFolder, workspace: WorkspaceFolder) -> Iterator[Section]:
     report = run.report() or RunReport()
     failures = [f"{count} failed: {message}" for message, count in report.errors.items()]
     yield Section(
@@ -101,7 +101,9 @@ def _question(example: Example, episode: Episode) -> Fold:
     return Fold(example.question.text, tuple(blocks), mark, tone)
 
 
-def _comparison(runs: Sequence[RunFolder], workspace: Workspace, metric: str) -> Iterator[Section]:
+def _comparison(
+    runs: Sequence[RunFolder], workspace: WorkspaceFolder, metric: str
+) -> Iterator[Section]:
     compared = compare_many(runs, metric)
     qids = {example.question.qid for example in compared.common}
     yield Section("Every metric", (*compared.warnings, tables.comparison(compared)))

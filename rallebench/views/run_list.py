@@ -24,7 +24,7 @@ from rallebench.engine.stored_runs import chain_of
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.views.experiment_groups import plain_label
 from rallebench.views.variants import difference_label
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 HEADLINES = ("em", "all_rate", "f1", "accuracy")
 """The headline metric of a run: the first of these that it is scored by, else the one that decides between such runs."""
@@ -63,12 +63,12 @@ class RunRow:
     problem: str = ""
 
 
-def rows(workspace: Workspace) -> list[RunRow]:
+def rows(workspace: WorkspaceFolder) -> list[RunRow]:
     """All runs, the newest first. A damaged one is in the list with its problem."""
     return _described(workspace)[0]
 
 
-def titles(workspace: Workspace, works: Iterable[tuple[str, object]]) -> dict[str, str]:
+def titles(workspace: WorkspaceFolder, works: Iterable[tuple[str, object]]) -> dict[str, str]:
     """Name → title of the runs of jobs, each with its name and its request; also of a run whose folder is not there yet, or not
     any more."""
     here, binned, first = _described(workspace)
@@ -83,7 +83,7 @@ def titles(workspace: Workspace, works: Iterable[tuple[str, object]]) -> dict[st
     return known
 
 
-def _described(workspace: Workspace) -> tuple[list[RunRow], list[RunRow], dict[str, Chain]]:
+def _described(workspace: WorkspaceFolder) -> tuple[list[RunRow], list[RunRow], dict[str, Chain]]:
     """The runs, those in the bin, and the first chain of each name. A run keeps its title when one before it goes into the bin."""
     runs, binned = list_runs(workspace.runs), _bin(workspace)
     described = {str(run.path): _row(str(run.path), _version(run)) for run in (*runs, *binned)}
@@ -96,12 +96,12 @@ def _described(workspace: Workspace) -> tuple[list[RunRow], list[RunRow], dict[s
     return here, [_titled(described[str(run.path)], first) for run in binned], first
 
 
-def _bin(workspace: Workspace) -> list[RunFolder]:
+def _bin(workspace: WorkspaceFolder) -> list[RunFolder]:
     files = listed(workspace.run_bin, "*/run.json")
     return [RunFolder(file.parent) for file in files]
 
 
-def row_of(workspace: Workspace, name: str) -> RunRow:
+def row_of(workspace: WorkspaceFolder, name: str) -> RunRow:
     """One run of the list. Raises UsageError."""
     here, binned, _ = _described(workspace)
     for row in here:
@@ -188,7 +188,7 @@ def _own_title(path: Path) -> str:
         return f"{path.name} ({TITLE} was damaged by another program; rename the run)"
 
 
-def in_bin(workspace: Workspace) -> list[RunRow]:
+def in_bin(workspace: WorkspaceFolder) -> list[RunRow]:
     return _described(workspace)[1]
 
 

@@ -27,7 +27,7 @@ from rallebench.engine.store import RunFolder, list_runs
 from rallebench.metrics import METRICS
 from rallebench.views.verdicts import AT_STAGE, UNKNOWN, verdict_kind
 from rallebench.workspace.coverage import MOST_PASSAGES
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 WRONG = frozenset({"wrong", "lost", "format", "failed"})
 TODO = "not_asked"
@@ -56,11 +56,11 @@ def _version(run: RunFolder) -> tuple[int, ...]:
     return tuple(x for s in stats for x in ((s.st_mtime_ns, s.st_size) if s else (0, 0)))
 
 
-def _stages_file(workspace: Workspace, run: RunFolder) -> Path:
+def _stages_file(workspace: WorkspaceFolder, run: RunFolder) -> Path:
     return workspace.cache / "stages" / f"{digest([run.name, *_version(run)])[:24]}.json"
 
 
-def questions(workspace: Workspace, run: RunFolder) -> Sequence[QuestionRow]:
+def questions(workspace: WorkspaceFolder, run: RunFolder) -> Sequence[QuestionRow]:
     """All questions of a run that were answered or failed, and those still to come, in order."""
     file = _stages_file(workspace, run)
     return _questions(str(run.path), _version(run), str(file), file.exists())
@@ -110,12 +110,12 @@ def _questions(
     return tuple(listed)
 
 
-def stages_known(workspace: Workspace, run: RunFolder) -> bool:
+def stages_known(workspace: WorkspaceFolder, run: RunFolder) -> bool:
     """Return whether it is known where the questions were lost."""
     return _stages_file(workspace, run).exists()
 
 
-def read_stages(workspace: Workspace, run: RunFolder) -> None:
+def read_stages(workspace: WorkspaceFolder, run: RunFolder) -> None:
     """Read the steps of all answers and keep where each question was lost."""
     result = waterfall_of(run, workspace, at_most=MOST_PASSAGES)
     file = _stages_file(workspace, run)
@@ -160,13 +160,15 @@ def lost_parts(listed: Sequence[QuestionRow]) -> list[tuple[str, str, int]]:
     return [(kind, ", ".join(parts[kind]), sums[kind]) for kind in order if sums[kind]]
 
 
-def opened(workspace: Workspace, run: RunFolder, qid: str) -> tuple[Example, Episode | None]:
+def opened(workspace: WorkspaceFolder, run: RunFolder, qid: str) -> tuple[Example, Episode | None]:
     """A question of a run with its episode, without reading the others. Raises UsageError."""
     places = (row.at for row in questions(workspace, run) if row.qid == qid)
     return example(run, qid), run.episode_of(qid, next(places, None))
 
 
-def last_verdicts(workspace: Workspace, dataset: str, chain: str) -> Mapping[str, tuple[str, str]]:
+def last_verdicts(
+    workspace: WorkspaceFolder, dataset: str, chain: str
+) -> Mapping[str, tuple[str, str]]:
     """Question id → (verdict, answer) of the newest scored run of a chain on a dataset; {} without one."""
     for run in list_runs(workspace.runs):
         try:

@@ -17,7 +17,7 @@ from rallebench.engine.experiment_store import LONGEST_RUN, folder_name
 from rallebench.experiments.prepared_run import fresh_name, prepare_run
 from rallebench.experiments.sweeps.running import chain_entry
 from rallebench.workspace.flows import chain_flow
-from rallebench.workspace.paths import DEFAULT_DATASET, Workspace
+from rallebench.workspace.paths import DEFAULT_DATASET, WorkspaceFolder
 
 BATCH = 20
 """Questions asked at once by default."""
@@ -43,7 +43,7 @@ class BenchmarkOptions:
 
 
 def changed_chain(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     reference: str | Chain,
     llm: str | None,
     retriever: str | None,
@@ -55,7 +55,7 @@ def changed_chain(
 
 
 def of_chain(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     reference: str | Chain,
     options: BenchmarkOptions,
     *,
@@ -70,7 +70,7 @@ def of_chain(
 
 
 def batch_request(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     files: Sequence[tuple[str, Path]],
     options: BenchmarkOptions,
     *,
@@ -94,7 +94,7 @@ def batch_request(
 
 
 def _entry(
-    workspace: Workspace, label: str, file: str, options: BenchmarkOptions, run: str
+    workspace: WorkspaceFolder, label: str, file: str, options: BenchmarkOptions, run: str
 ) -> dict[str, Any]:
     chain = replace(workspace.chain(file), name=label)
     chain = overridden(chain, options.llm, options.retriever, options.settings, all_fit=False)
@@ -113,7 +113,7 @@ def _entry(
 
 
 def _as_in_file(
-    workspace: Workspace, reference: str, options: BenchmarkOptions
+    workspace: WorkspaceFolder, reference: str, options: BenchmarkOptions
 ) -> BenchmarkOptions:
     """The options, with the values of RaLLe's experiment file, if the reference is one, for those that are None."""
     experiment = workspace.experiment(reference)
@@ -129,7 +129,7 @@ def _as_in_file(
 
 
 def of_flow(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     flow: FlowSpec,
     options: BenchmarkOptions,
     *,

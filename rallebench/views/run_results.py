@@ -20,7 +20,7 @@ from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
 from rallebench.views.run_questions import TODO, questions, read_stages, stages_known
 from rallebench.views.verdicts import lost_in_words
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 COSTS = ("seconds", "prompt_tokens", "completion_tokens")
 ARTICLES = ("gold pages", "group")
@@ -154,7 +154,7 @@ def missing_metric(run: str, name: str, known: Sequence[str]) -> NotFoundError:
     )
 
 
-def question_results(workspace: Workspace, run: RunFolder) -> tuple[QuestionResult, ...]:
+def question_results(workspace: WorkspaceFolder, run: RunFolder) -> tuple[QuestionResult, ...]:
     """Return the questions that were asked, in order."""
     if not stages_known(workspace, run):
         read_stages(workspace, run)

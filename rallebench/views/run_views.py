@@ -28,7 +28,7 @@ from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import is_agents
 from rallebench.metrics import METRICS, STANDARD_KS, card, read_card
 from rallebench.workspace.flows import ending_summary
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 from rallebench.workspace.prices import prices_of_use
 
 __all__ = [
@@ -163,7 +163,7 @@ class Comparison:
         return word if self.pair.significant else ""
 
 
-def compare_two(workspace: Workspace, a: str, b: str, metric: str = "") -> Comparison:
+def compare_two(workspace: WorkspaceFolder, a: str, b: str, metric: str = "") -> Comparison:
     """Compare two runs by one metric ("" the headline). Raises UsageError."""
     first, second = RunFolder.open(workspace.runs, a), RunFolder.open(workspace.runs, b)
     runs, pair = compare_pair(first, second, metric)
@@ -172,7 +172,7 @@ def compare_two(workspace: Workspace, a: str, b: str, metric: str = "") -> Compa
 
 
 def compare_several(
-    workspace: Workspace, names: Sequence[str], metric: str = ""
+    workspace: WorkspaceFolder, names: Sequence[str], metric: str = ""
 ) -> MultiRunComparison:
     """Compare runs with the first. Raises UsageError."""
     return compare_many([RunFolder.open(workspace.runs, name) for name in names], metric)
@@ -204,7 +204,9 @@ def answered(example: Example, episode: Episode | None) -> str:
     return episode.error or episode.answer
 
 
-def price_of(workspace: Workspace, dollars: float | None, llms: Sequence[str]) -> tuple[str, str]:
+def price_of(
+    workspace: WorkspaceFolder, dollars: float | None, llms: Sequence[str]
+) -> tuple[str, str]:
     """The price of a run over these models, or the reason why it is no number. A model behind a server that has no price costs
     an unknown amount, not nothing."""
     if dollars:
@@ -222,7 +224,7 @@ COSTS: Mapping[str, str] = {label: key for key, label in deployment.COST_AXES.it
 
 
 def kinds_of(
-    workspace: Workspace, titles: Mapping[str, str], metric: str
+    workspace: WorkspaceFolder, titles: Mapping[str, str], metric: str
 ) -> list[tuple[str, Figure, Table]]:
     """The means of runs by each kind of question that their records name, or by dataset: (name, radar, table). ``titles``:
     run → what it is called."""
@@ -237,13 +239,13 @@ def kinds_of(
     return drawn
 
 
-def share_nothing(workspace: Workspace, names: Sequence[str]) -> bool:
+def share_nothing(workspace: WorkspaceFolder, names: Sequence[str]) -> bool:
     """Return whether runs have no question in common, as those of different datasets."""
     return radar.share_nothing([RunFolder.open(workspace.runs, name) for name in names])
 
 
 def quality_and_cost(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     titles: Mapping[str, str],
     metric: str,
     cost: str,
@@ -264,7 +266,7 @@ def quality_and_cost(
     return (deployment.figure(reports, measured, cost) if points else None), notes
 
 
-def result_json(workspace: Workspace, result: RunResult) -> dict[str, Any]:
+def result_json(workspace: WorkspaceFolder, result: RunResult) -> dict[str, Any]:
     """A finished run as JSON; ``recall@5`` also as ``recall_at_5``, RaLLe's key. A metric that is not scored says ``why``."""
     report = result.report or RunReport()
     reasons = report.not_scored

@@ -11,7 +11,7 @@ from rallebench.core.types import Episode, Example, Hit, Retrieve
 from rallebench.engine.score import score_episode
 from rallebench.metrics.recorded import has_retrieval
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 DEPTH = 100
 """The rank down to which a gold page is searched."""
@@ -57,7 +57,7 @@ class Verdict:
 
 
 def verdict(
-    workspace: Workspace, example: Example, episode: Episode, hits: Sequence[Hit]
+    workspace: WorkspaceFolder, example: Example, episode: Episode, hits: Sequence[Hit]
 ) -> Verdict:
     """The verdict on a question. ``hits``: of its last search, down to DEPTH; see ``Asking.deeper_hits``."""
     pages = corpus_pages(

@@ -12,12 +12,12 @@ from rallebench.core.errors import TemplateError, UsageError
 from rallebench.core.runs import FlowSpec
 from rallebench.core.types import Action, Chain
 from rallebench.workspace.entries import read_manifest
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 _PER_ACTION = ("prompt", "response", "wiki_id_title", "documents")
 
 
-def check_chain(workspace: Workspace, chain: Chain) -> None:
+def check_chain(workspace: WorkspaceFolder, chain: Chain) -> None:
     """Raise UsageError, naming the action, for an invalid template, retriever or model."""
     for number, action in enumerate(chain.actions, 1):
         if not action.template and number > 1:
@@ -34,7 +34,7 @@ def check_chain(workspace: Workspace, chain: Chain) -> None:
             raise error.saying(f"Action {number} of {chain.name!r}: {error}") from None
 
 
-def check_flow(workspace: Workspace, flow: FlowSpec) -> None:
+def check_flow(workspace: WorkspaceFolder, flow: FlowSpec) -> None:
     """Raise UsageError for an invalid chain, or for an unknown model or retriever of an agent."""
     if flow.chain is not None:
         check_chain(workspace, flow.chain)
@@ -61,7 +61,7 @@ def _check_reach(action: Action, earlier: int) -> None:
                 )
 
 
-def _check_target(workspace: Workspace, action: Action) -> None:
+def _check_target(workspace: WorkspaceFolder, action: Action) -> None:
     if action.kind == "retrieve":
         _check_retriever(workspace, action.target)
     if action.kind == "generate" and not action.target:
@@ -70,7 +70,7 @@ def _check_target(workspace: Workspace, action: Action) -> None:
         workspace.llm(action.target)
 
 
-def _check_retriever(workspace: Workspace, name: str) -> None:
+def _check_retriever(workspace: WorkspaceFolder, name: str) -> None:
     """Raise UsageError for an unknown or damaged index, or an impossible combination."""
     known = workspace.retrievers()
     damaged = bool(name) and os.path.exists(workspace.indexes / name / "manifest.json")

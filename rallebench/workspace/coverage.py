@@ -12,14 +12,14 @@ from rallebench.core.files import read_json
 from rallebench.core.types import Example
 from rallebench.corpora.store import PassageStore
 from rallebench.workspace.entries import read_manifest
-from rallebench.workspace.paths import STARTER_INDEXES, STARTER_PAGES, Workspace
+from rallebench.workspace.paths import STARTER_INDEXES, STARTER_PAGES, WorkspaceFolder
 
 MOST_PASSAGES = 1_000_000
 """Maximum number of passages whose page ids are read before a run; more take too long."""
 
 
 def corpus_pages(
-    workspace: Workspace, retrievers: Collection[str], *, at_most: int | None = None
+    workspace: WorkspaceFolder, retrievers: Collection[str], *, at_most: int | None = None
 ) -> frozenset[str] | None:
     """Return all page ids of the indexes behind the retrievers.
 
@@ -52,7 +52,7 @@ def missing_pages(name: str, pages: Collection[str], examples: Iterable[Example]
 
 
 def coverage(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     retrievers: Iterable[str],
     examples: Collection[Example],
     *,

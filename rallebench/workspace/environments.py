@@ -28,7 +28,7 @@ from rallebench.workspace.paths import (
     STARTER_CORPUS,
     STARTER_INDEXES,
     STARTER_PAGES,
-    Workspace,
+    WorkspaceFolder,
 )
 
 STARTER_TABLE = "starter-scholars"
@@ -56,7 +56,7 @@ def environment_settings(name: str, settings: Mapping[str, Any]) -> dict[str, An
 
 
 def make_environment(
-    workspace: Workspace, name: str, settings: Mapping[str, Any], *, unbuilt: bool = False
+    workspace: WorkspaceFolder, name: str, settings: Mapping[str, Any], *, unbuilt: bool = False
 ) -> Acting:
     """Make the environment ``name`` with these settings. Raises UsageError before anything is written.
 
@@ -88,7 +88,7 @@ def make_environment(
     return Acting(name, make, retrievers, tools, values, fingerprint)
 
 
-def open_pages(workspace: Workspace, retriever: str, corpus: str = "") -> PageStore:
+def open_pages(workspace: WorkspaceFolder, retriever: str, corpus: str = "") -> PageStore:
     """Open the pages of an imported corpus, or of the first index behind a retriever. Raises UsageError."""
     folder, sha = _find_store(workspace, retriever, corpus)
     cache = workspace.cache / "pages"
@@ -107,7 +107,7 @@ def open_pages(workspace: Workspace, retriever: str, corpus: str = "") -> PageSt
     return PageStore(PassageStore(store), cache / name, sha or sha256_file(store / PASSAGES))
 
 
-def _find_store(workspace: Workspace, retriever: str, corpus: str) -> tuple[Path | None, str]:
+def _find_store(workspace: WorkspaceFolder, retriever: str, corpus: str) -> tuple[Path | None, str]:
     """Return the folder with the passages and their sha256; (None, '') for the starter's corpus until an index of it is built."""
     if corpus:
         folder = workspace.corpora / corpus
@@ -129,13 +129,13 @@ def _find_store(workspace: Workspace, retriever: str, corpus: str) -> tuple[Path
 # scholar tables
 
 
-def scholar_tables(workspace: Workspace) -> dict[str, Path]:
+def scholar_tables(workspace: WorkspaceFolder) -> dict[str, Path]:
     """Return name → file of every scholar table; the starter's comes first and is made on first use."""
     own = listed(workspace.path / "scholars", "*.sqlite")
     return {STARTER_TABLE: _starter_file(workspace), **{path.stem: path for path in own}}
 
 
-def scholar_table(workspace: Workspace, name: str) -> ScholarTool:
+def scholar_table(workspace: WorkspaceFolder, name: str) -> ScholarTool:
     """Open a scholar table by name. Raises NotFoundError, BadFileError for a damaged one, BackendError if the disk is full."""
     tables = scholar_tables(workspace)
     if name not in tables:
@@ -147,7 +147,7 @@ def scholar_table(workspace: Workspace, name: str) -> ScholarTool:
 
 
 def import_scholars(
-    workspace: Workspace, name: str, source: Path, *, skip_bad: bool = False
+    workspace: WorkspaceFolder, name: str, source: Path, *, skip_bad: bool = False
 ) -> ImportedScholars:
     """Build a scholar table from files; see ``environments.scholars.building``.
 
@@ -161,7 +161,7 @@ def import_scholars(
     return build_table(target, source, skip_bad=skip_bad)
 
 
-def _starter_file(workspace: Workspace) -> Path:
+def _starter_file(workspace: WorkspaceFolder) -> Path:
     files = sorted((STARTER / "scholars").glob("*.jsonl"))
     return (
         workspace.cache

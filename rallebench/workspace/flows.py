@@ -22,7 +22,7 @@ from rallebench.environments import ENVIRONMENTS
 from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot
 from rallebench.workflows.prompts import read_shots
 from rallebench.workspace.environments import Acting, make_environment
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 FOLDER = "workflows"
 _LIMITS = tuple(field.name for field in fields(EpisodeLimits))
@@ -145,7 +145,7 @@ def chain_flow(chain: Chain) -> FlowSpec:
 
 
 def prepare_agent(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     workflow: str,
     env: str,
     llm: str,

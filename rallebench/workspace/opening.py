@@ -21,7 +21,7 @@ from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import check_index
 from rallebench.workspace.indexes.recipes import starter_recipe
-from rallebench.workspace.paths import STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
 from rallebench.workspace.ralle_settings import why_not, with_environment
 
 
@@ -49,7 +49,7 @@ class Encoders:
 
 
 def open_retriever(
-    workspace: Workspace, name: str, encoders: Callable[[str], Any]
+    workspace: WorkspaceFolder, name: str, encoders: Callable[[str], Any]
 ) -> Iterator[str | Any]:
     """Yield progress sentences, and last the Retriever. A missing starter index is built."""
     if name in STARTER_INDEXES and workspace.index_folder(name) is None:
@@ -85,7 +85,7 @@ def open_combination(
 ) -> Any:
     """Return the Retriever over the open ``parts``; ``llm``, ``examples``: those that its settings name.
 
-    ``entry`` is resolved: its settings are checked and complete (see ``Workspace.retriever``).
+    ``entry`` is resolved: its settings are checked and complete (see ``WorkspaceFolder.retriever``).
     """
     if entry.kind == INDEX:
         return _with_knobs(name, parts[0], entry.settings)

@@ -52,7 +52,7 @@ STARTER_INDEXES: Mapping[str, str] = {"starter-bm25": "bm25", "starter-minilm": 
 """Name → kind of the indexes over the starter corpus, built on first use."""
 
 
-class Workspace:
+class WorkspaceFolder:
     """A folder with ``corpora/``, ``datasets/``, ``indexes/``, ``runs/``, ``conversations/``, ``cache/``, ``chains/``, ``llms.json``,
     ``retrievers.json``, ``mlflow.db``. Everything in ``cache`` can be rebuilt: ``vectors`` (encoded passages), ``memo`` (the reply
     cache), ``gguf`` (converted models)."""

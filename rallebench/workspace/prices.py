@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from rallebench.core.entries import LLMEntry
 from rallebench.core.prices import FREE
 from rallebench.llms import LLMS
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 
-def prices_of_use(workspace: Workspace) -> dict[str, Mapping[str, float] | None]:
+def prices_of_use(workspace: WorkspaceFolder) -> dict[str, Mapping[str, float] | None]:
     """Language model → its ``price_of_use``."""
     return {name: price_of_use(entry) for name, entry in workspace.llms().items()}
 

@@ -19,7 +19,7 @@ from rallebench.core.errors import BadFileError
 from rallebench.core.types import Episode, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.engine.store import RunFolder
 from rallebench.services.exchange import exported as services_exported
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 NAMES = {"ndcg@10": "nDCG@10", "map": "AP", "mrr": "RR", "success@1": "Success@1"}
 """Our metric → ir_measures' name."""
@@ -41,7 +41,7 @@ IDS = st.sampled_from(ODD) | st.text(
 CLEAN = IDS.filter(lambda text: (text == text.strip() and text.isprintable()) or text in ODD[:7])
 
 
-def workspace_with(folder: Path, golds: Mapping[str, Mapping[str, int]]) -> Workspace:
+def workspace_with(folder: Path, golds: Mapping[str, Mapping[str, int]]) -> WorkspaceFolder:
     """A workspace with the dataset ``asked``: question → gold page → grade."""
     records = [
         {
@@ -57,11 +57,11 @@ def workspace_with(folder: Path, golds: Mapping[str, Mapping[str, int]]) -> Work
     (folder / "datasets").mkdir(parents=True)
     text = "".join(json.dumps(record) + "\n" for record in records)
     (folder / "datasets" / "asked.jsonl").write_text(text, encoding="utf-8")
-    return Workspace(folder)
+    return WorkspaceFolder(folder)
 
 
 def run_of(
-    workspace: Workspace, found: Mapping[str, Sequence[str]], name: str = "own"
+    workspace: WorkspaceFolder, found: Mapping[str, Sequence[str]], name: str = "own"
 ) -> RunFolder:
     """A run that retrieved these pages, best first."""
     file = workspace.path / f"{name}.jsonl"
@@ -70,7 +70,7 @@ def run_of(
     return import_run(workspace, file, "asked", name)[0]
 
 
-def exported(workspace: Workspace, run: RunFolder) -> tuple[Path, Path]:
+def exported(workspace: WorkspaceFolder, run: RunFolder) -> tuple[Path, Path]:
     """(the run's file, its qrels)."""
     pages, qrels = workspace.path / f"{run.name}.run", workspace.path / f"{run.name}.qrels"
     pages.write_text("".join(trec.run_lines(run)), encoding="utf-8")

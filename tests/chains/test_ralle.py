@@ -19,7 +19,7 @@ from rallebench.chains.ralle import (
 from rallebench.chains.saved import chain_to_json, save_chain
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.types import Action, Chain
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 REWRITE = "'What is \"' + '{}'.format(question).split('[START_ENT]')[1].split('[END_ENT]')[0][1:-1] + '\" ?'"
 FIRST_TITLE = "'{}'.format(wiki_id_title[0]).split('; ')[0].split(', ')[0]"
@@ -332,7 +332,7 @@ def test_every_visible_chain_file_of_a_folder_is_listed_with_its_path_as_name(tm
     write(inside / "rewrite" / "04_ay2.yaml", "{}")
     write(inside / ".ipynb_checkpoints" / "default.json", "{")
     write(inside / "notes.txt", "no experiment")
-    workspace = Workspace(tmp_path / "workspace")
+    workspace = WorkspaceFolder(tmp_path / "workspace")
     assert workspace.chain_folder(str(inside)) == [
         ("retrieve-read-06_nq", inside / "retrieve-read" / "06_nq.json"),
         ("rewrite-04_ay2", inside / "rewrite" / "04_ay2.yaml"),

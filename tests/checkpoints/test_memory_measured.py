@@ -19,9 +19,9 @@ from pathlib import Path
 from rallebench.services.jobs import JobManager
 from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import LLMEntry
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
-workspace = Workspace(Path(sys.argv[1]))
+workspace = WorkspaceFolder(Path(sys.argv[1]))
 workspace.save_llm("small", LLMEntry(backend=sys.argv[2], settings=json.loads(sys.argv[3])))
 loads, rows = ModelManager(workspace, JobManager()), []
 for _ in range(2):

@@ -14,7 +14,7 @@ from tiny_gguf import save_gguf, write_converted
 from rallebench.chains.saved import save_chain
 from rallebench.core.entries import Combination
 from rallebench.core.types import Action, Chain
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_servers_models_are_found_by_address_preset_or_entry(cli: CommandLine)
 
 
 def test_deleting_tells_what_named_the_model(cli: CommandLine) -> None:
-    workspace = Workspace(cli.workspace)
+    workspace = WorkspaceFolder(cli.workspace)
     cli.json("models add oracle --backend scripted --set default=Titan")
     save_chain(
         Chain("mine", (Action("generate", "{question}", "fstring", "oracle"),)),

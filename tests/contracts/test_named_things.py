@@ -8,7 +8,7 @@ from small_workspace import make_workspace
 from rallebench.core.registry import all as registries
 from rallebench.core.settings import NAMED, PATHS, Setting, check_form
 from rallebench.views import catalog
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 FORMS = {
     f"{kind} {name}": entry.form
@@ -20,28 +20,28 @@ IN_LISTS = [noun for noun in NAMED if noun not in PATHS]
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return Workspace(make_workspace(tmp_path_factory.mktemp("named")))
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceFolder:
+    return WorkspaceFolder(make_workspace(tmp_path_factory.mktemp("named")))
 
 
-def names_in(workspace: Workspace) -> dict[str, list[str]]:
+def names_in(workspace: WorkspaceFolder) -> dict[str, list[str]]:
     form = {noun: Setting(str, "", names=noun) for noun in IN_LISTS}
     return catalog.choices(workspace, form)
 
 
 @pytest.fixture(scope="module")
-def names(workspace: Workspace) -> dict[str, list[str]]:
+def names(workspace: WorkspaceFolder) -> dict[str, list[str]]:
     return names_in(workspace)
 
 
 @pytest.fixture(scope="module")
 def starter(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    return names_in(Workspace(tmp_path_factory.mktemp("starter")))
+    return names_in(WorkspaceFolder(tmp_path_factory.mktemp("starter")))
 
 
 @pytest.mark.parametrize("owner", FORMS)
 def test_every_setting_that_names_a_thing_is_offered_the_things_of_that_kind(
-    owner: str, workspace: Workspace, names: dict[str, list[str]]
+    owner: str, workspace: WorkspaceFolder, names: dict[str, list[str]]
 ) -> None:
     offered = catalog.choices(workspace, FORMS[owner])
     for key, setting in FORMS[owner].items():

@@ -24,7 +24,7 @@ from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.sources import Problems, Source
 from rallebench.datasets.reading import dataset_form
 from rallebench.services import uploads
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 METHODS = {
     "stored": zipfile.ZIP_STORED,
@@ -60,18 +60,18 @@ ARCHIVES = {f"{name}.zip": zipped(method) for name, method in METHODS.items()} |
 
 
 @pytest.fixture(scope="module")
-def space(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return Workspace(tmp_path_factory.mktemp("archives"))
+def space(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceFolder:
+    return WorkspaceFolder(tmp_path_factory.mktemp("archives"))
 
 
-def unpack(space: Workspace, name: str, content: bytes) -> Path:
+def unpack(space: WorkspaceFolder, name: str, content: bytes) -> Path:
     path = space.path / name
     path.write_bytes(content)
     return uploads.unpacked(space, path)
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
-def test_an_archive_of_any_method_is_unpacked(space: Workspace, name: str) -> None:
+def test_an_archive_of_any_method_is_unpacked(space: WorkspaceFolder, name: str) -> None:
     folder = unpack(space, name, ARCHIVES[name])
     (file,) = [folder] if folder.is_file() else folder.rglob("*.txt")
     assert file.read_bytes() == TEXT
@@ -80,7 +80,7 @@ def test_an_archive_of_any_method_is_unpacked(space: Workspace, name: str) -> No
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(name=st.sampled_from(list(ARCHIVES)), data=st.data())
 def test_a_changed_or_cut_archive_is_refused_in_one_sentence(
-    space: Workspace, name: str, data: st.DataObject
+    space: WorkspaceFolder, name: str, data: st.DataObject
 ) -> None:
     content = bytearray(ARCHIVES[name])
     for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=4)):
@@ -93,7 +93,7 @@ def test_a_changed_or_cut_archive_is_refused_in_one_sentence(
 
 
 @pytest.mark.parametrize("method", [9, 12, 93, 95, 99])
-def test_a_zip_of_a_method_that_is_not_known_says_so(space: Workspace, method: int) -> None:
+def test_a_zip_of_a_method_that_is_not_known_says_so(space: WorkspaceFolder, method: int) -> None:
     content = bytearray(zipped(zipfile.ZIP_STORED))
     for mark, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
         struct.pack_into("<H", content, content.index(mark) + offset, method)
@@ -102,7 +102,7 @@ def test_a_zip_of_a_method_that_is_not_known_says_so(space: Workspace, method: i
 
 
 @pytest.mark.parametrize("name", ["a\0b.txt", "x" * 300, "docs/" * 900 + "a", "\udcff.txt"])
-def test_an_odd_name_in_a_tar_is_refused_or_unpacked(space: Workspace, name: str) -> None:
+def test_an_odd_name_in_a_tar_is_refused_or_unpacked(space: WorkspaceFolder, name: str) -> None:
     header = tarred("w:", "docs/moons.txt")
     content = header.replace(b"docs/moons.txt", b"a\0b/moons.txt\0") if "\0" in name else b""
     try:
@@ -111,7 +111,7 @@ def test_an_odd_name_in_a_tar_is_refused_or_unpacked(space: Workspace, name: str
         assert "\n" not in str(error)
 
 
-def test_a_null_byte_in_a_long_name_of_a_tar_is_refused(space: Workspace) -> None:
+def test_a_null_byte_in_a_long_name_of_a_tar_is_refused(space: WorkspaceFolder) -> None:
     content = tarred("w:", "docs/" + "n" * 200 + ".txt").replace(
         b"n" * 200, b"n" * 99 + b"\0" * 2 + b"n" * 99
     )
@@ -121,7 +121,7 @@ def test_a_null_byte_in_a_long_name_of_a_tar_is_refused(space: Workspace) -> Non
         assert "null.tar" in str(error)
 
 
-def test_an_encrypted_zip_needs_a_password(space: Workspace) -> None:
+def test_an_encrypted_zip_needs_a_password(space: WorkspaceFolder) -> None:
     content = bytearray(zipped(zipfile.ZIP_STORED))
     for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         struct.pack_into("<H", content, content.index(mark) + offset, 1)

@@ -23,7 +23,7 @@ from rallebench.encoders.references import (
 )
 from rallebench.encoders.sentence_transformers import SETTINGS
 from rallebench.workspace.opening import Encoders, open_retriever
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 # Published: the model cards of each family.
 SIZES = ("small", "base", "large")
@@ -136,7 +136,7 @@ def test_an_index_opens_with_the_encoder_and_settings_it_was_built_with(tmp_path
     manifest = built(tmp_path / "indexes", "x", corpus, "flat", encoder=reference)
     assert manifest.encoder_name == reference
     loaded = Encoders()
-    *_, retriever = open_retriever(Workspace(tmp_path), "x", loaded)
+    *_, retriever = open_retriever(WorkspaceFolder(tmp_path), "x", loaded)
     assert loaded(reference) is loaded(reference)
     assert retriever.search(["titan moon"], 1)[0][0].passage.doc_id == "1"
     assert np.isfinite(retriever.search(["danube"], 1)[0][0].score)
@@ -144,4 +144,4 @@ def test_an_index_opens_with_the_encoder_and_settings_it_was_built_with(tmp_path
     with pytest.raises(
         MismatchError, match=r"was built with the encoder 'sentence-transformers/.* you chose"
     ):
-        list(open_retriever(Workspace(tmp_path), "x", lambda name: other))
+        list(open_retriever(WorkspaceFolder(tmp_path), "x", lambda name: other))

@@ -10,7 +10,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.types import Note, Reply
 from rallebench.environments import ENVIRONMENTS
 from rallebench.workspace.environments import environment_settings, make_environment
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 def first_paragraph(made: object) -> str:
@@ -24,7 +24,7 @@ def first_paragraph(made: object) -> str:
 
 
 def test_the_starters_pages_are_opened_without_an_index_and_are_kept(tmp_path: Path) -> None:
-    space = Workspace(tmp_path)
+    space = WorkspaceFolder(tmp_path)
     made = make_environment(space, "wikipedia", {})
     assert made.retrievers == ("starter-bm25",) and not made.tools
     assert first_paragraph(made).startswith("Georgia is a country in the South Caucasus")
@@ -36,7 +36,7 @@ def test_the_starters_pages_are_opened_without_an_index_and_are_kept(tmp_path: P
 
 
 def test_a_setting_that_changes_what_is_observed_changes_the_fingerprint(tmp_path: Path) -> None:
-    space = Workspace(tmp_path)
+    space = WorkspaceFolder(tmp_path)
     prints = {
         make_environment(space, "wikipedia", given).fingerprint
         for given in ({}, {"similar": 3}, {"compat": "original"})
@@ -61,7 +61,7 @@ def test_what_is_not_there_is_one_sentence_and_writes_nothing(
     tmp_path: Path, name: str, given: dict[str, object], why: str
 ) -> None:
     with pytest.raises(UsageError, match=why):
-        make_environment(Workspace(tmp_path), name, given)
+        make_environment(WorkspaceFolder(tmp_path), name, given)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,7 +13,7 @@ from rallebench.core.types import Reply
 from rallebench.environments import ENVIRONMENTS, Environment, MakeEnvironment
 from rallebench.environments.scholars.apis import ScholarTool
 from rallebench.workspace.environments import STARTER_TABLE, scholar_table
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 ARGUMENTS = (
     "",
@@ -35,7 +35,7 @@ ARGUMENTS = (
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> ScholarTool:
-    return scholar_table(Workspace(tmp_path_factory.mktemp("workspace")), STARTER_TABLE)
+    return scholar_table(WorkspaceFolder(tmp_path_factory.mktemp("workspace")), STARTER_TABLE)
 
 
 @pytest.fixture(params=ENVIRONMENTS.names())
@@ -111,7 +111,7 @@ def test_two_episodes_always_act_alike(make: MakeEnvironment, table: ScholarTool
 
 
 def test_a_table_that_breaks_while_it_is_asked_gives_an_observation(tmp_path: Path) -> None:
-    broken = scholar_table(Workspace(tmp_path), STARTER_TABLE)
+    broken = scholar_table(WorkspaceFolder(tmp_path), STARTER_TABLE)
     broken.close()
     for api in ("searchPerson", "getPublication"):
         reply = broken.use({"api": api, "name": "x", "publication_id": "x"})

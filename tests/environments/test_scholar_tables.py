@@ -17,15 +17,15 @@ from rallebench.workspace.environments import (
     scholar_table,
     scholar_tables,
 )
-from rallebench.workspace.paths import STARTER, Workspace
+from rallebench.workspace.paths import STARTER, WorkspaceFolder
 from tools.fictional_scholars import fictional, write_fictional
 
 CSV = 'person_id,name,affiliation,tags,h_index\ns1,Ada Quill,"King\'s, Northmere",graphs;tables,7\ns2,Bo Lind,Lakeview,,\n'
 
 
 @pytest.fixture
-def space(tmp_path: Path) -> Workspace:
-    return Workspace(tmp_path / "workspace")
+def space(tmp_path: Path) -> WorkspaceFolder:
+    return WorkspaceFolder(tmp_path / "workspace")
 
 
 def written(path: Path, text: str) -> Path:
@@ -34,7 +34,9 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_csv_with_columns_by_other_names_fills_a_table(space: Workspace, tmp_path: Path) -> None:
+def test_a_csv_with_columns_by_other_names_fills_a_table(
+    space: WorkspaceFolder, tmp_path: Path
+) -> None:
     made = import_scholars(space, "mine", written(tmp_path / "people.csv", CSV))
     assert (made.scholars, made.publications, made.coauthors, made.skipped) == (2, 0, 0, 0)
     person = scholar_table(space, "mine").person("s1")
@@ -44,7 +46,7 @@ def test_a_csv_with_columns_by_other_names_fills_a_table(space: Workspace, tmp_p
 
 
 def test_what_the_files_do_not_say_is_counted_from_the_publications(
-    space: Workspace, tmp_path: Path
+    space: WorkspaceFolder, tmp_path: Path
 ) -> None:
     folder = tmp_path / "files"
     written(folder / "scholars.csv", "id,name\ns1,Ada\ns2,Bo\ns3,Cy\n")
@@ -86,20 +88,22 @@ def test_h_and_g_are_those_of_their_papers(cited: tuple[int, ...], h: int, g: in
     ],
 )
 def test_a_bad_file_is_one_sentence_and_leaves_nothing(
-    space: Workspace, tmp_path: Path, name: str, text: str, why: str
+    space: WorkspaceFolder, tmp_path: Path, name: str, text: str, why: str
 ) -> None:
     with pytest.raises(BadFileError, match=why):
         import_scholars(space, "mine", written(tmp_path / name, text))
     assert not list((space.path / "scholars").glob("**/*.sqlite"))
 
 
-def test_bad_rows_are_left_out_and_counted_if_chosen(space: Workspace, tmp_path: Path) -> None:
+def test_bad_rows_are_left_out_and_counted_if_chosen(
+    space: WorkspaceFolder, tmp_path: Path
+) -> None:
     source = written(tmp_path / "a.csv", "id,name\n1,X\n1,Y\n2,\n3,Z\n")
     made = import_scholars(space, "mine", source, skip_bad=True)
     assert (made.scholars, made.skipped, len(made.problems)) == (2, 2, 2)
 
 
-def test_a_table_with_other_rows_is_never_replaced(space: Workspace, tmp_path: Path) -> None:
+def test_a_table_with_other_rows_is_never_replaced(space: WorkspaceFolder, tmp_path: Path) -> None:
     source = written(tmp_path / "a.csv", CSV)
     import_scholars(space, "mine", source)
     import_scholars(space, "mine", source)
@@ -109,14 +113,14 @@ def test_a_table_with_other_rows_is_never_replaced(space: Workspace, tmp_path: P
     assert scholar_table(space, "mine").scholars == 2
 
 
-def test_an_unknown_table_names_those_that_there_are(space: Workspace) -> None:
+def test_an_unknown_table_names_those_that_there_are(space: WorkspaceFolder) -> None:
     with pytest.raises(NotFoundError, match="starter-scholars"):
         make_environment(space, "scholar", {"table": "nowhere"})
     with pytest.raises(UsageError, match="choose another"):
         import_scholars(space, "starter-scholars", Path("x"))
 
 
-def test_a_file_that_is_no_table_is_said_in_a_sentence(space: Workspace) -> None:
+def test_a_file_that_is_no_table_is_said_in_a_sentence(space: WorkspaceFolder) -> None:
     text = "not a database at all, but text that is long enough to be read"
     written(space.path / "scholars" / "odd.sqlite", text)
     with pytest.raises(BadFileError, match="is not a scholar table"):
@@ -156,7 +160,7 @@ def test_the_starters_scholars_are_what_the_committed_script_writes(tmp_path: Pa
 
 
 def test_the_starter_has_enough_scholars_all_marked_as_fictional_and_told_apart_by_name_and_organization(
-    space: Workspace,
+    space: WorkspaceFolder,
 ) -> None:
     people, papers = starter("scholars"), starter("publications")
     assert len(people) >= 120 and len(papers) >= 400
@@ -186,7 +190,9 @@ def test_the_starters_numbers_follow_from_its_publications() -> None:
         }
 
 
-def test_the_starters_table_is_there_without_an_import_and_no_network(space: Workspace) -> None:
+def test_the_starters_table_is_there_without_an_import_and_no_network(
+    space: WorkspaceFolder,
+) -> None:
     acting = make_environment(space, "scholar", {})
     assert acting.tools.keys() == {"scholars:starter-scholars"} and acting.fingerprint
     assert list(scholar_tables(space)) == ["starter-scholars"]

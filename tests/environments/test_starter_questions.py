@@ -12,7 +12,7 @@ import pytest
 from acted import act
 
 from rallebench.workspace.environments import make_environment
-from rallebench.workspace.paths import STARTER, Workspace
+from rallebench.workspace.paths import STARTER, WorkspaceFolder
 
 PEOPLE = [
     json.loads(line)
@@ -24,7 +24,7 @@ Say = Callable[[str], Any]
 
 @pytest.fixture
 def say(tmp_path: Path) -> Say:
-    made = make_environment(Workspace(tmp_path), "scholar", {})
+    made = make_environment(WorkspaceFolder(tmp_path), "scholar", {})
 
     def ask(action: str) -> Any:
         text = act(made.make(), action, made.tools)

@@ -21,7 +21,7 @@ from rallebench.retrievers.composites import check_settings, written_out
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.recipes import IndexRecipe
-from rallebench.workspace.paths import Workspace, parse_settings
+from rallebench.workspace.paths import WorkspaceFolder, parse_settings
 
 CHAIN = Chain(
     "c",
@@ -43,7 +43,7 @@ DENSE = [
 
 def indexes(workspace: Path, *texts: str, chain: Chain = CHAIN) -> list[IndexRecipe]:
     variants = expand(chain, [factor(text, parse_settings) for text in texts], "grid")
-    return indexing.indexes(Workspace(workspace), variants)
+    return indexing.indexes(WorkspaceFolder(workspace), variants)
 
 
 def test_what_is_not_varied_stays_as_in_the_chains_own_index(workspace: Path) -> None:
@@ -87,7 +87,7 @@ def test_every_index_of_a_hybrid_is_varied_and_combined_as_before(
         words = ("--corpus", "moons", "--kind", kind, "--name", name, *more)
         assert cli("index", *words, "--chunk-size", "9").code == 0
     hybrid = Combination(kind="rrf", of=["words", "dense"], settings={"weights": "0.7,0.3"})
-    space = Workspace(workspace)
+    space = WorkspaceFolder(workspace)
     space.save_retriever("both", hybrid)
     chain = Chain("c", (Action("retrieve", "{question}", "fstring", "both", 2),))
     variants = expand(chain, [factor("index.chunk_size=4,whole", parse_settings)])
@@ -118,7 +118,7 @@ def test_a_refused_index_names_every_other_once(workspace: Path, cli: CommandLin
     words = ("--kind", "bm25", "--corpus", workspace / "corpus.tsv")
     assert cli("index", *words, "--name", "starter-bm25").code == 0
     with pytest.raises(UsageError) as refused:
-        indexing._base(Workspace(workspace), "absent", "")
+        indexing._base(WorkspaceFolder(workspace), "absent", "")
     assert str(refused.value).count("starter-bm25") == 1
 
 

@@ -15,7 +15,7 @@ from browsing import PATIENCE, go, press, says, serving, visiting, watch
 from rallebench.chains.saved import save_chain
 from rallebench.core.entries import LLMEntry
 from rallebench.core.types import Action, Chain
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -73,7 +73,7 @@ def test_a_reply_in_chat_makes_the_browser_ask_no_other_server(
     tab: Any, served: tuple[str, Path], elsewhere: Any
 ) -> None:
     url, paths = elsewhere
-    workspace = Workspace(served[1])
+    workspace = WorkspaceFolder(served[1])
     workspace.save_llm("hostile", LLMEntry(backend="scripted", settings={"default": hostile(url)}))
     actions = (Action("generate", "{question}", "fstring", "hostile"),)
     save_chain(Chain("chat-hostile", actions), served[1] / "chains" / "chat-hostile.json")

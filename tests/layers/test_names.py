@@ -15,8 +15,6 @@ FILLERS = {"one", "found", "asked", "said", "told", "shown", "kept", "given", "w
     "whoever",
     "nobody",
 }
-TO_BE_RENAMED = "Workspace"
-"""The class in ``workspace/paths.py``, whose name the Python API has taken."""
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -49,7 +47,7 @@ def duplicated_classes() -> list[str]:
         for node in tree.body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
-    return sorted(name for name, count in counts.items() if count > 1 and name != TO_BE_RENAMED)
+    return sorted(name for name, count in counts.items() if count > 1)
 
 
 def unformatted(source: str, lines: Iterator[str]) -> list[int]:

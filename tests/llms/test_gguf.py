@@ -36,7 +36,7 @@ from rallebench.llms._transformers import converting
 from rallebench.llms.load_progress import reporting
 from rallebench.services.jobs import JobManager
 from rallebench.services.models import ModelManager
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 Opened = tuple[list[str], Any]
 
@@ -118,7 +118,7 @@ def test_a_converted_file_is_quantised_as_a_folder_is(converted: tuple[Path, Pat
 
 
 def test_a_workspace_converts_into_its_cache(tmp_path: Path) -> None:
-    workspace, path = Workspace(tmp_path / "w"), save_gguf(tmp_path / "x.gguf")
+    workspace, path = WorkspaceFolder(tmp_path / "w"), save_gguf(tmp_path / "x.gguf")
     workspace.save_llm("tiny", LLMEntry(backend="transformers", settings={"model": str(path)}))
     loads = ModelManager(workspace, JobManager())
     try:

@@ -17,7 +17,7 @@ from rallebench.llms.presets import (
     read_presets,
     weight_bytes,
 )
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 @pytest.mark.parametrize("name", presets())
@@ -60,13 +60,13 @@ def test_the_users_settings_stand_over_the_presets_and_null_takes_one_away() -> 
 
 
 def test_a_preset_stands_wherever_a_model_is_named_after_the_entries(tmp_path: Path) -> None:
-    entry = Workspace(tmp_path).llm("ollama?model=llama3.2&temperature=0.5")
+    entry = WorkspaceFolder(tmp_path).llm("ollama?model=llama3.2&temperature=0.5")
     url = {"base_url": "http://127.0.0.1:11434/v1"}
     assert entry.backend == "openai_compatible"
     assert entry.settings == {**url, "model": "llama3.2", "temperature": 0.5}
     own = {"ollama": {"backend": "scripted", "settings": {"echo": True}}}
     (tmp_path / "llms.json").write_text(json.dumps(own))
-    assert Workspace(tmp_path).llm("ollama").backend == "scripted"
+    assert WorkspaceFolder(tmp_path).llm("ollama").backend == "scripted"
 
 
 def test_an_unknown_preset_names_the_nearest() -> None:

@@ -119,9 +119,9 @@ from pathlib import Path
 from rallebench.core.entries import LLMEntry
 from rallebench.services.jobs import JobManager
 from rallebench.services.models import ModelManager
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
-workspace = Workspace(Path(sys.argv[1]))
+workspace = WorkspaceFolder(Path(sys.argv[1]))
 forms = sys.argv[3:]
 for form in forms:
     settings = {"model": sys.argv[2], "quantization": form, "device_map": "cpu"}

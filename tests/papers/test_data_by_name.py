@@ -10,7 +10,7 @@ from small_workspace import RECORDS, CommandLine, add_llm, make_workspace, write
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.experiments import SUITES
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 GAME = {
     "id": 0,
@@ -48,7 +48,7 @@ def parts(cli: CommandLine, name: str, pairs: tuple[str, ...], run: str) -> Any:
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_a_name_and_the_path_of_its_file_give_the_same_run(cli: CommandLine, name: str) -> None:
-    paths = Workspace(cli.workspace).dataset_paths()
+    paths = WorkspaceFolder(cli.workspace).dataset_paths()
     split = (pair.partition("=") for pair in REQUESTS[name])
     by_path = tuple(f"{key}={paths.get(value, value)}" for key, _, value in split)
     assert by_path != REQUESTS[name]
@@ -80,7 +80,7 @@ def test_a_name_that_nothing_has_is_a_sentence_of_known_sets(cli: CommandLine, n
 
 
 def test_names_are_resolved_before_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    workspace = Workspace(make_workspace(tmp_path / "workspace"))
+    workspace = WorkspaceFolder(make_workspace(tmp_path / "workspace"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny-qa").mkdir()
     (tmp_path / "folder").mkdir()

@@ -16,7 +16,7 @@ from rallebench.core.events import complete
 from rallebench.encoders.hashing import Hashing
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.checking import check_chain
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 NAMED = {
     "both": {"kind": "rrf", "of": ["tiny", "tiny-graph"], "about": "words and vectors"},
@@ -55,7 +55,7 @@ def loaded(bench: Workbench) -> list[str]:
 
 
 def test_an_index_is_no_combination_and_a_combination_has_all_its_settings(made: Path) -> None:
-    workspace = Workspace(made)
+    workspace = WorkspaceFolder(made)
     assert workspace.retriever("tiny") is None
     both = workspace.retriever("both")
     assert both is not None and both.of == ["tiny", "tiny-graph"]
@@ -88,7 +88,7 @@ def test_an_index_is_no_combination_and_a_combination_has_all_its_settings(made:
 def test_a_combination_can_be_written_out(
     made: Path, reference: str, kind: str, of: list[str], settings: dict[str, Any]
 ) -> None:
-    entry = Workspace(made).retriever(reference)
+    entry = WorkspaceFolder(made).retriever(reference)
     assert entry is not None and (entry.kind, entry.of) == (kind, of)
     assert settings.items() <= entry.settings.items()
 
@@ -128,7 +128,7 @@ def test_a_wrong_reference_is_one_sentence_before_anything_is_loaded(made: Path,
 
 
 def test_combinations_are_listed_with_one_line_each(made: Path) -> None:
-    listed = Workspace(made).retrievers()
+    listed = WorkspaceFolder(made).retrievers()
     assert listed["both"] == "words and vectors"
     assert listed["ring"] == "Hybrid by rank: weighted reciprocal-rank fusion."
     assert listed["careful"] == "tiny-graph with ef_search=40"
@@ -149,15 +149,15 @@ def test_a_damaged_retrievers_json_is_a_sentence(
 ) -> None:
     (workspace / "retrievers.json").write_text(content)
     with pytest.raises(BadFileError) as error:
-        Workspace(workspace).retriever("x")
+        WorkspaceFolder(workspace).retriever("x")
     assert sentence in str(error.value)
-    assert Workspace(workspace).retriever("tiny") is None  # a plain index needs no such file
+    assert WorkspaceFolder(workspace).retriever("tiny") is None  # a plain index needs no such file
 
 
 def test_a_combination_is_saved_under_a_name_and_read_back(workspace: Path) -> None:
     saved: dict[str, Any] = {"kind": "scores", "of": ["tiny", "both"], "settings": {"depth": 5}}
-    Workspace(workspace).save_retriever("mine", Combination(**saved))
-    entry = Workspace(workspace).retriever("mine")
+    WorkspaceFolder(workspace).save_retriever("mine", Combination(**saved))
+    entry = WorkspaceFolder(workspace).retriever("mine")
     assert entry is not None and entry.settings["depth"] == 5
     assert json.loads((workspace / "retrievers.json").read_text())["mine"] == saved
 
@@ -178,7 +178,7 @@ def test_a_combination_that_could_not_be_used_is_not_saved(
 ) -> None:
     before = (workspace / "retrievers.json").read_bytes()
     with pytest.raises(UsageError):
-        Workspace(workspace).save_retriever(name, Combination(**entry))
+        WorkspaceFolder(workspace).save_retriever(name, Combination(**entry))
     assert (workspace / "retrievers.json").read_bytes() == before
 
 
@@ -251,7 +251,7 @@ def test_a_page_does_not_load_a_heavy_model_by_the_way(bench: Workbench, workspa
 
 
 def test_a_chain_is_checked_with_what_its_combination_names(made: Path) -> None:
-    workspace = Workspace(made)
+    workspace = WorkspaceFolder(made)
     good = workspace.chain("hybrid")
     check_chain(workspace, good)
     check_chain(workspace, good.replace_action(0, target="rrf:tiny,(tiny-graph?ef_search=9)"))
@@ -266,7 +266,7 @@ def test_a_chain_is_checked_with_what_its_combination_names(made: Path) -> None:
 
 def test_a_damaged_part_is_found_before_the_run(workspace: Path) -> None:
     (workspace / "indexes" / "tiny-graph" / "manifest.json").write_text("{")
-    space = Workspace(workspace)
+    space = WorkspaceFolder(workspace)
     with pytest.raises(UsageError, match=r"Action 1 of 'hybrid': .*manifest\.json"):
         check_chain(space, space.chain("hybrid"))
 

@@ -15,20 +15,20 @@ from rallebench.metrics import card
 from rallebench.render import svg
 from rallebench.services.loaded import LoadedBackend, LoadedTable
 from rallebench.tracking import content
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 BOTH = "rrf:tiny,starter-bm25"
 EM = Measure("em", card("em"))
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceFolder:
     folder = make_workspace(tmp_path_factory.mktemp("footprint") / "workspace")
     add_llm(folder, "far", "openai_compatible", base_url="http://127.0.0.1:9/v1", model="m")
-    return Workspace(folder)
+    return WorkspaceFolder(folder)
 
 
-def loaded(workspace: Workspace, *rows: tuple[str, str, int, int]) -> LoadedTable:
+def loaded(workspace: WorkspaceFolder, *rows: tuple[str, str, int, int]) -> LoadedTable:
     """A table with (name, kind, ram, vram) of each row."""
     table = LoadedTable(workspace)
     for name, kind, ram, vram in rows:
@@ -36,14 +36,16 @@ def loaded(workspace: Workspace, *rows: tuple[str, str, int, int]) -> LoadedTabl
     return table
 
 
-def test_what_is_elsewhere_or_too_small_to_measure_is_unknown(workspace: Workspace) -> None:
+def test_what_is_elsewhere_or_too_small_to_measure_is_unknown(workspace: WorkspaceFolder) -> None:
     llm = "language model"
     rows = (("far", llm, 9, 0), ("titan", llm, 5, 7), ("tiny", "retriever", -3, 0))
     footprint = loaded(workspace, *rows).footprint(["far", "titan", "tiny", "not loaded"])
     assert footprint == {"far": None, "titan": {"ram": 5, "vram": 7}, "tiny": None}
 
 
-def test_a_combination_is_counted_with_its_parts_and_nothing_twice(workspace: Workspace) -> None:
+def test_a_combination_is_counted_with_its_parts_and_nothing_twice(
+    workspace: WorkspaceFolder,
+) -> None:
     sizes = (("tiny", 4), ("starter-bm25", 2), (BOTH, 0), ("other", 9))
     table = loaded(workspace, *((name, "retriever", ram, 0) for name, ram in sizes))
     table.parts[BOTH] = [("tiny", "retriever"), ("starter-bm25", "retriever")]
@@ -55,7 +57,7 @@ def test_a_combination_is_counted_with_its_parts_and_nothing_twice(workspace: Wo
 
 
 def test_a_run_keeps_it_outside_its_fingerprint_and_mlflow_gets_it(
-    workspace: Workspace, capfd: pytest.CaptureFixture[str]
+    workspace: WorkspaceFolder, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cli = CommandLine(capfd, workspace.path)
     words = "run --chain read --llm titan --dataset tiny-qa --no-mlflow --limit 2 --name"

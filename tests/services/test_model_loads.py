@@ -27,7 +27,7 @@ from rallebench.services.jobs import JobManager
 from rallebench.services.memory_fit import candidate, memory_fit
 from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import Combination, LLMEntry
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 STEPS = 200
 
@@ -69,7 +69,7 @@ def loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelMana
     assert "slow" not in LLMS
     traits = {"loading": opening, "need": needs, "quantizations": ("none", "8bit", "4bit")}
     monkeypatch.setitem(LLMS._entries, "slow", Entry("slow", Slow, "", traits))
-    workspace = Workspace(tmp_path)
+    workspace = WorkspaceFolder(tmp_path)
     for name, settings in (
         ("one", {}),
         ("two", {}),
@@ -274,10 +274,10 @@ from rallebench.core.errors import RalleError
 from rallebench.services.jobs import JobManager
 from rallebench.services.models import ModelManager
 from rallebench.core.memory import Memory, release
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 small, wide, broken, folder, form = sys.argv[1:]
-workspace = Workspace(Path(folder))
+workspace = WorkspaceFolder(Path(folder))
 for name, model in (("small", small), ("wide", wide), ("broken", broken)):
     settings = {"model": model, "quantization": form, "device_map": "cpu"}
     workspace.save_llm(name, LLMEntry(backend="transformers", settings=settings))

@@ -20,7 +20,7 @@ from rallebench.services.jobs import JobManager
 from rallebench.services.models import PREPARATION, ModelManager
 from rallebench.services.side_by_side import divide
 from rallebench.workspace.entries import LLMEntry
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 PATIENCE = 20.0
 DECLARED = 7_000_000
@@ -77,7 +77,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 @pytest.fixture
 def models(tmp_path: Path, world: World) -> Iterator[ModelManager]:
-    workspace = Workspace(tmp_path)
+    workspace = WorkspaceFolder(tmp_path)
     for name, backend in (("one", "small"), ("two", "small"), ("big", "heavy"), ("huge", "heavy")):
         workspace.save_llm(name, LLMEntry(backend=backend))
     workspace.save_llm("broken", LLMEntry(backend="small", settings={"fails": True}))

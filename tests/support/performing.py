@@ -16,7 +16,7 @@ from rallebench.experiments.sweeps.running import sweep_settings
 from rallebench.services.builders import builder_request
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 def streamed(operation: Operation[Any]) -> Iterator[Any]:
@@ -24,7 +24,9 @@ def streamed(operation: Operation[Any]) -> Iterator[Any]:
     yield (yield from operation)
 
 
-def prepared(workspace: Workspace, chain: Chain, dataset: str, **settings: Any) -> PreparedRun:
+def prepared(
+    workspace: WorkspaceFolder, chain: Chain, dataset: str, **settings: Any
+) -> PreparedRun:
     """A benchmark of a chain, checked."""
     return prepare_run(workspace, chain_flow(chain), dataset, **settings)
 
@@ -39,7 +41,7 @@ def run_suite(
 
 
 def build(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     maker: str,
     name: str,
     settings: Mapping[str, Any],

@@ -22,7 +22,7 @@ from rallebench.services.workbench import Workbench
 from rallebench.workflows import WORKFLOWS
 from rallebench.workflows.prompts import read_shots
 from rallebench.workspace.flows import Agent, pools, prepare_agent
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 GOLDEN = GOLDEN / "workflows"
 ACTING = [name for name in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(name).traits]
@@ -44,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def on_tiny(made: Path, workflow: str, **given: str) -> Agent:
     settings = {"retriever": "tiny", **given}
-    return prepare_agent(Workspace(made), workflow, "wikipedia", "agent", settings)
+    return prepare_agent(WorkspaceFolder(made), workflow, "wikipedia", "agent", settings)
 
 
 ON_TINY = "--env wikipedia --retriever tiny"
@@ -52,7 +52,9 @@ ON_TINY = "--env wikipedia --retriever tiny"
 
 def sent(workflow: str, env: str, workspace: Path, **given: Any) -> str:
     """All that a workflow sends the model first: messages with their roles, functions, settings."""
-    agent = prepare_agent(Workspace(workspace), workflow, env, "agent", given, allow_python=True)
+    agent = prepare_agent(
+        WorkspaceFolder(workspace), workflow, env, "agent", given, allow_python=True
+    )
     asked: list[Generate] = []
 
     def first(request: Generate) -> Reply:
@@ -154,7 +156,7 @@ def test_what_is_wrong_is_said_before_anything_is_loaded(
     workflow: str, env: str, given: dict[str, str], said: str, made: Path
 ) -> None:
     with pytest.raises(UsageError) as error:
-        prepare_agent(Workspace(made), workflow, env, "agent", given)
+        prepare_agent(WorkspaceFolder(made), workflow, env, "agent", given)
     assert said in str(error.value) and "\n" not in str(error.value)
 
 

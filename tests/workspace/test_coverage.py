@@ -18,7 +18,7 @@ from rallebench.datasets.reading import read_questions
 from rallebench.experiments import SUITES
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.coverage import MOST_PASSAGES, coverage
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 FOREIGN = [record(f"f{n}", "Who?", "Nobody", f"other {n}") for n in range(4)]
 SENTENCE = "0 of 4 gold pages are in this index (tiny); the others cannot be retrieved"
@@ -33,7 +33,7 @@ def workspace(workspace: Path) -> Path:
 
 
 def told(folder: Path, dataset: str, *retrievers: str, **more: Any) -> dict[str, str]:
-    space = Workspace(folder)
+    space = WorkspaceFolder(folder)
     return coverage(space, retrievers, read_questions(space.dataset(dataset)[1]), **more)
 
 
@@ -111,5 +111,5 @@ def test_the_terminal_tells_it_for_a_run_a_sweep_and_suites(cli: CommandLine) ->
 
 def test_the_plan_of_a_suite_tells_it(workspace: Path) -> None:
     settings = SUITES.settings("kilt-nq", {"file": "foreign", "retriever": "tiny"})
-    planned = plan("kilt-nq", ExperimentRequest(Workspace(workspace), "titan", settings), "s")
+    planned = plan("kilt-nq", ExperimentRequest(WorkspaceFolder(workspace), "titan", settings), "s")
     assert planned.notes[0].startswith(f"foreign: {SENTENCE}")

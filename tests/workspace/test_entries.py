@@ -11,13 +11,13 @@ from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import UsageError
 from rallebench.workspace import entries
 from rallebench.workspace.entries import changing, read_llm_entries
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 ECHO = LLMEntry(backend="scripted", settings={"echo": True})
 
 
 def test_two_changes_at_the_same_time_are_both_kept(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path)
+    workspace = WorkspaceFolder(tmp_path)
     other = threading.Thread(target=workspace.save_llm, args=("second", ECHO))
     with changing(tmp_path / "llms.json", read_llm_entries) as models:
         other.start()
@@ -34,12 +34,12 @@ def test_a_change_that_would_wait_too_long_is_refused_and_changes_nothing(
     with changing(tmp_path / "llms.json", read_llm_entries) as models:
         models["first"] = ECHO
         with pytest.raises(UsageError, match=r"llms\.json is being changed by another process"):
-            Workspace(tmp_path).save_llm("second", ECHO)
+            WorkspaceFolder(tmp_path).save_llm("second", ECHO)
     assert read_llm_entries(tmp_path / "llms.json") == {"first": ECHO}
 
 
 def test_a_change_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path)
+    workspace = WorkspaceFolder(tmp_path)
     workspace.save_llm("first", ECHO)
     with (
         pytest.raises(KeyError),

@@ -27,7 +27,7 @@ from rallebench.engine.execute import write_run
 from rallebench.engine.experiment_store import check_free
 from rallebench.engine.store import RunFolder
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 FORM = "r-eval"
 NEEDED = ("question", "answer", "prediction", "reward")
@@ -139,7 +139,7 @@ def named_by(file: Path) -> tuple[System, str]:
 
 
 def import_log(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     file: Path,
     name: str,
     *,

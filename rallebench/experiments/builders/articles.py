@@ -29,7 +29,7 @@ from rallebench.corpora.reading import IMPORTED, corpus_form, read_corpus
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders._source import SourceArticle, SourceReading
 from rallebench.experiments.builders.replies import line_of, lines_of, state_of
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 SOURCES = ("auto", "folder", "list", "corpus", "dump", "mediawiki")
 DUMPS = (".xml", ".xml.bz2", ".xml.gz")
@@ -45,7 +45,7 @@ DATE = ("date", "timestamp", "published", "published_at", "created", "created_at
 QUESTION, ANSWER = ("question", "query"), ("answer", "answers")
 
 
-def articles_at(reference: str, workspace: Workspace) -> tuple[str, Path]:
+def articles_at(reference: str, workspace: WorkspaceFolder) -> tuple[str, Path]:
     """(a name of SOURCES, place) of articles given as a path or as a corpus's name. Raises NotFoundError, BadFileError."""
     if not reference.strip():
         raise UsageError(

@@ -28,7 +28,7 @@ from rallebench.workspace.indexes.recipes import (
     kinds,
     starter_recipe,
 )
-from rallebench.workspace.paths import STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
 
 CHUNKING = ("chunk_size", "chunk_overlap", "chunk_unit", "chunk_how", "chunk_preset")
 WHOLE = ("whole", "none", 0, None)
@@ -39,7 +39,7 @@ WHOLE = ("whole", "none", 0, None)
 class VariedRetriever:
     """The retriever of a chain with other indexes. ``recipes``: its own index → the recipe of the one in its place."""
 
-    workspace: Workspace
+    workspace: WorkspaceFolder
     name: str
     recipes: Mapping[str, IndexRecipe]
 
@@ -48,7 +48,7 @@ class VariedRetriever:
         return _reference(self.workspace, self.name, names)
 
 
-def _reference(workspace: Workspace, name: str, names: Mapping[str, str]) -> str:
+def _reference(workspace: WorkspaceFolder, name: str, names: Mapping[str, str]) -> str:
     entry = workspace.retriever(name)
     if entry is None:
         return names[name]
@@ -57,18 +57,20 @@ def _reference(workspace: Workspace, name: str, names: Mapping[str, str]) -> str
     return reference_of(entry, [_reference(workspace, part, names) for part in entry.of])
 
 
-def retrievers(workspace: Workspace, variants: Sequence[Variant]) -> list[VariedRetriever | None]:
+def retrievers(
+    workspace: WorkspaceFolder, variants: Sequence[Variant]
+) -> list[VariedRetriever | None]:
     """The retriever of every variant, None for one that leaves the index as it is. Raises UsageError; builds nothing."""
     return [_retriever(workspace, variant) if variant.index else None for variant in variants]
 
 
-def indexes(workspace: Workspace, variants: Sequence[Variant]) -> list[IndexRecipe]:
+def indexes(workspace: WorkspaceFolder, variants: Sequence[Variant]) -> list[IndexRecipe]:
     """The indexes that the variants search. Raises UsageError; builds nothing."""
     varied = filter(None, retrievers(workspace, variants))
     return [recipe for retriever in varied for recipe in retriever.recipes.values()]
 
 
-def _retriever(workspace: Workspace, variant: Variant) -> VariedRetriever:
+def _retriever(workspace: WorkspaceFolder, variant: Variant) -> VariedRetriever:
     name = retriever_of(variant.chain)
     members = workspace.component_indexes(name)
     corpus = str(variant.index.get("corpus", ""))
@@ -138,7 +140,7 @@ def retriever_of(chain: Chain) -> str:
     return names[0]
 
 
-def _base(workspace: Workspace, retriever: str, corpus: str) -> IndexRecipe:
+def _base(workspace: WorkspaceFolder, retriever: str, corpus: str) -> IndexRecipe:
     """The index that is varied. ``corpus``: another one than its own, or ''."""
     manifest = workspace.manifests().get(retriever)
     if manifest is None and retriever in STARTER_INDEXES:
@@ -163,7 +165,9 @@ def _base(workspace: Workspace, retriever: str, corpus: str) -> IndexRecipe:
     return replace(own, corpus=workspace.corpus(corpus), page_map=None, form="") if corpus else own
 
 
-def _corpus_of(workspace: Workspace, index: str, corpus: str, chunking: Chunking | None) -> Path:
+def _corpus_of(
+    workspace: WorkspaceFolder, index: str, corpus: str, chunking: Chunking | None
+) -> Path:
     """The documents that an index was made of: its own passages, if they were not cut out of something."""
     if chunking is None:
         return workspace.indexes / index

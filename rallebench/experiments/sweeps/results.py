@@ -18,10 +18,10 @@ from rallebench.engine.headline import deciding_metric
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import is_ended
 from rallebench.metrics import metric
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 
-def opened(workspace: Workspace, name: str, metric: str = "") -> dict[str, Any]:
+def opened(workspace: WorkspaceFolder, name: str, metric: str = "") -> dict[str, Any]:
     """A stored sweep: its variants that have ended, ranked by ``metric``, and why the others have not. Raises UsageError if
     there is none."""
     stored = ExperimentStore(workspace.path).open(name, "sweep")
@@ -41,7 +41,7 @@ def opened(workspace: Workspace, name: str, metric: str = "") -> dict[str, Any]:
 
 
 def ranked(
-    workspace: Workspace,
+    workspace: WorkspaceFolder,
     name: str,
     labels: Mapping[str, str],
     failed: Mapping[str, str],

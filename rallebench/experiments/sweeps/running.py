@@ -30,7 +30,7 @@ from rallebench.experiments.prepared_run import prepare_run
 from rallebench.experiments.sweeps import Variant, expand, factor, indexing
 from rallebench.experiments.sweeps.results import deciding, ranked, unranked
 from rallebench.workspace.flows import chain_flow
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 def sweep_settings(
@@ -112,7 +112,7 @@ def _ensured(
 
 def _run(request: ExperimentRequest, variant: Variant) -> PreparedRun:
     """The variant's run, checked. Raises UsageError."""
-    workspace: Workspace = request.workspace
+    workspace: WorkspaceFolder = request.workspace
     name = run_name(request.name, variant.label)
     exists = (workspace.runs / name).exists()
     prepared = prepare_run(

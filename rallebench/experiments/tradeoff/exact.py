@@ -24,7 +24,7 @@ from rallebench.engine.measure import run_program
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.indexes.checks import check_index
 from rallebench.workspace.indexes.vectors import VECTORS, complete_vectors
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +42,7 @@ def neighbours(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The program of a process: yields progress, then the questions' vectors, milliseconds and nearest ids."""
     import numpy as np
 
-    workspace, texts = Workspace(job["workspace"]), job["texts"]
+    workspace, texts = WorkspaceFolder(job["workspace"]), job["texts"]
     manifest = workspace.manifests()[job["index"]]
     yield {"progress": f"encoding {len(texts)} questions with {manifest.encoder_name}"}
     encoder = open_encoder(manifest.encoder_name)
@@ -62,7 +62,7 @@ def neighbours(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def nearest_ids(
-    workspace: Workspace, manifest: Manifest, queries: NDArray[np.float32], k: int
+    workspace: WorkspaceFolder, manifest: Manifest, queries: NDArray[np.float32], k: int
 ) -> list[set[str]] | None:
     """Per query the ids of the k nearest passages, from an exact index over the same vectors, else from stored ones."""
     alike = {
@@ -89,7 +89,7 @@ def _by_index(
 
 
 def _by_stored_vectors(
-    workspace: Workspace, alike: Mapping[str, Manifest], queries: NDArray[np.float32], k: int
+    workspace: WorkspaceFolder, alike: Mapping[str, Manifest], queries: NDArray[np.float32], k: int
 ) -> list[set[str]] | None:
 
     name, manifest = next(iter(alike.items()))

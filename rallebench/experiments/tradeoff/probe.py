@@ -24,7 +24,7 @@ from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.checks import check_index
 from rallebench.workspace.opening import Encoders, open_combination, open_llm, open_retriever
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 LIBRARIES = ("numpy", "bm25s", "faiss", "hnswlib")
 """Imported before memory is read for the first time, where they are installed: code is no index."""
@@ -65,7 +65,7 @@ def _libraries(job: Mapping[str, Any]) -> Sequence[str]:
     """The packages that a search of this index imports: those of its kind, or of each part of a combination."""
     if not job.get("vectors"):
         return LIBRARIES
-    kind = read_manifest(Workspace(job["workspace"]).indexes / job["index"]).kind
+    kind = read_manifest(WorkspaceFolder(job["workspace"]).indexes / job["index"]).kind
     packages = VECTOR_INDEXES.entry(kind).traits["packages"]
     modules = [MODULES.get(package, package.replace("-", "_")) for package in packages]
     return ["numpy", *modules]
@@ -75,7 +75,7 @@ def _vectors(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
     """An index over vectors, asked with vectors: the encoder stays outside."""
     import numpy as np
 
-    folder = Workspace(job["workspace"]).indexes / job["index"]
+    folder = WorkspaceFolder(job["workspace"]).indexes / job["index"]
     manifest = read_manifest(folder)
     check_index(folder, manifest)
     index = VECTOR_INDEXES[manifest.kind].load(folder)
@@ -96,7 +96,7 @@ def _vectors(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
 
 def _retriever(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
     """Any other retriever, asked with texts."""
-    retriever = _opened(Workspace(job["workspace"]), job["index"], Encoders())
+    retriever = _opened(WorkspaceFolder(job["workspace"]), job["index"], Encoders())
     texts = job["texts"]
 
     def with_knobs(knobs: Mapping[str, Any]) -> Search:
@@ -111,7 +111,7 @@ def _retriever(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
     return with_knobs
 
 
-def _opened(workspace: Workspace, name: str, encoders: Encoders) -> Any:
+def _opened(workspace: WorkspaceFolder, name: str, encoders: Encoders) -> Any:
     """An index, or a combination with all that it is made of."""
     entry = workspace.retriever(name)
     if entry is None:

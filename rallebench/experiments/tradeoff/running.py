@@ -23,7 +23,7 @@ from rallebench.metrics import METRICS
 from rallebench.retrievers import INDEX_KINDS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.indexes.recipes import starter_recipe
-from rallebench.workspace.paths import STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
 
 QUALITY = {"Rprec": 1, "success_rate@1": 1, "success_rate@5": 5, "success_rate@10": 10}
 """Metrics of the retrieved pages, and the k from which they are defined."""
@@ -166,7 +166,7 @@ def _points(
 
 
 def _check(
-    workspace: Workspace, indexes: Sequence[str], k: int, swept: Mapping[str, Sequence[Any]]
+    workspace: WorkspaceFolder, indexes: Sequence[str], k: int, swept: Mapping[str, Sequence[Any]]
 ) -> None:
     """Raise UsageError for an unknown index, for k, for a setting that no index has, and for a value it cannot take."""
     if not indexes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Hit
 from rallebench.retrievers.composites import INDEX
-from rallebench.workspace.paths import STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
 
 RETRIEVERS = ("dense", "bm25", "hybrid", "hybrid-rerank")
 """The paper's; its code calls the first ``base``."""
@@ -49,7 +49,7 @@ def separator(join: str, words: bool) -> str:
     return "\n" if join == "line" or (join == "auto" and words) else "\n\n"
 
 
-def searches_words(workspace: Workspace, index: str) -> bool:
+def searches_words(workspace: WorkspaceFolder, index: str) -> bool:
     """Return whether a retriever is BM25 alone. Raises UsageError."""
     composite = workspace.retriever(index)
     if composite is not None and composite.kind != INDEX:

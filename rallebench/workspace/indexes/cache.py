@@ -26,7 +26,7 @@ from rallebench.corpora.imported import is_imported, read_card, store_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.recipes import IndexRecipe, is_index
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 PASSAGES, TEXTS, CUT = "passages", "texts", "cut.json"
 _GATE, _MARK = ".prepared.lock", ".prepared.{}.use"
@@ -158,7 +158,7 @@ class CacheEntry:
         return self.key.partition("/")[0]
 
 
-def cache_entries(workspace: Workspace) -> list[CacheEntry]:
+def cache_entries(workspace: WorkspaceFolder) -> list[CacheEntry]:
     """Return all entries, the largest first; damaged ones with the facts that are known."""
     cache = workspace.cache
     sources: dict[str, tuple[str, Chunking | None]] = {}
@@ -186,7 +186,7 @@ def _chunking(value: Any) -> Chunking | None:
     return Chunking(**value) if value else None
 
 
-def delete_stored(workspace: Workspace, key: str) -> str:
+def delete_stored(workspace: WorkspaceFolder, key: str) -> str:
     """Delete an entry; return a sentence about it. Raises NotFoundError for an unknown key, UsageError while an index is being
     prepared."""
     cache = workspace.cache

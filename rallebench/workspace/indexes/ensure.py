@@ -38,7 +38,7 @@ from rallebench.workspace.indexes.cache import (
 from rallebench.workspace.indexes.checks import check_index, is_made_by
 from rallebench.workspace.indexes.recipes import IndexRecipe
 from rallebench.workspace.indexes.vectors import complete_vectors
-from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, Workspace
+from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, WorkspaceFolder
 
 MOST_PASSAGES = 1_000_000
 """Passages above which the texts of an index are not read just to save another index from encoding them."""
@@ -74,7 +74,7 @@ def _count(number: int, singular: str, plural: str) -> str:
 
 
 def ensure_index(
-    workspace: Workspace, recipe: IndexRecipe, encoders: Callable[[str], Encoder]
+    workspace: WorkspaceFolder, recipe: IndexRecipe, encoders: Callable[[str], Encoder]
 ) -> Generator[Progress, None, IndexResult]:
     """Yield progress, return the workspace's index of this recipe, building it if there is none.
 
@@ -103,7 +103,7 @@ def ensure_index(
 
 
 def index_costs(
-    workspace: Workspace, recipes: Sequence[IndexRecipe]
+    workspace: WorkspaceFolder, recipes: Sequence[IndexRecipe]
 ) -> Generator[Progress, None, Costs]:
     """Yield progress, return the cost of all these recipes. Chunks their corpora (and keeps the chunks); loads no encoder.
     Raises BadFileError for an unreadable corpus."""
@@ -138,7 +138,7 @@ def index_costs(
 # choosing the index
 
 
-def expected_name(workspace: Workspace, recipe: IndexRecipe) -> tuple[str, bool]:
+def expected_name(workspace: WorkspaceFolder, recipe: IndexRecipe) -> tuple[str, bool]:
     """Return the index name that ``ensure_index`` will use, and whether it exists; '' if its corpus was never chunked this way.
 
     Reads no documents and writes nothing.
@@ -164,7 +164,7 @@ def derived_name(recipe: IndexRecipe, passages: ChunkedCorpus) -> str:
 
 
 def existing_index(
-    workspace: Workspace, recipe: IndexRecipe, passages: ChunkedCorpus, fingerprint: str = ""
+    workspace: WorkspaceFolder, recipe: IndexRecipe, passages: ChunkedCorpus, fingerprint: str = ""
 ) -> str:
     """Return the name of a complete index of this recipe; '' if there is none. ``fingerprint``: see ``is_made_by``."""
     for name, manifest in workspace.manifests().items():
@@ -175,7 +175,7 @@ def existing_index(
     return ""
 
 
-def _write_tables(workspace: Workspace, encoder: str, passages: ChunkedCorpus) -> None:
+def _write_tables(workspace: WorkspaceFolder, encoder: str, passages: ChunkedCorpus) -> None:
     """Write the tables of texts of these passages, and of the indexes whose vectors by this encoder are kept."""
     texts = workspace.cache / TEXTS
     folders = [(passages.folder, passages.sha256)]

@@ -36,7 +36,7 @@ from rallebench.retrievers import INDEX_KINDS
 from rallebench.workspace.indexes.reading import long_rows
 from rallebench.workspace.indexes.recipes import IndexRecipe
 from rallebench.workspace.indexes.vectors import kept_vectors, passage_text
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 DOCUMENTS, READ_SECONDS = 2000, 3.0
 """Limits of the sample: number of documents, and seconds of reading."""
@@ -120,7 +120,7 @@ class BuildEstimate:
 
 
 def estimate_build(
-    workspace: Workspace, recipe: IndexRecipe, encoders: Callable[[str], Encoder]
+    workspace: WorkspaceFolder, recipe: IndexRecipe, encoders: Callable[[str], Encoder]
 ) -> Generator[str | BuildEstimate, None, None]:
     """Yield sentences about the measurements, and last the BuildEstimate. Raises BadFileError for an unreadable corpus.
 
@@ -265,7 +265,7 @@ def _rate(encoder: Encoder, passages: Sequence[Passage]) -> float:
     return done / max(time.perf_counter() - started, 1e-6)
 
 
-def _encoded_passages(workspace: Workspace, corpus_sha256: str, encoder: Encoder) -> int:
+def _encoded_passages(workspace: WorkspaceFolder, corpus_sha256: str, encoder: Encoder) -> int:
     """Return the number of passages of this corpus that are encoded already."""
     same = (corpus_sha256, encoder.name)
     vectors = kept_vectors(workspace.vectors) if corpus_sha256 else ()

@@ -23,7 +23,7 @@ from rallebench.experiments.builders.articles import (
     read_dates,
     text_of,
 )
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 DUMP = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/"><siteinfo><sitename>W</sitename></siteinfo>
 <page><title>Titan</title><ns>0</ns><id>7</id>
@@ -39,11 +39,13 @@ def read(kind: str, path: Path) -> list[SourceArticle]:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return Workspace(tmp_path / "workspace")
+def workspace(tmp_path: Path) -> WorkspaceFolder:
+    return WorkspaceFolder(tmp_path / "workspace")
 
 
-def test_a_folder_gives_its_files_and_dates_by_name(tmp_path: Path, workspace: Workspace) -> None:
+def test_a_folder_gives_its_files_and_dates_by_name(
+    tmp_path: Path, workspace: WorkspaceFolder
+) -> None:
     (tmp_path / "news").mkdir()
     (tmp_path / "news" / "2023-04-05 storm.txt").write_text("A storm came.")
     (tmp_path / "news" / "b.md").write_text("# Calm\nNothing came.")
@@ -78,7 +80,7 @@ def test_a_corpus_of_the_workspace_gives_its_pages_whole(tmp_path: Path) -> None
     (folder / "pages.json").write_text(json.dumps(pages))
     corpus, page_map = folder / "corpus.tsv", folder / "pages.json"
     list(import_corpus(folder / "corpora", "mine", corpus, page_map=page_map))
-    kind, path = articles_at("mine", Workspace(folder))
+    kind, path = articles_at("mine", WorkspaceFolder(folder))
     found = read(kind, path)
     assert kind == "corpus" and [a.id for a in found] == ["p", "q", "r", "s", "t"]
     assert "Titan is the largest" in found[0].text and "Triton is the largest" in found[0].text
@@ -89,7 +91,7 @@ def test_a_corpus_of_the_workspace_gives_its_pages_whole(tmp_path: Path) -> None
     [("wiki.xml", bytes), ("wiki.xml.bz2", bz2.compress), ("wiki.xml.gz", gzip.compress)],
 )
 def test_a_dump_gives_articles_with_their_first_date_and_last_text(
-    tmp_path: Path, workspace: Workspace, name: str, pack: Callable[[bytes], bytes]
+    tmp_path: Path, workspace: WorkspaceFolder, name: str, pack: Callable[[bytes], bytes]
 ) -> None:
     (tmp_path / name).write_bytes(pack(DUMP.encode()))
     reading, found = read_articles(*articles_at(str(tmp_path / name), workspace))
@@ -159,7 +161,11 @@ def test_wikitext_loses_tables_pictures_references_and_keeps_words() -> None:
     ],
 )
 def test_articles_that_are_not_there_or_of_no_known_kind_are_refused(
-    tmp_path: Path, workspace: Workspace, reference: str, error: type[Exception], sentence: str
+    tmp_path: Path,
+    workspace: WorkspaceFolder,
+    reference: str,
+    error: type[Exception],
+    sentence: str,
 ) -> None:
     (tmp_path / "a.docx").write_bytes(b"x")
     with pytest.raises(error, match=sentence):

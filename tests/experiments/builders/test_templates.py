@@ -18,7 +18,7 @@ from rallebench.experiments import BUILDERS
 from rallebench.experiments.builders._templates.tables import read_table
 from rallebench.services.builders import builder_request
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.paths import STARTER, Workspace
+from rallebench.workspace.paths import STARTER, WorkspaceFolder
 
 BOOKS = "id,title,author,year,price\n1,Tide,a1,1990,5\n2,Moss,a2,1990,7\n3,Fern,a1,2001,9\n4,Tide,a3,2005,\n5,Reed,a9,2010,3\n"
 AUTHORS = [
@@ -69,7 +69,7 @@ def made(
         path = folder / f"{name}.json"
         path.write_text(json.dumps({"templates": templates}), encoding="utf-8")
         given["templates"] = str(path)
-    space = Workspace(folder / "space")
+    space = WorkspaceFolder(folder / "space")
     return build(space, "templates", name, BUILDERS.settings("templates", given), "", llm, limit)
 
 
@@ -325,7 +325,7 @@ def test_a_making_that_died_while_it_wrote_its_files_can_be_made_again(folder: P
 
 
 def test_a_plan_names_the_stages_and_asks_no_model(folder: Path) -> None:
-    space = Workspace(folder / "space")
+    space = WorkspaceFolder(folder / "space")
     tables = {"tables": f"books={folder / 'books.csv'}", "propose": 3}
     settings = BUILDERS.settings("templates", tables)
     bench = Workbench(space.path)

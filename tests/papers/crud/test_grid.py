@@ -32,7 +32,7 @@ from rallebench.papers.crud.recommending import (
 )
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.vectors import passage_text
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 TOWNS = ("青禾市", "临江市", "云溪县", "河口镇", "东岭市", "白石县", "南屏市", "松林县")
 THINGS = (
@@ -107,14 +107,14 @@ def grid(cli: CommandLine, *settings: str, llm: str = "", run: str = "g") -> Any
 
 def request_of(workspace: Path, *settings: str, llm: str = "quiet") -> ExperimentRequest:
     return ExperimentRequest(
-        Workspace(workspace), llm, SUITES.settings("crud-grid", chosen(workspace, *settings))
+        WorkspaceFolder(workspace), llm, SUITES.settings("crud-grid", chosen(workspace, *settings))
     )
 
 
 def texts_of(workspace: Path) -> list[str]:
     """What was encoded for each of the vector indexes, all in a row."""
     texts: list[str] = []
-    for name, manifest in Workspace(workspace).manifests().items():
+    for name, manifest in WorkspaceFolder(workspace).manifests().items():
         if manifest.kind != "bm25":
             with closing(PassageStore(workspace / "indexes" / name)) as store:
                 texts += map(passage_text, store)
@@ -143,7 +143,7 @@ def test_the_papers_grid_of_30_cells_needs_12_indexes(workspace: Path) -> None:
     papers |= {"embedding": served[0], "embeddings": ",".join(served)}
     papers["reranker"] = str(a_model(workspace / "reranker"))
     settings = SUITES.settings("crud-grid", papers)
-    request = ExperimentRequest(Workspace(workspace), "gpt-3.5-turbo", settings)
+    request = ExperimentRequest(WorkspaceFolder(workspace), "gpt-3.5-turbo", settings)
     whole = grid_of(request)
     assert whole.cells == 30 and len(whole.order) == 25 and not whole.impossible
     depths = {value: config.topk for value, config in whole.values["chunk"].items()}

@@ -16,7 +16,7 @@ from rallebench.experiments import BUILDERS
 from rallebench.papers.crud import builder as crud
 from rallebench.papers.crud.builder_texts import groups, halves, is_changed, opening
 from rallebench.papers.crud.records import TASKS, read_tasks, tasks_of
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 FIRST = "临江市城东水厂二期工程九月十四日通水。该工程总投资2.4亿元，日供水能力30万吨。"
 REST = "工程惠及城东片区约50万居民。水务局表示，三期工程将于明年开工建设。"
@@ -58,7 +58,7 @@ def made(
     workspace: Path, name: str = "own", llm: str = "writes", **settings: Any
 ) -> ExperimentResult:
     given = BUILDERS.settings("crud", {"shortest": 20, **settings})
-    return build(Workspace(workspace), "crud", name, given, str(workspace / "articles"), llm)
+    return build(WorkspaceFolder(workspace), "crud", name, given, str(workspace / "articles"), llm)
 
 
 def test_all_tasks_are_made_and_read_by_the_suites_as_they_are(workspace: Path) -> None:

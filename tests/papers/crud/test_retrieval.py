@@ -14,7 +14,7 @@ from rallebench.papers.crud.scoring import reciprocal_ranks
 from rallebench.retrievers._parts import IDENTITIES
 from rallebench.retrievers.composites import written_out
 from rallebench.retrievers.fusion import by_rank
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 REPORT = "河北省运动员在2023年全国田径锦标赛中获得4枚金牌，创造了历史最好成绩。"
 OTHER = "青禾市首条无人驾驶公交线路正式开通，线路全长12公里，设站9座。"
@@ -44,7 +44,7 @@ def test_the_four_variants_are_retrievers_of_the_workspace() -> None:
 
 
 def test_bm25_alone_searches_words(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path)
+    workspace = WorkspaceFolder(tmp_path)
     names = ("starter-bm25", "starter-minilm", "rrf:starter-bm25,starter-minilm")
     assert [searches_words(workspace, name) for name in names] == [True, False, False]
 

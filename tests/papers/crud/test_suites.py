@@ -17,7 +17,7 @@ from rallebench.experiments import SUITES
 from rallebench.papers.crud.predictions import read_earlier
 from rallebench.papers.crud.records import FAILED
 from rallebench.papers.crud.scoring import text_values
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 NEWS = {
     "1": "2023-07-28，正文：河北省运动员在2023年全国田径锦标赛中获得4枚金牌，创造了历史最好成绩。",
@@ -162,7 +162,7 @@ def test_all_tasks_run_in_chinese_over_ones_own_words(cli: CommandLine, workspac
     report = cli.report("crud", *where, tasks, llm="reads", run="zh")
     assert {part["label"] for part in report["parts"]} == set(tasks[6:].split(","))
     assert not any(part["n_errors"] for part in report["parts"]) and report["k"] == 2
-    built = Workspace(workspace).manifests()[report["index"]]
+    built = WorkspaceFolder(workspace).manifests()[report["index"]]
     assert built.kind == "bm25" and (built.chunking or {})["size"] == 128
     by_task = {part["label"]: numbers(part) for part in report["parts"]}
     assert by_task["qa1"]["mrr"] == 1.0, "each question finds its own report first"
@@ -322,7 +322,7 @@ def test_planning_writes_nothing_not_even_questions_that_it_invented(workspace: 
     given = {"data": str(workspace / "crud-data"), "index": "news", "quest": "judge"}
     before = everything(workspace)
     settings = SUITES.settings("crud-qa1", given)
-    request = ExperimentRequest(Workspace(workspace), "reads", settings)
+    request = ExperimentRequest(WorkspaceFolder(workspace), "reads", settings)
     (run,) = plan("crud-qa1", request, "p").runs
     assert (run.questions, run.generations.low) == (3, 3)
     assert everything(workspace) == before

@@ -21,7 +21,7 @@ from small_workspace import (
 from rallebench.metrics import metric
 from rallebench.papers.ralle.sets import MODES, SETS, read, sets_of
 from rallebench.papers.ralle.tables import answers, printed_row, retrieval
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 LINKED = "A moon, [START_ENT] Titan [END_ENT] , with an atmosphere of Saturn"
 LINKS = [
@@ -73,7 +73,7 @@ def queries(folder: Path, run: str) -> list[str]:
 
 @pytest.mark.parametrize("name", SETS)
 def test_every_set_has_its_chains_metrics_and_printed_figure(name: str, tmp_path: Path) -> None:
-    one, workspace = SETS[name], Workspace(tmp_path)
+    one, workspace = SETS[name], WorkspaceFolder(tmp_path)
     assert set(one.chains) <= set(MODES) and {"read", "closed-book", "retrieve"} <= set(one.chains)
     for chain in one.chains.values():
         assert workspace.chain(chain).actions

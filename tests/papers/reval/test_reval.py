@@ -28,7 +28,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.datasets.r_eval import as_record
 from rallebench.experiments import SUITES
-from rallebench.workspace.paths import STARTER, Workspace
+from rallebench.workspace.paths import STARTER, WorkspaceFolder
 
 TITLES = {page: title for _, _, title, page in PASSAGES}
 SCHOLARS = read_lines(STARTER / "questions" / "starter-scholar-easy.jsonl")[:3]
@@ -284,7 +284,7 @@ def test_more_demonstrations_than_the_pool_has_are_refused(cli: CommandLine) -> 
 
 def request(workspace: Path, **settings: str) -> ExperimentRequest:
     checked = SUITES.settings("reval", {"retriever": "tiny", **settings})
-    return ExperimentRequest(Workspace(workspace), "oracle-7b", checked)
+    return ExperimentRequest(WorkspaceFolder(workspace), "oracle-7b", checked)
 
 
 def test_a_plan_counts_calls_and_writes_no_run(made: Path) -> None:

@@ -22,7 +22,7 @@ from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.cache import cache_entries, delete_stored
 from rallebench.workspace.indexes.ensure import Costs, ensure_index, expected_name, index_costs
 from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 class Counting(Hashing):
@@ -38,8 +38,8 @@ class Counting(Hashing):
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return Workspace(make_workspace(tmp_path / "workspace"))
+def workspace(tmp_path: Path) -> WorkspaceFolder:
+    return WorkspaceFolder(make_workspace(tmp_path / "workspace"))
 
 
 @pytest.fixture
@@ -48,26 +48,28 @@ def encoder() -> Counting:
 
 
 def of(
-    workspace: Workspace, size: int | None, kind: str = "numpy-flat", **settings: Any
+    workspace: WorkspaceFolder, size: int | None, kind: str = "numpy-flat", **settings: Any
 ) -> IndexRecipe:
     chunking = Chunking(size) if size else None
     corpus = workspace.path / "corpus.tsv"
     return index_recipe(corpus, kind, encoder="hashing", chunking=chunking, settings=settings)
 
 
-def prepared(workspace: Workspace, wanted: IndexRecipe, encoder: Counting) -> IndexResult:
+def prepared(workspace: WorkspaceFolder, wanted: IndexRecipe, encoder: Counting) -> IndexResult:
     return complete(ensure_index(workspace, wanted, lambda _: encoder))
 
 
-def manifest(workspace: Workspace, index: IndexResult) -> Manifest:
+def manifest(workspace: WorkspaceFolder, index: IndexResult) -> Manifest:
     return read_manifest(workspace.indexes / index.name)
 
 
-def costs(workspace: Workspace, *wanted: IndexRecipe) -> Costs:
+def costs(workspace: WorkspaceFolder, *wanted: IndexRecipe) -> Costs:
     return complete(index_costs(workspace, wanted))
 
 
-def test_a_plan_names_an_index_before_it_is_built(workspace: Workspace, encoder: Counting) -> None:
+def test_a_plan_names_an_index_before_it_is_built(
+    workspace: WorkspaceFolder, encoder: Counting
+) -> None:
     first, second = of(workspace, 5), of(workspace, 5, "bm25")
     assert expected_name(workspace, first) == ("", False), "nobody knows its passages yet"
     index = prepared(workspace, first, encoder)
@@ -78,7 +80,9 @@ def test_a_plan_names_an_index_before_it_is_built(workspace: Workspace, encoder:
     assert expected_name(workspace, second) == (name, True)
 
 
-def test_an_index_is_built_once_and_found_again(workspace: Workspace, encoder: Counting) -> None:
+def test_an_index_is_built_once_and_found_again(
+    workspace: WorkspaceFolder, encoder: Counting
+) -> None:
     first = prepared(workspace, of(workspace, 5), encoder)
     again = prepared(workspace, of(workspace, 5), encoder)
     assert (first.built, again.built, again.name) == (True, False, first.name)
@@ -87,7 +91,7 @@ def test_an_index_is_built_once_and_found_again(workspace: Workspace, encoder: C
     assert first.name.startswith("corpus-5w-numpy-flat-")
 
 
-def test_an_index_of_another_name_is_taken(workspace: Workspace, encoder: Counting) -> None:
+def test_an_index_of_another_name_is_taken(workspace: WorkspaceFolder, encoder: Counting) -> None:
     corpus = workspace.path / "corpus.tsv"
     more: dict[str, Any] = {"encoder": Hashing(), "chunking": Chunking(5)}
     built(workspace.indexes, "mine", corpus, "numpy-flat", **more)
@@ -95,7 +99,9 @@ def test_an_index_of_another_name_is_taken(workspace: Workspace, encoder: Counti
     assert costs(workspace, of(workspace, 5)) == Costs(("mine",), 0, 0, {})
 
 
-def test_a_text_is_encoded_once_wherever_it_is(workspace: Workspace, encoder: Counting) -> None:
+def test_a_text_is_encoded_once_wherever_it_is(
+    workspace: WorkspaceFolder, encoder: Counting
+) -> None:
     for size in (50, None, 7, 4):
         prepared(workspace, of(workspace, size), encoder)
     prepared(workspace, of(workspace, 7, "flat"), encoder)
@@ -104,7 +110,9 @@ def test_a_text_is_encoded_once_wherever_it_is(workspace: Workspace, encoder: Co
     )
 
 
-def test_remembered_vectors_are_those_encoded(workspace: Workspace, encoder: Counting) -> None:
+def test_remembered_vectors_are_those_encoded(
+    workspace: WorkspaceFolder, encoder: Counting
+) -> None:
     prepared(workspace, of(workspace, 7), encoder)
     before = len(encoder.texts)
     found = prepared(workspace, of(workspace, 8), encoder)
@@ -120,7 +128,7 @@ def test_remembered_vectors_are_those_encoded(workspace: Workspace, encoder: Cou
     assert np.array_equal(mine, theirs)
 
 
-def test_the_plan_says_what_is_then_done(workspace: Workspace, encoder: Counting) -> None:
+def test_the_plan_says_what_is_then_done(workspace: WorkspaceFolder, encoder: Counting) -> None:
     wanted = [
         of(workspace, 7),
         of(workspace, 8),
@@ -137,14 +145,16 @@ def test_the_plan_says_what_is_then_done(workspace: Workspace, encoder: Counting
     assert "1 index to build" in again.sentence and "4 there already" in again.sentence
 
 
-def test_another_encoder_or_setting_is_another_one(workspace: Workspace, encoder: Counting) -> None:
+def test_another_encoder_or_setting_is_another_one(
+    workspace: WorkspaceFolder, encoder: Counting
+) -> None:
     kinds = [("numpy-flat", {}), ("flat", {}), ("bm25", {"k1": 0.9}), ("bm25", {"k1": 1.2})]
     recipes = [of(workspace, 7, kind, **settings) for kind, settings in kinds]
     assert len({prepared(workspace, recipe, encoder).name for recipe in recipes}) == 4
 
 
 def test_an_encoding_that_was_interrupted_goes_on_and_serves_others(
-    workspace: Workspace, encoder: Counting, monkeypatch: pytest.MonkeyPatch
+    workspace: WorkspaceFolder, encoder: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rallebench.workspace.indexes.vectors.SHARD", 2)
     going = ensure_index(workspace, of(workspace, 7), lambda _: encoder)
@@ -160,7 +170,7 @@ def test_an_encoding_that_was_interrupted_goes_on_and_serves_others(
 
 
 def test_a_text_that_comes_again_far_behind_is_not_encoded_again(
-    workspace: Workspace, encoder: Counting, monkeypatch: pytest.MonkeyPatch
+    workspace: WorkspaceFolder, encoder: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rallebench.workspace.indexes.vectors.SHARD", 2)
     rows = [
@@ -175,7 +185,7 @@ def test_a_text_that_comes_again_far_behind_is_not_encoded_again(
     )
 
 
-def test_damaged_vectors_are_encoded_afresh(workspace: Workspace, encoder: Counting) -> None:
+def test_damaged_vectors_are_encoded_afresh(workspace: WorkspaceFolder, encoder: Counting) -> None:
     prepared(workspace, of(workspace, 7), encoder)
     (vectors,) = workspace.vectors.glob("*/vectors.npy")
     kept = bytearray(vectors.read_bytes())
@@ -197,7 +207,7 @@ def test_damaged_vectors_are_encoded_afresh(workspace: Workspace, encoder: Count
     ],
 )
 def test_what_cannot_be_an_index_is_refused_before_anything_is_read(
-    workspace: Workspace, asked: dict[str, Any], sentence: str
+    workspace: WorkspaceFolder, asked: dict[str, Any], sentence: str
 ) -> None:
     full = {"corpus": workspace.path / "corpus.tsv", "kind": "flat", "encoder": "hashing", **asked}
     with pytest.raises(UsageError, match=sentence):
@@ -208,7 +218,9 @@ def test_what_cannot_be_an_index_is_refused_before_anything_is_read(
 # what is kept
 
 
-def test_what_is_kept_is_listed_and_can_be_deleted(workspace: Workspace, encoder: Counting) -> None:
+def test_what_is_kept_is_listed_and_can_be_deleted(
+    workspace: WorkspaceFolder, encoder: Counting
+) -> None:
     assert cache_entries(workspace) == []
     made = prepared(workspace, of(workspace, 5), encoder)
     texts, passages = sorted(cache_entries(workspace), key=lambda one: one.kind, reverse=True)
@@ -224,7 +236,9 @@ def test_what_is_kept_is_listed_and_can_be_deleted(workspace: Workspace, encoder
     )
 
 
-def test_nothing_is_deleted_while_one_is_prepared(workspace: Workspace, encoder: Counting) -> None:
+def test_nothing_is_deleted_while_one_is_prepared(
+    workspace: WorkspaceFolder, encoder: Counting
+) -> None:
     prepared(workspace, of(workspace, 5), encoder)
     (first, *_) = cache_entries(workspace)
     going = ensure_index(workspace, of(workspace, 7), lambda _: encoder)
@@ -237,7 +251,7 @@ def test_nothing_is_deleted_while_one_is_prepared(workspace: Workspace, encoder:
 
 
 def test_the_mark_of_a_process_that_died_is_taken_away(
-    workspace: Workspace, encoder: Counting
+    workspace: WorkspaceFolder, encoder: Counting
 ) -> None:
     prepared(workspace, of(workspace, 5), encoder)
     (first, *_) = cache_entries(workspace)
@@ -248,6 +262,6 @@ def test_the_mark_of_a_process_that_died_is_taken_away(
 
 
 @pytest.mark.parametrize("key", ["", "passages/none", "../llms.json", "vectors"])
-def test_only_what_is_kept_there_can_be_deleted(workspace: Workspace, key: str) -> None:
+def test_only_what_is_kept_there_can_be_deleted(workspace: WorkspaceFolder, key: str) -> None:
     with pytest.raises(NotFoundError, match="There is nothing"):
         delete_stored(workspace, key)

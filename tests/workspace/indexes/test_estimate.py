@@ -14,7 +14,7 @@ from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.estimate import BuildEstimate, estimate_build, sample_corpus
 from rallebench.workspace.indexes.recipes import index_recipe, kinds
 from rallebench.workspace.opening import Encoders
-from rallebench.workspace.paths import Workspace
+from rallebench.workspace.paths import WorkspaceFolder
 
 PASSAGES = 3000
 SLOW = ("diskann", "diskann-memory")
@@ -112,7 +112,7 @@ def test_a_wrong_request_is_refused(
 
 
 def test_an_estimate_leaves_nothing_in_the_workspace(tmp_path: Path, corpus: Path) -> None:
-    workspace = Workspace(tmp_path)
+    workspace = WorkspaceFolder(tmp_path)
     recipe = index_recipe(corpus, "hnsw", encoder="hashing")
     list(estimate_build(workspace, recipe, Encoders()))
     assert list(tmp_path.iterdir()) == []

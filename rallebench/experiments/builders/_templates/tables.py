@@ -18,7 +18,7 @@ from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source, files_in
 from rallebench.core.types import digest
 from rallebench.workspace.environments import scholar_tables
-from rallebench.workspace.paths import STARTER, Workspace
+from rallebench.workspace.paths import STARTER, WorkspaceFolder
 
 COLUMNS_OF_TRIPLES = ("head", "relation", "tail")
 HEADERS_OF_TRIPLES = (COLUMNS_OF_TRIPLES, ("subject", "predicate", "object"))
@@ -54,7 +54,7 @@ class SourceTable:
         )
 
 
-def places(reference: str, workspace: Workspace) -> dict[str, Path]:
+def places(reference: str, workspace: WorkspaceFolder) -> dict[str, Path]:
     """Table → file of ``NAME=FILE,…``, a file, a folder, or a scholar table's name. Raises UsageError, NotFoundError.
 
     A scholar table of the workspace that was imported lies in SQLite; its three kinds are its tables.
