@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from rallebench.core.events import Event, Failed, Operation, Progress, Warned, complete
-from rallebench.core.interrupts import Stoppable
+from rallebench.core.interrupts import Stoppable, interruptible
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -120,10 +120,10 @@ def follow(
         return complete(operation, hear)
 
 
-def last(pieces: Iterable[T | Progress | str], label: str, show: bool | None) -> T:
+def last(pieces: Iterator[T | Progress | str], label: str, show: bool | None) -> T:
     """Return the last piece of work that yields its progress first, and its result last."""
     results: list[T] = []
-    with Bar(label, show) as bar:
+    with Bar(label, show) as bar, interruptible(pieces):
         for piece in pieces:
             if isinstance(piece, Progress):
                 bar.move(piece)
@@ -136,6 +136,6 @@ def last(pieces: Iterable[T | Progress | str], label: str, show: bool | None) ->
 
 def drain(sentences: Iterator[str], label: str, show: bool | None) -> None:
     """Run work that yields sentences to its end."""
-    with Bar(label, show) as bar:
+    with Bar(label, show) as bar, interruptible(sentences):
         for sentence in sentences:
             bar.move(Progress("", message=sentence))

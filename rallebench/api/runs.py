@@ -7,11 +7,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rallebench.api.episodes import AskedEpisode, as_asked
 from rallebench.api.listing import TableRepr
 from rallebench.api.wording import in_python
 from rallebench.core.errors import UsageError
 from rallebench.core.tables import Column, Table
-from rallebench.core.types import Chain, Episode
+from rallebench.core.types import Chain
 from rallebench.render import html, text
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_questions
@@ -102,13 +103,13 @@ class Run(TableRepr):
         return question_results(self._bench().workspace, self._folder)
 
     @in_python
-    def episode(self, qid: str) -> Episode:
+    def episode(self, qid: str) -> AskedEpisode:
         """Return the episode of a question: its prompts, passages and replies. Raises RalleError for an unknown id."""
         run_questions.example(self._folder, qid)
         episode = self._folder.episode_of(qid)
         if episode is None:
             raise UsageError(f"The question {qid!r} of {self.name!r} was not asked yet.")
-        return episode
+        return as_asked(episode)
 
     @in_python
     def compare(self, other: Run, metric: str = "") -> RunComparison:

@@ -53,7 +53,7 @@ _CLAUSES: Mapping[str, Callable[[Hint], str]] = {
     "set": lambda hint: f"give {_pairs(hint.name)}",
     "skip-bad": lambda hint: "leave bad rows out with skip_bad=True",
     "start-again": lambda hint: "call it again with the same name= to continue",
-    "track": lambda hint: f"log it later with track({hint.name!r}) of the workspace",
+    "track": lambda hint: f"log it later with log({hint.name!r}) of the workspace",
     "unload": lambda hint: f"unload it with unload({hint.name!r}) of the workspace",
 }
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rallebench.api.data import WorkspaceData
+from rallebench.api.episodes import AskedEpisode, as_asked
 from rallebench.api.experiments import ExperimentRun
 from rallebench.api.progress import follow
 from rallebench.api.questions import Dataset
@@ -16,7 +17,8 @@ from rallebench.api.wording import in_python
 from rallebench.core.errors import StoppedError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
-from rallebench.core.types import Chain, Episode, Example
+from rallebench.core.types import Chain, Example
+from rallebench.services import exchange
 from rallebench.views import experiment_requests, run_list
 from rallebench.views.run_requests import BenchmarkOptions, changed_chain, of_chain
 
@@ -76,7 +78,7 @@ class Workspace(WorkspaceData):
         llm: str | None = None,
         retriever: str | None = None,
         **settings: object,
-    ) -> Episode:
+    ) -> AskedEpisode:
         """Ask a chain one question and return the episode: its ``answer``, its ``steps`` and their ``hits``.
 
         ``chain``: a chain, or the name of a saved one. ``llm``, ``retriever``: used in place of the chain's. ``settings``: such
@@ -87,7 +89,7 @@ class Workspace(WorkspaceData):
         """
         answerer = self._chain(chain, llm, retriever, settings)
         work = self._bench.asking.answer(question, answerer)
-        return follow(work, "ask", self.progress)
+        return as_asked(follow(work, "ask", self.progress))
 
     # runs
 
@@ -176,6 +178,15 @@ class Workspace(WorkspaceData):
     def runs(self) -> RunList:
         """Return a line about every run of the workspace, the newest first."""
         return RunList(run_list.rows(self._bench.workspace))
+
+    @in_python
+    def log(self, name: Run | str) -> None:
+        """Log a stored run, or the runs of an experiment, to MLflow: for those that were made with ``track=False``."""
+        key = name if isinstance(name, str) else name.name
+        kinds = self._bench.experiments.kinds_of(key)
+        if not kinds:
+            raise UsageError(f"There is neither a run nor an experiment {key!r} in this workspace.")
+        exchange.track(self._bench, key, kinds[0])
 
     # experiments
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rallebench.core.events import Event, Failed, Finished, Operation, Progress, T, Warned, complete
 from rallebench.core.experiments import ExperimentRequest, ExperimentResult, FilledRows
-from rallebench.core.interrupts import Stoppable
+from rallebench.core.interrupts import Stoppable, interruptible
 from rallebench.core.runs import RunOptions, RunResult
 from rallebench.core.terminal import visible
 from rallebench.services.workbench import Workbench
@@ -45,17 +44,6 @@ def drain(progress: Iterator[Any], paced: Paced | None = None) -> Any:
             if isinstance(last, str):
                 paced.say(last, always=last.startswith("Warning")) if paced else say(last)
     return last
-
-
-@contextlib.contextmanager
-def interruptible(progress: Iterator[Any]) -> Iterator[None]:
-    """A Ctrl-C that comes while a line is printed reaches the work, too, which says how it ended."""
-    try:
-        yield
-    except KeyboardInterrupt as interrupt:
-        if isinstance(progress, Generator):
-            progress.throw(interrupt)
-        raise
 
 
 def follow(operation: Operation[T], stop: Callable[[], None] | None = None) -> T:

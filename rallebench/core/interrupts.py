@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from types import FrameType
 
 STOPPING = "Stopping after the current batch; press Ctrl-C again to stop at once."
@@ -34,3 +34,14 @@ class Stoppable:
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def interruptible(progress: Iterator[object]) -> Iterator[None]:
+    """A Ctrl-C that comes while a line is printed reaches the work, too, which says how it ended."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if isinstance(progress, Generator):
+            progress.throw(interrupt)
+        raise

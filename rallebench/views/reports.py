@@ -14,7 +14,7 @@ from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Code, Fold, Section
-from rallebench.core.types import Episode, Example
+from rallebench.core.types import Episode, Example, Step
 from rallebench.engine.headline import chain_of
 from rallebench.engine.ralle_files import prompts_text
 from rallebench.engine.score import cost_of, score_episode
@@ -94,11 +94,16 @@ def _question(example: Example, episode: Episode) -> Fold:
     mark, tone = ("failed", "bad") if episode.error else marks.get(score.value, ("not scored", ""))
     gold = " / ".join(example.gold.answers[:5]) or "–"
     blocks: list[Any] = [f"answer: {episode.error or episode.answer or '(empty)'}; gold: {gold}"]
-    for number, step in enumerate(episode.steps, 1):
-        blocks += [f"{number}. prompt", Code(prompt_of(step.request))]
-        blocks += ["thinking", Code(step.reply.thinking)] if step.reply.thinking else []
-        blocks += ["response", Code(step.reply.text)]
+    blocks += step_blocks(episode.steps)
     return Fold(example.question.text, tuple(blocks), mark, tone)
+
+
+def step_blocks(steps: Sequence[Step]) -> Iterator[str | Code]:
+    """The prompt, thoughts and response of every step."""
+    for number, step in enumerate(steps, 1):
+        yield from (f"{number}. prompt", Code(prompt_of(step.request)))
+        yield from ("thinking", Code(step.reply.thinking)) if step.reply.thinking else ()
+        yield from ("response", Code(step.reply.text))
 
 
 def _comparison(

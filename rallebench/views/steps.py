@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rallebench.chains.chain import prompt_of, wiki_id_title
 from rallebench.core.answers import find_answers
 from rallebench.core.prices import FREE
-from rallebench.core.types import Generate, Step
+from rallebench.core.types import Generate, Retrieve, Step, UseTool
 from rallebench.engine.cost import Prices, dollars
 from rallebench.engine.record import hit_to_json
 from rallebench.engine.single import Delta, StepDone, StepStarted
@@ -25,6 +25,16 @@ __all__ = [
 
 LONGEST_SPAN = 200
 """Characters. A longer answer is not looked for in a passage: only a copied span can be there."""
+
+
+def heading(step: Step) -> str:
+    """The kind of a step with its retriever, model or tool, as in "retrieve docs-bm25"."""
+    request = step.request
+    if isinstance(request, Retrieve):
+        return f"retrieve {request.retriever}"
+    if isinstance(request, Generate):
+        return f"generate {request.llm}"
+    return f"tool {request.tool}" if isinstance(request, UseTool) else "identity"
 
 
 def tokens(steps: Sequence[Step]) -> tuple[int, int] | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_suites import small_suites  # noqa: F401 - a fixture
 from small_workspace import QUESTIONS, CommandLine
 
 from rallebench import RalleError, Run, Workspace, chain, compare, generate, load_dataset, retrieve
@@ -234,6 +235,30 @@ def test_an_unknown_run_and_a_closed_workspace_are_named(workspace: Path) -> Non
     assert run["em"].value == 0.125, "what was read stays readable"
     with pytest.raises(RalleError, match="is closed"):
         ws.runs()
+
+
+@pytest.mark.usefixtures("small_suites")
+def test_a_published_benchmark_is_run_by_its_name(ws: Workspace) -> None:
+    suite = ws.experiment("small-alone", llm="titan", name="s", limit=2, times=1)
+    assert [run.name for run in suite.runs] and all(len(run.questions) == 2 for run in suite.runs)
+    assert suite.tables and "<table" in suite._repr_html_() and suite.folder.is_dir()
+    before = len(ws.runs())
+    ws.experiment("small-alone", llm="titan", name="s", limit=2, times=1)
+    assert len(ws.runs()) == before, "what has ended is not run again"
+    for wrong, words in (({}, "name one with llm="), ({"llm": "titan", "times": 9}, "times=9")):
+        with pytest.raises(RalleError, match=words):
+            ws.experiment("small-alone", **wrong)  # type: ignore[arg-type]
+
+
+def test_a_stored_run_is_logged_later(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rallebench.services.tracking import Tracking
+
+    logged: list[str] = []
+    monkeypatch.setattr(Tracking, "log_run", lambda self, run: logged.append(run.name))
+    ws.log(ws.run("read", "tiny-qa", name="first"))
+    assert logged == ["first"]
+    with pytest.raises(RalleError, match="neither a run nor an experiment 'second'"):
+        ws.log("second")
 
 
 def test_a_sweep_is_an_experiment_with_its_runs(ws: Workspace) -> None:

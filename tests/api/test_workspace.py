@@ -65,6 +65,15 @@ def test_a_question_is_asked_by_a_chain_or_the_name_of_one(ws: Workspace) -> Non
     assert len(changed.hits) == 1 and QUESTIONS[0][1] in changed.answer
 
 
+def test_an_episode_is_shown_step_by_step_and_escaped(ws: Workspace) -> None:
+    episode = ws.ask("read", "Which <b>moon</b>?", llm="echo")
+    lines = repr(episode).splitlines()
+    assert lines[0].startswith("1. retrieve tiny (") and lines[1].startswith("2. generate echo (")
+    assert "answer: " in repr(episode)
+    shown = episode._repr_html_()
+    assert "Which &lt;b&gt;moon" in shown and "<b>moon" not in shown
+
+
 def test_models_are_added_listed_loaded_and_unloaded(ws: Workspace) -> None:
     ws.add_model("mine", backend="scripted", default="Rome")
     assert "mine" in ws.list("llms")

@@ -74,7 +74,7 @@ WORDS = {
     Hint("track", "my run"): (
         "log it later: rallebench track 'my run'",
         "log it later: Export, Log the run",
-        "log it later with track('my run') of the workspace",
+        "log it later with log('my run') of the workspace",
     ),
     Hint("raise-max-errors"): (
         "permit more with --max-errors",
