@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from rallebench.core.events import Event, Failed, Operation, Progress, Warned, complete
+from rallebench.core.events import Event, Failed, Finished, Operation, Progress, Warned, complete
 from rallebench.core.interrupts import Stoppable, interruptible
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class Bar:
     def __init__(self, label: str, show: bool | None) -> None:
         self._label, self._silent = label, show is False
         self._seen: set[str] = set()
-        visible = show if show is not None else is_notebook() or sys.stderr.isatty()
-        self._bar: tqdm[None] | None = _new_bar(label) if visible else None
+        self._visible = show if show is not None else is_notebook() or sys.stderr.isatty()
+        self._bar: tqdm[None] | None = None
         self._step: tuple[str, str, int | None] = ("", "", None)
 
     def __enter__(self) -> Bar:
@@ -45,6 +46,7 @@ class Bar:
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
+            self._bar.leave = self._bar.total is not None  # steps that count nothing leave no line
             self._bar.close()
 
     def hear(self, event: Event) -> None:
@@ -55,19 +57,23 @@ class Bar:
             self.warn(event.message)
         elif isinstance(event, Failed):
             self.warn(f"{event.task} failed: {event.error}")
+        elif isinstance(event, Finished) and event.reused and self._bar is not None:
+            self._bar.set_description_str(f"{self._label} (had ended before)")
+            self._bar.update((self._bar.total or 0) - self._bar.n)
 
     def move(self, event: Progress) -> None:
-        """Draw a count; a new step or total begins the bar anew."""
-        if self._bar is None:
+        """Draw a count; a new step with a total begins the bar anew."""
+        if not self._visible:
             return
+        if self._bar is None:
+            self._bar = _new_bar(self._label)
         message = "" if event.message in ANSWERING else event.message
-        task, step, total = self._step
         if (event.task, message, event.total) != self._step:
             self._step = (event.task, message, event.total)
             self._bar.set_description_str(
                 " ".join(filter(None, [self._label, event.task, message]))
             )
-            if (event.task, event.total) != (task, total) or (message != step and event.total):
+            if event.total:
                 self._bar.reset(total=event.total)
         if event.errors:
             self._bar.set_postfix_str(f"{event.errors} failed", refresh=False)
@@ -101,7 +107,10 @@ def _new_bar(label: str) -> tqdm[None]:
 
         monitor_interval = 0
 
-    return Unwatched(desc=label, dynamic_ncols=True)
+    if is_notebook():
+        return Unwatched(desc=label)
+    size = shutil.get_terminal_size()  # tqdm draws nothing where a terminal does not tell its own
+    return Unwatched(desc=label, ncols=size.columns, nrows=size.lines)
 
 
 def follow(
