@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,9 @@ from rallebench.engine.store import TITLE
 from rallebench.experiments.sweeps.running import sweep_settings
 from rallebench.services import model_entries
 from rallebench.services.episodes import EpisodeRequest
+from rallebench.services.jobs import Job
+from rallebench.services.load_queue import LoadJob
+from rallebench.services.models import ModelManager
 from rallebench.services.tracking import group_of
 from rallebench.services.workbench import Workbench
 from rallebench.views import catalog, comparing, library
@@ -121,15 +125,24 @@ def test_a_scripted_model_takes_no_memory_that_could_be_told(bench: Workbench) -
     assert model_entries.needs({}).bytes == 0 and model_entries.needs({}).fits
 
 
+@contextmanager
+def another_load(models: ModelManager) -> Iterator[None]:
+    """A load that runs alone, so that all others wait."""
+    load = LoadJob("other", LLM, None, [])
+    load.job = Job("load", "other")
+    with models.queue.turn_of(load):
+        yield
+
+
 def test_a_load_that_waits_is_joined_listed_and_cancelled(bench: Workbench) -> None:
     models = bench.models
-    with models.queue.turn:
+    with another_load(models):
         load = models.begin("titan", LLM)
         assert load is not None and models.begin("titan", LLM) is load
         assert models.loading()["titan"].waiting
     assert load.job.wait(10) and models.begin("titan", LLM) is None
     models.unload("titan")
-    with models.queue.turn:
+    with another_load(models):
         load = models.begin("titan", LLM)
         assert models.cancel("titan") == "Cancelling titan …"
         assert load is not None and load.job.wait(10)
@@ -306,7 +319,7 @@ def test_an_experiment_that_was_run_is_known_by_name_and_kind(
 
 def test_an_experiment_is_a_job_others_can_join(bench: Workbench, suite: ExperimentRequest) -> None:
     planned = bench.experiments.plan(suite)
-    with bench.models.queue.turn:  # its models wait
+    with another_load(bench.models):  # its models wait
         job = bench.experiments.start(suite, UNTRACKED, planned)
         assert bench.experiments.start(suite, UNTRACKED, planned) is job
         with pytest.raises(UsageError, match="Another suite is making 's' now"):
