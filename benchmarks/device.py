@@ -127,7 +127,7 @@ def measure_reader(device: str, count: int, rounds: int, report: Report) -> None
     from rallebench.reader import delta
     from rallebench.reader.network import build
     from rallebench.reader.spans import WEIGHTS, load
-    from rallebench.reader.windows import BATCH_TOKENS, batches_of
+    from rallebench.reader.windows import BATCH_TOKENS, make_batches
 
     loaded = load("float32")
     tasks = _reader_sets.prompts_of(_reader_sets.sets_of(None, count, loaded)[0], "five")
@@ -139,7 +139,7 @@ def measure_reader(device: str, count: int, rounds: int, report: Report) -> None
     def scores(windows: Sequence[Any], tokens: int) -> dict[int, Any]:
         read: dict[int, Any] = {}
         with torch.inference_mode():
-            for batch in batches_of(windows, tokens):
+            for batch in make_batches(windows, tokens):
                 output = network(*map(on_device, (batch.ids, batch.types, batch.mask)))
                 read.update(zip(batch.rows, output.cpu().numpy()))
         return read

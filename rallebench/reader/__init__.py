@@ -1,8 +1,7 @@
 """The embedded reader: answers by copying a short span from the passages in the prompt, or declines.
 
-Two halves meet at the values below. ``prompt`` turns whatever prompt was sent into a :class:`Task`; ``spans`` turns
-tasks into :class:`ReaderAnswer` values, with MiniLM and a trained difference (``weights.safetensors``; MODEL_CARD.md
-says from what and how good; ``tools/reader`` makes that file).
+``prompt`` turns any prompt into a :class:`Task`; ``spans`` turns tasks into :class:`ReaderAnswer` values, with MiniLM
+and a trained difference (``weights.safetensors``, made by ``tools/reader``; MODEL_CARD.md documents its data and quality).
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ TaskKind = Literal["short", "long", "verdict", "title", "say"]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a prompt asks of a reader.
+    """A prompt, as a task for the reader.
 
     ``kind``: ``short`` (a span), ``long`` (``sentences`` whole sentences), ``verdict`` (one of
-    ``labels``: for, against, and, third, what to say when the passages say nothing), ``title``
-    (one of ``titles`` or of the passages' titles), ``say`` (``question`` is the answer already:
-    a sentence that declines, or a question handed on). ``passages``: those visible in the prompt,
-    best first, ``title`` empty where the prompt does not show it. ``context``: what was said
-    before the question. ``max_words``: 0 is no limit. ``may_decline``: the prompt says what to do where the passages
-    hold no answer; without that an answer is withheld only if it is hardly ever right. ``decline_below``: the
-    confidence, 0..1, below which an answer is withheld; None: as measured.
+    ``labels``: for, against and, third, undecided), ``title`` (one of ``titles`` or of the passages'
+    titles), ``say`` (``question`` is already the answer: a refusal, or a question passed on).
+    ``passages``: visible in the prompt, best first; ``title`` is empty unless the prompt shows it.
+    ``context``: conversation before the question. ``max_words``: 0 means no limit. ``may_decline``:
+    the prompt allows for passages without an answer; otherwise an answer is withheld only if it is
+    very unlikely to be right. ``decline_below``: the confidence, 0..1, below which an answer is
+    withheld; None: the measured default.
     """
 
     kind: TaskKind
@@ -56,10 +55,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class ReaderAnswer:
-    """A reader's answer; ``text`` is '' where nothing fits. ``confidence`` in 0..1.
+    """A reader's answer; ``text`` is '' if nothing fits. ``confidence`` in 0..1.
 
-    ``passage`` is the index of the task's passage it was taken from, -1 for none;
-    ``sentence`` is the sentence of that passage.
+    ``passage``: index of the source passage in the task, -1 for none; ``sentence``: the source sentence.
     """
 
     text: str
@@ -72,7 +70,7 @@ _TAKEN = re.compile(r"Extractive reader: taken from passage \d+(?: \(.*?\))?: (.
 
 
 def sentence_read(note: str) -> str:
-    """The sentence that the note of a reply names as its source; "" where it names none.
+    """Return the sentence that the note of a reply names as its source; "" if none.
 
     >>> sentence_read("Extractive reader: taken from passage 2 (Titan (moon)): It is a moon.")
     'It is a moon.'

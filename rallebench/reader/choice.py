@@ -1,7 +1,7 @@
-"""Which span answers: the best over all windows, and how likely it is to be right.
+"""Choice of the answer span: the best over all windows, and its probability of being right.
 
-A span's margin is what its start and end score above its window's "no answer here"; so windows
-of different passages are compared on one scale, and 0 is where the network itself would decline.
+A span's margin is the score of its start and end minus its window's "no answer here" score, so windows
+of different passages share one scale, and the network itself would decline below 0.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from numpy.typing import NDArray
 from rallebench.reader.windows import Window
 
 MAX_SPAN = 30
-"""Tokens of a span."""
+"""Maximum tokens of a span."""
 
 ROUNDING = 2
-"""Decimals of a margin: the same windows in other batches differ far behind them, and must not differ in answers."""
+"""Decimals of a margin: smaller differences arise from batching, and must not change answers."""
 
 COVERED = 8.0
-"""What a passage that holds all telling words of the question gains over one that holds none, as a margin. Chosen on 400
+"""Bonus, as a margin, of a passage with all content words of the question over one with none. Chosen on 400
 five-passage prompts of the development articles, where 0.85 instead of 0.81 of the spans came from the right paragraph."""
 
 
 CONSIDERED = 20
-"""Spans that are looked at more closely: the right one is among so many of a paragraph nine times in ten."""
+"""Spans per paragraph that are examined closely; nine times in ten the right one is among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best span: characters ``start``..``end`` of passage ``passage``, and what speaks for it."""
+    """The best span: characters ``start``..``end`` of passage ``passage``, with its features."""
 
     passage: int
     start: int
@@ -43,7 +43,7 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """The margins of all spans of a window that may be an answer: (tokens, MAX_SPAN), −inf elsewhere."""
+    """Margins of all candidate spans of a window: (tokens, MAX_SPAN), −inf elsewhere."""
 
     window: Window
     margins: NDArray[np.float32]
@@ -59,12 +59,12 @@ def best_span(
     covered: Sequence[float] = (),
     weight: Callable[[int, int, int], float] = lambda passage, start, end: 0.0,
 ) -> Best | None:
-    """The span with the largest margin and weight; ties: the earlier window, the earlier and shorter span.
+    """Return the span with the largest margin plus weight; ties: the earlier window, the earlier and shorter span.
 
-    ``scores``: for each window (tokens of its sequence, 2). ``pieces``: for each token id, whether it goes on a
-    word. ``max_words``: 0 is no limit. ``covered``: for each text, the share of the question's telling words that it
-    holds, 0..1; of two passages the one that speaks of what is asked is preferred. ``weight``: what speaks for the span
-    (passage, start, end) besides, as a margin. None where no span is allowed.
+    ``scores``: for each window (tokens of its sequence, 2). ``pieces``: for each token id, True if it continues a word.
+    ``max_words``: 0 means no limit. ``covered``: for each text, the share of the question's content words in it, 0..1,
+    which favours passages about the question. ``weight``: additional margin of the span (passage, start, end). None if
+    no span is allowed.
     """
     scored = [_margins(w, s, texts[w.passage], pieces, max_words) for w, s in zip(windows, scores)]
     if not scored:
@@ -106,7 +106,7 @@ def best_span(
 
 
 def confidence(features: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """How likely the best span is right, 0..1: a logistic of its features; ``one`` is the constant.
+    """Return the probability that the best span is right, 0..1: a logistic of its features; ``one`` is the constant.
 
     >>> round(confidence({"margin": 1.0}, {"one": -1.0, "margin": 1.0}), 2)
     0.5
@@ -129,10 +129,10 @@ def _margins(
     ids = np.asarray(window.ids[window.context : window.context + n])
     goes_on = pieces[ids]
     start = np.where(goes_on, -np.inf, part[:, 0])
-    # The first token of a later window may go on a word that the cut split.
+    # The first token of a later window may continue a word that the cut split.
     end = np.where(np.append(goes_on[1:], False), -np.inf, part[:, 1])
     margins = start[:, None] + _from_each(end, -np.inf)
-    # "1,388 (0.9%" is cut at the wrong place: brackets open and close within a span or not at all.
+    # "1,388 (0.9%" is cut at the wrong place: a span must not contain half a pair of brackets.
     change = np.array([_BRACKETS.get(text[a:b], 0) for a, b in window.offsets], dtype=np.int64)
     after = np.cumsum(change)
     level = _from_each(after, 10**6) == (after - change)[:, None]
@@ -145,7 +145,7 @@ def _margins(
 
 
 def _from_each(values: NDArray[Any], beyond: float) -> NDArray[Any]:
-    """(tokens, MAX_SPAN): the values of each token and of those after it, ``beyond`` past the last."""
+    """Return (tokens, MAX_SPAN): the values of each token and of the next ones; ``beyond`` past the last."""
     padded = np.append(values, np.full(MAX_SPAN - 1, beyond, dtype=values.dtype))
     return np.lib.stride_tricks.sliding_window_view(padded, MAX_SPAN)
 
@@ -154,7 +154,7 @@ _BRACKETS = {"(": 1, "[": 1, ")": -1, "]": -1}
 
 
 def _word_numbers(window: Window, text: str) -> NDArray[np.int64]:
-    """For each token the number of spaces-separated words of the text before the one it stands in."""
+    """Return for each token the index of its space-separated word in the text."""
     numbers, at, count, inside = [], 0, 0, False
     for start, _ in window.offsets:
         for character in text[at : start + 1]:
@@ -171,7 +171,7 @@ def _characters(window: Window, first: int, length: int) -> tuple[int, int]:
 
 
 def _best_elsewhere(scored: _Scored, passage: int, start: int, end: int) -> float:
-    """The largest margin of a span that shares no character with the best one."""
+    """Return the largest margin of a span that does not overlap the best one."""
     margins = scored.margins
     if scored.window.passage == passage:
         starts, ends = np.array(scored.window.offsets).T
@@ -183,7 +183,7 @@ def _best_elsewhere(scored: _Scored, passage: int, start: int, end: int) -> floa
 def _log_probability(
     windows: Sequence[Window], scores: Sequence[Any], number: int, first: int, last: int
 ) -> float:
-    """log P(span) where all places of all windows, and saying nothing, share one normalisation."""
+    """Return log P(span), normalised over all positions of all windows and over "no answer"."""
     total = 0.0
     for column, place in ((0, first), (1, last)):
         margins = [

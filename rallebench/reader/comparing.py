@@ -1,4 +1,4 @@
-"""What a span does not settle: whether passages bear out a claim, and which title fits.
+"""Tasks that a span cannot answer: verdicts on claims, and the choice of a title.
 
 Both compare texts by the unchanged encoder's vectors and by shared rare words.
 """
@@ -8,24 +8,24 @@ from __future__ import annotations
 import math
 
 from rallebench.reader import ReaderAnswer, Task, verdict
-from rallebench.reader.similarity import Vectors, candidates_of, rank, telling_words
+from rallebench.reader.similarity import Vectors, choose_candidates, rank, telling_words
 from rallebench.reader.text import Rarity, words
 
 
 class Comparer:
-    """Judges claims and chooses titles. The encoder is loaded with the first task that needs it."""
+    """Judges claims and chooses titles. The encoder is loaded for the first task that needs it."""
 
     def __init__(self, rarity: Rarity) -> None:
         self._rarity = rarity
         self._vectors: Vectors | None = None
 
     def verdict(self, task: Task) -> ReaderAnswer:
-        """The first label if nothing differs, the second if something does, none if nothing is about it."""
+        """Return the first label if nothing differs, the second if something does, '' if no sentence is about the claim."""
         labels = task.labels or ("Yes", "No")
-        candidates = candidates_of(task.passages, telling_words(task.question, self._rarity))
+        candidates = choose_candidates(task.passages, telling_words(task.question, self._rarity))
         if not candidates:
             return ReaderAnswer("", 0.0)
-        vectors = self._encoded().of([task.question, *(s.near_text for s in candidates)])
+        vectors = self._load_vectors().of([task.question, *(s.near_text for s in candidates)])
         ranked = rank(task.question, candidates, vectors)
         best = ranked[0]
         if best.sentence.around < 0.15 and best.similarity < 0.3:
@@ -38,14 +38,14 @@ class Comparer:
         )
 
     def title(self, task: Task) -> ReaderAnswer:
-        """The title whose text is most like what was asked; the earlier one of equals."""
+        """Return the title whose text is most similar to the question; the earlier one of equals."""
         query = task.context or task.question
         mention = {w.stem for w in words(task.question) if w.is_word}
         texts = {title: title for title in task.titles}
         for passage in task.passages:
             if passage.title in texts:
                 texts[passage.title] = f"{passage.title}. {passage.text}"
-        vectors = self._encoded().of([query, *texts.values()])
+        vectors = self._load_vectors().of([query, *texts.values()])
         target = vectors[query]
 
         def value(place: int, title: str) -> float:
@@ -59,7 +59,7 @@ class Comparer:
         at = next((i for i, passage in enumerate(task.passages) if passage.title == title), -1)
         return ReaderAnswer(title, 1 / spread, at, title)
 
-    def _encoded(self) -> Vectors:
+    def _load_vectors(self) -> Vectors:
         if self._vectors is None:
             from rallebench.encoders.minilm import MiniLM
 

@@ -1,8 +1,8 @@
-"""The shipped weights: what training changed, in 5 bits a weight, as one safetensors file.
+"""The shipped weights: the change made by training, in 5 bits per weight, as one safetensors file.
 
-The change of a matrix is small and smooth, so it is kept to 31 levels with a scale for each group
-of 64 weights; biases, norms and the head are kept as float32. The file names the base model's
-sha256: on other weights the difference means nothing.
+The change of a matrix is small and smooth, so 31 levels with a scale per group of 64 weights suffice;
+biases, norms and the head are stored as float32. The file names the base model's sha256, because the
+difference is meaningless for other weights.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Array = NDArray[np.float32]
 FORMAT = "rallebench-reader/2"
 GROUP = 64
 LEVELS = 15
-"""Levels on each side of zero."""
+"""Number of levels on each side of zero."""
 
 
 def restore(codes: NDArray[np.uint8], scales: NDArray[np.float16]) -> Array:
-    """The values, flat, of the codes and scales of a matrix (tools/reader/packing.py makes them)."""
+    """Return the flat values from the codes and scales of a matrix (made by tools/reader/packing.py)."""
     pairs, fifth = np.split(codes, [scales.size * GROUP // 2])
     levels = np.empty(pairs.size * 2, dtype=np.float32)
     levels[0::2], levels[1::2] = pairs & 15, pairs >> 4
@@ -34,9 +34,9 @@ def restore(codes: NDArray[np.uint8], scales: NDArray[np.float16]) -> Array:
 
 
 def read(path: Path, base_sha256: str) -> tuple[dict[str, Array], dict[str, Any]]:
-    """(name → float32 array to add to the base model, what the file says of itself).
+    """Return name → float32 array to add to the base model, and the file's metadata.
 
-    Raises BadFileError for a file that is cut short or something else, MismatchError for another base model.
+    Raises BadFileError for a truncated or foreign file, MismatchError for another base model.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -62,7 +62,7 @@ def read(path: Path, base_sha256: str) -> tuple[dict[str, Array], dict[str, Any]
 
 
 def description(path: Path) -> dict[str, Any]:
-    """What the file says of itself, without its weights. Raises BadFileError for one that is cut short or something else."""
+    """Return the file's metadata without its weights. Raises BadFileError for a truncated or foreign file."""
     from safetensors import SafetensorError, safe_open
 
     try:

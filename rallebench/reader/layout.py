@@ -1,8 +1,8 @@
-"""The layout of a free prompt: which lines are instruction, question, passages, conversation.
+"""Layout of a free prompt: which lines are instruction, question, passages, conversation.
 
-The roles of lines come from labels ('Context:', 'Question:', '[1]', 'Answer:'), from their form
-(an imperative that speaks of documents or answers, a question mark) and from their order. No
-passage is invented: every one is a piece of the prompt, word for word.
+The roles of lines follow from labels ('Context:', 'Question:', '[1]', 'Answer:'), from their form
+(an imperative that mentions documents or answers, a question mark) and from their order. Every
+passage is a verbatim piece of the prompt.
 """
 
 from __future__ import annotations
@@ -78,25 +78,25 @@ _MOSTLY_MARKS = re.compile(r"^[\W_\d]*$")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Neighbouring lines of one role."""
+    """Adjacent lines of one role."""
 
     role: Role
     text: str
 
 
 def parts(prompt: str) -> list[Part]:
-    """The prompt as parts in order; text that is neither question nor instruction is evidence.
+    """Split the prompt into parts, in order; text that is neither question nor instruction is evidence.
 
     >>> [p.role for p in parts("Context: Rome lies on the Tiber.\\nQuestion: Where is Rome?\\nAnswer:")]
     ['evidence', 'question', 'cue']
     """
     pieces: list[Part] = []
-    section: Role | None = None  # what an unlabelled line belongs to
+    section: Role | None = None  # role of unlabelled lines
     blank = True
     for line in _INLINE_LABEL.sub("\n", prompt).replace("\r", "\n").split("\n"):
         text = line.strip()
         if not text:
-            # A label holds for the lines below it; evidence goes on over blank lines, a question does not.
+            # A label applies to the lines below it; evidence continues after blank lines, a question does not.
             section = section if section in ("evidence", "dialogue") else None
             blank = True
             if pieces and pieces[-1].role == "evidence":
@@ -110,7 +110,7 @@ def parts(prompt: str) -> list[Part]:
             if role == "question" and body:
                 section = "question"
         else:
-            role, body = _role_of(text, section, blank), text
+            role, body = _line_role(text, section, blank), text
             if role in ("instruction", "question") and section == "evidence":
                 section = None
             if role == "instruction" and section != "question":
@@ -129,7 +129,7 @@ def parts(prompt: str) -> list[Part]:
 
 
 def _label(text: str) -> tuple[Role | None, str]:
-    """(role, rest of the line) of a line that begins with a known label."""
+    """Return the role and the rest of a line that begins with a known label."""
     match = _LABELLED.match(text[:4000])
     if match is None:
         return None, text
@@ -158,7 +158,7 @@ def _label(text: str) -> tuple[Role | None, str]:
     return None, text
 
 
-def _role_of(text: str, section: Role | None, blank: bool) -> Role:
+def _line_role(text: str, section: Role | None, blank: bool) -> Role:
     if section in ("question", "dialogue", "titles") and not blank:
         return section
     if section == "dialogue":
@@ -188,14 +188,14 @@ def is_instruction(text: str) -> bool:
 
 
 def _has_statement(text: str) -> bool:
-    """Return whether a sentence of at least eight words that is no question stands before the question."""
+    """Return whether a statement of at least eight words precedes the question."""
     before = re.split(r"(?<=[.!?])\s+", text)[:-1]
     return any(len(s.split()) >= 8 and not s.endswith("?") for s in before)
 
 
 def split_passages(text: str) -> list[Passage]:
-    """The passages of an evidence part, in order: numbered, one per block, one per line, or joined
-    by '; ' after the end of a sentence (as RaLLe joins them). A shown title is set apart.
+    """Split an evidence part into passages, in order: numbered, one per block, one per line, or joined
+    by '; ' after the end of a sentence (as RaLLe joins them). A visible title is split off.
 
     >>> [(p.title, p.text) for p in split_passages("Rome, Rome is a city.; Oslo, Oslo is a city.")]
     [('Rome', 'Rome is a city.'), ('Oslo', 'Oslo is a city.')]
@@ -207,7 +207,7 @@ def split_passages(text: str) -> list[Passage]:
     if sum(bool(_NUMBERED.match(line)) for line in lines) >= min(
         2, len([x for x in lines if x.strip()])
     ):
-        pieces = _grouped(lines)
+        pieces = _group_lines(lines)
     else:
         blocks = [b for b in re.split(r"\n\s*\n", text) if b.strip()]
         pieces = (
@@ -220,8 +220,8 @@ def split_passages(text: str) -> list[Passage]:
     return [p for p in passages if not _MOSTLY_MARKS.match(p.text)]
 
 
-def _grouped(lines: Sequence[str]) -> list[str]:
-    """Pieces that begin with a number or bullet; lines without one go on with the piece before."""
+def _group_lines(lines: Sequence[str]) -> list[str]:
+    """Group lines into pieces that begin with a number or bullet; other lines continue the previous piece."""
     pieces: list[str] = []
     new = True
     for line in lines:
@@ -262,7 +262,7 @@ def _passage(number: int, piece: str) -> Passage:
 
 
 def _comma_title(text: str) -> tuple[str, str]:
-    """('Paris, Texas', …) of 'Paris, Texas, Paris is a city in Texas': the words come again behind it."""
+    """Split 'Paris, Texas, Paris is a city in Texas' into title and text: the text repeats the title's words."""
     best = ("", text)
     for match in list(re.finditer(r", (?=[A-Z0-9\"'“(])", text[:160]))[:4]:
         title, tail = text[: match.start()], text[match.end() :]

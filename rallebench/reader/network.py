@@ -1,8 +1,8 @@
-"""The network of the reader: MiniLM's layers with a linear head that scores where a span starts and ends.
+"""The reader's network: MiniLM's layers with a linear head that scores the start and end of a span.
 
-MiniLM keeps its embedding table; its six layers are changed by a trained difference. A place is
-scored against the sequence's first token, ``[CLS]``, which stands for "no answer here", so scores
-of different windows can be compared (Devlin et al. 2019, arXiv:1810.04805, section 4.3).
+MiniLM keeps its embedding table; a trained difference changes its six layers. A position is scored
+against the sequence's first token, ``[CLS]``, which stands for "no answer here", so scores of
+different windows are comparable (Devlin et al. 2019, arXiv:1810.04805, section 4.3).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ TABLE = "embeddings.word_embeddings.weight"
 def build(
     folder: Path, difference: Mapping[str, Any] | None = None, *, attention: str = "sdpa"
 ) -> Any:
-    """A torch module: (ids, types, mask) int64 (n, tokens) → float32 (n, tokens, 2), start and end scores.
+    """Build a torch module: (ids, types, mask) int64 (n, tokens) → float32 (n, tokens, 2), start and end scores.
 
-    ``difference``: name → float32 array that is added to the base model's weight of that name; the head's
-    entries are its weights. Without one the head is zero. There is no dropout. The embedding table stays mapped from
-    the file of the base model, so processes and models that map it share its 47 MB.
+    ``difference``: name → float32 array to add to the base model's weight of that name; the head's entries are its
+    weights. Without one the head is zero. There is no dropout. The embedding table stays mapped from the base model's
+    file, so that processes and models share its 47 MB.
     """
     import torch
     from safetensors.torch import load_file
@@ -39,7 +39,7 @@ def build(
     )
     config._attn_implementation = attention
     file = folder / "model.safetensors"
-    # Clones: one tensor of a mapped file keeps the pages of the whole file in memory.
+    # Cloned, because one tensor of a mapped file keeps the pages of the whole file in memory.
     state = {
         name: values.clone()
         for name, values in load_file(str(file)).items()
@@ -79,11 +79,11 @@ def build(
     return SpanNetwork(bert)
 
 
-def quickened(model: Any) -> Any:
-    """``model`` with its linear layers computed in float32 by oneDNN, in place; unchanged where torch lacks it.
+def use_onednn(model: Any) -> Any:
+    """Make the linear layers of ``model`` use oneDNN in float32, in place; no change if torch lacks it.
 
-    On processors that are not Intel's, torch's own choice for float32, MKL, takes twice as long. The results
-    differ behind the sixth decimal. For reading only: it has no gradient.
+    On processors other than Intel's, torch's own choice for float32, MKL, takes twice as long. Results differ
+    after the sixth decimal. For inference only: there is no gradient.
     """
     import torch
 
@@ -100,6 +100,10 @@ def quickened(model: Any) -> Any:
         x = torch.ones(1, 2, 8)
         with torch.inference_mode():
             same = torch.allclose(OneDnnLinear(tried)(x), tried(x), atol=1e-5)
-    except (RuntimeError, AttributeError, TypeError):  # the operator is none of torch's promises
+    except (
+        RuntimeError,
+        AttributeError,
+        TypeError,
+    ):  # the operator is not part of torch's public API
         return model
     return with_linear_layers(model, OneDnnLinear) if same else model

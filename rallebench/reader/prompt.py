@@ -1,8 +1,7 @@
-"""Any prompt → a task: what is asked, in which form, and the passages that are visible.
+"""Turning any prompt into a task: the question, the form of the answer, and the visible passages.
 
-Passages come as data where the caller knows them (``Evidence``) and count only if they stand
-word for word in the prompt; otherwise they are found in the prompt's layout. Nothing that the
-prompt does not show is ever used.
+Passages come as data if the caller knows them (``Evidence``) and count only if the prompt contains
+them verbatim; otherwise they are found in the prompt's layout. Nothing outside the prompt is ever used.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from rallebench.core.types import Evidence, Generate, Message, Passage
 from rallebench.reader import FOREIGN, REFUSAL, UNABLE, Task
 from rallebench.reader.layout import Part, parts, split_passages
 
-# What it cannot do → how orders speak of it.
+# Unsupported task → wording of its instructions.
 _WRITING = {
     "summarise": r"(?i)\bsummari[sz]e\b|\b(?:write|give|make|provide)\b[^.\n]{0,30}\bsummary\b",
     "translate": r"(?i)\btranslate\b",
@@ -82,7 +81,7 @@ EXPLAIN_SENTENCES = 3
 
 
 def read_prompt(request: Generate) -> Task:
-    """The task of a request. Never raises: a prompt without question or passages is declined."""
+    """Return the task of a request. Never raises: a prompt without question or passages is declined."""
     text = _turn(request.messages)
     if not text.strip():
         return Task("say", REFUSAL)
@@ -112,19 +111,19 @@ def read_prompt(request: Generate) -> Task:
 
 
 def _may_decline(messages: Sequence[Message], frame: Sequence[Part], task: Task) -> bool:
-    """Return whether the prompt speaks of having no answer, outside of its question and passages."""
+    """Return whether the prompt, outside its question and passages, mentions having no answer."""
     spoken = [p.text for p in frame if p.role in ("instruction", "cue", "description")]
     spoken += [m.content for m in messages if m.role == "system"]
     speech = "\n".join(spoken)
     for text in (task.question, *(p.text for p in task.passages)):
         speech = speech.replace(text, " ") if text else speech
-    # A rule in a block of its own may have been taken for a passage.
+    # A rule in a separate block may have been taken for a passage.
     rules = [r.group() for p in task.passages for r in _RULE.finditer(p.text)]
     return any(_MAY_DECLINE.search(text) for text in (speech, *rules))
 
 
 def _turn(messages: Sequence[Message]) -> str:
-    """What is to be answered: the last run of user messages, and a system message that holds documents."""
+    """Return the text to answer: the last run of user messages, and a system message that holds documents."""
     last: list[str] = []
     for message in reversed(messages):
         if message.role not in ("user", "tool"):
@@ -144,7 +143,7 @@ def _turn(messages: Sequence[Message]) -> str:
 
 
 def _labelled_evidence(system: str) -> list[Part]:
-    """Evidence parts of a system message, if a label announces them: 'Context: …'."""
+    """Return the evidence parts of a system message that a label introduces: 'Context: …'."""
     at = re.search(
         r"(?:^|\n)[^\n:]{0,60}\b(?:documents?|contexts?|passages?|information|extracts?|evidence)\b[^\n:]{0,60}:\s",
         system,
@@ -154,7 +153,7 @@ def _labelled_evidence(system: str) -> list[Part]:
 
 
 def _visible(text: str, evidence: Evidence | None) -> tuple[list[Passage], str]:
-    """(the evidence passages that really stand in the text, the text without them)."""
+    """Return the evidence passages that the text really contains, and the text without them."""
     if evidence is None:
         return [], text
     placed: list[tuple[int, Passage]] = []
@@ -183,14 +182,14 @@ def _visible(text: str, evidence: Evidence | None) -> tuple[list[Passage], str]:
 
 
 def _is_rest(part: Part) -> bool:
-    """What is left of joiners, numbers and labels once the passages are cut out."""
+    """Return whether a part is only separators, numbers and labels left after cutting out the passages."""
     return part.role == "evidence" and not re.search(r"\w{3,}.*\w{3,}", part.text)
 
 
 def _settle_dialogue(
     passages: list[Passage], frame: list[Part], laid_out: Sequence[Part]
 ) -> tuple[list[Passage], list[Part]]:
-    """Where the instruction speaks of a conversation and none is labelled, the last block is it."""
+    """Take the last block as the conversation if the instruction mentions one and none is labelled."""
     spoken = any(
         p.role in ("instruction", "cue") and re.search(r"conversation|dialogue", p.text, re.I)
         for p in frame
@@ -213,7 +212,7 @@ def _settle_dialogue(
 
 
 def _question(frame: Sequence[Part], stated: str, has_passages: bool) -> tuple[str, str]:
-    """(the question or claim, what was said before it)."""
+    """Return the question or claim, and the conversation before it."""
     if stated:
         *before, last = [line for line in stated.split("\n") if line.strip()]
         return _plain(last), "\n".join(before)
@@ -228,7 +227,7 @@ def _question(frame: Sequence[Part], stated: str, has_passages: bool) -> tuple[s
     detected = _DETECT.search(instructions)
     if detected:
         return f"What is {detected.group(1).strip()}?", ""
-    quoted = _quoted(instructions)
+    quoted = _quotation(instructions)
     if quoted and not questions:
         return _plain(quoted), ""
     if questions:
@@ -243,8 +242,8 @@ def _question(frame: Sequence[Part], stated: str, has_passages: bool) -> tuple[s
     return _plain(instructions.strip().split("\n")[-1] if instructions.strip() else ""), ""
 
 
-def _quoted(text: str) -> str:
-    """The longest text in double quotes of a line, from the first quote to the last: questions quote, too."""
+def _quotation(text: str) -> str:
+    """Return the longest quoted text of a line, from the first quote to the last, because questions contain quotes, too."""
     best = ""
     for line in text.split("\n"):
         opens = [
@@ -265,7 +264,7 @@ def _quoted(text: str) -> str:
 
 
 def _plain(question: str) -> str:
-    """One question: doubled question marks and a slot statement put straight."""
+    """Normalise a question: doubled question marks and slot statements."""
     question = re.sub(r"\?(?:\s*\?)+", "?", question.strip()).strip()
     slot = _SEP.match(question.rstrip("?. "))
     if slot:
@@ -274,7 +273,7 @@ def _plain(question: str) -> str:
 
 
 def _without(question: str, passages: Sequence[Passage]) -> list[Passage]:
-    """The passages without the question, where it stands in one line with the last of them."""
+    """Remove the question from the passages if it shares a line with the last of them."""
     if not question or not passages or not passages[-1].text.endswith(question):
         return list(passages)
     last = passages[-1]
@@ -286,7 +285,7 @@ def _without(question: str, passages: Sequence[Passage]) -> list[Passage]:
 
 
 def _statements_and_question(question: str) -> tuple[list[Passage], str]:
-    """'Rome lies on the Tiber and is old. Where is Rome?' holds its own passage."""
+    """Split 'Rome lies on the Tiber and is old. Where is Rome?' into passage and question."""
     pieces = re.split(r"(?<=[.!?])\s+", question.strip())
     statements = [s for s in pieces[:-1] if not s.endswith("?")]
     if (
@@ -307,7 +306,7 @@ def _task(
         for p in frame
         if p.role in ("instruction", "cue", "dialogue", "description", "titles")
     )
-    # Words of the question are no orders ("Who translated …"), unless the order is all there is.
+    # Words of the question do not count as orders ("Who translated …"), unless there is nothing else.
     orders = "\n".join(
         x if x.strip() == question or not question else x.replace(question, " ")
         for x in spoken.split("\n")
@@ -321,8 +320,8 @@ def _task(
         return Task("say", labels[2] if len(labels) > 2 else REFUSAL)
     cue = next((p.text for p in reversed(frame) if p.role == "cue"), "")
     if _REWRITING.search(orders) or _QUESTION_CUE.fullmatch(cue):
-        # Handing the question on unchanged keeps a chain that rewrites first working.
-        return Task("say", _unchanged(frame, question) or UNABLE.format(what="rewrite"))
+        # Passing the question on unchanged keeps chains working that rewrite it first.
+        return Task("say", _repeats_question(frame, question) or UNABLE.format(what="rewrite"))
     for what, pattern in _WRITING.items():
         if re.search(pattern, orders):
             return Task("say", UNABLE.format(what=what))
@@ -355,7 +354,7 @@ def _labels(orders: str) -> tuple[str, ...]:
     return ("Yes", "No", *third) if _YES_NO.search(orders) else ()
 
 
-def _unchanged(frame: Sequence[Part], question: str) -> str:
+def _repeats_question(frame: Sequence[Part], question: str) -> str:
     for part in frame:
         statement = re.search(r"[^\n\"“”]{1,300}\[SEP\][^\n\"“”]{1,120}", part.text)
         if statement:
@@ -364,7 +363,7 @@ def _unchanged(frame: Sequence[Part], question: str) -> str:
 
 
 def _titles(text: str) -> list[str]:
-    """'A / B', or 'A, 12; B, 13' as RaLLe lists titles with page ids."""
+    """Split 'A / B', or 'A, 12; B, 13', RaLLe's list of titles with page ids."""
     if " / " in text:
         return [t.strip() for t in text.split(" / ") if t.strip()]
     return [re.sub(r",\s*[\w-]+$", "", t).strip() for t in re.split(r"; |\n", text) if t.strip()]
@@ -379,6 +378,6 @@ def _mention(question: str) -> str:
 
 
 def _is_foreign(text: str) -> bool:
-    """Return whether most letters are not Latin ones; MiniLM's vocabulary serves English only."""
+    """Return whether most letters are not Latin; MiniLM's vocabulary covers only English."""
     letters = _LETTER.findall(text[:2000])
     return len(letters) >= 2 and sum(bool(_LATIN.match(c)) for c in letters) < len(letters) / 2

@@ -1,7 +1,7 @@
-"""Which sentences speak of the question: similarity of meaning, shared rare words, place.
+"""Relevance of sentences to the question: similarity of meaning, shared rare words, position.
 
-Text vectors are remembered, so that a benchmark that shows the same passages again and again
-encodes each sentence once.
+Text vectors are cached, so that a benchmark that repeats the same passages encodes each sentence
+only once.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from rallebench.reader.text import (
     Word,
     clean,
     sentences,
-    share_of,
+    weight_share,
     words,
 )
 
 Vector = NDArray[np.float32]
 
 CAPACITY = 20_000
-"""Remembered vectors: about 30 MB at 384 dimensions."""
+"""Cached vectors: about 30 MB at 384 dimensions."""
 
 ENCODED = 10
-"""Sentences of one task that are encoded; the others share too few words with the question."""
+"""Sentences per task that are encoded; the others share too few words with the question."""
 
 NEAREST = 5
-"""Sentences of one task that a claim is compared with."""
+"""Sentences per task that a claim is compared with."""
 
 CHUNK = 24
-"""Texts encoded together, of similar length: larger chunks are mostly padding on a CPU."""
+"""Texts of similar length per batch; larger batches are mostly padding on a CPU."""
 
 ROUNDING = 4
-"""Decimals of a similarity: batches of other shapes differ in the seventh, and must not differ in answers."""
+"""Decimals of a similarity: batching changes the seventh, and must not change answers."""
 
 
 class Vectors:
-    """Text → unit vector, computed once while it is remembered (least recently used go first).
+    """Cache of text → unit vector; the least recently used are dropped first.
 
-    Not for two threads at once.
+    Not thread-safe.
     """
 
     def __init__(self, encoder: Encoder, capacity: int = CAPACITY) -> None:
@@ -60,7 +60,7 @@ class Vectors:
         return len(self._known)
 
     def of(self, texts: Iterable[str]) -> dict[str, Vector]:
-        """The vectors of all different texts; what is not remembered is encoded."""
+        """Return the vectors of all distinct texts, encoding those that are not cached."""
         distinct = list(dict.fromkeys(texts))
         vectors = {}
         for text in distinct:
@@ -73,7 +73,7 @@ class Vectors:
             texts = missing[start : start + CHUNK]
             encoded = self._encoder.encode([clean(text) for text in texts], role="passage")
             for text, vector in zip(texts, encoded):
-                # A copy: a row of the batch would keep the whole batch alive.
+                # Copied, because a row of the batch would keep the whole batch alive.
                 vectors[text] = self._known[text] = vector.copy()
         while len(self._known) > self._capacity:
             self._known.popitem(last=False)
@@ -84,8 +84,8 @@ class Vectors:
 class Sentence:
     """A sentence of passage number ``passage`` with its words.
 
-    ``own`` and ``around``: the share of the question's telling words that stand in it, and in it,
-    its title or the sentence before. ``near_text`` is what is encoded.
+    ``own``: the share of the question's content words in it; ``around``: in it, its title or the
+    previous sentence. ``near_text``: the text that is encoded.
     """
 
     passage: int
@@ -97,7 +97,7 @@ class Sentence:
 
     @property
     def near_text(self) -> str:
-        """The sentence behind its title, where one is shown: 'He was born in Bath' names nobody."""
+        """The sentence, preceded by its title if visible, because 'He was born in Bath' names no subject."""
         return f"{self.title}. {self.text}" if self.title else self.text
 
 
@@ -111,7 +111,7 @@ class Ranked:
 
 
 def telling_words(text: str, rarity: Rarity) -> dict[str, float]:
-    """Stem → weight (0..1] of the words that are not function words."""
+    """Return stem → weight (0..1] of the words that are not function words."""
     weights: dict[str, float] = {}
     for word in words(text):
         weight = rarity(word.low) if word.is_word else 0.0
@@ -126,14 +126,14 @@ def _read(text: str) -> tuple[tuple[str, tuple[Word, ...], frozenset[str]], ...]
     for start, end in sentences(text):
         part = text[start:end]
         tokens = words(part)
-        # 'and' must not meet the Andes, whose stem it is.
+        # 'and' must not match the Andes, whose stem it is.
         stems = frozenset(w.stem for w in tokens if w.low not in FUNCTION_WORDS)
         parts.append((part, tokens, stems))
     return tuple(parts)
 
 
 def lead_name(passage: Passage) -> str:
-    """What a passage is about, where its title is not shown: the first name of its first sentence.
+    """Return the subject of a passage without a visible title: the first name in its first sentence.
 
     >>> lead_name(Passage("1", "In 1843 Ada Lovelace wrote notes. She was a countess."))
     'Ada Lovelace'
@@ -152,22 +152,22 @@ def lead_name(passage: Passage) -> str:
 
 
 def is_name(word: Word, *, initial: bool = False) -> bool:
-    """Return whether a word is part of a name. The capital that opens a sentence says nothing about an adverb."""
+    """Return whether a word is part of a name. An adverb's capital at the beginning of a sentence does not count."""
     plain = word.low in FUNCTION_WORDS or (initial and word.low in ADVERBS)
     return word.is_word and word.is_capital and not word.is_number and not plain
 
 
-def candidates_of(passages: Sequence[Passage], weights: Mapping[str, float]) -> list[Sentence]:
-    """The ``ENCODED`` sentences that share most with the question, best first."""
+def choose_candidates(passages: Sequence[Passage], weights: Mapping[str, float]) -> list[Sentence]:
+    """Return the ``ENCODED`` sentences that share most with the question, best first."""
     scored: list[tuple[float, Sentence]] = []
     for number, passage in enumerate(passages):
         title = lead_name(passage)
         titled = {w.stem for w in words(title)}
         before: frozenset[str] = frozenset()
         for place, (text, tokens, stems) in enumerate(_read(passage.text)):
-            own = share_of(weights, stems)
-            around = share_of(weights, stems | titled | before)
-            # Earlier passages and sentences win ties: the retriever ranked them, and leads define.
+            own = weight_share(weights, stems)
+            around = weight_share(weights, stems | titled | before)
+            # Earlier passages and sentences win ties, because the retriever ranked them and first sentences define.
             key = own + 0.5 * around - 0.02 * min(number, 10) - 0.001 * place
             scored.append((key, Sentence(number, text, title, tokens, own, around)))
             before = stems
@@ -178,7 +178,7 @@ def candidates_of(passages: Sequence[Passage], weights: Mapping[str, float]) -> 
 def rank(
     question: str, candidates: Sequence[Sentence], vectors: Mapping[str, Vector]
 ) -> list[Ranked]:
-    """The ``NEAREST`` best of the sentences, best first."""
+    """Return the ``NEAREST`` best sentences, best first."""
     target = vectors[question]
     ranked = []
     for sentence in candidates:

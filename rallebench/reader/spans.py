@@ -1,7 +1,7 @@
-"""The extractive reader: MiniLM with a trained difference reads every passage for a span that answers.
+"""The extractive reader: MiniLM with a trained difference searches every passage for an answer span.
 
-Short and long answers come from the network. Claims and titles, which a span does not settle,
-are compared with the unchanged encoder (``comparing``), which is loaded when the first one comes.
+Short and long answers come from the network. Claims and titles, which a span cannot answer, are
+compared by the unchanged encoder (``comparing``), which is loaded on first use.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from rallebench.reader import REFUSAL, ReaderAnswer, Task, delta
 from rallebench.reader.choice import Best, best_span, confidence
 from rallebench.reader.comparing import Comparer
 from rallebench.reader.span_features import Signs
-from rallebench.reader.text import Rarity, clean, sentences, share_of, words
+from rallebench.reader.text import Rarity, clean, sentences, weight_share, words
 from rallebench.reader.verdict import is_yes_or_no
-from rallebench.reader.windows import Window, batches_of, windows_of
+from rallebench.reader.windows import Window, make_batches, make_windows
 
 WEIGHTS = Path(__file__).with_name("weights.safetensors")
 
 OFF_TOPIC_THRESHOLD = 0.3
-"""The confidence that an answer needs in a passage that holds no word of the question. The confidence was fitted on
-passages that look like it; of 500 development questions with their own paragraph 10 share no word with it."""
+"""Confidence required in a passage without any word of the question. The confidence was fitted on passages that do share
+words; of 500 development questions only 10 have no word in common with their own paragraph."""
 
 
 class SpanReader:
-    """Reads tasks with a network; ``about`` is what its weights' file says of itself.
+    """Reads tasks with a network; ``about``: metadata of its weights.
 
-    ``dtype`` names what the layers compute in; the head and all sums stay float32.
+    ``dtype``: number format of the layers; the head and all sums stay float32.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class SpanReader:
         self._pieces[[i for token, i in vocabulary.items() if token.startswith("##")]] = True
 
     def read(self, tasks: Sequence[Task]) -> list[ReaderAnswer]:
-        """One result per task, in order. Tasks are never read together: a result depends on its own task only."""
+        """Return one result per task, in order. Tasks are never batched, so a result depends only on its task."""
         return [self._find(task) for task in tasks]
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """WordPiece tokens per text, without [CLS] and [SEP]."""
+        """Return the number of WordPiece tokens per text, without [CLS] and [SEP]."""
         if not texts:
             return []
         encoded = self._tokenizer(
@@ -68,14 +68,14 @@ class SpanReader:
         return [len(ids) for ids in encoded["input_ids"]]
 
     def best(self, task: Task) -> Best | None:
-        """The best span of a task's passages whatever its chances, with all its features."""
+        """Return the best span of a task's passages, however unlikely, with all its features."""
         texts = [clean(p.text) for p in task.passages]
         telling = {
             w.stem: self._rarity(w.low)
             for w in words(task.question)
             if w.is_word and self._rarity(w.low) > 0
         }
-        covered = [_covered(telling, f"{p.title} {text}") for p, text in zip(task.passages, texts)]
+        covered = [_coverage(telling, f"{p.title} {text}") for p, text in zip(task.passages, texts)]
         windows = self.windows(task)
         signs = [Signs(telling, text) for text in texts]
         best = best_span(
@@ -92,22 +92,22 @@ class SpanReader:
         around = texts[best.passage][max(0, best.start - 150) : best.end + 150]
         features = {
             **best.features,
-            "near": _covered(telling, around),
+            "near": _coverage(telling, around),
             "passage": covered[best.passage],
             "question": min(len(telling), 12) / 12,
         }
         return Best(best.passage, best.start, best.end, features)
 
     def windows(self, task: Task) -> list[Window]:
-        """What the network reads for a task, in order."""
-        return windows_of(task.question, [p.text for p in task.passages], self._tokenizer)
+        """Return the network's input windows for a task, in order."""
+        return make_windows(task.question, [p.text for p in task.passages], self._tokenizer)
 
     def scores(self, windows: Sequence[Window]) -> list[NDArray[np.float32]]:
-        """(tokens, 2) start and end scores for every window, in order. Raises BackendError where they are not numbers."""
+        """Return (tokens, 2) start and end scores for every window, in order. Raises BackendError if they are not numbers."""
         import torch
 
         scores: list[Any] = [None] * len(windows)
-        for batch in batches_of(windows):
+        for batch in make_batches(windows):
             with torch.inference_mode():
                 output = self._network(
                     *(torch.from_numpy(x) for x in (batch.ids, batch.types, batch.mask))
@@ -142,12 +142,12 @@ class SpanReader:
             return ReaderAnswer("", sure, best.passage, sentence)
         if task.kind == "long":
             return ReaderAnswer(
-                _grown(text, spots, at, task.sentences), sure, best.passage, sentence
+                _surrounding(text, spots, at, task.sentences), sure, best.passage, sentence
             )
         return ReaderAnswer(text[best.start : best.end], sure, best.passage, sentence)
 
     def _refusal_threshold(self, task: Task, best: Best) -> float:
-        """The confidence below which the answer to a task is withheld; lower where nobody asks to decline."""
+        """Return the confidence below which an answer is withheld; lower unless the prompt allows declining."""
         if task.decline_below is not None:
             return task.decline_below
         thresholds: dict[str, float] = self.about["refuse_below"]
@@ -157,20 +157,20 @@ class SpanReader:
         return threshold if best.features["passage"] > 0 else max(threshold, OFF_TOPIC_THRESHOLD)
 
 
-def _covered(telling: dict[str, float], text: str) -> float:
-    """The share of the question's telling words, by weight, that a text holds, 0..1."""
-    return share_of(telling, {w.stem for w in words(text)})
+def _coverage(telling: dict[str, float], text: str) -> float:
+    """Return the share, by weight, of the question's content words in a text, 0..1."""
+    return weight_share(telling, {w.stem for w in words(text)})
 
 
-def _grown(text: str, spots: Sequence[tuple[int, int]], at: int, count: int) -> str:
-    """``count`` sentences of a text around number ``at``: what follows first, then what goes before."""
+def _surrounding(text: str, spots: Sequence[tuple[int, int]], at: int, count: int) -> str:
+    """Return ``count`` sentences around number ``at``, adding following sentences first, then preceding ones."""
     last = min(len(spots), at + count)
     first = max(0, min(at, last - count))
     return " ".join(text[a:b] for a, b in spots[first:last])
 
 
 def sizes(dtype: str = "auto") -> tuple[int, int, int]:
-    """(parameters, bytes of its weights, entries of its vocabulary) of the shipped reader, from the header of its base."""
+    """Return parameters, bytes of weights and vocabulary size of the shipped reader, from the header of its base model."""
     from safetensors import safe_open
 
     from rallebench.encoders.half_precision import has_bfloat16_here
@@ -192,7 +192,7 @@ def sizes(dtype: str = "auto") -> tuple[int, int, int]:
 
 
 def import_libraries() -> None:
-    """Import what ``load`` needs, which takes longer than the reader itself."""
+    """Import the libraries that ``load`` needs, which takes longer than loading the reader."""
     from rallebench.checkpoints.packages import import_class
     from rallebench.encoders.minilm import installed_folder
 
@@ -200,9 +200,9 @@ def import_libraries() -> None:
 
 
 def load(dtype: str = "auto", weights: Path = WEIGHTS) -> SpanReader:
-    """The shipped reader. ``dtype``: float32, bfloat16, or auto: bfloat16 where the processor computes it itself.
+    """Load the shipped reader. ``dtype``: float32, bfloat16, or auto (bfloat16 if the processor supports it natively).
 
-    Raises if the base model or the weights are missing, damaged or not made for each other.
+    Raises if the base model or the weights are missing, damaged or do not match.
     """
     import torch
     from transformers import AutoTokenizer
@@ -212,7 +212,7 @@ def load(dtype: str = "auto", weights: Path = WEIGHTS) -> SpanReader:
     from rallebench.core.memory import pages_of_their_own, read_mapped, release
     from rallebench.encoders.half_precision import halved, has_bfloat16
     from rallebench.encoders.minilm import WEIGHTS_SHA256, model_folder
-    from rallebench.reader.network import build, quickened
+    from rallebench.reader.network import build, use_onednn
 
     folder = model_folder()
     import_class(str(folder))
@@ -223,7 +223,7 @@ def load(dtype: str = "auto", weights: Path = WEIGHTS) -> SpanReader:
         del difference
         if dtype == "auto":
             dtype = "bfloat16" if has_bfloat16(torch.device("cpu")) else "float32"
-        network.bert = halved(network.bert) if dtype == "bfloat16" else quickened(network.bert)
+        network.bert = halved(network.bert) if dtype == "bfloat16" else use_onednn(network.bert)
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     fingerprint = f"extractive-trained/{sha256_file(weights)[:12]}/{dtype}"
     reader = SpanReader(network, tokenizer, about, fingerprint)

@@ -1,7 +1,7 @@
-"""Sentences and words with their places in the text, and how much a word tells.
+"""Sentences and words with their positions in the text, and the informativeness of a word.
 
-Everything here is closed-class English: no model, no part-of-speech tagger. Words of other
-languages pass through unharmed; they only never match a list.
+Based on lists of closed-class English words: no model, no part-of-speech tagger. Words of other
+languages are left alone, because they never match a list.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 MAX_SENTENCE_WORDS = 80
-"""Longer runs without a full stop (tables, lists) are cut, so that one cannot eat the time."""
+"""Characters after which text without a full stop (tables, lists) is cut, to bound the time."""
 
 _WORD = re.compile(
     r"[$£€]?\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?%?(?![^\W\d_])"  # 3,500  $12  1990s  42%  5th
@@ -27,7 +27,7 @@ _STOP_MARK = re.compile(r"[.!?]+[\"'”’)\]]*(?=\s)|\n+")
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text, for lists that read better as text."""
+    """Return the words of a text; for lists that read better as text."""
     return frozenset(text.split())
 
 
@@ -113,22 +113,22 @@ class Word:
 
     @property
     def is_capital(self) -> bool:
-        """Begins with a capital letter."""
+        """True if it begins with a capital letter."""
         return self.text[0].isupper()
 
     @property
     def is_number(self) -> bool:
-        """Digits (with currency or per-cent sign) or a number word."""
+        """True for digits (with currency or per-cent sign) and number words."""
         return any(c.isdigit() for c in self.text) or self.low in NUMBER_WORDS
 
 
 _ENDINGS = "ations ation ities ity ments ment ies ied ings ing ions ion edly ed ers ors er or ally ly es s e y"
-"""The first that a word has is cut off."""
+"""Suffixes; the first match is cut off."""
 
 
 @lru_cache(maxsize=50_000)
 def stem(low: str) -> str:
-    """A rough stem, so that 'founded', 'founder' and 'founding' meet.
+    """Return a rough stem, so that 'founded', 'founder' and 'founding' match.
 
     >>> stem("discovered") == stem("discovery"), stem("wrote") == stem("author"), stem("cities") == stem("city")
     (True, True, True)
@@ -151,7 +151,7 @@ def stem(low: str) -> str:
 
 
 def words(text: str) -> tuple[Word, ...]:
-    """Words and punctuation marks in order; lower case and stem beside the original form.
+    """Return words and punctuation marks in order, with lower case and stem.
 
     >>> [w.text for w in words("Born on 9 April 1991, the U.S. won $3,500 (42%).")]
     ['Born', 'on', '9', 'April', '1991', ',', 'the', 'U.S.', 'won', '$3,500', '(', '42%', ')', '.']
@@ -165,7 +165,7 @@ def words(text: str) -> tuple[Word, ...]:
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """(start, end) of each sentence, without surrounding space; abbreviations and initials do not end one.
+    """Return (start, end) of each sentence, without surrounding space; abbreviations and initials do not end one.
 
     >>> t = "Dr. J. Smith won 3.5 points. He left!"
     >>> [t[a:b] for a, b in sentences(t)]
@@ -214,25 +214,25 @@ def _shorten(text: str, start: int, end: int) -> Iterable[tuple[int, int]]:
 
 
 def clean(text: str) -> str:
-    """The text without what no tokenizer takes: lone surrogates become the replacement mark."""
+    """Replace lone surrogates, which no tokenizer accepts."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def share_of(weights: Mapping[str, float], stems: Collection[str]) -> float:
-    """The share of the stems of ``weights``, by weight, that are among ``stems``, 0..1.
+def weight_share(weights: Mapping[str, float], stems: Collection[str]) -> float:
+    """Return the share, by weight, of the stems in ``weights`` that are among ``stems``, 0..1.
 
-    >>> share_of({"moon": 0.75, "find": 0.25}, {"moon", "saturn"})
+    >>> weight_share({"moon": 0.75, "find": 0.25}, {"moon", "saturn"})
     0.75
     """
     return sum(v for stem, v in weights.items() if stem in stems) / (sum(weights.values()) or 1.0)
 
 
 class Rarity:
-    """How much a word tells, 0 to 1, from its place in the encoder's vocabulary.
+    """Informativeness of a word, 0 to 1, from its position in the encoder's vocabulary.
 
-    BERT's WordPiece vocabulary lists whole words roughly by falling frequency, so the logarithm
-    of the place is a usable inverse document frequency with no corpus at hand. A word that is
-    not in the vocabulary is rare: 1.
+    BERT's WordPiece vocabulary lists whole words roughly by falling frequency, so the logarithm of the
+    position is a usable inverse document frequency without a corpus. A word that is not in the
+    vocabulary is rare: 1.
     """
 
     FIRST_WORD = 1996  # 'the' in bert-base-uncased's list
@@ -242,7 +242,7 @@ class Rarity:
         self._vocabulary = vocabulary
 
     def __call__(self, low: str) -> float:
-        """The weight of a lower-cased word; function words weigh 0."""
+        """Return the weight of a lower-case word; 0 for function words."""
         bare = low.removesuffix("'s").removesuffix("’s")
         is_word = any(c.isalnum() for c in bare)
         if low in FUNCTION_WORDS or low in QUESTION_WORDS or not is_word:

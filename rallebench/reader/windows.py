@@ -1,4 +1,4 @@
-"""A task's passages as overlapping windows of tokens behind the question, ready for the network."""
+"""A task's passages as overlapping windows of tokens after the question, ready for the network."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from numpy.typing import NDArray
 from rallebench.reader.text import clean
 
 WINDOW = 200
-"""Tokens of a passage in one window."""
+"""Passage tokens per window."""
 
 OVERLAP = 80
-"""Tokens that neighbouring windows share: a span cut by one stands whole in the next."""
+"""Tokens shared by adjacent windows, so that a span cut by one is complete in the next."""
 
 MAX_QUESTION = 64
-"""Tokens of a question; of a longer one the end is read, where the question proper stands."""
+"""Maximum tokens of a question; of a longer one the end is kept, which holds the actual question."""
 
 MAX_TOKENS = 8000
-"""Tokens of one task that are read: of more, the windows that share most rare tokens with the question."""
+"""Maximum tokens read per task; of more, the windows that share most rare tokens with the question."""
 
 BATCH_TOKENS = 1024
-"""Tokens read together: more fall out of a processor's cache."""
+"""Tokens per batch; more do not fit into a processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Tokens ``first``.. of passage number ``passage``.
+    """Tokens from ``first`` of passage number ``passage``.
 
-    ``ids``: the whole sequence, ``[CLS] question [SEP] window [SEP]``; ``context``: where the window begins in
-    it; ``offsets``: the characters of each of its tokens in the passage's text.
+    ``ids``: the whole sequence, ``[CLS] question [SEP] window [SEP]``; ``context``: index of the window's first token in
+    it; ``offsets``: character range of each of its tokens in the passage's text.
     """
 
     passage: int
@@ -46,7 +46,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """``rows``: the numbers of its windows; the arrays are int64 (windows, tokens)."""
+    """A batch of windows. ``rows``: their numbers; the arrays are int64 (windows, tokens)."""
 
     rows: tuple[int, ...]
     ids: NDArray[np.int64]
@@ -54,8 +54,8 @@ class Batch:
     mask: NDArray[np.int64]
 
 
-def windows_of(question: str, texts: Sequence[str], tokenizer: Any) -> list[Window]:
-    """The windows of all passages, in order; none where question or passages hold no token."""
+def make_windows(question: str, texts: Sequence[str], tokenizer: Any) -> list[Window]:
+    """Return the windows of all passages, in order; none if question or passages have no tokens."""
     encoded = tokenizer(
         [clean(question), *(clean(text) for text in texts)],
         add_special_tokens=False,
@@ -81,7 +81,7 @@ def windows_of(question: str, texts: Sequence[str], tokenizer: Any) -> list[Wind
 
 
 def _nearest(query: Sequence[int], windows: list[Window]) -> list[Window]:
-    """At most MAX_TOKENS, in order, by the rarity of the question's tokens that they hold; ties: the earlier."""
+    """Keep at most MAX_TOKENS, in order, preferring windows with rare tokens of the question; ties: the earlier."""
     if sum(len(w.ids) for w in windows) <= MAX_TOKENS:
         return windows
     held = [set(w.ids[w.context : -1]) for w in windows]
@@ -97,8 +97,8 @@ def _nearest(query: Sequence[int], windows: list[Window]) -> list[Window]:
     return [windows[i] for i in sorted(chosen)]
 
 
-def batches_of(windows: Sequence[Window], tokens: int = BATCH_TOKENS) -> list[Batch]:
-    """Batches of like lengths, at most ``tokens`` with padding."""
+def make_batches(windows: Sequence[Window], tokens: int = BATCH_TOKENS) -> list[Batch]:
+    """Return batches of similar lengths, at most ``tokens`` with padding."""
     order = sorted(range(len(windows)), key=lambda i: (-len(windows[i].ids), i))
     batches = []
     while order:

@@ -13,12 +13,12 @@ from rallebench.vector_indexes import INDEX_TRAITS, Progress
 
 
 class Retriever(Protocol):
-    """``fingerprint``: corpus, tokens or encoder, index and parameters: all that changes a result.
+    """A retriever. ``fingerprint``: corpus, tokens or encoder, index and parameters, all that affects a result.
 
-    ``titled``: whether the model reads passages as ``"{title}, {text}"`` (RaLLe's BM25) or as the
-    bare text (RaLLe's dense indexes). ``prefix_stable``: whether the hits for a smaller k are
-    always the first of those for a larger k. One that has an encoder also has ``embedding_tokens(queries)``: after
-    a search, per query, the tokens that encoders read of it, or None where one counts no tokens.
+    ``titled``: True if the model reads passages as ``"{title}, {text}"`` (RaLLe's BM25), False if it reads
+    the bare text (RaLLe's dense indexes). ``prefix_stable``: True if the hits for a smaller k are always the
+    first of those for a larger k. A retriever with an encoder also has ``embedding_tokens(queries)``: after a
+    search, the tokens that encoders read per query, or None if one does not count tokens.
     """
 
     name: str
@@ -27,12 +27,12 @@ class Retriever(Protocol):
     prefix_stable: bool
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """Per query, in the asked order, at most ``k`` hits, best first; a blank query has none."""
+        """Return at most ``k`` hits per query, best first, in the order of the queries; none for a blank query."""
         ...
 
 
 class Passages(Protocol):
-    """Passages by row, from 0: a list, or the store of a corpus, which has no slices."""
+    """Passages by row, from 0: a list, or the store of a corpus, which does not support slices."""
 
     def __len__(self) -> int: ...
 
@@ -42,12 +42,12 @@ class Passages(Protocol):
 
 
 class IndexKind(Protocol):
-    """A way to index passages: one file each."""
+    """A way to index passages; one file each."""
 
     def build(
         self, folder: Path, passages: Passages, vectors: Any, settings: Mapping[str, Any]
     ) -> Generator[Progress, None, dict[str, Any]]:
-        """Write the index into ``folder``; return the parameters for its manifest, all ``settings`` among them.
+        """Write the index into ``folder``; return the parameters for its manifest, including all ``settings``.
 
         ``vectors``: float32 (n, dim) of the passages, which may be memory-mapped; None for a kind that needs no encoder.
         ``settings``: all of the form, checked. Closing the generator stops the build. Raises BackendError.
@@ -55,11 +55,11 @@ class IndexKind(Protocol):
         ...
 
     def open(self, name: str, folder: Path, manifest: Any, encoder: Any) -> Retriever:
-        """The index ``name`` in ``folder``, which holds the passages too (``corpora.store.PassageStore``).
+        """Open the index ``name`` in ``folder``, which also holds the passages (``corpora.store.PassageStore``).
 
-        ``manifest``: a ``core.entries.Manifest``. Raises MismatchError for another encoder than the index was built
+        ``manifest``: a ``core.entries.Manifest``. Raises MismatchError if ``encoder`` is not the one the index was built
         with, BadFileError for damaged files. A kind with a ``search_form`` opens retrievers with a method
-        ``with_knobs(name, settings)``: the same open index, searched with other settings.
+        ``with_knobs(name, settings)``, which returns the same open index with other search settings.
         """
         ...
 
@@ -77,12 +77,12 @@ INDEX_KINDS: Registry[IndexKind] = Registry(
 
 
 def needs_encoder(kind: str) -> bool:
-    """Return whether an index of that kind is built of vectors. Raises NotFoundError for an unknown kind."""
+    """Return whether an index of that kind is built from vectors. Raises NotFoundError for an unknown kind."""
     return bool(INDEX_KINDS.entry(kind).traits.get("needs_encoder"))
 
 
 def search_form(kind: str) -> Mapping[str, Setting]:
-    """What a search in an index of that kind takes; nothing for a kind that is unknown."""
+    """Return the search settings of an index kind; none for an unknown kind."""
     return INDEX_KINDS.entry(kind).traits.get("search_form", {}) if kind in INDEX_KINDS else {}
 
 

@@ -1,4 +1,4 @@
-"""A cross-encoder: query and passage read together, one number out (Nogueira and Cho 2019, arXiv:1901.04085)."""
+"""Cross-encoder: reads query and passage together, returns one number (Nogueira and Cho 2019, arXiv:1901.04085)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _loading = threading.Lock()
 
 
 class CrossEncoder:
-    """A loaded model. ``fingerprint`` names its content, numeric type and length, not where it lies."""
+    """A loaded model. ``fingerprint``: its content, numeric type and length, but not its location."""
 
     def __init__(
         self, name: str, dtype: str, model: Any, fingerprint: str, batch_size: int
@@ -36,10 +36,10 @@ class CrossEncoder:
         self._lock = threading.Lock()
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Logits, higher is better, in the order of ``texts``.
+        """Return logits, higher is better, in the order of ``texts``.
 
-        The passages of one query are one batch, so that no score depends on what else is asked; the
-        library sorts them by length. Raises BackendError for scores that are not numbers.
+        The passages of one query form one batch, so that scores do not depend on other queries; the library
+        sorts them by length. Raises BackendError for scores that are not numbers.
         """
         if not texts:
             return []
@@ -60,9 +60,9 @@ class CrossEncoder:
 def cross_encoder(
     name: str, model: str, dtype: str, device: str, max_length: int, batch_size: int
 ) -> CrossEncoder:
-    """The cross-encoder in a folder or of a hub id; one that is loaded already is shared. ``name``: for messages.
+    """Return the cross-encoder in a folder or with a hub id; a loaded one is shared. ``name``: for messages.
 
-    Raises UsageError for a model that does not give one number per pair, other RalleErrors for one that cannot be loaded.
+    Raises UsageError unless the model returns one number per pair, other RalleErrors if it cannot be loaded.
     """
     need_packages(("sentence_transformers",), "none", "re-ranking needs it")
     folder = model_folder(name, model)
@@ -86,7 +86,7 @@ def _load(
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(where)
-    # The library would put a random head on any other model and score by chance.
+    # The library would put a random head on any other model and give random scores.
     kinds = list(map(str, config.architectures or []))
     if not any(kind.endswith(_HEAD) for kind in kinds):
         raise _wrong(where, f"is a {', '.join(kinds) or 'model without a kind'}")
@@ -110,9 +110,9 @@ def _load(
 
 
 def _positions(config: Any) -> int:
-    """How many tokens a model has places for; 0 if it does not say."""
+    """Return the number of token positions of a model; 0 if unknown."""
     places = int(getattr(config, "max_position_embeddings", 0) or 0)
-    # RoBERTa and its kin count their places from behind the padding token.
+    # RoBERTa and its relatives number positions from after the padding token.
     counted_on = places and "roberta" in config.model_type
     return places - 1 - int(config.pad_token_id or 0) if counted_on else places
 
@@ -125,7 +125,7 @@ def _wrong(model: str, fault: str) -> UsageError:
 
 
 def _content(folder: Path) -> str:
-    """16 hex digits over the files that decide a score."""
+    """Return 16 hex digits over the files that affect a score."""
     total = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.name.endswith(_CONTENT) and path.is_file():

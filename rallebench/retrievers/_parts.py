@@ -1,4 +1,4 @@
-"""What retrievers over an index share; and combinations: the parts' lists, which items are equal, what names the whole."""
+"""Common parts of retrievers over an index, and of combinations: lists of hits, equality of items, names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rallebench.corpora.store import PassageStore
 from rallebench.retrievers import Retriever
 
 MAX_DEPTH = 10_000
-"""As many passages as a saved chain may ask for."""
+"""Maximum passages that a saved chain may ask for."""
 
 Identity = Callable[[Passage], Hashable]
 
@@ -18,18 +18,18 @@ IDENTITIES: Mapping[str, Identity] = {
     "passage": lambda passage: (passage.doc_id, passage.text),
     "text": lambda passage: passage.text,
 }
-"""When two passages are one: same id and text (two indexes over one corpus), or the exact text (CRUD-RAG)."""
+"""Criteria for equal passages: same id and text (two indexes over one corpus), or the exact text (CRUD-RAG)."""
 
 
 class Indexed:
-    """What a retriever over one index holds. ``passages``: by row."""
+    """A retriever over one index. ``passages``: by row."""
 
     def __init__(self, name: str, fingerprint: str, store: PassageStore) -> None:
         self.name, self.fingerprint, self.passages = name, fingerprint, store
         self._pages: frozenset[str] | None = None
 
     def page_ids(self) -> frozenset[str]:
-        """Every page id of the corpus; reads the store once."""
+        """Return every page id of the corpus; reads the store once."""
         if self._pages is None:
             self._pages = self.passages.page_ids()
         return self._pages
@@ -39,10 +39,10 @@ class Indexed:
 
 
 class Combined:
-    """What a retriever over other retrievers says of itself.
+    """A retriever over other retrievers.
 
-    ``titled``: passages come with their titles if any part hands them out so. ``fingerprint``: the
-    parts' in their order, the way and its settings.
+    ``titled``: True if any part's passages come with titles. ``fingerprint``: the parts' fingerprints in
+    order, the kind of combination and its settings.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Combined:
         self.fingerprint = digest([kind, dict(settings), [part.fingerprint for part in parts]])[:12]
 
     def embedding_tokens(self, queries: Sequence[str]) -> list[int | None]:
-        """Of all parts together; None where one counts none."""
+        """Return the tokens of all parts together; None if one does not count them."""
         none = [0] * len(queries)
         counters = (getattr(part, "embedding_tokens", lambda queries: none) for part in self.parts)
         counts = zip(*(counter(queries) for counter in counters))
@@ -62,28 +62,28 @@ class Combined:
 
     @property
     def judgements(self) -> tuple[int, int]:
-        """Judgements that language models were asked for, and those that could not be read, of all parts together."""
+        """Return the number of judgements requested from language models, and of unreadable ones, over all parts."""
         pairs = [getattr(part, "judgements", (0, 0)) for part in self.parts]
         return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
 
     @property
     def refuses(self) -> tuple[str, ...]:
-        """The fields of requests that servers of its language models refuse."""
+        """Return the request fields that servers of its language models refuse."""
         fields = (getattr(part, "refuses", ()) for part in self.parts)
         return tuple(sorted({field for names in fields for field in names}))
 
     def page_ids(self) -> frozenset[str]:
-        """Every page id of the parts' corpora."""
+        """Return every page id of the parts' corpora."""
         return frozenset[str]().union(*(part.page_ids() for part in self.parts))  # type: ignore[attr-defined]
 
 
-def lists_of(
+def search_parts(
     parts: Sequence[Retriever], queries: Sequence[str], depth: int
 ) -> list[list[tuple[Hit, ...]]]:
-    """Per query one list of hits per part. Each part is asked once, for all queries.
+    """Search each part once, for all queries; return one list of hits per query and part.
 
-    A part that fills up with passages that match nothing (BM25 beyond the last that shares a word) says by
-    ``no_match`` at which score; those are left out, because their ranks mean nothing.
+    A part that pads its results with passages that do not match (BM25, after the last that shares a word) declares
+    their score as ``no_match``; they are left out, because their ranks are meaningless.
     """
     lists_by_part = []
     for part in parts:

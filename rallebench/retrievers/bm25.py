@@ -47,7 +47,7 @@ class BM25(Indexed):
     titled = True
     prefix_stable = True
     no_match = 0.0
-    """The score of a passage that shares no word with the query."""
+    """Score of a passage that shares no word with the query."""
 
     def __init__(
         self, name: str, folder: Path, fingerprint: str, parameters: Mapping[str, Any]
@@ -66,8 +66,8 @@ class BM25(Indexed):
         )
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """Best first; ties go to the earlier passage. A query of which the corpus knows no word has no hits; for
-        any other, passages that share no word come last with score 0, so that k beyond the corpus returns all."""
+        """Return hits best first; ties go to the earlier passage. A query without any word of the corpus has no hits; for
+        any other, passages without a common word come last with score 0, so that k beyond the corpus returns all."""
         return [self._search(query, k) for query in queries]
 
     def _search(self, query: str, k: int) -> tuple[Hit, ...]:
@@ -83,7 +83,7 @@ class BM25(Indexed):
         )
 
     def _all_scores(self, tokens: Sequence[int]) -> Any:
-        """Float32 (passages,): what each passage has of the tokens, added in their order."""
+        """Return float32 (passages,): the scores of the tokens in each passage, added in the order of the tokens."""
         total = np.zeros(len(self.passages), dtype=np.float32)
         for token in tokens:
             some = slice(self._starts[token], self._starts[token + 1])
@@ -92,16 +92,16 @@ class BM25(Indexed):
 
 
 def _open(folder: Path, passages: int) -> tuple[Any, Any, list[int], dict[str, int]]:
-    """(scores, passage rows, where each token's begin, token → number), memory-mapped.
+    """Return scores, passage rows, start of each token's entries, and token → number, memory-mapped.
 
-    bm25s keeps each token's scores together, idf and length included: a query only adds them up.
+    bm25s stores each token's scores together, including idf and length, so a query only adds them up.
     """
     try:
         model = _bm25s().BM25.load(str(folder), mmap=True, show_progress=False)
         scores, rows = (np.asarray(model.scores[name]) for name in ("data", "indices"))
         starts = model.scores["indptr"].tolist()
         whole = starts[-1] == len(scores) == len(rows) and model.scores["num_docs"] == passages
-    except Exception as error:  # numpy reads a damaged header as a piece of Python, bm25s as whatever JSON is there
+    except Exception as error:  # numpy parses a damaged header as Python, bm25s accepts any JSON
         raise BadFileError(f"{folder} is damaged ({error}); build the index again.") from None
     if not whole:
         raise BadFileError(
@@ -111,10 +111,10 @@ def _open(folder: Path, passages: int) -> tuple[Any, Any, list[int], dict[str, i
 
 
 def best_rows(scores: Any, k: int) -> Any:
-    """The rows of the k best of float32 (n,) scores ≥ 0, 1 ≤ k ≤ n, best first; ties go to the smaller row.
+    """Return the rows of the k best of float32 (n,) scores ≥ 0, 1 ≤ k ≤ n, best first; ties go to the smaller row.
 
-    The best of each block are looked at first: the k-th of those bounds the k-th of all from below,
-    and few scores reach it. That takes a tenth of partitioning all scores.
+    The best of each block are examined first: the k-th of these is a lower bound of the k-th of all, which
+    few scores reach. That takes a tenth of the time of partitioning all scores.
     """
     width = min(WIDEST_BLOCK, len(scores) // (BLOCKS_PER_HIT * k))
     bound = np.float32(0.0)
@@ -125,13 +125,13 @@ def best_rows(scores: Any, k: int) -> Any:
     if len(rows) < k:
         rows = np.concatenate([rows, np.flatnonzero(scores == 0)[: k - len(rows)]])
     elif len(rows) > 4 * k:
-        # All that tie with the k-th are candidates, so that ties are cut in corpus order.
+        # All ties with the k-th are candidates, so that ties are cut in corpus order.
         rows = rows[scores[rows] >= np.partition(scores[rows], -k)[-k]]
     return rows[np.argsort(-scores[rows], kind="stable")][:k]
 
 
 class BM25Kind:
-    """Words, indexed with bm25s."""
+    """Words indexed with bm25s."""
 
     def build(
         self, folder: Path, passages: Passages, vectors: Any, settings: Mapping[str, Any]
@@ -144,7 +144,7 @@ class BM25Kind:
             if row % PIECE == 0:
                 yield row, len(passages)
             words = tokenize(f"{passage.title}, {passage.text}")
-            # Four bytes a token: the text itself is never held.
+            # Four bytes per token; the text itself is not kept in memory.
             numbers = (vocabulary.setdefault(word, len(vocabulary)) for word in words)
             documents.append(array("i", numbers))
         yield len(documents), len(documents)

@@ -1,13 +1,13 @@
-"""What a retriever's name stands for: an index, an index with knobs, or a combination of retrievers.
+"""Resolving a retriever's name to an index, an index with search settings, or a combination of retrievers.
 
-Combinations have names in ``<workspace>/retrievers.json``, or are written out where a name is expected::
+Combinations have names in ``<workspace>/retrievers.json``, or are spelled out instead of a name::
 
     rrf:starter-bm25,starter-minilm?weights=0.7,0.3
     rerank:(rrf:mine,other)?model=/models/reranker&depth=30
-    my-index?ef_search=200            an index with settings of its search
-    my-index?query_quantization=8bit  its queries encoded by the model in 8-bit (sentence-transformers)
+    my-index?ef_search=200            an index with search settings
+    my-index?query_quantization=8bit  queries encoded by the model in 8-bit (sentence-transformers)
     starter-hybrid?depth=50           a named combination with other settings
-    gold:mine?questions=my-qa         no search at all: what it would be compared with (see retrievers/references.py)
+    gold:mine?questions=my-qa         a reference without search (see retrievers/references.py)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rallebench.retrievers import COMBINATIONS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
 
 INDEX = "index"
-"""The kind of a combination that is one index with settings of its search."""
+"""Kind of a combination that is a single index with search settings."""
 
 QUERY_QUANTIZATION = "query_quantization"
 _QUANTIZED = Setting(
@@ -43,13 +43,13 @@ STARTER_COMBINATIONS: Mapping[str, Combination] = {
         about="starter corpus, both indexes fused by rank",
     )
 }
-"""Combinations that every workspace has."""
+"""Combinations in every workspace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What can be named: index name → kind ('' for one that is not built), the combinations, and the checks of the names
-    of a language model and of a dataset."""
+    """Known names: index name → kind ('' if it is not built), the combinations, and checks of the names of language models
+    and datasets."""
 
     indexes: Mapping[str, str]
     combinations: Mapping[str, Combination]
@@ -58,10 +58,10 @@ class Names:
 
 
 def resolve(reference: str, names: Names, within: tuple[str, ...] = ()) -> Combination | None:
-    """What a reference stands for, with all its settings; None for a plain index.
+    """Return the combination that a reference stands for, with all its settings; None for a plain index.
 
-    An index comes before a combination of its name. Raises UsageError for a name that nobody knows, a wrong
-    setting, and a combination that is made of itself; parts are checked as well.
+    An index takes precedence over a combination of the same name. Raises UsageError for an unknown name, an invalid
+    setting, or a combination that contains itself; parts are checked as well.
     """
     if reference in within:
         raise UsageError(
@@ -93,7 +93,7 @@ def resolve(reference: str, names: Names, within: tuple[str, ...] = ()) -> Combi
 
 
 def component_indexes(reference: str, names: Names) -> tuple[str, ...]:
-    """The indexes that a reference is made of in the end, in order, each once. Raises as ``resolve``."""
+    """Return the indexes behind a reference, in order, each once. Raises what ``resolve`` raises."""
     entry = resolve(reference, names)
     if entry is None:
         return (reference,)
@@ -105,7 +105,7 @@ def component_indexes(reference: str, names: Names) -> tuple[str, ...]:
 
 
 def needs(entry: Combination) -> list[tuple[str, str]]:
-    """(name, ``retriever`` or ``language model``) of all that must be loaded before a combination."""
+    """Return (name, ``retriever`` or ``language model``) of everything to load before a combination."""
     names = [(name, "retriever") for name in entry.of]
     if entry.settings.get("llm"):
         names.append((entry.settings["llm"], "language model"))
@@ -113,14 +113,14 @@ def needs(entry: Combination) -> list[tuple[str, str]]:
 
 
 def written_out(reference: str) -> tuple[str, Combination | None]:
-    """(what stands before ``?``, the combination) of a reference; None if it is only a name.
+    """Return the part of a reference before ``?``, and the combination; None if it is only a name.
 
     A name with settings has the kind ``index``.
 
     >>> written_out("rrf:a,(rrf:b,c?constant=1)?weights=1,2")[1].of
     ['a', 'rrf:b,c?constant=1']
     """
-    head, *queries = split_outside(reference, "?")  # the first that no bracket holds
+    head, *queries = split_outside(reference, "?")  # the first one outside brackets
     query = "?".join(queries)
     settings = parse_settings(query.split("&")) if query else {}
     kind, colon, members = head.partition(":")
@@ -136,11 +136,11 @@ def written_out(reference: str) -> tuple[str, Combination | None]:
     return reference, None
 
 
-def reference_of(entry: Combination, parts: Sequence[str]) -> str:
-    """A combination written out, made of ``parts`` in place of its own; settings that have their default are left out.
+def write_reference(entry: Combination, parts: Sequence[str]) -> str:
+    """Spell out a combination of ``parts`` instead of its own; settings with their default value are left out.
 
     >>> entry = Combination(kind="rrf", of=["a", "b"], settings={"constant": 1, "weights": "1,2"})
-    >>> reference_of(entry, ["c", "rrf:d,e"])
+    >>> write_reference(entry, ["c", "rrf:d,e"])
     'rrf:c,(rrf:d,e)?constant=1&weights=1,2'
     """
     form = COMBINATIONS.entry(entry.kind).form if entry.kind in COMBINATIONS else {}
@@ -149,18 +149,18 @@ def reference_of(entry: Combination, parts: Sequence[str]) -> str:
         for key, value in entry.settings.items()
         if value is not None and (key not in form or value != form[key].default)
     }
-    query = "&".join(f"{key}={_written(value)}" for key, value in changed.items())
+    query = "&".join(f"{key}={_write_value(value)}" for key, value in changed.items())
     wrapped = [f"({part})" if set(part) & set(",?:") else part for part in parts]
     head = wrapped[0] if entry.kind == INDEX else f"{entry.kind}:{','.join(wrapped)}"
     return f"{head}?{query}" if query else head
 
 
-def _written(value: Any) -> str:
+def _write_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def check_settings(name: str, entry: Combination) -> dict[str, Any]:
-    """All settings of a combination, defaults included. Raises UsageError for a wrong kind, number of parts or setting."""
+    """Return all settings of a combination. Raises UsageError for an invalid kind, number of parts or setting."""
     if entry.kind not in COMBINATIONS:
         raise UsageError(
             f"The retriever {name!r}: "
@@ -175,7 +175,7 @@ def check_settings(name: str, entry: Combination) -> dict[str, Any]:
             f"The retriever {name!r} is made of {len(entry.of)} retriever{'s' * (len(entry.of) != 1)}; {entry.kind} takes {range_}."
         )
     settings, weights = dict(entry.settings), entry.settings.get("weights")
-    if isinstance(weights, (list, int, float)):  # checked again where the parts are known
+    if isinstance(weights, (list, int, float)):  # checked again once the parts are known
         numbers = weights if isinstance(weights, list) else [weights]
         settings["weights"] = ",".join(map(str, numbers))
     settings = checked(f"retriever {name!r} ({entry.kind})", combination.form, settings)
@@ -185,7 +185,7 @@ def check_settings(name: str, entry: Combination) -> dict[str, Any]:
 
 
 def _knobs(reference: str, entry: Combination, names: Names) -> dict[str, Any]:
-    """The settings of an index's search that an entry gives. Raises UsageError for one that it does not have."""
+    """Return the search settings that an entry gives for an index. Raises UsageError for an unknown one."""
     name, kind = entry.of[0], names.indexes[entry.of[0]]
     if len(entry.of) > 1 or not kind:
         raise UsageError(f"The retriever {reference!r} must name one index that is built.")
@@ -199,14 +199,14 @@ def _knobs(reference: str, entry: Combination, names: Names) -> dict[str, Any]:
 
 
 def about_index(manifest: Manifest) -> str:
-    """One line about a built index."""
+    """Return one line about a built index."""
     line = f"{manifest.kind}, {manifest.passages} passages of {manifest.corpus}"
     notes = " ".join(filter(None, [manifest.words_note, *manifest.warnings]))
     return f"{line} ({notes})" if notes else line
 
 
 def about(entry: Combination) -> str:
-    """One line about a combination."""
+    """Return one line about a combination."""
     known = COMBINATIONS.entry(entry.kind).about if entry.kind in COMBINATIONS else ""
     settings = ", ".join(f"{key}={value}" for key, value in entry.settings.items())
     return entry.about or known or f"{entry.of[0]} with {settings}"

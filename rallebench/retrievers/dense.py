@@ -31,7 +31,7 @@ class Dense(Indexed):
         self._knobs: dict[str, Any] = {}
 
     def with_knobs(self, name: str, knobs: Mapping[str, Any]) -> Dense:
-        """The same open index searched with other settings, as in ``ef_search``; the files stay this one's."""
+        """Return the same open index with other search settings such as ``ef_search``; the files still belong to this one."""
         other = copy.copy(self)
         other.name, other._knobs = name, {**self._knobs, **knobs}
         other.fingerprint = digest([self.fingerprint, other._knobs])[:12]
@@ -39,7 +39,7 @@ class Dense(Indexed):
         return other
 
     def with_query_encoder(self, encoder: Encoder, how: str) -> Dense:
-        """The same open index, its queries encoded by another load of its model; ``how`` tells the two apart."""
+        """Return the same open index with queries encoded by a differently loaded model; ``how`` names the difference."""
         if encoder.fingerprint != self._encoder.fingerprint:
             raise MismatchError(
                 f"The index {self.name!r} was built with the encoder {self._encoder.fingerprint!r}, its queries cannot "
@@ -65,7 +65,7 @@ class Dense(Indexed):
         return results
 
     def nearest(self, vectors: Vectors, k: int) -> list[tuple[Hit, ...]]:
-        """The hits of queries that are encoded already, best first."""
+        """Return the hits of encoded queries, best first."""
         scores, rows = self._index.search(vectors, min(k, len(self.passages)), **self._knobs)
         return [
             tuple(
@@ -77,7 +77,7 @@ class Dense(Indexed):
         ]
 
     def embedding_tokens(self, queries: Sequence[str]) -> list[int | None]:
-        """What the encoder reads of each query; a blank one is not encoded."""
+        """Return the tokens that the encoder reads of each query; a blank one is not encoded."""
         count = getattr(self._encoder, "count_tokens", None)
         texts = [query for query in queries if query.strip()]
         counts = iter(count(texts) if count else [None] * len(texts))
@@ -89,7 +89,7 @@ class Dense(Indexed):
 
 
 class DenseKind:
-    """A vector index as an index kind: it is built of the passages' vectors, and searched with the query's."""
+    """A vector index as an index kind: built from the passages' vectors, searched with the query's vector."""
 
     def __init__(self, kind: VectorIndexKind) -> None:
         self._kind = kind
@@ -100,7 +100,7 @@ class DenseKind:
         return self._kind.build(folder, vectors, **settings)
 
     def open(self, name: str, folder: Path, manifest: Any, encoder: Any) -> Dense:
-        """The index with the encoder that it was built with. Raises MismatchError for another encoder."""
+        """Open the index with the encoder it was built with. Raises MismatchError for another encoder."""
         if encoder.fingerprint != manifest.encoder:
             raise MismatchError(
                 f"The index {name!r} was built with the encoder {manifest.encoder!r} ({manifest.dim} dimensions), you chose "

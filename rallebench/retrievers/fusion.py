@@ -1,8 +1,8 @@
-"""Several lists for one query made into one: by rank, by score, or as a sample of their union.
+"""Fusion of several lists of hits: by rank, by score, or as a sample of their union.
 
-Every part is asked for ``depth`` hits whatever k is, so that a smaller k is a prefix of a larger one. Where k asks
-for more than these lists hold together, the parts are asked twice as deep, again and again, and what is new then
-stands behind what was fused before. An item counts once per part, at its best rank there.
+Every part is searched for ``depth`` hits whatever k is, so that a smaller k is a prefix of a larger one. If k exceeds
+the fused hits, the depth is doubled repeatedly, and new hits are appended to those fused before. An item counts once
+per part, at its best rank there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.settings import Setting
 from rallebench.core.types import Hit, Passage
 from rallebench.retrievers import COMBINATIONS, Retriever
-from rallebench.retrievers._parts import IDENTITIES, MAX_DEPTH, Combined, Identity, lists_of
+from rallebench.retrievers._parts import IDENTITIES, MAX_DEPTH, Combined, Identity, search_parts
 
 CONSTANT = 60
 DEPTH = 100
@@ -34,7 +34,7 @@ def by_rank(
     """Weighted reciprocal-rank fusion: Σ weight / (constant + rank), rank from 1, best first.
 
     Cormack, Clarke and Büttcher 2009, doi:10.1145/1571941.1572114 (constant 60). CRUD-RAG (arXiv:2401.17043)
-    weighs each of its two lists 0.5. Ties go to the earlier list, then to the better rank in it.
+    weights each of its two lists 0.5. Ties go to the earlier list, then to the better rank in it.
 
     >>> a, b = Hit(Passage("1", "one"), 9.0), Hit(Passage("2", "two"), 3.0)
     >>> [(h.passage.doc_id, round(h.score * 62, 3)) for h in by_rank([[a, b], [b]], [0.5, 0.5], 60, id_of)]
@@ -58,9 +58,9 @@ def by_score(
 ) -> list[Hit]:
     """Σ weight × score normalised within its list (Bruch, Gai and Ingber 2023, arXiv:2210.11934).
 
-    ``min-max``: (s − min) / (max − min), 1 where all are equal; an item that a list does not hold gets 0.
-    ``z``: (s − mean) / standard deviation, 0 where all are equal; an item that a list does not hold gets
-    the lowest value of that list.
+    ``min-max``: (s − min) / (max − min), 1 if all are equal; an item that is not in a list gets 0.
+    ``z``: (s − mean) / standard deviation, 0 if all are equal; an item that is not in a list gets the
+    lowest value of that list.
     """
     scores: dict[Hashable, float] = {}
     passages: dict[Hashable, Passage] = {}
@@ -95,15 +95,15 @@ def _z(scores: Mapping[Hashable, float]) -> tuple[dict[Hashable, float], float]:
 
 
 def best_first(scores: Mapping[Hashable, float], passages: Mapping[Hashable, Passage]) -> list[Hit]:
-    """Hits by falling score; ties in the order in which the items were first met."""
+    """Return hits by falling score; ties in the order of first occurrence."""
     order = sorted(scores, key=lambda item: -scores[item])
     return [Hit(passages[item], scores[item]) for item in order]
 
 
-def sampled(query: str, fused: Sequence[Hit], k: int, seed: int) -> list[Hit]:
-    """``k`` of the fused hits, drawn without replacement and left in their order.
+def draw_hits(query: str, fused: Sequence[Hit], k: int, seed: int) -> list[Hit]:
+    """Draw ``k`` of the fused hits without replacement, keeping their order.
 
-    The draw depends on seed, query and passage alone, so it is the same in every batch and on every machine.
+    The draw depends only on seed, query and passages, so it is the same in every batch and on every machine.
     """
 
     def lot(hit: Hit) -> bytes:
@@ -115,7 +115,7 @@ def sampled(query: str, fused: Sequence[Hit], k: int, seed: int) -> list[Hit]:
 
 
 class Fusion(Combined):
-    """Parts whose lists are fused. ``depth`` 0 asks each part for k, and then k decides what is fused."""
+    """Parts whose lists are fused. ``depth`` 0 searches each part for k hits, so that k affects the fusion."""
 
     def __init__(
         self,
@@ -132,9 +132,9 @@ class Fusion(Combined):
         self._fuse = fuse
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """At most k fused hits per query, best first, fewer only if the parts have no more; a blank query has none."""
+        """Return at most k fused hits per query, best first; fewer only if the parts have no more. None for a blank query."""
         depth = self._depth or k
-        lists = lists_of(self.parts, queries, depth)
+        lists = search_parts(self.parts, queries, depth)
         fused = [self._fuse(query, results, k) for query, results in zip(queries, lists)]
         while depth < MAX_DEPTH:
             short = [
@@ -145,22 +145,24 @@ class Fusion(Combined):
             if not short:
                 break
             deeper = min(2 * depth, MAX_DEPTH)
-            for number, part in enumerate(self.parts):  # one that gave fewer has no more
+            for number, part in enumerate(self.parts):  # a part that returned fewer has no more
                 due = [i for i in short if len(lists[i][number]) >= depth]
-                more = lists_of([part], [queries[i] for i in due], deeper) if due else ()
+                more = search_parts([part], [queries[i] for i in due], deeper) if due else ()
                 for i, (hits,) in zip(due, more):
                     lists[i][number] = hits
             depth = deeper
             for i in short:
-                fused[i] = continued(fused[i], self._fuse(queries[i], lists[i], k), self._identity)
+                fused[i] = extend_hits(
+                    fused[i], self._fuse(queries[i], lists[i], k), self._identity
+                )
         return [tuple(hits[:k]) for hits in fused]
 
 
-def continued(first: Sequence[Hit], deeper: Sequence[Hit], identity: Identity) -> list[Hit]:
-    """``first``, then what else ``deeper`` holds in its order, never scored above the last of ``first``.
+def extend_hits(first: Sequence[Hit], deeper: Sequence[Hit], identity: Identity) -> list[Hit]:
+    """Return ``first``, then the other hits of ``deeper`` in order, with scores capped at the last of ``first``.
 
     >>> one, two, both = (Passage(name, name) for name in ("1", "2", "3"))
-    >>> [(h.passage.doc_id, h.score) for h in continued([Hit(one, 0.3)], [Hit(both, 0.4), Hit(one, 0.3), Hit(two, 0.1)], id_of)]
+    >>> [(h.passage.doc_id, h.score) for h in extend_hits([Hit(one, 0.3)], [Hit(both, 0.4), Hit(one, 0.3), Hit(two, 0.1)], id_of)]
     [('1', 0.3), ('3', 0.3), ('2', 0.1)]
     """
     identities = {identity(hit.passage) for hit in first}
@@ -169,10 +171,10 @@ def continued(first: Sequence[Hit], deeper: Sequence[Hit], identity: Identity) -
     return [*first, *(Hit(hit.passage, min(hit.score, most)) for hit in more)]
 
 
-def weights_of(name: str, written: Any, parts: int) -> tuple[float, ...]:
-    """One weight per part, from ``"0.7,0.3"`` or a list; '' makes them equal, with the sum 1.
+def parse_weights(name: str, written: Any, parts: int) -> tuple[float, ...]:
+    """Parse one weight per part from ``"0.7,0.3"`` or a list; '' makes them equal, with sum 1.
 
-    >>> weights_of("x", "0.7,0.3", 2), weights_of("x", "", 2)
+    >>> parse_weights("x", "0.7,0.3", 2), parse_weights("x", "", 2)
     ((0.7, 0.3), (0.5, 0.5))
     """
     if written in ("", None):
@@ -195,7 +197,7 @@ def weights_of(name: str, written: Any, parts: int) -> tuple[float, ...]:
 
 def check_weights(name: str, parts: int, settings: Mapping[str, Any]) -> None:
     """Raise UsageError for weights that do not fit the parts."""
-    weights_of(name, settings["weights"], parts)
+    parse_weights(name, settings["weights"], parts)
 
 
 _WEIGHTS = Setting(str, "", about="one number per retriever, as in 0.7,0.3; equal if not given")
@@ -221,7 +223,7 @@ def reciprocal_rank_fusion(
     name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]
 ) -> Fusion:
     """Hybrid by rank: weighted reciprocal-rank fusion."""
-    weights = weights_of(name, settings["weights"], len(parts))
+    weights = parse_weights(name, settings["weights"], len(parts))
     identity, constant = IDENTITIES[settings["equal"]], settings["constant"]
 
     def fuse(query: str, lists: Lists, k: int) -> list[Hit]:
@@ -245,7 +247,7 @@ def reciprocal_rank_fusion(
 )
 def score_fusion(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Fusion:
     """Hybrid by score: weighted sum of scores normalised per query."""
-    weights = weights_of(name, settings["weights"], len(parts))
+    weights = parse_weights(name, settings["weights"], len(parts))
     identity, normalise = IDENTITIES[settings["equal"]], settings["normalise"]
 
     def fuse(query: str, lists: Lists, k: int) -> list[Hit]:
@@ -268,10 +270,10 @@ def union_sample(name: str, parts: Sequence[Retriever], settings: Mapping[str, A
 
     CRUD-RAG's wording (arXiv:2401.17043); its code fuses by rank, which is ``rrf`` here.
     """
-    weights = weights_of(name, "", len(parts))
+    weights = parse_weights(name, "", len(parts))
     identity, seed = IDENTITIES[settings["equal"]], settings["seed"]
 
     def fuse(query: str, lists: Lists, k: int) -> list[Hit]:
-        return sampled(query, by_rank(lists, weights, CONSTANT, identity), k, seed)
+        return draw_hits(query, by_rank(lists, weights, CONSTANT, identity), k, seed)
 
     return Fusion(name, "union", parts, settings, fuse)

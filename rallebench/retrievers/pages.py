@@ -1,11 +1,11 @@
-"""Whole documents in place of passages, for models with a long context.
+"""Whole documents instead of passages, for models with a long context.
 
 ::
 
-    pages:my-index            of the passages that my-index finds, the pages that they stand on, each once and whole
-    pages:(rrf:mine,other)    the same of a combination
+    pages:my-index            the whole pages of the passages that my-index finds, each once
+    pages:(rrf:mine,other)    the same for a combination
 
-k counts the passages that are looked at, so there are at most so many pages.
+k counts the passages searched, so there are at most k pages.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from rallebench.corpora.columns import rows_with, stable_hash
 from rallebench.corpora.store import PassageStore
 from rallebench.retrievers import COMBINATIONS, Retriever
 from rallebench.retrievers._parts import Combined
-from rallebench.retrievers.references import stores_of
+from rallebench.retrievers.references import passage_stores
 
 
 class StoredPages:
-    """The pages of a store by their ids; the store is read once, at the first search, and 16 bytes a passage are held."""
+    """Pages of a store by id; the first search reads the store once and keeps 16 bytes per passage."""
 
     def __init__(self, store: Sequence[Passage] | PassageStore) -> None:
         self._store = store
 
     @cached_property
     def _rows(self) -> Any:
-        """(2, n): the sorted hashes of page ids, and their rows."""
+        """Return (2, n): the sorted hashes of page ids, and their rows."""
         hashes = np.fromiter(
             (stable_hash(passage.page_id) for passage in self._store), np.uint64, len(self._store)
         )
@@ -40,7 +40,7 @@ class StoredPages:
         return np.stack([hashes[order], order.astype(np.uint64)])
 
     def page(self, page_id: str) -> str:
-        """The text of a page, '' if it has none here."""
+        """Return the text of a page; '' if unknown."""
         hashed = (int(row) for row in rows_with(self._rows, page_id))
         rows = [row for row in hashed if self._store[row].page_id == page_id]
         if isinstance(self._store, PassageStore):
@@ -49,15 +49,15 @@ class StoredPages:
 
 
 class Pages(Combined):
-    """The pages of the passages that its part finds, in their order; a passage without a page stays as it is."""
+    """The pages of its part's hits, in order; a passage without a page is kept unchanged."""
 
     def __init__(self, name: str, parts: Sequence[Retriever]) -> None:
         super().__init__(name, "pages", parts, {})
         self.prefix_stable = bool(getattr(parts[0], "prefix_stable", False))
-        self._stores = [StoredPages(store) for store in stores_of(name, parts)]
+        self._stores = [StoredPages(store) for store in passage_stores(name, parts)]
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """See Retriever. Passages of one page make one hit, so there may be fewer than ``k``."""
+        """See Retriever. Passages of one page become one hit, so there may be fewer than ``k``."""
         return [tuple(self._whole(hits)) for hits in self.parts[0].search(queries, k)]
 
     def _whole(self, hits: Sequence[Hit]) -> list[Hit]:

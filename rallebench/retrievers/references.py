@@ -1,13 +1,13 @@
-"""What a chain is compared with: the passages it would have with no retrieval, by chance, and with the gold.
+"""Reference retrievers to compare a chain with: no passages, random passages, gold passages.
 
 ::
 
-    nothing:my-index                   no passage at all: what the model knows by itself
-    random:my-index?seed=1             passages drawn from the corpus, the same for the same query
-    gold:my-index?questions=my-qa      the passages of the query's gold pages: what perfect retrieval would bring
+    nothing:my-index                   no passages: the model's own knowledge
+    random:my-index?seed=1             random passages of the corpus, the same for the same query
+    gold:my-index?questions=my-qa      the passages of the query's gold pages: perfect retrieval
 
-All of them hand out the passages of the indexes they are made of, and ask none of these. Only the retriever
-sees the gold: the flow gets passages, as from any other.
+They return passages of the underlying indexes without searching these. Only the retriever sees the gold; the flow gets
+passages, as from any other retriever.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from rallebench.retrievers._parts import IDENTITIES, Combined
 
 MAX_PARTS = 64
 Row = tuple[int, int]
-"""Which store, and which row of it."""
+"""A store's number, and a row in it."""
 
 
-def stores_of(name: str, parts: Iterable[Any]) -> list[PassageStore]:
-    """The passages of all indexes that ``parts`` are made of, in order, each once."""
+def passage_stores(name: str, parts: Iterable[Any]) -> list[PassageStore]:
+    """Return the passage stores of all indexes behind ``parts``, in order, each once."""
     stores: list[PassageStore] = []
     for part in parts:
         if isinstance(inner := getattr(part, "parts", None), tuple):
-            stores += stores_of(name, inner)
+            stores += passage_stores(name, inner)
         elif (store := getattr(part, "passages", None)) is not None:
             stores.append(store)
         else:
@@ -47,8 +47,8 @@ def stores_of(name: str, parts: Iterable[Any]) -> list[PassageStore]:
     return list({id(store): store for store in stores}.values())
 
 
-def _ranked(passages: Iterable[Passage], k: int) -> tuple[Hit, ...]:
-    """The first k different passages; their score is 1 / rank."""
+def _number_hits(passages: Iterable[Passage], k: int) -> tuple[Hit, ...]:
+    """Return the first k distinct passages as hits; the score is 1 / rank."""
     different: dict[Any, Passage] = {}
     for passage in passages:
         different.setdefault(IDENTITIES["passage"](passage), passage)
@@ -58,7 +58,7 @@ def _ranked(passages: Iterable[Passage], k: int) -> tuple[Hit, ...]:
 
 
 class Reference(Combined):
-    """Hands out what ``passages_of`` a query there are. A smaller k is a prefix of a larger one."""
+    """Returns the passages that ``passages_of`` yields for a query. A smaller k is a prefix of a larger one."""
 
     prefix_stable = True
 
@@ -74,13 +74,15 @@ class Reference(Combined):
         self._passages_of = passages_of
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        return [_ranked(self._passages_of(query), k) if query.strip() else () for query in queries]
+        return [
+            _number_hits(self._passages_of(query), k) if query.strip() else () for query in queries
+        ]
 
 
-def drawn(stores: Sequence[PassageStore], seed: int, query: str) -> Iterator[Passage]:
-    """All passages of the stores, drawn evenly and without repetition, by query and seed."""
+def random_passages(stores: Sequence[PassageStore], seed: int, query: str) -> Iterator[Passage]:
+    """Yield all passages of the stores in a random order that depends on query and seed."""
     chosen = random.Random(int(digest([seed, query])[:16], 16))
-    for row in shuffled(sum(map(len, stores)), chosen):
+    for row in random_order(sum(map(len, stores)), chosen):
         for store in stores:
             if row < len(store):
                 yield store[row]
@@ -88,10 +90,10 @@ def drawn(stores: Sequence[PassageStore], seed: int, query: str) -> Iterator[Pas
             row -= len(store)
 
 
-def shuffled(n: int, chosen: random.Random) -> Iterator[int]:
-    """0 … n - 1 in a random order (Fisher and Yates), made only as far as it is read.
+def random_order(n: int, chosen: random.Random) -> Iterator[int]:
+    """Yield 0 … n - 1 in a random order (Fisher and Yates), generated lazily.
 
-    >>> sorted(shuffled(5, random.Random(0)))
+    >>> sorted(random_order(5, random.Random(0)))
     [0, 1, 2, 3, 4]
     """
     moved: dict[int, int] = {}
@@ -105,7 +107,7 @@ def shuffled(n: int, chosen: random.Random) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class _QueryGold:
-    """What the gold names for a query: page ids in order, passage ids, and the accepted answers."""
+    """The gold of a query: page ids in order, passage ids, and the accepted answers."""
 
     pages: tuple[str, ...]
     passages: frozenset[str]
@@ -113,7 +115,7 @@ class _QueryGold:
 
     @classmethod
     def of(cls, golds: Sequence[Gold]) -> _QueryGold:
-        """Of all questions that have one text, which share their gold."""
+        """Merge the gold of all questions with the same text."""
         named_pages = (
             (gold, page) for gold in golds for page in (*gold.titles, *sorted(gold.pages))
         )
@@ -124,7 +126,7 @@ class _QueryGold:
 
 
 class GoldPassages:
-    """Where the passages of the questions' gold pages stand; the corpus is read once, to find them."""
+    """Look-up of the passages of the questions' gold pages; the corpus is read once."""
 
     def __init__(
         self, stores: Sequence[PassageStore], questions: str, examples: Sequence[Example]
@@ -155,8 +157,8 @@ class GoldPassages:
                     self._of_id.setdefault(passage.doc_id, []).append((number, row))
 
     def of(self, query: str) -> list[Passage]:
-        """Those that the gold names, then those that hold a gold answer, then the others; each in the order of the
-        pages and, within a page, of the corpus. A page that the corpus lacks has none.
+        """Return gold passages, then passages with a gold answer, then the rest of the gold pages; each in the order of the
+        pages and, within a page, of the corpus. Pages missing from the corpus are skipped.
 
         Raises UsageError for a query that is not a question of the set.
         """
@@ -167,7 +169,7 @@ class GoldPassages:
                 "ask a question of that set, word for word."
             )
         rows = [row for page in gold.pages for row in self._of_page.get(page, ())]
-        if not gold.pages:  # beside pages, passage ids may be another cut of the corpus: they count on those pages only
+        if not gold.pages:  # passage ids may be from another chunking of the corpus, so they count only on the gold pages
             rows = [row for doc_id in sorted(gold.passages) for row in self._of_id.get(doc_id, ())]
         passages = [self._stores[number][row] for number, row in dict.fromkeys(rows)]
 
@@ -179,7 +181,7 @@ class GoldPassages:
 
 @COMBINATIONS.register("nothing", parts=(1, MAX_PARTS), form={})
 def nothing(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reference:
-    """No passages at all: the baseline 'closed book'."""
+    """No passages: the baseline 'closed book'."""
     return Reference(name, "nothing", parts, {}, lambda query: ())
 
 
@@ -189,8 +191,8 @@ def nothing(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
     form={"seed": Setting(int, 0, 0, 2**31 - 1, about="another seed draws other passages")},
 )
 def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reference:
-    """Passages drawn by chance, the same for the same query: the baseline 'random passage'."""
-    passages_of = partial(drawn, stores_of(name, parts), settings["seed"])
+    """Random passages, the same for the same query: the baseline 'random passage'."""
+    passages_of = partial(random_passages, passage_stores(name, parts), settings["seed"])
     return Reference(name, "random", parts, settings, passages_of)
 
 
@@ -212,5 +214,5 @@ def gold(
     name: str, parts: Sequence[Retriever], settings: Mapping[str, Any], examples: Sequence[Example]
 ) -> Reference:
     """The passages of the question's gold pages: the baseline 'oracle passage'."""
-    passages = GoldPassages(stores_of(name, parts), settings["questions"], examples)
+    passages = GoldPassages(passage_stores(name, parts), settings["questions"], examples)
     return Reference(name, "gold", parts, {"gold": passages.fingerprint}, passages.of)

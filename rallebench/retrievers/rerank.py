@@ -1,4 +1,4 @@
-"""Re-ranking: the best of a retriever put in order by a slower, better scorer."""
+"""Re-ranking: a slower, better scorer orders a retriever's best hits."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import Hit, Passage
 from rallebench.retrievers import COMBINATIONS, Retriever
 from rallebench.retrievers._cross_encoder import CrossEncoder, cross_encoder
-from rallebench.retrievers._parts import MAX_DEPTH, Combined, lists_of
+from rallebench.retrievers._parts import MAX_DEPTH, Combined, search_parts
 
 DEPTH = 50
 
 
 class Reranked(Combined):
-    """The first ``depth`` hits of a retriever by the scorer's value; what lies deeper is never returned.
+    """The first ``depth`` hits of a retriever by the scorer's value; deeper hits are never returned.
 
     The depth does not depend on k, so a smaller k is a prefix of a larger one. Equal scores keep the
     retriever's order. ``titles``: the scorer reads ``"{title}, {text}"``, as the indexes do, not the bare text.
@@ -34,11 +34,11 @@ class Reranked(Combined):
         self._scorer, self._depth, self._titles = scorer, depth, titles
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """At most k hits per query with the scorer's values, best first; a blank query has none."""
-        lists = lists_of(self.parts, queries, self._depth)
-        return [self._ordered(query, hits)[:k] for query, (hits,) in zip(queries, lists)]
+        """Return at most k hits per query with the scorer's values, best first; none for a blank query."""
+        lists = search_parts(self.parts, queries, self._depth)
+        return [self._order(query, hits)[:k] for query, (hits,) in zip(queries, lists)]
 
-    def _ordered(self, query: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    def _order(self, query: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         scores = self._scorer.score(
             query, [passage_text(hit.passage, self._titles) for hit in hits]
         )
@@ -47,13 +47,13 @@ class Reranked(Combined):
 
 
 def passage_text(passage: Passage, titles: bool) -> str:
-    """What a scorer reads of a passage."""
+    """Return a passage's text for the scorer."""
     return f"{passage.title}, {passage.text}" if titles and passage.title else passage.text
 
 
 def to_fetch(model: str, *, demanded: bool = False) -> str:
-    """The hub id of a cross-encoder that must be downloaded first; '' if it is here. ``demanded``: raise BackendError where the
-    hub is switched off. Raises BadFileError for a folder without a whole model."""
+    """Return the hub id of a cross-encoder that must be downloaded first; '' if it is here. ``demanded``: raise BackendError if
+    the hub is switched off. Raises BadFileError for a folder with an incomplete model."""
     if model_folder("rerank", model) is not None:
         return ""
     cached = cached_folder(model)

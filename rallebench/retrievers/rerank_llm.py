@@ -1,8 +1,8 @@
-"""Re-ranking by a language model: passage by passage, or list by list in a sliding window.
+"""Re-ranking by a language model: passage by passage, or lists in a sliding window.
 
-What a model answers may be anything. An answer that names no passage, or says neither yes nor no, changes
-nothing: the order stays, and it is counted in ``unread``. Answers are greedy. A model that enforces forms while it
-writes names a passage, or says yes or no, in every answer; the prompts are the same for it.
+A model may answer anything. An answer that names no passage, or says neither yes nor no, leaves the order unchanged and is
+counted in ``unread``. Decoding is greedy. With a model that enforces forms, every answer names a passage or says yes or no;
+the prompts are the same.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from rallebench.core.thinking import answers_of
 from rallebench.core.types import Generate, Hit, Message, Reply, digest
 from rallebench.core.verdicts import Claim, read_verdict
 from rallebench.retrievers import COMBINATIONS, Retriever
-from rallebench.retrievers._parts import MAX_DEPTH, Combined, lists_of
+from rallebench.retrievers._parts import MAX_DEPTH, Combined, search_parts
 from rallebench.retrievers.rerank import TITLES_SETTING, passage_text
 
 DEPTH = 20
 PASSAGE_WORDS = 300
-"""Words of a passage that a model reads, as in RankGPT's code."""
+"""Maximum words of a passage that a model reads, as in RankGPT's code."""
 
 LETTERS = 10
-"""Characters that a word has at most: a text without spaces is cut by them."""
+"""Maximum characters of a word; text without spaces is cut by this."""
 
 VERDICTS = ("Yes", "No", "yes", "no", "是", "否")
-"""The answers to the pointwise prompt that a model may be held to: the words of ``verdict_of``, in a prompt's language."""
+"""Answers to the pointwise prompt that can be enforced: the words of ``parse_verdict``, in the prompt's language."""
 
 _NUMBER = re.compile(r"\d+")
 _BRACKETED = re.compile(r"\[\s*(\d+)\s*\]")
@@ -39,13 +39,13 @@ RELEVANT = Claim(
 FIELDS = {"listwise": ("question", "passages", "count"), "pointwise": ("question", "passage")}
 
 
-def order_of(answer: str, count: int) -> list[int] | None:
-    """The order (from 0) that an answer such as ``[2] > [1]`` names; what it leaves out follows as it stood.
+def parse_order(answer: str, count: int) -> list[int] | None:
+    """Return the order (from 0) in an answer such as ``[2] > [1]``; unnamed passages follow in their old order.
 
-    Numbers in brackets if there are any, else all numbers; what is out of range or named before is passed
-    over. None if no passage is named.
+    Reads numbers in brackets if there are any, else all numbers; skips repeated and out-of-range ones. None if no
+    passage is named.
 
-    >>> order_of("[3] > [1]", 3), order_of("2, 1", 3), order_of("I cannot.", 3)
+    >>> parse_order("[3] > [1]", 3), parse_order("2, 1", 3), parse_order("I cannot.", 3)
     ([2, 0, 1], [1, 0, 2], None)
     """
     texts = _BRACKETED.findall(answer) or _NUMBER.findall(answer)
@@ -54,19 +54,19 @@ def order_of(answer: str, count: int) -> list[int] | None:
     return [*order, *(n for n in range(count) if n not in order)] if order else None
 
 
-def verdict_of(answer: str) -> bool | None:
-    """Return whether an answer says yes or no; None if it says neither.
+def parse_verdict(answer: str) -> bool | None:
+    """Return True for yes and False for no; None if an answer says neither.
 
-    >>> verdict_of("Yes, it does."), verdict_of("No."), verdict_of("Perhaps")
+    >>> parse_verdict("Yes, it does."), parse_verdict("No."), parse_verdict("Perhaps")
     (True, False, None)
     """
     return read_verdict(answer, RELEVANT)
 
 
 def list_form(count: int) -> Mapping[str, Any]:
-    """The form of an order of at most ``count`` passages, as ``order_of`` reads it.
+    """Return the form of an order of at most ``count`` passages, as ``parse_order`` reads it.
 
-    A passage may come twice: a form that forbids it has a state for every set of passages, too many from ten on.
+    A passage may be repeated, because a form that forbids it has a state for every set of passages, too many from ten on.
     """
     number = rf"\[(?:{'|'.join(map(str, range(1, count + 1)))})\]"
     pattern = f"{number}(?: > {number}){{0,{count - 1}}}"
@@ -74,12 +74,12 @@ def list_form(count: int) -> Mapping[str, Any]:
 
 
 class LLMReranked(Combined):
-    """The first ``depth`` hits of a retriever in a language model's order; what lies deeper is never returned.
+    """The first ``depth`` hits of a retriever in a language model's order; deeper hits are never returned.
 
-    ``listwise``: windows of ``window`` passages from the end of the list to its front, each by ``step`` further
-    (RankGPT; Sun et al. 2023, arXiv:2304.09542); the score of a hit is 1 / rank. ``pointwise``: one yes or no
-    per passage (as in Liang et al. 2022, arXiv:2211.09110); yes scores 1, an answer that cannot be read 0.5,
-    no 0, and within these the retriever's order stays. ``unread`` counts answers that could not be read.
+    ``listwise``: windows of ``window`` passages, moved by ``step`` from the end of the list to its front (RankGPT; Sun
+    et al. 2023, arXiv:2304.09542); the score of a hit is 1 / rank. ``pointwise``: one yes or no per passage (as in Liang
+    et al. 2022, arXiv:2211.09110); yes scores 1, an unreadable answer 0.5, no 0, and ties keep the retriever's order.
+    ``unread``: number of unreadable answers.
     """
 
     prefix_stable = True
@@ -94,25 +94,27 @@ class LLMReranked(Combined):
         self.requests = self.unread = 0
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """At most k hits per query, best first; a blank query has none. Raises what the model fails with."""
-        lists = [list(hits) for (hits,) in lists_of(self.parts, queries, self._settings["depth"])]
+        """Return at most k hits per query, best first; none for a blank query. Raises the model's errors."""
+        lists = [
+            list(hits) for (hits,) in search_parts(self.parts, queries, self._settings["depth"])
+        ]
         rank = self._listwise if self._settings["way"] == "listwise" else self._pointwise
         return [tuple(hits[:k]) for hits in rank(queries, lists)]
 
     @property
     def judgements(self) -> tuple[int, int]:
-        """Its own, and those of its part."""
+        """Return its own judgements plus those of its part."""
         requests, unread = super().judgements
         return requests + self.requests, unread + self.unread
 
     @property
     def refuses(self) -> tuple[str, ...]:
-        """Fields that its own model and its part's model refused."""
+        """Return the fields that its own model and its part's model refused."""
         return tuple(sorted({*super().refuses, *getattr(self._llm, "refuses", ())}))
 
     def _listwise(self, queries: Sequence[str], lists: list[list[Hit]]) -> list[list[Hit]]:
         window, step = self._settings["window"], self._settings["step"]
-        # All queries move their windows together: one batch per position, and no query waits for another.
+        # All queries move their windows together, in one batch per position, so that no query waits for another.
         places = [windows(len(hits), window, step) for hits in lists]
         for turn in range(max(map(len, places), default=0)):
             due = [i for i, place in enumerate(places) if turn < len(place)]
@@ -120,7 +122,7 @@ class LLMReranked(Combined):
             prompts = [self._list_prompt(queries[i], part) for i, part in zip(due, parts)]
             answers = self._ask(prompts, [list_form(len(part)) for part in parts])
             for i, part, answer in zip(due, parts, answers):
-                order = self._read(order_of(answer, len(part)))
+                order = self._read(parse_order(answer, len(part)))
                 if order is not None:
                     lists[i][slice(*places[i][turn])] = [part[n] for n in order]
         return [
@@ -134,7 +136,7 @@ class LLMReranked(Combined):
         answers = iter(self._ask(prompts, [form] * len(prompts)))
         values = {True: 1.0, None: 0.5, False: 0.0}
         judged = [
-            [Hit(hit.passage, values[self._read(verdict_of(next(answers)))]) for hit in hits]
+            [Hit(hit.passage, values[self._read(parse_verdict(next(answers)))]) for hit in hits]
             for hits in lists
         ]
         return [sorted(hits, key=lambda hit: -hit.score) for hits in judged]
@@ -174,11 +176,11 @@ class LLMReranked(Combined):
         ]
         self.requests += len(requests)
         sent = [request.settled(self._llm) for request in requests]
-        return list(map(_text_of, answers_of(self._llm, sent, self._settings["llm"])))
+        return list(map(_reply_text, answers_of(self._llm, sent, self._settings["llm"])))
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
-    """(start, end) of each window over ``count`` passages, the last first; none if there is nothing to order.
+    """Return (start, end) of each window over ``count`` passages, the last first; none if there is nothing to order.
 
     >>> windows(30, 20, 10), windows(5, 20, 10), windows(1, 20, 10)
     ([(10, 30), (0, 20)], [(0, 5)], [])
@@ -189,14 +191,14 @@ def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
     return [(start, min(start + window, count)) for start in starts]
 
 
-def _text_of(reply: Reply | RalleError) -> str:
+def _reply_text(reply: Reply | RalleError) -> str:
     if isinstance(reply, RalleError):
         raise reply
     return reply.text
 
 
 def checked_prompt(name: str, way: str, prompt: str) -> str:
-    """``prompt`` if it asks for what the way gives. Raises UsageError naming the missing field."""
+    """Return ``prompt`` if it has the fields of this way of ranking. Raises UsageError naming the missing field."""
     for field in FIELDS[way]:
         if field != "count" and f"{{{field}}}" not in prompt:
             raise UsageError(
@@ -206,7 +208,7 @@ def checked_prompt(name: str, way: str, prompt: str) -> str:
 
 
 def check_window(name: str, parts: int, settings: Mapping[str, Any]) -> None:
-    """Raise UsageError if windows would not overlap."""
+    """Raise UsageError if the windows would not overlap."""
     if settings["step"] >= settings["window"]:
         raise UsageError(
             f"{name!r}: step is {settings['step']}; it must be less than window, {settings['window']}."

@@ -1,10 +1,10 @@
-"""One retriever over several indexes, as a rule over different corpora.
+"""One retriever over several indexes, usually of different corpora.
 
-How the lists are merged: where all parts score on one scale (dense with the same encoder, BM25 with the same
-tokens, k1 and b, the same re-ranker), by score. BM25's scores know only their own corpus's word counts, as
-those of shards do elsewhere; corpora of very different kinds are better merged by rank. Where the scales
-differ, by rank: the first of each part, then the second of each, in the parts' order. A passage that several
-parts hold (same id and text) comes once. Passages keep their ids, titles and page ids.
+If all parts score on one scale (dense with the same encoder, BM25 with the same tokens, k1 and b, the same
+re-ranker), the lists are merged by score. BM25's scores use only their own corpus's word counts, like those of
+shards elsewhere, so very different corpora are better merged by rank. If the scales differ, the lists are merged
+by rank: the first of each part, then the second of each, in the parts' order. A passage in several parts (same id
+and text) is returned once. Passages keep their ids, titles and page ids.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from rallebench.core.errors import UsageError
 from rallebench.core.settings import Setting
 from rallebench.core.types import Hit
 from rallebench.retrievers import COMBINATIONS, Retriever
-from rallebench.retrievers._parts import IDENTITIES, Combined, lists_of
+from rallebench.retrievers._parts import IDENTITIES, Combined, search_parts
 
 MAX_PARTS = 64
 
 
-def scale_of(parts: Sequence[Retriever]) -> str:
-    """What the parts' scores measure, if it is the same for all and known; '' otherwise."""
+def common_scale(parts: Sequence[Retriever]) -> str:
+    """Return the common scale of the parts' scores; '' if it differs or is unknown."""
     scales = {getattr(part, "scale", "") for part in parts}
     return scales.pop() if len(scales) == 1 else ""
 
 
 class Several(Combined):
-    """The parts' passages in one list; ``scale`` is '' if they were merged by rank."""
+    """The parts' passages in one list; ``scale``: '' if they are merged by rank."""
 
     def __init__(self, name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> None:
-        merge, common = settings["merge"], scale_of(parts)
+        merge, common = settings["merge"], common_scale(parts)
         if merge == "score" and not common:
             raise UsageError(
                 f"{name!r} cannot merge by score: its indexes do not score on one scale; use merge=rank, or merge=auto."
@@ -41,10 +41,10 @@ class Several(Combined):
         self.prefix_stable = all(part.prefix_stable for part in parts)
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """At most k hits per query, best first; merged by rank their score is 1 / rank in their part."""
-        return [self._merged(lists, k) for lists in lists_of(self.parts, queries, k)]
+        """Return at most k hits per query, best first; if merged by rank, the score is 1 / rank in the part."""
+        return [self._merge(lists, k) for lists in search_parts(self.parts, queries, k)]
 
-    def _merged(self, lists: Sequence[Sequence[Hit]], k: int) -> tuple[Hit, ...]:
+    def _merge(self, lists: Sequence[Sequence[Hit]], k: int) -> tuple[Hit, ...]:
         hits = [
             hit if self.scale else Hit(hit.passage, 1.0 / rank)
             for hits in lists

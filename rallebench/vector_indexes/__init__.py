@@ -1,7 +1,7 @@
-"""Vectors → neighbours. One file each registers a class that builds and opens vector indexes.
+"""Vector indexes. One file each registers a class that builds and opens them.
 
-It is registered with a form (what ``build`` takes) and the traits below, and is an index kind
-(``retrievers.INDEX_KINDS``) that needs an encoder.
+The class is registered with a form (the settings of ``build``) and the traits below, and becomes an
+index kind (``retrievers.INDEX_KINDS``) that needs an encoder.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from rallebench.core.settings import Setting
 Vectors = NDArray[np.float32]
 Neighbours = tuple[NDArray[np.float32], NDArray[np.int64]]
 Progress = tuple[int, int]
-"""Vectors that are in, and all of them."""
+"""Number of vectors added, and of all vectors."""
 
 Build = Generator[Progress, None, dict[str, Any]]
-"""A build: its progress, then the settings used."""
+"""A build: yields progress, returns the settings used."""
 
 
 class VectorIndex(Protocol):
-    """``exact``: whether a smaller k is always a prefix of a larger one. Safe for several threads."""
+    """An open index. ``exact``: True if a smaller k is always a prefix of a larger one. Thread-safe."""
 
     exact: bool
 
     def search(self, vectors: Vectors, k: int, *_: Any, **knobs: Any) -> Neighbours:
         """Inner-product search: (q, dim) → scores (q, k) best first, rows (q, k), −1 = none.
 
-        ``knobs`` are those of the kind, by name, checked by the caller; what is not given has its default.
+        ``knobs``: search settings of the kind, checked by the caller; missing ones have their default.
         """
         ...
 
     def close(self) -> None:
-        """Let go of files and memory."""
+        """Release files and memory."""
         ...
 
 
 class VectorIndexKind(Protocol):
-    """A class that builds and opens indexes; most are the class of the index itself."""
+    """A class that builds and opens indexes; usually the class of the index itself."""
 
     def build(self, folder: Path, vectors: Any, *_: Any, **settings: Any) -> Build:
         """Write the index of float32 (n, dim), n ≥ 1, into ``folder``; return the settings used.
 
-        ``vectors`` may be memory-mapped: it is read piece by piece. Closing the generator stops the
-        build; what it wrote into ``folder`` is then worthless. Raises BackendError for vectors
-        that hold a value that is not a number.
+        ``vectors`` may be memory-mapped and is read in pieces. Closing the generator stops the build
+        and leaves ``folder`` incomplete. Raises BackendError for vectors with a value that is not a
+        number.
         """
         ...
 
@@ -76,5 +76,5 @@ VECTOR_INDEXES: Registry[VectorIndexKind] = Registry(
 
 
 def complete_settings(form: Mapping[str, Setting], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings of a form, the defaults included."""
+    """Return all settings of a form, including defaults."""
     return {name: settings.get(name, setting.default) for name, setting in form.items()}

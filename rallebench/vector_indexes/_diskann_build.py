@@ -1,7 +1,7 @@
-"""Build a DiskANN index in a process of its own: ``python _diskann_build.py '{"kind": …}'``.
+"""Builds a DiskANN index in a separate process: ``python _diskann_build.py '{"kind": …}'``.
 
-The library holds Python's lock and prints while it builds. The work is done in a child of this
-process; this one waits, and ends the child when its own input closes: then whoever asked is gone.
+The library holds Python's global lock and prints while it builds. A child of this process does the
+work; this one waits, and kills the child when its standard input closes, because the caller has ended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 
 def build(order: dict[str, Any]) -> None:
-    """Run the library's builder over the vectors in ``order["data"]``."""
+    """Run the library's builder on the vectors in ``order["data"]``."""
     import diskannpy
 
     common = {
@@ -38,7 +38,7 @@ def build(order: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Fork; build in the child, watch over it here; return how it ended."""
+    """Fork, build in the child, supervise it; return its exit code."""
     child = os.fork()
     if child == 0:
         build(json.loads(sys.argv[1]))

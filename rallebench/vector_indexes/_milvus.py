@@ -1,4 +1,4 @@
-"""The client of Milvus: where an index lies, how its collection is known as ours, and one sentence per failure.
+"""Milvus client: addresses of indexes, recognition of our collections, and one sentence per failure.
 
 An address is a server (``http://host:19530``), or a file that the engine embedded in milvus-lite opens within this
 process. The token comes from the environment variable MILVUS_TOKEN alone.
@@ -22,13 +22,13 @@ from rallebench.core.versions import optional
 FILE = "milvus.db"
 TOKEN = "MILVUS_TOKEN"
 PATIENCE = 10.0
-"""Seconds within which a server must answer a connection."""
+"""Seconds for a server to accept a connection."""
 
 WORK_PATIENCE = 600.0
-"""Seconds within which it must have done a piece of work."""
+"""Seconds for a server to complete a request."""
 
 NO_PINGS: Mapping[str, int] = {"grpc.keepalive_time_ms": 2**31 - 1}
-"""No keep-alive to an engine within this process: it would end the connection of a client that pings while idle."""
+"""No keep-alive for an embedded engine: it closes the connection of a client that pings while idle."""
 
 EMBEDDED_TYPES = ("FLAT", "HNSW", "AUTOINDEX")
 VECTOR = "vector"
@@ -39,7 +39,7 @@ _files = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """``address``: a server's URI, or an embedded engine's file; ``collection``; ``key``: the primary key's name."""
+    """Location of an index. ``address``: a server's URI, or an embedded engine's file; ``key``: name of the primary key."""
 
     address: str
     embedded: bool
@@ -48,8 +48,8 @@ class Place:
 
 
 def milvus() -> Any:
-    """The package pymilvus. What it logs of a failure says less than our sentence, and with a traceback."""
-    # gRPC writes what goes wrong on the line to stderr, from C++, besides raising it.
+    """Return the package pymilvus, with its logging silenced: our one sentence is clearer than its tracebacks."""
+    # gRPC prints connection errors to stderr, from C++, in addition to raising them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     pymilvus = optional("pymilvus", "pymilvus", "and this index needs it", "pymilvus milvus-lite")
     for name in ("pymilvus", "milvus_lite"):
@@ -57,8 +57,8 @@ def milvus() -> Any:
     return pymilvus
 
 
-def place_of(uri: str, folder: Path | None) -> Place:
-    """The place that a URI names; '' is a file of the engine in ``folder``. Raises UsageError for anything else."""
+def parse_address(uri: str, folder: Path | None) -> Place:
+    """Return the place that a URI names; '' is a file of the engine in ``folder``. Raises UsageError for anything else."""
     if not uri:
         return Place(str((folder or Path()) / FILE), True)
     if re.match(r"https?://|unix:", uri):
@@ -76,8 +76,8 @@ def place_of(uri: str, folder: Path | None) -> Place:
 
 
 def check(settings: Mapping[str, Any]) -> None:
-    """Raise what a build would raise later: before hours of encoding."""
-    place = place_of(settings["uri"], None)
+    """Raise errors that a build would raise later, after hours of encoding."""
+    place = parse_address(settings["uri"], None)
     milvus()
     if settings["collection"] and not re.fullmatch(
         r"[A-Za-z_][A-Za-z0-9_]{0,254}", settings["collection"]
@@ -91,18 +91,18 @@ def check(settings: Mapping[str, Any]) -> None:
             hint=Hint("set", "uri=http://127.0.0.1:19530"),
         )
     if settings["uri"] and (not place.embedded or os.path.exists(place.address)):
-        with connected(place) as client:
+        with open_client(place) as client:
             name = settings["collection"]
             if (
                 name
                 and client.has_collection(name)
-                and not key_of(client, name).startswith("rallebench_")
+                and not primary_key(client, name).startswith("rallebench_")
             ):
                 raise foreign(name, place)
 
 
 def foreign(collection: str, place: Place) -> UsageError:
-    """The sentence for a collection that is not ours to touch."""
+    """Return the error for a collection that is not ours."""
     return UsageError(
         f"The collection {collection!r} exists already at {place.address} and holds something else; "
         "remove it there, or choose another.",
@@ -111,8 +111,8 @@ def foreign(collection: str, place: Place) -> UsageError:
 
 
 @contextlib.contextmanager
-def connected(place: Place) -> Iterator[Any]:
-    """A client for a while."""
+def open_client(place: Place) -> Iterator[Any]:
+    """Open a client, and close it at the end of the block."""
     client = connect(place)
     try:
         yield client
@@ -121,12 +121,12 @@ def connected(place: Place) -> Iterator[Any]:
 
 
 def connect(place: Place) -> Any:
-    """A client. Raises BackendError within seconds if nobody answers, or if the file is in use elsewhere."""
+    """Open a client. Raises BackendError within seconds if no server answers, or if the file is in use elsewhere."""
     package = milvus()
     uri = _serve(place.address) if place.embedded else place.address
     more = {"grpc_options": NO_PINGS} if place.embedded else {"token": os.environ.get(TOKEN, "")}
     try:
-        with spoken(place):
+        with readable_errors(place):
             return package.MilvusClient(uri, timeout=PATIENCE, dedicated=True, **more)
     except BaseException:
         if place.embedded:
@@ -135,7 +135,7 @@ def connect(place: Place) -> Any:
 
 
 def disconnect(client: Any, place: Place) -> None:
-    """Close a client, and the embedded engine with its last."""
+    """Close a client, and the embedded engine with its last client."""
     with contextlib.suppress(Exception):
         client.close()
     if place.embedded:
@@ -169,8 +169,8 @@ def _release(path: str) -> None:
 
 
 @contextlib.contextmanager
-def spoken(place: Place) -> Iterator[None]:
-    """Turn what the client raises into one sentence."""
+def readable_errors(place: Place) -> Iterator[None]:
+    """Turn the client's exceptions into one sentence."""
     from grpc import RpcError
 
     try:
@@ -185,15 +185,15 @@ def spoken(place: Place) -> Iterator[None]:
         raise BackendError(f"Milvus at {place.address} failed ({reason}); {mend}") from None
 
 
-def key_of(client: Any, collection: str) -> str:
-    """The name of a collection's primary key. Ours carries a digest of its content, since not every engine keeps a
-    collection's description."""
+def primary_key(client: Any, collection: str) -> str:
+    """Return the name of a collection's primary key. Ours contains a digest of the content, because not every engine keeps
+    a collection's description."""
     fields = client.describe_collection(collection)["fields"]
     return next((str(field["name"]) for field in fields if field.get("is_primary")), "")
 
 
-def count_of(client: Any, place: Place) -> int:
-    """How many vectors a loaded collection holds."""
+def count_vectors(client: Any, place: Place) -> int:
+    """Return the number of vectors in a loaded collection."""
     rows = client.query(
         place.collection,
         filter="",

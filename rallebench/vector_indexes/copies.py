@@ -1,7 +1,7 @@
-"""Equal vectors enter a graph once, their rows lie beside it.
+"""Duplicate vectors: each distinct vector enters a graph once, with its rows stored beside it.
 
-A graph links a vector to its nearest. Hundreds of copies are each other's nearest: they fill one another's links, and what
-lies beyond them is reached by no search, however many candidates it has.
+A graph links each vector to its nearest. Hundreds of copies are each other's nearest, so they use up all their links, and no
+search can get past them, however many candidates it keeps.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from rallebench.vector_indexes import (
     VectorIndexKind,
     Vectors,
 )
-from rallebench.vector_indexes.stored_vectors import damaged, no_neighbours, pieces
+from rallebench.vector_indexes.stored_vectors import damaged_file, no_neighbours, pieces
 
 ROWS = "rows.npy"
-"""int64 (n,): the number in the graph of each row's vector; there only where vectors are equal."""
+"""int64 (n,): number in the graph of each row's vector; exists only if vectors are equal."""
 COPIES = "equal_vectors"
-"""In an index's parameters: the rows whose vector stands for another row, too."""
+"""Key in an index's parameters: number of rows whose vector also stands for other rows."""
 
 SAME = 2e-6
-"""Two vectors are equal if no number differs by more, for a length of 1: an encoder gives one text so, in two batches."""
+"""Largest difference per number between equal vectors of length 1: an encoder's variation for one text in two batches."""
 DIRECTIONS, STEP, SEED = 4, 1e-3, 7
 AT_ONCE = 4096
 MOST_OF_A_KEY = 64
-"""Different vectors of one key that are told apart; what is beyond them enters the graph as it is."""
+"""Maximum number of distinct vectors per key that are compared; others enter the graph unchanged."""
 
 Rows = NDArray[np.int64]
 
 
 class EnteredOnce:
-    """A kind of graph whose index holds each vector once."""
+    """A graph kind whose index holds each vector once."""
 
     def __init__(self, kind: VectorIndexKind) -> None:
         self._kind, self.__doc__ = kind, kind.__doc__
 
     def build(self, folder: Path, vectors: Any, *_: Any, **settings: Any) -> Build:
-        """The kind's build, of the distinct vectors."""
+        """Build the kind's index from the distinct vectors."""
         firsts = yield from first_rows(vectors)
         distinct = np.flatnonzero(firsts == np.arange(len(firsts)))
         if len(distinct) == len(firsts):
@@ -55,7 +55,7 @@ class EnteredOnce:
         return {**used, COPIES: len(firsts) - len(distinct)}
 
     def load(self, folder: Path) -> VectorIndex:
-        """The kind's index, behind the rows of its vectors where some are equal."""
+        """Load the kind's index, wrapped if some vectors are equal."""
         index = self._kind.load(folder)
         if not (folder / ROWS).exists():
             return index
@@ -64,11 +64,11 @@ class EnteredOnce:
             return WithCopies(index, numbers.astype(np.int64, casting="safe"))
         except (OSError, ValueError, TypeError, EOFError) as error:
             index.close()
-            raise damaged(folder / ROWS, error) from None
+            raise damaged_file(folder / ROWS, error) from None
 
 
 class WithCopies:
-    """An index of distinct vectors; each is found as all rows that have it. ``numbers``: see ``ROWS``."""
+    """An index of distinct vectors that returns all rows of each. ``numbers``: see ``ROWS``."""
 
     def __init__(self, index: VectorIndex, numbers: Rows) -> None:
         self.exact, self._index = index.exact, index
@@ -76,7 +76,7 @@ class WithCopies:
         self._starts = np.concatenate([[0], np.cumsum(np.bincount(numbers))])
 
     def search(self, vectors: Vectors, k: int, *_: Any, **knobs: Any) -> Neighbours:
-        """Scores (q, k) best first and rows (q, k), −1 = none; rows of one vector in their order."""
+        """Return scores (q, k) best first and rows (q, k), −1 = none; rows of one vector in their order."""
         near_scores, near = self._index.search(vectors, min(k, len(self._starts) - 1), **knobs)
         scores, rows = no_neighbours(len(vectors), k)
         for query, (values, numbers) in enumerate(zip(near_scores, near)):
@@ -95,7 +95,7 @@ class WithCopies:
 
 
 class _Selection:
-    """Some rows of vectors, read as they are asked for."""
+    """Selected rows of vectors, read on demand."""
 
     def __init__(self, vectors: Any, rows: Rows) -> None:
         self._vectors, self._rows = vectors, rows
@@ -109,7 +109,7 @@ class _Selection:
 
 
 def first_rows(vectors: Any) -> Generator[Progress, None, Rows]:
-    """Yield progress; return (n,) for each row the first row with an equal vector, its own where there is none."""
+    """Yield progress; return (n,): for each row the first row with an equal vector, which may be itself."""
     firsts = np.arange(len(vectors), dtype=np.int64)
     keys = yield from _keys(vectors)
     for left in _alike(keys):
@@ -123,7 +123,7 @@ def first_rows(vectors: Any) -> Generator[Progress, None, Rows]:
 
 
 def _keys(vectors: Any) -> Generator[Progress, None, NDArray[np.uint64]]:
-    """Yield progress; return (n,) a number that equal vectors share, and hardly any others: where their direction lies along a few others."""
+    """Yield progress; return (n,): a key shared by equal vectors and hardly any others, from projections on a few directions."""
     count, dim = vectors.shape
     random = np.random.default_rng(SEED)
     directions = random.standard_normal((dim, DIRECTIONS))
@@ -139,7 +139,7 @@ def _keys(vectors: Any) -> Generator[Progress, None, NDArray[np.uint64]]:
 
 
 def _alike(keys: NDArray[np.uint64]) -> Iterator[Rows]:
-    """The rows of each key that several share, in order."""
+    """Yield the rows of each key that several rows share, in order."""
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.diff(keys[order], prepend=keys[order[:1]] + np.uint64(1)))
     ends = np.append(starts[1:], len(keys))
@@ -148,7 +148,7 @@ def _alike(keys: NDArray[np.uint64]) -> Iterator[Rows]:
 
 
 def _equal(vectors: Any, rows: Rows) -> NDArray[np.bool_]:
-    """Return whether each of the rows has the vector of the first."""
+    """Return for each of the rows if its vector equals that of the first."""
     first = np.asarray(vectors[rows[:1]], dtype=np.float64)
     bound = SAME * max(float(np.linalg.norm(first)), 1e-30)
     parts = (rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE))

@@ -1,5 +1,5 @@
-"""DiskANN's graph ("Vamana"): on disk, where memory holds compressed vectors alone and a query reads a few sectors, or in
-memory. Fewer than 1,000 vectors are ``vectors.npy`` instead: a graph would save nothing."""
+"""DiskANN's graph ("Vamana"): on disk, with only compressed vectors in memory and a few sectors read per query, or in
+memory. Fewer than 1,000 vectors are stored as ``vectors.npy`` instead, because a graph would save nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rallebench.vector_indexes.diskann_library import (
 )
 from rallebench.vector_indexes.faiss_index import THREADS, cores
 from rallebench.vector_indexes.numpy_flat import NumpyFlat
-from rallebench.vector_indexes.stored_vectors import VECTORS, damaged
+from rallebench.vector_indexes.stored_vectors import VECTORS, damaged_file
 
 SMALL = 1000
 BEAM, GIB = 4, 2**30
@@ -50,7 +50,7 @@ class DiskAnnInMemory:
 
     @classmethod
     def build(cls, folder: Path, vectors: Any, **settings: Any) -> Build:
-        """Build in a process of its own."""
+        """Build in a separate process."""
         package()
         used = complete_settings(cls.form, settings)
         if len(vectors) < SMALL:
@@ -68,14 +68,14 @@ class DiskAnnInMemory:
 
     @classmethod
     def load(cls, folder: Path) -> NumpyFlat | DiskAnn | Imported:
-        """Open the graph; of one on disk nothing but compressed vectors is read."""
+        """Open the graph; of one on disk, only compressed vectors are read."""
         if (folder / VECTORS).exists():
             index: NumpyFlat = NumpyFlat.load(folder)
             return index
         library, about = package(), read_about(folder)
         at_once, prefix = cores(0), about["prefix"]
         imported = read_disk_files(folder, prefix) if about["kind"] == "imported" else None
-        # One thread alone waits for itself while it loads.
+        # With a single thread it deadlocks while it loads.
         options: dict[str, Any] = {"num_threads": at_once + 1}
         options |= {"index_directory": str(folder), "index_prefix": prefix}
         options |= opening(imported) if imported else {}
@@ -88,7 +88,7 @@ class DiskAnnInMemory:
                 else:
                     graph = library.StaticMemoryIndex(**options, initial_search_complexity=FORESEEN)
         except (RuntimeError, ValueError, OSError, MemoryError) as error:
-            raise damaged(folder, error) from None
+            raise damaged_file(folder, error) from None
         own = DiskAnn(graph, about, at_once, {"beam_width": BEAM} if cls.where == "disk" else {})
         return Imported(own, DiskRows(imported)) if imported else own
 
@@ -100,12 +100,12 @@ class DiskAnnOnDisk(DiskAnnInMemory):
 
 
 def _budgets(used: dict[str, Any], vectors: Any) -> dict[str, float]:
-    """Memory in GiB: a build may use most of what is free."""
+    """Budgets in GiB: a build may use most of the free memory."""
     import psutil
 
     compressed = min(used["pq_bytes"], int(vectors.shape[1]))
     return {
-        # The library gives each vector this budget's share, whole bytes of it.
+        # The library gives each vector its share of this budget, in whole bytes.
         "search_memory_maximum": (compressed + 0.5) * len(vectors) / GIB,
         "build_memory_maximum": max(0.5, 0.7 * psutil.virtual_memory().available / GIB),
     }

@@ -1,8 +1,8 @@
-"""DiskANN disk indexes that were built elsewhere: what they hold, and their vectors, row by row.
+"""DiskANN disk indexes built elsewhere: their header, and their vectors row by row.
 
-``PREFIX_disk.index`` begins with a sector of numbers: vectors, dimensions, start, bytes of a node,
-nodes in a sector. Each node is its vector, float32, then its neighbours. For inner products the
-vectors were divided by the longest and got one dimension more.
+``PREFIX_disk.index`` begins with a sector of numbers: vectors, dimensions, start, bytes per node,
+nodes per sector. Each node is a float32 vector followed by its neighbours. For inner products the
+vectors were divided by the longest and extended by one dimension.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from rallebench.core.errors import BadFileError, MismatchError
 from rallebench.vector_indexes import Neighbours, Vectors
 from rallebench.vector_indexes.diskann_library import DiskAnn
-from rallebench.vector_indexes.stored_vectors import StoredRows, damaged
+from rallebench.vector_indexes.stored_vectors import StoredRows, damaged_file
 
 SECTOR = 4096
 GRAPH, NORM = "_disk.index", "_disk.index_max_base_norm.bin"
@@ -29,7 +29,7 @@ LOOKED_AT, SAME_LENGTH = 256, 1e-3
 
 @dataclass(frozen=True, slots=True)
 class DiskFiles:
-    """``dim`` is that of the vectors that were given; ``longest`` divides them; ``metric``: mips or l2."""
+    """Header of a disk index. ``dim``: of the original vectors; ``longest``: their divisor; ``metric``: mips or l2."""
 
     folder: Path
     prefix: str
@@ -42,13 +42,13 @@ class DiskFiles:
 
     @property
     def names(self) -> list[str]:
-        """The files that a search needs."""
+        """Return the files that a search needs."""
         names = (self.prefix + end for end in (*NEEDED, *OPTIONAL))
         return [name for name in names if (self.folder / name).exists()]
 
 
 def read_disk_files(folder: Path, prefix: str) -> DiskFiles:
-    """What ``PREFIX_disk.index`` says. BadFileError if it is not whole or not laid out as the library reads it."""
+    """Read the header of ``PREFIX_disk.index``. Raises BadFileError if it is incomplete or has another layout."""
     for end in NEEDED:
         if not (folder / (prefix + end)).is_file():
             raise BadFileError(
@@ -59,7 +59,7 @@ def read_disk_files(folder: Path, prefix: str) -> DiskFiles:
         head = handle.read(SECTOR)
     numbers = np.frombuffer(head[8:80], dtype="<u8").tolist()
     if len(numbers) < 9:
-        raise damaged(path, "too short")
+        raise damaged_file(path, "too short")
     count, stored, _, node, per = numbers[:5]
     sectors = -(-count // per) if per else count * -(-node // SECTOR)
     if (
@@ -81,7 +81,7 @@ def read_disk_files(folder: Path, prefix: str) -> DiskFiles:
 
 
 class DiskRows(StoredRows):
-    """The vectors in a disk index, read one by one and as long as they were."""
+    """Vectors of a disk index, read one by one and restored to their original length."""
 
     def __init__(self, files: DiskFiles) -> None:
         self.shape = (files.count, files.dim)
@@ -90,7 +90,7 @@ class DiskRows(StoredRows):
         self._file = os.open(files.folder / (files.prefix + GRAPH), os.O_RDONLY)
 
     def rows(self, rows: np.ndarray[Any, Any]) -> Vectors:
-        """Float32 (len(rows), dim)."""
+        """Return float32 (len(rows), dim)."""
         files, out = self._files, np.empty((len(rows), self.shape[1]), dtype=np.float32)
         for number, row in enumerate(rows.tolist()):
             if files.nodes_per_sector:
@@ -102,7 +102,7 @@ class DiskRows(StoredRows):
 
 
 def check_same_length(files: DiskFiles) -> None:
-    """MismatchError if it ranks by distance, and vectors of several lengths: that is no inner product."""
+    """Raise MismatchError if it ranks by distance and lengths differ, since the order is then not that of inner products."""
     if files.metric == "mips":
         return
     rows = DiskRows(files)
@@ -121,7 +121,7 @@ def check_same_length(files: DiskFiles) -> None:
 
 
 class Imported:
-    """A disk index of another program; what it finds is scored exactly."""
+    """A disk index of another program, whose hits are scored exactly."""
 
     exact = False
 
@@ -129,7 +129,7 @@ class Imported:
         self._graph, self._rows = graph, rows
 
     def search(self, vectors: Vectors, k: int, **knobs: int) -> Neighbours:
-        """Scores (q, k) best first and rows (q, k), −1 = none."""
+        """Return scores (q, k) best first and rows (q, k), −1 = none."""
         return self._rows.best(vectors, self._graph.search(vectors, k, **knobs)[1], k)
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ class Imported:
 
 
 def opening(files: DiskFiles) -> Mapping[str, Any]:
-    """What ``StaticDiskIndex`` is told of files without diskannpy's own note."""
+    """Return the arguments of ``StaticDiskIndex`` for files without diskannpy's own note."""
     if (files.folder / f"{files.prefix}_metadata.bin").exists():
         return {}
     return {"distance_metric": files.metric, "vector_dtype": np.float32, "dimensions": files.dim}

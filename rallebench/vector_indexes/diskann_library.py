@@ -1,7 +1,7 @@
-"""What the two DiskANN kinds share (Subramanya et al. 2019, "DiskANN", NeurIPS 32), through diskannpy.
+"""Common part of the two DiskANN kinds (Subramanya et al. 2019, "DiskANN", NeurIPS 32), using diskannpy.
 
-Inner products become distances: vectors are divided by the longest, M, and where their lengths
-differ get one dimension more, √(1 − |x|²/M²), so that all have length 1 (Bachrach et al. 2014,
+Inner products become distances: vectors are divided by the longest, M, and if their lengths differ,
+extended by a dimension √(1 − |x|²/M²), so that all have length 1 (Bachrach et al. 2014,
 doi:10.1145/2645710.2645741). For a query divided by its length, |q'−x'|² = 2 − 2 q·x/(M |q|).
 """
 
@@ -27,11 +27,11 @@ from rallebench.core.files import read_json, write_json
 from rallebench.core.versions import optional
 from rallebench.vector_indexes import Neighbours, Progress, Vectors, _diskann_build
 from rallebench.vector_indexes.faiss_index import cores
-from rallebench.vector_indexes.stored_vectors import damaged, none_found, pieces
+from rallebench.vector_indexes.stored_vectors import damaged_file, none_found, pieces
 
 ABOUT, PREFIX, DATA, LOG = "diskann.json", "ann", "vectors.bin", "build.log"
 COMPLEXITY, FORESEEN = 100, 1000
-"""``FORESEEN``: up to here the library has room to search; beyond, it makes more and says so."""
+"""``FORESEEN``: candidates for which the library reserves room; beyond it, the library allocates more and prints a message."""
 SAME_LENGTH = 1e-6
 WATCH_SECONDS = 0.5
 _PERCENT = re.compile(rb"([\d.]+)% of index build completed")
@@ -39,7 +39,7 @@ _quiet = threading.Lock()
 
 
 def package() -> Any:
-    """diskannpy, or one sentence on where it can be had."""
+    """Return diskannpy. Raises MissingPackageError with the platforms that have it."""
     diskannpy = optional(
         "diskannpy",
         "diskannpy",
@@ -60,7 +60,7 @@ def build(folder: Path, vectors: Any, order: Mapping[str, Any]) -> Generator[Pro
     with open(folder / DATA, "wb") as handle:
         _header(handle, count, dim + augmented)
         for _, piece in pieces(vectors):
-            handle.write(_stored(piece, longest, augmented).data)
+            handle.write(_normalise(piece, longest, augmented).data)
     full = {**order, "data": str(folder / DATA), "folder": str(folder), "prefix": PREFIX}
     full["threads"] = cores(order["threads"])
     yield from _in_a_child(folder, full, count)
@@ -80,7 +80,7 @@ def about(
     augmented: bool,
     prefix: str = PREFIX,
 ) -> None:
-    """Write down what the files alone do not say, and how long they are."""
+    """Record the facts that the files themselves do not contain, and their sizes."""
     files = {p.name: p.stat().st_size for p in sorted(folder.glob(f"{prefix}*"))}
     value = {"kind": kind, "count": int(count), "dim": int(dim), "longest": float(longest)}
     value |= {"augmented": bool(augmented), "prefix": prefix, "files": files}
@@ -88,7 +88,7 @@ def about(
 
 
 def _lengths(vectors: Any) -> Generator[Progress, None, tuple[float, bool]]:
-    """(the longest length, whether lengths differ)."""
+    """Yield progress; return the longest length, and whether lengths differ."""
     low, high = np.inf, 0.0
     for _, piece in pieces(vectors):
         yield 0, len(vectors)
@@ -98,7 +98,7 @@ def _lengths(vectors: Any) -> Generator[Progress, None, tuple[float, bool]]:
     return (1.0, False) if abs(1 - low) < SAME_LENGTH > abs(1 - high) else (high, True)
 
 
-def _stored(piece: Vectors, longest: float, augmented: bool) -> np.ndarray[Any, Any]:
+def _normalise(piece: Vectors, longest: float, augmented: bool) -> np.ndarray[Any, Any]:
     if not augmented:
         return piece
     scaled = piece.astype(np.float64) / longest
@@ -113,7 +113,7 @@ def _header(handle: Any, count: int, dim: int) -> None:
 def _in_a_child(
     folder: Path, order: Mapping[str, Any], count: int
 ) -> Generator[Progress, None, None]:
-    """Run the builder; closing this generator, or the end of this process, ends it."""
+    """Run the builder; closing this generator, or the end of this process, stops it."""
     with open(folder / LOG, "wb") as log:
         child = subprocess.Popen(
             [sys.executable, _diskann_build.__file__, json.dumps(order)],
@@ -152,7 +152,7 @@ def _percent(log: Path) -> float:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Send what the library prints from C++ nowhere; for that moment nothing else is printed either."""
+    """Discard the library's output from C++; nothing else can print meanwhile."""
     with _quiet, open(os.devnull, "wb") as nowhere:
         c = ctypes.CDLL(None)
         for stream in (sys.stdout, sys.stderr):
@@ -172,19 +172,19 @@ def quiet() -> Iterator[None]:
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """What ``diskann.json`` says, once every file is as long as it says."""
+    """Read ``diskann.json`` and check that every file has the recorded size."""
     try:
         about: dict[str, Any] = read_json(folder / ABOUT)
         for name, size in about["files"].items():
             if not (folder / name).exists() or (folder / name).stat().st_size != size:
-                raise damaged(folder / name)
+                raise damaged_file(folder / name)
     except (KeyError, TypeError, AttributeError) as error:
-        raise damaged(folder / ABOUT, error) from None
+        raise damaged_file(folder / ABOUT, error) from None
     return about
 
 
 class DiskAnn:
-    """A loaded graph, asked one query at a time: many at once would hold Python's lock."""
+    """A loaded graph, searched one query at a time, because a batch would hold Python's global lock."""
 
     exact = False
 
@@ -192,7 +192,7 @@ class DiskAnn:
         self, graph: Any, about: Mapping[str, Any], asked_at_once: int, knobs: Mapping[str, int]
     ) -> None:
         self._graph, self._knobs = [graph], dict(knobs)
-        self._drop = weakref.finalize(self, _dropped, self._graph)
+        self._drop = weakref.finalize(self, _close_silently, self._graph)
         self._count, self._augmented = int(about["count"]), bool(about["augmented"])
         self._longest = float(about["longest"])
         self._turns = threading.BoundedSemaphore(asked_at_once)
@@ -214,7 +214,7 @@ class DiskAnn:
                 rows[number], distances[number] = graph.search(query, most, complexity, **more)
         scores = (1.0 - distances / 2.0) * (self._longest * lengths[:, None])
         neighbours = rows.astype(np.int64)
-        # What the graph did not reach is left as it was: a distance smaller than the one before it.
+        # Unreached slots keep their old value: a distance smaller than the previous one.
         missing = np.zeros(neighbours.shape, dtype=bool)
         missing[:, 1:] = np.diff(distances, axis=1) < 0
         missing = np.logical_or.accumulate(missing, axis=1) | (neighbours >= self._count)
@@ -225,7 +225,7 @@ class DiskAnn:
         self._drop()
 
 
-def _dropped(graph: list[Any]) -> None:
-    """The library prints when an index ends; that is not to follow a program's own last line."""
+def _close_silently(graph: list[Any]) -> None:
+    """Close the graph silently: the library prints when an index is freed, which could follow a program's last line."""
     with quiet():
         graph.clear()

@@ -9,15 +9,15 @@ import numpy as np
 
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors
 from rallebench.vector_indexes.faiss_index import PACKAGES, FaissIndex, faiss, write
-from rallebench.vector_indexes.stored_vectors import fed, no_neighbours, ranked
+from rallebench.vector_indexes.stored_vectors import add_in_pieces, no_neighbours, rank
 
 TIES = 16
 AT_ONCE = 32
-"""Queries whose neighbours are scored again together: a few MB of vectors."""
+"""Queries per batch of rescoring: a few MB of vectors."""
 PIECE = 4096
-"""Neighbours of a query that are scored again together."""
+"""Neighbours of a query that are rescored together."""
 EPSILON = 1e-5
-"""Scores of float32 sums that are this close, relative to the larger, may be one score in truth."""
+"""Relative difference up to which two float32 scores may be equal in exact arithmetic."""
 
 
 @VECTOR_INDEXES.register(
@@ -32,16 +32,16 @@ class FaissFlat(FaissIndex):
     def build(cls, folder: Path, vectors: Any) -> Build:
         """Write ``flat.faiss``."""
         index = faiss().IndexFlatIP(int(vectors.shape[1]))
-        yield from fed(vectors, lambda _, piece: index.add(piece))
+        yield from add_in_pieces(vectors, lambda _, piece: index.add(piece))
         write(index, folder / cls.file)
         return {}
 
     def search(self, vectors: Vectors, k: int) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row.
 
-        Faiss cuts ties as its heap leaves them and sums differently in batches, so a few more
-        neighbours are fetched and scored again in double precision, where equal vectors score
-        the same. A query with more ties than those is searched by its k-th score.
+        Faiss cuts ties arbitrarily and sums differently in batches, so a few more neighbours are
+        fetched and rescored in double precision, where equal vectors have equal scores. A query
+        with more ties than that is searched by its k-th score.
         """
         total = self._index.ntotal
         rough, near = self._index.search(vectors, min(k + TIES, total))
@@ -49,18 +49,18 @@ class FaissFlat(FaissIndex):
         scores, rows = no_neighbours(len(vectors), k)
         for start in range(0, len(vectors), AT_ONCE):
             some = slice(start, start + AT_ONCE)
-            scores[some], rows[some] = self._ranked(vectors[some], near[some], k)
+            scores[some], rows[some] = self._rank(vectors[some], near[some], k)
         if near.shape[1] < total and most:
             close = EPSILON * np.maximum(np.abs(rough[:, most - 1]), 0.1)
             for query in np.flatnonzero(rough[:, most - 1] - rough[:, -1] <= close):
                 vector, bound = vectors[query][None], float(rough[query, -1] - close[query])
-                # All vectors that score more than the bound.
+                # All vectors that score above the bound.
                 tied = self._index.range_search(vector, bound)[2]
-                (scores[query],), (rows[query],) = self._ranked(vector, tied[None], k)
+                (scores[query],), (rows[query],) = self._rank(vector, tied[None], k)
         return scores, rows
 
-    def _ranked(self, vectors: Vectors, rows: np.ndarray[Any, Any], k: int) -> Neighbours:
-        """The best k of (q, c) rows by inner products in double precision; −1 scores −inf."""
+    def _rank(self, vectors: Vectors, rows: np.ndarray[Any, Any], k: int) -> Neighbours:
+        """Return the best k of (q, c) rows by inner products in double precision; −1 scores −inf."""
         rows = np.sort(rows, axis=1)
         parts = []
         for start in range(0, rows.shape[1], PIECE):
@@ -71,4 +71,4 @@ class FaissFlat(FaissIndex):
             products = products.astype(np.float32)
             products[near < 0] = -np.inf
             parts.append(products)
-        return ranked(np.concatenate(parts, axis=1), rows, k)
+        return rank(np.concatenate(parts, axis=1), rows, k)

@@ -1,4 +1,4 @@
-"""What the Faiss kinds share: the import, files whose damage is said in a sentence, threads set on purpose."""
+"""Common part of the Faiss kinds: import, file errors as sentences, explicit number of threads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from rallebench.core.settings import Setting
 from rallebench.core.versions import optional
 from rallebench.vector_indexes import Vectors
-from rallebench.vector_indexes.stored_vectors import damaged, unwritten
+from rallebench.vector_indexes.stored_vectors import damaged_file, write_error
 
 THREADS = Setting(
     int, 0, 0, 1024, about="threads while building; 0 = one a core, 1 = the same graph every time"
@@ -20,12 +20,12 @@ PACKAGES = ("faiss-cpu", "numpy")
 
 
 def faiss() -> Any:
-    """The package, imported when it is first needed."""
+    """Return the package, imported on first use."""
     return optional("faiss", "faiss-cpu", "and this index needs it")
 
 
 class FaissIndex:
-    """An index that Faiss holds in memory, from ``file``."""
+    """An index in ``file`` that Faiss holds in memory."""
 
     file: str
 
@@ -41,7 +41,7 @@ class FaissIndex:
 
 
 def cores(threads: int) -> int:
-    """``threads``, or as many as this process may use if that is 0."""
+    """Return ``threads``; if 0, the number of processors that this process may use."""
     if threads:
         return threads
     allowed = getattr(os, "sched_getaffinity", None)
@@ -50,7 +50,7 @@ def cores(threads: int) -> int:
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Let Faiss use ``count`` threads (0 = one a core) in this thread of ours, and as many as before after."""
+    """Let Faiss use ``count`` threads (0 = one per core) in this thread, until the end of the block."""
     package = faiss()
     before = package.omp_get_max_threads()
     package.omp_set_num_threads(cores(count))
@@ -61,7 +61,7 @@ def threads(count: int) -> Iterator[None]:
 
 
 def adding(index: Any, count: int) -> Callable[[int, Vectors], None]:
-    """What adds a piece of vectors to a Faiss index with ``count`` threads; see ``_vectors.fed``."""
+    """Return the function that adds a piece to a Faiss index with ``count`` threads; see ``stored_vectors.add_in_pieces``."""
 
     def add(_: int, piece: Vectors) -> None:
         with threads(count):
@@ -71,16 +71,16 @@ def adding(index: Any, count: int) -> Callable[[int, Vectors], None]:
 
 
 def write(index: Any, path: Path) -> None:
-    """Write an index file; BackendError if the disk does not take it."""
+    """Write an index file. Raises BackendError if that fails, as on a full disk."""
     try:
         faiss().write_index(index, str(path))
     except RuntimeError as error:
-        raise unwritten(path, " ".join(str(error).split())[-120:]) from error
+        raise write_error(path, " ".join(str(error).split())[-120:]) from error
 
 
 def read(path: Path) -> Any:
-    """The index of a file; BadFileError if it is missing, cut short or damaged."""
+    """Read an index file. Raises BadFileError if it is missing, truncated or damaged."""
     try:
         return faiss().read_index(str(path))
     except (RuntimeError, MemoryError) as error:
-        raise damaged(path, error) from None
+        raise damaged_file(path, error) from None

@@ -16,7 +16,7 @@ from rallebench.vector_indexes.faiss_index import (
     faiss,
     write,
 )
-from rallebench.vector_indexes.stored_vectors import fed, none_found
+from rallebench.vector_indexes.stored_vectors import add_in_pieces, none_found
 
 EF_SEARCH = 32
 PIECE = 2000
@@ -47,7 +47,7 @@ class FaissHNSW(FaissIndex):
             int(vectors.shape[1]), used["m"], package.METRIC_INNER_PRODUCT
         )
         index.hnsw.efConstruction = used["ef_construction"]
-        yield from fed(vectors, adding(index, used["threads"]), PIECE)
+        yield from add_in_pieces(vectors, adding(index, used["threads"]), PIECE)
         write(index, folder / cls.file)
         return used
 

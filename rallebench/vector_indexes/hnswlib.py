@@ -17,11 +17,11 @@ from rallebench.vector_indexes.copies import EnteredOnce
 from rallebench.vector_indexes.faiss_index import cores
 from rallebench.vector_indexes.hnsw import EF_SEARCH, KNOBS, PIECE, SETTINGS
 from rallebench.vector_indexes.stored_vectors import (
-    damaged,
-    fed,
+    add_in_pieces,
+    damaged_file,
     no_neighbours,
     none_found,
-    unwritten,
+    write_error,
 )
 
 FILE, ABOUT = "hnswlib.bin", "hnswlib.json"
@@ -50,14 +50,14 @@ class HnswlibIndex:
         def add(start: int, piece: Vectors) -> None:
             index.add_items(piece, np.arange(start, start + len(piece)), num_threads=threads)
 
-        yield from fed(vectors, add, PIECE)
+        yield from add_in_pieces(vectors, add, PIECE)
         try:
             index.save_index(str(folder / FILE))
         except RuntimeError as error:
-            raise unwritten(folder / FILE, error) from error
+            raise write_error(folder / FILE, error) from error
         size = (folder / FILE).stat().st_size
-        if size < index.index_file_size():  # the library does not look whether all was written
-            raise unwritten(folder / FILE, f"{size} of {index.index_file_size()} bytes are there")
+        if size < index.index_file_size():  # the library does not check that everything was written
+            raise write_error(folder / FILE, f"{size} of {index.index_file_size()} bytes are there")
         write_json(folder / ABOUT, {"count": int(count), "dim": int(dim), "bytes": size})
         return used
 
@@ -66,17 +66,17 @@ class HnswlibIndex:
         package, path = _package(), folder / FILE
         about = read_json(folder / ABOUT)
         if not path.exists() or path.stat().st_size != about["bytes"]:
-            raise damaged(path)
+            raise damaged_file(path)
         index = package.Index(space="ip", dim=about["dim"])
         try:
             index.load_index(str(path), max_elements=about["count"])
         except (RuntimeError, MemoryError) as error:
-            raise damaged(path, error) from None
+            raise damaged_file(path, error) from None
         return cls(index)
 
     def __init__(self, index: Any) -> None:
         self._index = index
-        # The library keeps ``ef`` in the index, so searches with one ``ef`` run together only.
+        # The library keeps ``ef`` in the index, so only searches with the same ``ef`` run concurrently.
         self._ef, self._searching = 0, 0
         self._turn = threading.Condition()
 
@@ -86,7 +86,7 @@ class HnswlibIndex:
         with self._with(max(ef_search, most)):
             try:
                 rows, distances = self._index.knn_query(vectors, most)
-            except RuntimeError:  # the graph led some query to fewer than k
+            except RuntimeError:  # some query reached fewer than k vectors
                 return _one_by_one(self._index, vectors, most, k)
         return none_found(1.0 - distances, rows, k)
 
@@ -110,10 +110,10 @@ class HnswlibIndex:
 
 
 def _one_by_one(index: Any, vectors: Vectors, most: int, k: int) -> Neighbours:
-    """As many neighbours as each query reaches: where copies of a vector crowd the graph it may be fewer."""
+    """Return as many neighbours as each query reaches; fewer than k if copies of a vector crowd the graph."""
     scores, rows = no_neighbours(len(vectors), k)
     for number, vector in enumerate(vectors):
-        low, high = 0, most  # reached, and not known to be reached
+        low, high = 0, most  # largest number known to be reached, and smallest not known
         while low < high:
             middle = (low + high + 1) // 2
             try:

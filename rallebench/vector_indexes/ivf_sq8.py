@@ -1,7 +1,7 @@
-"""Small in memory: an inverted file with 8-bit codes, the best re-ranked by the exact vectors on disk.
+"""Inverted file with 8-bit codes, small in memory; the best are re-ranked by the exact vectors on disk.
 
 Inverted file: Jégou et al. 2011, doi:10.1109/TPAMI.2010.57; codes and search: Faiss (arXiv:2401.08281);
-lists that lie much farther than the nearest are skipped as in SPANN (Chen et al. 2021, arXiv:2111.08566).
+lists much farther than the nearest are skipped as in SPANN (Chen et al. 2021, arXiv:2111.08566).
 """
 
 from __future__ import annotations
@@ -17,17 +17,24 @@ from rallebench.core.settings import Setting
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors
 from rallebench.vector_indexes.faiss_index import PACKAGES, THREADS, adding, faiss, read, write
 from rallebench.vector_indexes.faiss_index import threads as threads_of
-from rallebench.vector_indexes.stored_vectors import StoredRows, damaged, fed, keep, pieces, sample
+from rallebench.vector_indexes.stored_vectors import (
+    StoredRows,
+    add_in_pieces,
+    damaged_file,
+    keep,
+    pieces,
+    sample,
+)
 
 FILE = "ivf-sq8.faiss"
 NPROBE, REACH, RERANK = 64, 0.4, 2
 AT_ONCE = 250
-"""Queries that are searched together: their distances to all centres take memory."""
+"""Queries per batch, since their distances to all centres take memory."""
 MARGIN = 6.0
-"""Standard deviations of the rounding within which a candidate may still belong to the best."""
+"""Rounding errors, in standard deviations, within which a candidate may still be among the best."""
 SEED, ITERATIONS = 1234, 10
 PER_LIST, TRAINED_ON = 39, 64
-"""Vectors that a list should hold at the least (Faiss asks for 39), and that its centre is learnt from."""
+"""Minimum vectors per list (Faiss asks for 39), and number from which its centre is trained."""
 
 SETTINGS = {
     "nlist": Setting(
@@ -62,7 +69,7 @@ KNOBS = {
 
 
 def lists_for(count: int) -> int:
-    """How many lists ``count`` vectors get unless it is set.
+    """Return the default number of lists for ``count`` vectors.
 
     >>> [lists_for(n) for n in (1, 40, 1000, 200_000)]
     [1, 1, 25, 1788]
@@ -85,7 +92,7 @@ class IvfSq8:
 
     @staticmethod
     def build(folder: Path, vectors: Any, *, nlist: int = 0, threads: int = 0) -> Build:
-        """Write ``ivf-sq8.faiss`` and ``vectors.npy``. The centres are learnt by a fixed seed from a sample."""
+        """Write ``ivf-sq8.faiss`` and ``vectors.npy``. The centres are trained on a sample with a fixed seed."""
         package, (count, dim) = faiss(), vectors.shape
         nlist = min(nlist or lists_for(count), count)
         quantizer = package.IndexFlatIP(int(dim))
@@ -95,11 +102,11 @@ class IvfSq8:
         index.cp.min_points_per_centroid = 1
         yield 0, count
         learnt_from = sample(vectors, max(TRAINED_ON * nlist, 10_000), SEED)
-        for _ in pieces(learnt_from):  # refuses what is no number
+        for _ in pieces(learnt_from):  # raises for values that are not numbers
             pass
         with threads_of(threads):
             index.train(learnt_from)
-        yield from fed(vectors, adding(index, threads))
+        yield from add_in_pieces(vectors, adding(index, threads))
         write(index, folder / FILE)
         keep(folder, vectors)
         return {"nlist": nlist, "threads": threads}
@@ -110,7 +117,7 @@ class IvfSq8:
         if rows.shape != (index.ntotal, index.d):
             rows.close()
             reason = f"it holds {index.ntotal} vectors, {rows.shape[0]} lie beside it"
-            raise damaged(folder / FILE, reason)
+            raise damaged_file(folder / FILE, reason)
         return cls(index, rows)
 
     def __init__(self, index: Any, rows: StoredRows) -> None:
@@ -119,7 +126,7 @@ class IvfSq8:
         codes = faiss().vector_to_array(self._quantizer.codes)
         centres = codes.view(np.float32).reshape(index.nlist, index.d)
         self._norms = np.einsum("cd,cd->c", centres, centres)
-        # Faiss keeps the lowest value and the range of every dimension; a code rounds by up to half a step.
+        # Faiss stores the minimum and the range of every dimension; a code rounds by up to half a step.
         steps = faiss().vector_to_array(index.sq.trained)[index.d :] / 255
         self._rounding = (steps * steps / 12).astype(np.float32)
         self._turn = threading.Lock()
@@ -140,28 +147,31 @@ class IvfSq8:
         about = np.empty((len(vectors), most), dtype=np.float32)
         for start in range(0, len(vectors), AT_ONCE):
             some = slice(start, start + AT_ONCE)
-            about[some], near[some] = self._probed(vectors[some], most, nprobe, reach)
-        for lists in (nprobe, self._index.nlist if k >= total else 0):  # asked for all: every list
+            about[some], near[some] = self._probe(vectors[some], most, nprobe, reach)
+        for lists in (
+            nprobe,
+            self._index.nlist if k >= total else 0,
+        ):  # k covers all vectors: search every list
             short = np.flatnonzero(near[:, min(k, most) - 1] < 0)
             if lists and len(short):
-                about[short], near[short] = self._probed(vectors[short], most, lists, np.inf)
+                about[short], near[short] = self._probe(vectors[short], most, lists, np.inf)
         near[self._hopeless(vectors, about, k)] = -1
         return self._rows.best(vectors, near, k)
 
-    def _probed(self, vectors: Vectors, most: int, nprobe: int, reach: float) -> Neighbours:
-        """The best by their codes, of the lists within reach."""
+    def _probe(self, vectors: Vectors, most: int, nprobe: int, reach: float) -> Neighbours:
+        """Return the best by their codes, from the lists within reach."""
         nprobe = min(nprobe, self._index.nlist)
         products, lists = self._quantizer.search(vectors, nprobe)
         lengths = np.einsum("qd,qd->q", vectors, vectors)
         distances = np.maximum(lengths[:, None] + self._norms[lists] - 2 * products, 0)
         lists[distances > (1 + reach) * distances.min(axis=1, keepdims=True)] = -1
-        with self._turn:  # Faiss takes the number of lists from the index here
+        with self._turn:  # Faiss reads the number of lists from the index here
             self._index.nprobe = nprobe
             best: Neighbours = self._index.search_preassigned(vectors, most, lists, products)
         return best
 
     def _hopeless(self, vectors: Vectors, about: Vectors, k: int) -> NDArray[np.bool_]:
-        """Candidates that lie so far behind the k-th that the rounding of the codes cannot explain it.
+        """Return the candidates that are so far behind the k-th that rounding of the codes cannot explain it.
 
         The rounding of a dimension is uniform, so that of a score has the variance Σ q² step² / 12.
         """

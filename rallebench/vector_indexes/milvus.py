@@ -1,7 +1,7 @@
 """Vectors in Milvus (Wang et al. 2021, doi:10.1145/3448016.3457550): embedded in a file, or on a server or cluster.
 
-A collection holds the vectors under their row numbers and nothing else. The passages stay in the index's own folder,
-as with every kind: their text is then of any length, is checked by its sha256, and costs the server no memory.
+A collection holds only the vectors, under their row numbers. As with every kind, the passages stay in the index's own
+folder: their text can have any length, is checked by its sha256, and takes no memory on the server.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from rallebench.vector_indexes import (
     complete_settings,
 )
 from rallebench.vector_indexes import _milvus as server
-from rallebench.vector_indexes._milvus import VECTOR, WORK_PATIENCE, Place, spoken
+from rallebench.vector_indexes._milvus import VECTOR, WORK_PATIENCE, Place, readable_errors
 from rallebench.vector_indexes.copies import EnteredOnce
 from rallebench.vector_indexes.stored_vectors import no_neighbours, pieces
 
 ABOUT = "milvus.json"
 EF_SEARCH = 64
 MOST = 16_384
-"""Neighbours of one query that a server returns at most."""
+"""Maximum neighbours per query that a server returns."""
 
 TIES, PLACES = 16, 5
 PIECE_BYTES = 8 * 2**20
@@ -65,14 +65,14 @@ KNOBS = {
 class Milvus:
     """Milvus: vectors in an embedded file, on a server or a cluster, by one address."""
 
-    exact = False  # which of equal neighbours come is the server's choice
+    exact = False  # the server chooses among equal neighbours
 
     @staticmethod
     def build(folder: Path, vectors: Any, **settings: Any) -> Build:
         """Fill a collection and write ``milvus.json``.
 
-        A collection of that name is refused unless it was made of the same vectors with the same settings: then it
-        is taken as it is, or completed if a build that was killed left it short. Raises UsageError or BackendError.
+        A collection of that name is refused unless it has the same vectors and settings; then it is reused, or
+        completed if an interrupted build left it incomplete. Raises UsageError or BackendError.
         """
         used = complete_settings(SETTINGS, settings)
         server.check(used)
@@ -80,9 +80,9 @@ class Milvus:
         uri, index_type = used["uri"], used["index_type"]
         graph = (used["m"], used["ef_construction"]) if index_type == "HNSW" else ()
         key = f"rallebench_{_digest(vectors, index_type, *graph)}"
-        place = server.place_of(uri, folder)
+        place = server.parse_address(uri, folder)
         place = replace(place, collection=used["collection"] or key, key=key)
-        with server.connected(place) as client, spoken(place):
+        with server.open_client(place) as client, readable_errors(place):
             yield from _fill(client, place, vectors, index_type, graph)
         about = {
             "uri": place.address if uri and place.embedded else uri,
@@ -97,24 +97,24 @@ class Milvus:
 
     @classmethod
     def load(cls, folder: Path) -> Milvus:
-        """Open the collection that ``folder`` names; raises BackendError if it is not what was built."""
+        """Open the collection that ``folder`` names; raises BackendError if it has changed."""
         about = read_json(folder / ABOUT)
         try:
-            place = server.place_of(about["uri"], folder)
+            place = server.parse_address(about["uri"], folder)
             place = replace(place, collection=about["collection"], key=about["key"])
             index_type, count, dim = about["index_type"], int(about["count"]), int(about["dim"])
         except (TypeError, KeyError, ValueError):
             raise BadFileError(f"{folder / ABOUT} is damaged; build the index again.") from None
         client = server.connect(place)
         try:
-            with spoken(place):
+            with readable_errors(place):
                 is_ours = (
                     client.has_collection(place.collection)
-                    and server.key_of(client, place.collection) == place.key
+                    and server.primary_key(client, place.collection) == place.key
                 )
                 if is_ours:
                     client.load_collection(place.collection, timeout=WORK_PATIENCE)
-                present = server.count_of(client, place) if is_ours else 0
+                present = server.count_vectors(client, place) if is_ours else 0
             if present != count:
                 what = f"holds {present:,} of {count:,} vectors"
                 what = what if is_ours else "is gone, or is another one"
@@ -135,8 +135,8 @@ class Milvus:
     ) -> Neighbours:
         """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row.
 
-        The server's last digits depend on what else is in the batch, so scores are rounded to five places.
-        ``rescore`` fetches a few more neighbours with their vectors and scores them exactly: several times slower.
+        The server's last digits depend on the rest of the batch, so scores are rounded to five places. ``rescore``
+        fetches a few more neighbours with their vectors and scores them exactly, which is several times slower.
         """
         scores, rows = no_neighbours(len(vectors), k)
         if min(k, self._count) > MOST:
@@ -163,7 +163,7 @@ class Milvus:
     def _ask(self, vectors: Vectors, most: int, ef_search: int, rescore: bool) -> Any:
         wide = max(ef_search, most)
         params = {"HNSW": {"ef": wide}, "DISKANN": {"search_list": wide}}.get(self._type, {})
-        with spoken(self._place):
+        with readable_errors(self._place):
             return self._client.search(
                 self._place.collection,
                 data=list(vectors),
@@ -187,14 +187,14 @@ def _fill(
     name, count, new = place.collection, len(vectors), not client.has_collection(place.collection)
     if new:
         _create(client, place, int(vectors.shape[1]), index_type, graph)
-    elif server.key_of(client, name) != place.key:
+    elif server.primary_key(client, name) != place.key:
         raise server.foreign(name, place)
     else:
         client.load_collection(name, timeout=WORK_PATIENCE)
-        if server.count_of(client, place) == count:
+        if server.count_vectors(client, place) == count:
             yield count, count
             return
-    write = client.insert if new else client.upsert  # what a killed build left is written over
+    write = client.insert if new else client.upsert  # overwrites rows of an interrupted build
     try:
         for start, piece in pieces(vectors, max(1, PIECE_BYTES // (4 * vectors.shape[1]))):
             yield start, count
@@ -224,7 +224,7 @@ def _create(client: Any, place: Place, dim: int, index_type: str, graph: tuple[i
 
 
 def _digest(vectors: Any, *settings: Any) -> str:
-    """16 hex digits over vectors and settings: equal content has an equal name."""
+    """Return 16 hex digits over vectors and settings, so that equal content has an equal name."""
     total = hashlib.sha256(repr((tuple(vectors.shape), settings)).encode())
     for _, piece in pieces(vectors):
         total.update(piece.data)

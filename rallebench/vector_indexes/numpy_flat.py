@@ -12,15 +12,15 @@ from rallebench.core.errors import BadFileError
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors
 from rallebench.vector_indexes.stored_vectors import (
     VECTORS,
-    damaged,
+    damaged_file,
     keep,
     no_neighbours,
     pieces,
-    ranked,
+    rank,
 )
 
 QUERIES = 64
-"""Queries that are compared at once: their products with all vectors are in memory."""
+"""Queries per batch, since their products with all vectors are held in memory."""
 
 
 @VECTOR_INDEXES.register(
@@ -38,7 +38,7 @@ class NumpyFlat:
 
     @staticmethod
     def build(folder: Path, vectors: Any) -> Build:
-        """Write ``vectors.npy``, or give the file they are mapped from that second name."""
+        """Write ``vectors.npy``, or hard-link the file that the vectors are mapped from."""
         for start, _ in pieces(vectors):
             yield start, len(vectors)
         keep(folder, vectors)
@@ -50,25 +50,23 @@ class NumpyFlat:
         try:
             return cls(load_array(folder / VECTORS, "<f4", 2))
         except BadFileError as error:
-            raise damaged(folder / VECTORS, error) from None
+            raise damaged_file(folder / VECTORS, error) from None
 
     def __init__(self, vectors: Vectors) -> None:
         self._vectors = vectors
 
     def search(self, vectors: Vectors, k: int, **_: Any) -> Neighbours:
-        """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row. Knobs change nothing."""
+        """Return scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row. Knobs have no effect."""
         scores, rows = no_neighbours(len(vectors), k)
         all_rows = np.arange(len(self._vectors))
         for start in range(0, len(vectors), QUERIES):
             some = slice(start, start + QUERIES)
             products = self._products(vectors[some])
-            scores[some], rows[some] = ranked(
-                products, np.broadcast_to(all_rows, products.shape), k
-            )
+            scores[some], rows[some] = rank(products, np.broadcast_to(all_rows, products.shape), k)
         return scores, rows
 
     def _products(self, vectors: Vectors) -> Vectors:
-        """Float32 (q, n), summed in double precision."""
+        """Return float32 (q, n), summed in double precision."""
         products = np.empty((len(vectors), len(self._vectors)), dtype=np.float32)
         for start, piece in pieces(self._vectors):
             products[:, start : start + len(piece)] = vectors.astype(np.float64) @ piece.T.astype(
@@ -77,4 +75,4 @@ class NumpyFlat:
         return products
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""

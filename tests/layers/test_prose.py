@@ -18,12 +18,12 @@ Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 Documented = (ast.Module, ast.ClassDef, *Function)
 
 OPENING = re.compile(
-    r"\W*(What|Whether|How|Where|Whoever|Whose|Whom|Who|Those|That|Which|It)\b", re.IGNORECASE
+    r"[#\s(]*(What|Whether|How|Where|Whoever|Whose|Whom|Who|Those|That|Which|It)\b", re.IGNORECASE
 )
 """A docstring is a noun phrase or an imperative sentence; a comment says why."""
 PHRASES = re.compile(
     r"(?<!there )(?<!There )\b(is|are|was|were) no (?!longer\b|more\b|less\b|fewer\b|\w+er than\b)"
-    r"|\b[Ww]hat is (?:\w+ ){1,5}is\b|\b[Tt]hose of a\b|\b[Ww]hat stands\b|(?<!')\b[Nn]obody\b|\b[Ww]hoever\b"
+    r"|\b[Ww]hat is (?:\w+ ){1,5}is\b|\b[Tt]hose of a\b|\b[Ww]hat stands\b|(?<!')\b[Nn]obody\b(?! nothing|\|)|\b[Ww]hoever\b"
 )
 """Phrases that a native speaker would not write: "is no Exception", "what is sent is", "what stands there"."""
 IRREGULAR = frozenset(
@@ -98,7 +98,18 @@ NO_PARTICIPLES = frozenset(
 
 DONE = frozenset(
     f"rallebench/{name}"
-    for name in ("checkpoints", "corpora", "datasets", "http", "sandbox", "server", "workspace")
+    for name in (
+        "checkpoints",
+        "corpora",
+        "datasets",
+        "http",
+        "reader",
+        "retrievers",
+        "sandbox",
+        "server",
+        "vector_indexes",
+        "workspace",
+    )
 )
 """Packages and their tests (``rallebench/llms``, ``tests/llms``) without any finding."""
 CEILINGS = {
@@ -119,7 +130,7 @@ def prose(source: str, tree: ast.Module) -> Iterator[str]:
         )
         if isinstance(text, str):
             yield text
-    if re.search(rf"# ?{OPENING.pattern}", source, re.IGNORECASE):
+    if re.search(rf"#{OPENING.pattern}", source, re.IGNORECASE):
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type == tokenize.COMMENT:
                 yield token.string

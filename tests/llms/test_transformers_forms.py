@@ -15,7 +15,7 @@ from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.structured import check_schema
 from rallebench.core.types import Generate, Reply, ToolSpec
 from rallebench.retrievers.composites import check_settings
-from rallebench.retrievers.rerank_llm import list_form, order_of
+from rallebench.retrievers.rerank_llm import list_form, parse_order
 from rallebench.workspace.opening import open_combination
 
 PERSON = {
@@ -111,7 +111,7 @@ def test_a_random_model_writes_an_order_of_passages(tiny: Any, count: int) -> No
     reply = reply_of(tiny("bytes"), ask(options=list_form(count)))
     number = r"\[[1-9][0-9]{0,2}\]"
     assert re.fullmatch(rf"{number}( > {number})*", reply.text) or reply.finish_reason == "length"
-    assert order_of(reply.text, count) is not None and reply.text[0] == "["
+    assert parse_order(reply.text, count) is not None and reply.text[0] == "["
 
 
 def test_a_forced_form_leaves_the_prompt_as_it_is(tiny: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rallebench.encoders.minilm import WEIGHTS_SHA256, model_folder
 from rallebench.reader import delta
-from rallebench.reader.network import build, quickened
+from rallebench.reader.network import build, use_onednn
 from rallebench.reader.spans import WEIGHTS
 
 
@@ -17,7 +17,7 @@ def test_quickened_layers_score_as_torchs_own() -> None:
     given = (ids, (ids > 1030).long(), torch.ones_like(ids))
     with torch.inference_mode():
         plain = network(*given)
-        network.bert = quickened(network.bert)
+        network.bert = use_onednn(network.bert)
         quick = network(*given)
     assert torch.allclose(plain, quick, atol=1e-3)
     assert not torch.allclose(plain, torch.zeros_like(plain), atol=1.0)

@@ -13,8 +13,8 @@ from rallebench.reader.windows import (
     MAX_TOKENS,
     OVERLAP,
     WINDOW,
-    batches_of,
-    windows_of,
+    make_batches,
+    make_windows,
 )
 
 
@@ -32,7 +32,7 @@ def numbers(count: int, of: Callable[[int], str] = str) -> str:
 
 
 def test_a_short_passage_is_one_window_behind_the_question(tokenizer: Any) -> None:
-    (window,) = windows_of("Who won?", ["Ada won."], tokenizer)
+    (window,) = make_windows("Who won?", ["Ada won."], tokenizer)
     assert tokenizer.decode(window.ids) == "[CLS] who won? [SEP] ada won. [SEP]"
     assert ["Ada won."[a:b] for a, b in window.offsets] == ["Ada", "won", "."]
     assert tokenizer.decode([window.ids[window.context]]) == "ada"
@@ -40,7 +40,7 @@ def test_a_short_passage_is_one_window_behind_the_question(tokenizer: Any) -> No
 
 def test_neighbouring_windows_overlap_and_together_hold_every_token(tokenizer: Any) -> None:
     text = numbers(900)
-    found = windows_of("which number", [text, "one"], tokenizer)
+    found = make_windows("which number", [text, "one"], tokenizer)
     first = [w for w in found if w.passage == 0]
     held = {at for w in first for offset in w.offsets for at in range(*offset)}
     assert held == {at for at, character in enumerate(text) if not character.isspace()}
@@ -54,13 +54,13 @@ def test_neighbouring_windows_overlap_and_together_hold_every_token(tokenizer: A
     "length", [1, OVERLAP, WINDOW - 1, WINDOW, WINDOW + 1, 2 * WINDOW - OVERLAP]
 )
 def test_no_window_repeats_what_another_holds_whole(tokenizer: Any, length: int) -> None:
-    found = windows_of("which", [" ".join(["one"] * length)], tokenizer)
+    found = make_windows("which", [" ".join(["one"] * length)], tokenizer)
     ends = [w.first + len(w.offsets) for w in found]
     assert ends == sorted(set(ends)) and ends[-1] == length
 
 
 def test_of_a_long_question_the_end_is_read(tokenizer: Any) -> None:
-    (window,) = windows_of(numbers(200) + " who won", ["Ada"], tokenizer)
+    (window,) = make_windows(numbers(200) + " who won", ["Ada"], tokenizer)
     assert window.context == MAX_QUESTION + 2
     assert tokenizer.decode(window.ids[: window.context]).endswith("who won [SEP]")
 
@@ -77,13 +77,13 @@ def test_of_a_long_question_the_end_is_read(tokenizer: Any) -> None:
 def test_only_question_and_text_together_make_windows_and_many_short_ones_are_all_read(
     tokenizer: Any, question: str, texts: list[str], count: int
 ) -> None:
-    assert len(windows_of(question, texts, tokenizer)) == count
+    assert len(make_windows(question, texts, tokenizer)) == count
 
 
 def test_of_a_long_prompt_the_windows_that_speak_of_the_question_are_kept(tokenizer: Any) -> None:
     texts = [numbers(90, lambda i: "the town lies on the river") for _ in range(20)]
     texts[13] = f"{texts[13]} The saxophone was patented by Sax. {texts[13]}"
-    found = windows_of("Who patented the saxophone?", texts, tokenizer)
+    found = make_windows("Who patented the saxophone?", texts, tokenizer)
     assert MAX_TOKENS - WINDOW - MAX_QUESTION < sum(len(w.ids) for w in found) <= MAX_TOKENS
     assert any(
         "saxophone" in tokenizer.decode(w.ids[w.context :]) for w in found if w.passage == 13
@@ -93,8 +93,8 @@ def test_of_a_long_prompt_the_windows_that_speak_of_the_question_are_kept(tokeni
 
 def test_batches_hold_every_window_once_and_keep_to_their_size(tokenizer: Any) -> None:
     texts = [numbers(n) for n in (3, 80, 150, 20, 190, 60)]
-    found = windows_of("which number", texts, tokenizer)
-    batches = batches_of(found, tokens=500)
+    found = make_windows("which number", texts, tokenizer)
+    batches = make_batches(found, tokens=500)
     assert sorted(row for b in batches for row in b.rows) == list(range(len(found)))
     for batch in batches:
         assert batch.ids.shape == batch.mask.shape == batch.types.shape

@@ -97,8 +97,8 @@ def test_an_engines_graph_finds_nearly_all(index_type: str, vectors: Any, tmp_pa
 
 
 def a_collection(path: Path, name: str) -> None:
-    place = server.place_of(str(path), None)
-    with server.connected(place) as client:
+    place = server.parse_address(str(path), None)
+    with server.open_client(place) as client:
         client.create_collection(name, dimension=4)
 
 
@@ -109,7 +109,7 @@ def test_a_collection_of_somebody_else_is_refused_and_stays(vectors: Any, tmp_pa
         UsageError, match=r"'theirs' exists already .* remove it there, or choose another"
     ):
         complete(Milvus.build(tmp_path, vectors, uri=str(shared), collection="theirs"))
-    with server.connected(server.place_of(str(shared), None)) as client:
+    with server.open_client(server.parse_address(str(shared), None)) as client:
         assert client.list_collections() == ["theirs"]
         assert client.describe_collection("theirs")["fields"][0]["name"] == "id"
 
@@ -136,9 +136,9 @@ def test_one_file_holds_several_indexes_and_equal_ones_share(vectors: Any, tmp_p
 def test_a_build_that_was_killed_is_completed_by_the_next(vectors: Any, tmp_path: Path) -> None:
     shared = str(tmp_path / "shared.db")
     complete(Milvus.build(tmp_path, vectors, uri=shared, collection="ours"))
-    place = server.place_of(shared, None)
-    with server.connected(place) as client:
-        client.delete("ours", filter=f"{server.key_of(client, 'ours')} >= 120")
+    place = server.parse_address(shared, None)
+    with server.open_client(place) as client:
+        client.delete("ours", filter=f"{server.primary_key(client, 'ours')} >= 120")
     complete(Milvus.build(tmp_path, vectors, uri=shared, collection="ours"))
     with closing(Milvus.load(tmp_path)) as opened:
         assert (opened.search(vectors, 1)[1][:, 0] == np.arange(200)).all()
@@ -149,7 +149,7 @@ def test_a_build_that_is_stopped_leaves_no_collection(vectors: Any, tmp_path: Pa
     steps = Milvus.build(tmp_path, vectors, uri=str(shared), collection="ours")
     next(steps), next(steps)
     steps.close()
-    with server.connected(server.place_of(str(shared), None)) as client:
+    with server.open_client(server.parse_address(str(shared), None)) as client:
         assert client.list_collections() == []
     assert not (tmp_path / ABOUT).exists()
 
@@ -157,11 +157,11 @@ def test_a_build_that_is_stopped_leaves_no_collection(vectors: Any, tmp_path: Pa
 def test_a_collection_that_lost_vectors_is_not_searched(vectors: Any, tmp_path: Path) -> None:
     shared = str(tmp_path / "shared.db")
     complete(Milvus.build(tmp_path, vectors, uri=shared, collection="ours"))
-    with server.connected(server.place_of(shared, None)) as client:
-        client.delete("ours", filter=f"{server.key_of(client, 'ours')} < 10")
+    with server.open_client(server.parse_address(shared, None)) as client:
+        client.delete("ours", filter=f"{server.primary_key(client, 'ours')} < 10")
     with pytest.raises(BackendError, match="holds 190 of 200 vectors; build the index again"):
         Milvus.load(tmp_path)
-    with server.connected(server.place_of(shared, None)) as client:
+    with server.open_client(server.parse_address(shared, None)) as client:
         client.drop_collection("ours")
     with pytest.raises(BackendError, match=r"'ours' .* is gone, or is another one"):
         Milvus.load(tmp_path)
@@ -209,7 +209,7 @@ def test_a_file_that_another_process_has_open_is_a_sentence(tmp_path: Path) -> N
     with open(tmp_path / "busy.db" / "LOCK", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(BackendError, match="another process has it open, or it is damaged"):
-            server.connect(server.place_of(str(tmp_path / "busy.db"), None))
+            server.connect(server.parse_address(str(tmp_path / "busy.db"), None))
 
 
 IDLE = """

@@ -17,7 +17,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.types import Example, Gold, Passage, Question
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.retrievers.composites import check_settings
-from rallebench.retrievers.references import shuffled
+from rallebench.retrievers.references import random_order
 from rallebench.workspace.opening import open_combination
 
 PASSAGES = (
@@ -145,7 +145,7 @@ def test_random_draws_evenly_and_no_passage_twice(index: Any) -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 2, 50])
 def test_a_shuffle_holds_every_number_once(n: int) -> None:
-    assert sorted(shuffled(n, random.Random(n))) == list(range(n))
+    assert sorted(random_order(n, random.Random(n))) == list(range(n))
 
 
 def test_a_passage_of_two_indexes_comes_once(index: Any) -> None:

@@ -19,7 +19,7 @@ from rallebench.engine.run_warnings import refused_to
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted, prompt_of
 from rallebench.retrievers.composites import check_settings
-from rallebench.retrievers.rerank_llm import VERDICTS, order_of, verdict_of
+from rallebench.retrievers.rerank_llm import VERDICTS, parse_order, parse_verdict
 from rallebench.workspace.opening import open_combination
 
 LETTERS = Listed(
@@ -141,8 +141,8 @@ def test_a_model_that_enforces_forms_is_held_to_them_and_any_other_is_not(way: s
 
 
 def test_what_a_model_may_be_held_to_is_always_read() -> None:
-    assert all(verdict_of(verdict) is not None for verdict in VERDICTS)
-    assert order_of("[2] > [2] > [1]", 3) == [1, 0, 2]
+    assert all(parse_verdict(verdict) is not None for verdict in VERDICTS)
+    assert parse_order("[2] > [2] > [1]", 3) == [1, 0, 2]
 
 
 def test_one_hit_or_none_needs_no_judgement_of_order() -> None:

@@ -20,7 +20,7 @@ from rallebench.corpora.chunking import Chunking, choose
 from rallebench.corpora.imported import is_imported
 from rallebench.experiments.sweeps import Variant
 from rallebench.retrievers import INDEX_KINDS, needs_encoder
-from rallebench.retrievers.composites import INDEX, reference_of
+from rallebench.retrievers.composites import INDEX, write_reference
 from rallebench.workspace.indexes.recipes import (
     IndexRecipe,
     check_settings,
@@ -53,8 +53,8 @@ def _reference(workspace: WorkspaceFolder, name: str, names: Mapping[str, str]) 
     if entry is None:
         return names[name]
     if entry.kind == INDEX:
-        return reference_of(entry, [names[entry.of[0]]])
-    return reference_of(entry, [_reference(workspace, part, names) for part in entry.of])
+        return write_reference(entry, [names[entry.of[0]]])
+    return write_reference(entry, [_reference(workspace, part, names) for part in entry.of])
 
 
 def retrievers(
