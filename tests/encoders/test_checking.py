@@ -31,8 +31,8 @@ def numbers(*rows: list[float]) -> Any:
 @pytest.mark.parametrize(
     ("vectors", "fault"),
     [
-        (numbers([1, 0], [0, np.nan], [0, 1]), "no numbers for 'Triton is"),
-        (numbers([1, 0], [0, 1], [0, -np.inf]), "no numbers for 'Io is"),
+        (numbers([1, 0], [0, np.nan], [0, 1]), "not numbers for 'Triton is"),
+        (numbers([1, 0], [0, 1], [0, -np.inf]), "not numbers for 'Io is"),
         (numbers([0, 0], [0, 0], [0, 0]), "a vector of zeros for 'Titan is"),
         (numbers([1, 0], [0, 0], [0, 1]), "a vector of zeros for 'Triton is"),
         (
@@ -98,7 +98,7 @@ def test_a_server_without_real_embeddings_builds_no_index(
 
 
 @pytest.mark.parametrize(
-    ("weight", "fault"), [(float("nan"), "no numbers"), (0.0, "a vector of zeros")]
+    ("weight", "fault"), [(float("nan"), "not numbers"), (0.0, "a vector of zeros")]
 )
 def test_a_model_with_broken_weights_gives_no_vectors(
     tmp_path: Path, weight: float, fault: str

@@ -160,7 +160,7 @@ def test_a_typed_key_is_used_and_written_nowhere(page: Page) -> None:
     ("path", "sentence"),
     [
         ("", "No folder is given"),
-        ("/nowhere/model", "is no folder"),
+        ("/nowhere/model", "is not a folder"),
         ("/nowhere/x.gguf", "the file /nowhere/x.gguf does not exist"),
     ],
 )
