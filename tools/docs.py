@@ -88,7 +88,7 @@ def _verb_parsers() -> Mapping[str, argparse.ArgumentParser]:
     command_line = importlib.import_module("rallebench.cli.main")
     for action in command_line._parser()._actions:
         if isinstance(action, argparse._SubParsersAction):
-            return dict(action.choices)
+            return {name: parser.filled() for name, parser in action.choices.items()}
     raise AssertionError("the command line has verbs")
 
 
@@ -162,7 +162,7 @@ FRONT_ENDS = {"rallebench.cli", "rallebench.gui", "rallebench.server"}
 
 def registries() -> str:
     """Every registry: its names, a line about each, and its settings."""
-    from rallebench.views.catalog import line
+    from rallebench.views.lists import line
 
     parts = []
     for variable, registry in sorted(_registries().items()):

@@ -19,7 +19,7 @@ from rallebench.core.types import Example, Hit
 from rallebench.services import model_entries
 from rallebench.services.questions import read_dataset
 from rallebench.services.workbench import Workbench
-from rallebench.views import catalog
+from rallebench.views import lists
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,7 +137,7 @@ class WorkspaceData:
 
         >>> ws.list("chains")  # doctest: +SKIP
         """
-        return Listing(kind, catalog.abouts(self._bench.workspace, kind))
+        return Listing(kind, lists.abouts(self._bench.workspace, kind))
 
     # data
 

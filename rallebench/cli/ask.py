@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rallebench.cli import flags
+from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, workbench_of
@@ -34,7 +34,7 @@ def ask(args: argparse.Namespace) -> Result:
     if not args.question.strip():
         raise UsageError("The question is empty; write it behind --question.")
     workbench = workbench_of(args)
-    answerer = flags.agent_of(workbench, args)
+    answerer = arguments.read_agent(workbench, args)
     if answerer is None:
         answerer = changed_chain(
             workbench.workspace, args.chain, args.llm, args.retriever, args.set

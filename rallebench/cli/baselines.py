@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.cli import flags
+from rallebench.cli import arguments
 from rallebench.cli.flags import MLFLOW, flag, switch
 from rallebench.cli.printing import follow_experiment, say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
@@ -32,7 +32,7 @@ def baselines(args: argparse.Namespace) -> Result:
     """Run the missing baselines of a run; every metric of the run, of its baselines and of the ceiling."""
     workbench = workbench_of(args)
     request = baselines_request(workbench.workspace, args.run, args.long_context)
-    if plan := flags.plan_of(workbench, request, args):
+    if plan := arguments.show_plan(workbench, request, args):
         return plan
     result = follow_experiment(workbench, request, RunOptions(track=not args.no_mlflow))
     value, failed = dict(result.document), result.report.failed

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.cli import flags
+from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import follow, stage_text
 from rallebench.cli.verbs import VERBS, Result, workbench_of
@@ -35,7 +35,7 @@ KEYS = ("name", "maker", "folder", "files", "counts", "notes")
         flag("--name", "N", "the dataset's; the same name again continues", default=""),
         flag("--llm", "L", "who writes and judges", default=""),
         flag("--limit", "N", "at most N articles", type=int),
-        *flags.PLAN,
+        *arguments.PLAN,
         flag("--batch-size", "B", type=int, default=20),
         flag("--max-errors", "N", "stop after so many requests that failed", type=int),
         flags.settings("a setting of the maker, as in after=2023-01-01 or questions=3"),
@@ -46,14 +46,14 @@ def build_dataset(args: argparse.Namespace) -> Result:
     if not args.maker:
         makers = catalog.described("builders")
         return Result({"makers": makers}, (experiments.forms(makers),))
-    settings = flags.written(args.set)
+    settings = arguments.read_settings(args.set)
     if not args.name:
         raise UsageError("The dataset needs a name: --name N; its stages are kept under it.")
     workbench = workbench_of(args)
     request = builders.builder_request(
         workbench.workspace, args.maker, args.name, settings, args.articles, args.llm, args.limit
     )
-    if plan := flags.plan_of(workbench, request, args):
+    if plan := arguments.show_plan(workbench, request, args):
         return plan
     options = RunOptions(args.batch_size, args.max_errors, track=False)
     document = follow(workbench.experiments.run(request, options)).document

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rallebench.cli.flags import check_out, flag
+from rallebench.cli.arguments import check_out
+from rallebench.cli.flags import flag
 from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.files import writing

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from rallebench.cli.flags import flag
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result
 from rallebench.core.errors import UsageError
-from rallebench.views import catalog
+from rallebench.views import lists
 
 
 @VERBS.register(
@@ -37,10 +37,10 @@ def list_names(args: argparse.Namespace) -> Result:
             raise UsageError(
                 f"Only metrics have a card; write: rallebench list metrics {' '.join(args.names)}"
             )
-        cards = [catalog.whole_card(name) for name in args.names]
+        cards = [lists.whole_card(name) for name in args.names]
         texts = (f"{text}\n" for _, text in cards)
         return Result({"metrics": [value for value, _ in cards]}, ("metrics:", *texts))
-    kinds = catalog.listing(workbench_of(args).workspace, args.kind)
+    kinds = lists.listing(lists.open_workspace(args.workspace, args.base_settings), args.kind)
     lines: list[str] = []
     for kind, rows in kinds.items():
         lines += ["", f"{kind}:"] if lines else [f"{kind}:"]

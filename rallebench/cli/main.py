@@ -9,20 +9,20 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rallebench import __version__
+from rallebench.cli.flags import COMMON
+from rallebench.cli.verbs import VERBS, Result
 from rallebench.cli.wording import worded
 from rallebench.core.errors import BackendError, RalleError, StoppedError
 from rallebench.core.files import disk_error, is_full
+from rallebench.core.own_folders import removing_new_folders
 from rallebench.core.registry import unknown as unknown_name
 from rallebench.core.terminal import VisibleFormatter, visible, visible_json
-from rallebench.render import text
-
-if TYPE_CHECKING:
-    from rallebench.cli.verbs import Result
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,13 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         logging.lastResort.setFormatter(VisibleFormatter())
     try:
         args = _parser().parse_args(argv)
-        from rallebench.cli.verbs import VERBS
-        from rallebench.views.catalog import nothing_left
-
         verb = VERBS.entry(args.verb)
         with (
             _own_stdout() as out,
-            nothing_left(args.workspace),
+            removing_new_folders(args.workspace),
             contextlib.ExitStack() as args.ending,
         ):
             result = verb.value(args)
@@ -68,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _printed(result: Result, as_json: bool) -> str:
     if as_json:
         return visible_json(json.dumps(result.json, ensure_ascii=False, indent=2))
+    from rallebench.render import text
+
     return visible(text.blocks(result.blocks))
 
 
@@ -98,6 +97,21 @@ class _own_stdout:
 
 class _Parser(argparse.ArgumentParser):
     """Refuses wrong arguments in one line, with the nearest known verb, flag or choice."""
+
+    fill: Callable[[], None] | None = None
+    """Adds the flags of a verb as soon as it is the one that was called: its module is imported for them."""
+
+    def filled(self) -> _Parser:
+        """This parser with the flags of its verb."""
+        if self.fill:
+            fill, self.fill = self.fill, None
+            fill()
+        return self
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; of all verbs only the one that was called adds its flags."""
+        self.filled()
+        return super().parse_known_args(args, namespace)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse; an unknown flag is refused by the parser of its verb, which knows the others."""
@@ -148,10 +162,14 @@ class _Help(argparse.HelpFormatter):
         self._action_max_length = 18
 
 
-def _parser() -> argparse.ArgumentParser:
-    from rallebench.cli.flags import COMMON
-    from rallebench.cli.verbs import VERBS
+def _add_flags(parser: argparse.ArgumentParser, verb: str) -> None:
+    for flag in COMMON:  # after the verb they take precedence over those before it
+        flag.add(parser, default=argparse.SUPPRESS)
+    for flag in VERBS.entry(verb).traits.get("flags", ()):
+        flag.add(parser)
 
+
+def _parser() -> argparse.ArgumentParser:
     top = _Parser(
         prog="rallebench",
         description="Develop, prove, track and chat with retrieval-augmented chains.",
@@ -161,19 +179,17 @@ def _parser() -> argparse.ArgumentParser:
     for flag in COMMON:
         flag.add(top)
     add = top.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=_Parser)
-    entries = [VERBS.entry(name) for name in VERBS.names()]
-    for entry in sorted(entries, key=lambda entry: entry.traits["order"]):
-        verb = add.add_parser(
-            entry.name,
-            help=entry.about,
-            description=f"{entry.about[:1].upper()}{entry.about[1:]}.",
-            epilog=f"example: {entry.traits['example']}",
+    for verb in sorted(
+        VERBS.listings().values(), key=lambda verb: float(verb.traits["order"] or 0)
+    ):
+        parser = add.add_parser(
+            verb.name,
+            help=verb.about,
+            description=f"{verb.about[:1].upper()}{verb.about[1:]}.",
+            epilog=f"example: {verb.traits['example']}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        for flag in COMMON:  # what stands before the verb holds, unless it stands behind it, too
-            flag.add(verb, default=argparse.SUPPRESS)
-        for flag in entry.traits.get("flags", ()):
-            flag.add(verb)
+        parser.fill = partial(_add_flags, parser, verb.name)
     return top
 
 

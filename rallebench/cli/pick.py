@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rallebench.cli.flags import check_out, flag
+from rallebench.cli.arguments import check_out
+from rallebench.cli.flags import flag
 from rallebench.cli.printing import drain
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
@@ -31,7 +32,7 @@ def pick(args: argparse.Namespace) -> Result:
         raise UsageError(f"--number is {args.number}; it must be at least 1.")
     workbench = workbench_of(args)
     _, path = workbench.workspace.dataset(args.dataset)
-    output = check_out(args.output, workbench, flag="--output", source=path).resolve()
+    output = check_out(args.output, workbench, name="--output", source=path).resolve()
     drain(workbench.models.load(args.index, "retriever"))
     pages = workbench.models.backends.retrievers[args.index].page_ids()
     records, read = pick_up(path, pages, args.number)

@@ -7,7 +7,8 @@ import json
 import time
 from pathlib import Path
 
-from rallebench.cli.flags import check_out, flag
+from rallebench.cli.arguments import check_out
+from rallebench.cli.flags import flag
 from rallebench.cli.verbs import VERBS, Result, workbench_of
 from rallebench.core.errors import UsageError
 from rallebench.core.files import write_text, writing

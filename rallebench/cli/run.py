@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rallebench.cli import flags
+from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow, follow_experiment
 from rallebench.cli.verbs import VERBS, Result, workbench_of
@@ -51,12 +51,12 @@ def run(args: argparse.Namespace) -> Result:
     workbench = workbench_of(args)
     if args.resume and not args.name:
         raise UsageError("--resume needs --name RUN, the run to continue.")
-    limit, sampled = flags.part_of(args)
+    limit, sampled = arguments.read_part(args)
     options = BenchmarkOptions(
         args.dataset,
         limit,
         args.batch_size,
-        flags.listed(args.metrics),
+        arguments.split_list(args.metrics),
         sampled,
         args.max_errors,
         args.seed,
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> Result:
         args.retriever,
         tuple(args.set),
     )
-    agent = flags.agent_of(workbench, args)
+    agent = arguments.read_agent(workbench, args)
     continued = {"run": args.name, "resume": args.resume}
     if agent is not None:
         prepared = run_requests.of_flow(workbench.workspace, agent.flow, options, **continued)

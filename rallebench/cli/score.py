@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.cli.flags import flag, listed
+from rallebench.cli.arguments import split_list
+from rallebench.cli.flags import flag
 from rallebench.cli.printing import follow
 from rallebench.cli.run import blocks
 from rallebench.cli.verbs import VERBS, Result, workbench_of
@@ -52,7 +53,7 @@ def score(args: argparse.Namespace) -> Result:
         if args.guess or args.gold:
             raise UsageError("--run scores a run's own answers; leave --guess and --gold out.")
         workbench = workbench_of(args)
-        metrics = listed(args.metrics) or ()
+        metrics = split_list(args.metrics) or ()
         result = follow(workbench.runs.rescore(args.run, metrics))
         value = (result.report or RunReport()).to_json()
         return Result(value, blocks(result, result_json(workbench.workspace, result)))

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.cli import flags
+from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow_experiment
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
@@ -41,7 +41,7 @@ APART = ("suite", "name", "folder")
             "the same name again continues, and runs only what is missing",
             default="",
         ),
-        *flags.PLAN,
+        *arguments.PLAN,
         *flags.LOOP,
         switch(
             "--allow-python",
@@ -61,12 +61,12 @@ def suite(args: argparse.Namespace) -> Result:
         workbench.workspace,
         args.suite,
         args.llm or (),
-        flags.written(args.set),
+        arguments.read_settings(args.set),
         limit=args.limit,
         name=args.name,
         seed=args.seed,
     )
-    if plan := flags.plan_of(workbench, request, args):
+    if plan := arguments.show_plan(workbench, request, args):
         return plan
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     result = follow_experiment(workbench, request, options)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.cli import flags
+from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag, many, switch
 from rallebench.cli.printing import follow_experiment, say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
@@ -65,7 +65,7 @@ def sweep(args: argparse.Namespace) -> Result:
     if not args.chain:
         value = experiment_requests.opened(workbench.workspace, args.name, args.metric)
         return Result(value, _blocks(value))
-    limit, sampled = flags.part_of(args)
+    limit, sampled = arguments.read_part(args)
     name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
     chain = changed_chain(workbench.workspace, args.chain, args.llm, args.retriever, args.set)
     request, variants = experiment_requests.sweep_request(
@@ -75,7 +75,7 @@ def sweep(args: argparse.Namespace) -> Result:
         args.vary,
         args.dataset or catalog.DEFAULT_DATASET,
         strategy=args.strategy,
-        metrics=flags.listed(args.metrics),
+        metrics=arguments.split_list(args.metrics),
         metric=args.metric,
         limit=limit,
         seed=args.seed,

@@ -6,7 +6,7 @@ import argparse
 import time
 from typing import Any
 
-from rallebench.cli import flags
+from rallebench.cli import arguments
 from rallebench.cli.flags import flag, many, switch
 from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, workbench_of
@@ -60,14 +60,14 @@ def tradeoff(args: argparse.Namespace) -> Result:
     request = experiment_requests.tradeoff_request(
         workbench.workspace,
         name,
-        flags.listed(args.index) or (),
+        arguments.split_list(args.index) or (),
         args.dataset,
         k=args.k,
         limit=args.limit,
         knobs=args.knob,
         flag="--knob",
     )
-    if plan := flags.plan_of(workbench, request, args):
+    if plan := arguments.show_plan(workbench, request, args):
         return plan
     result = follow(workbench.experiments.run(request, RunOptions(track=False)))
     failure = ""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rallebench.core.registry import Registry
-from rallebench.core.tables import Table
-from rallebench.services.workbench import Workbench
+
+if TYPE_CHECKING:
+    from rallebench.core.tables import Table
+    from rallebench.services.workbench import Workbench
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ VERBS: Registry[Callable[[argparse.Namespace], Result | None]] = Registry(
 
 def workbench_of(args: argparse.Namespace) -> Workbench:
     """The workbench of this call; ``args.ending`` closes it when the verb has ended."""
+    from rallebench.services.workbench import Workbench
+
     workbench = Workbench(
         args.workspace,
         base_settings=args.base_settings,

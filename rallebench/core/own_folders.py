@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+
+from rallebench.core.errors import UsageError
 
 log = logging.getLogger(__name__)
 
@@ -52,3 +56,17 @@ def _usable(file: Path) -> bool:
 def _tell(file: str, reason: str) -> None:
     """Log it once: lists are drawn again and again."""
     log.warning("%s is left out of the lists: %s; rename or remove it.", file, reason)
+
+
+@contextlib.contextmanager
+def removing_new_folders(workspace: Path) -> Iterator[None]:
+    """Remove the folders that are new in ``workspace`` and empty when a request is refused (UsageError)."""
+    names = ("indexes", "runs", "corpora", "datasets", "cache", "")
+    new = [path for name in names if not (path := Path(workspace) / name).exists()]
+    try:
+        yield
+    except UsageError:
+        for folder in new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -39,9 +40,10 @@ def read_listings(registry: str) -> Modules:
 
 @lru_cache(maxsize=1)
 def _document() -> dict[str, dict[str, dict[str, tuple[str, dict[str, Plain]]]]]:
-    document: dict[str, dict[str, dict[str, tuple[str, dict[str, Plain]]]]] = (
-        json.loads(FILE.read_text("utf-8")) if FILE.is_file() else {}
-    )
+    """The content of the file; nothing if it is damaged, such as by a merge: then all modules are imported."""
+    document: dict[str, dict[str, dict[str, tuple[str, dict[str, Plain]]]]] = {}
+    with suppress(OSError, ValueError):
+        document = json.loads(FILE.read_text("utf-8"))
     return document
 
 

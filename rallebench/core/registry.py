@@ -53,7 +53,8 @@ class Registry(Generic[T]):
 
     ``traits``: name → what it says, for all traits that an entry may have. ``name``: the registry's own, by default the
     last part of ``package``; the entry-point group of other distributions is ``rallebench.<name>``. ``rooms``: names, or
-    patterns, of the modules of a room that add to this registry.
+    patterns, of the modules of a room that add to this registry. ``includes``: a registry each of whose names one of the
+    package's modules registers here, too.
     """
 
     def __init__(
@@ -64,12 +65,14 @@ class Registry(Generic[T]):
         traits: Mapping[str, str] | None = None,
         name: str = "",
         rooms: tuple[str, ...] = (),
+        includes: Registry[Any] | None = None,
     ) -> None:
         self.kind = kind
         self.package = package
         self.name = name or package.rpartition(".")[2]
         self.traits = dict(traits or {})
         self.rooms = rooms
+        self.includes = includes
         self._entries: dict[str, Entry[T]] = {}
         self._known: dict[str, Listed] = {}
         self._modules: dict[str, str] = {}
@@ -137,12 +140,15 @@ class Registry(Generic[T]):
         with self._lock:
             if self._loaded:
                 return
+            self._read_known()
             known = registered.read_listings(self.name)
             for module in self._module_names():
                 if module not in known:
                     importlib.import_module(module)
             plugins.import_plugins(self.name, self.kind)
             self._loaded = True
+            if self.includes and not {*self.includes.names()} <= {*self._known, *self._entries}:
+                self.load()
 
     def load(self) -> Mapping[str, Mapping[str, Listed]]:
         """Import every module of the package; return the names that each registers."""

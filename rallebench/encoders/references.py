@@ -39,7 +39,7 @@ def presets() -> Mapping[str, Mapping[str, Any]]:
 
 def encoders() -> dict[str, str]:
     """Name → one line, for each encoder that opens by its name alone."""
-    entries = map(ENCODERS.entry, ENCODERS.names())
+    entries = ENCODERS.listings().values()
     registered = {e.name: e.about for e in entries if not e.traits.get("needs_model")}
     return registered | {name: str(preset["about"]) for name, preset in presets().items()}
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from rallebench.core.registry import Registry
 from rallebench.core.settings import Setting
 from rallebench.core.types import Hit, Passage
-from rallebench.vector_indexes import INDEX_TRAITS, Progress
+from rallebench.vector_indexes import INDEX_TRAITS, VECTOR_INDEXES, Progress
 
 
 class Retriever(Protocol):
@@ -68,6 +68,7 @@ INDEX_KINDS: Registry[IndexKind] = Registry(
     "index kind",
     "rallebench.retrievers",
     name="index_kinds",
+    includes=VECTOR_INDEXES,
     traits={
         "needs_encoder": "whether build and open are given vectors and an encoder",
         **INDEX_TRAITS,
@@ -76,9 +77,16 @@ INDEX_KINDS: Registry[IndexKind] = Registry(
 """Every vector index is one of them (``dense.py``)."""
 
 
+def kinds() -> tuple[str, ...]:
+    """Return the index kinds that can be built; the most convenient come first."""
+    return tuple(
+        sorted(INDEX_KINDS.names(), key=lambda name: (needs_encoder(name), name != "flat", name))
+    )
+
+
 def needs_encoder(kind: str) -> bool:
     """Return whether an index of that kind is built from vectors. Raises NotFoundError for an unknown kind."""
-    return bool(INDEX_KINDS.entry(kind).traits.get("needs_encoder"))
+    return bool(INDEX_KINDS.listing(kind).traits.get("needs_encoder"))
 
 
 def search_form(kind: str) -> Mapping[str, Setting]:

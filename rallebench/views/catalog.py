@@ -9,12 +9,11 @@ from rallebench.analysis.agents import logs
 from rallebench.analysis.agents.aspects import ASPECTS
 from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import READERS
-from rallebench.core.errors import NotFoundError, RalleError
-from rallebench.core.registry import Entry, Registry, unknown
+from rallebench.core.registry import Entry, Registry
 from rallebench.core.settings import Setting
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import PRESETS
-from rallebench.datasets import DATASETS, tasks
+from rallebench.datasets import DATASETS
 from rallebench.encoders.references import encoders
 from rallebench.engine.store import list_runs
 from rallebench.environments import ENVIRONMENTS
@@ -23,20 +22,14 @@ from rallebench.experiments.scorers import SCORERS
 from rallebench.experiments.sweeps import STRATEGIES
 from rallebench.llms import LLMS
 from rallebench.llms.presets import presets
-from rallebench.metrics import METRICS, card, read_card
-from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, needs_encoder
-from rallebench.views import published
+from rallebench.metrics import METRICS
+from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, kinds, needs_encoder
+from rallebench.views.lists import line
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.environments import scholar_tables
-from rallebench.workspace.indexes.recipes import kinds
-from rallebench.workspace.paths import (
-    DEFAULT_DATASET,
-    STARTER_INDEXES,
-    WorkspaceFolder,
-    nothing_left,
-)
+from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES, WorkspaceFolder
 
-__all__ = ["DEFAULT_DATASET", "encoders", "needs_encoder", "nothing_left", "presets"]
+__all__ = ["DEFAULT_DATASET", "encoders", "needs_encoder", "presets"]
 
 REGISTRIES: Mapping[str, Registry[Any] | ExperimentGroup] = {
     registry.name: registry
@@ -74,74 +67,6 @@ def entry(kind: str, name: str) -> Entry[Any]:
     return REGISTRIES[kind].entry(name)
 
 
-Abouts = Mapping[str, str]
-"""Name → one line about it."""
-
-
-def _registry(registry: Registry[Any]) -> Callable[[WorkspaceFolder], Abouts]:
-    return lambda _: {name: registry.entry(name).about for name in registry.names()}
-
-
-def _chains(workspace: WorkspaceFolder) -> Abouts:
-    abouts: dict[str, str] = {}
-    for name in workspace.chain_paths():
-        try:
-            abouts[name] = workspace.chain(name).about
-        except RalleError as error:
-            abouts |= _unreadable({name: str(error)})
-    return abouts
-
-
-def _corpora(workspace: WorkspaceFolder) -> Abouts:
-    corpora = workspace.corpus_cards()
-    abouts = {name: f"{card.passages} passages of {card.source}" for name, card in corpora.items()}
-    return {**abouts, **_unreadable(workspace.damaged_corpora())}
-
-
-def _retrievers(workspace: WorkspaceFolder) -> Abouts:
-    damaged = workspace.all_manifests()[1] | workspace.damaged_combinations()
-    return {**workspace.retrievers(), **_unreadable(damaged)}
-
-
-def _unreadable(damaged: Abouts) -> dict[str, str]:
-    return {name: f"cannot be read: {sentence}" for name, sentence in damaged.items()}
-
-
-def _llms(workspace: WorkspaceFolder) -> Abouts:
-    entries = workspace.llms().items()
-    abouts = {name: e.about or f"{e.backend} {e.settings.get('model', '')}" for name, e in entries}
-    return {**abouts, **_unreadable(workspace.damaged_llms())}
-
-
-def _metrics(names: Iterable[str]) -> Abouts:
-    return {name: METRICS.entry(name).about for name in names}
-
-
-_LISTINGS: dict[str, Callable[[WorkspaceFolder], Abouts]] = {
-    "corpora": _corpora,
-    "retrievers": _retrievers,
-    "encoders": lambda _: encoders(),
-    "combinations": _registry(COMBINATIONS),
-    "indexes": lambda _: {kind: INDEX_KINDS.entry(kind).about for kind in kinds()},
-    "llms": _llms,
-    "presets": lambda _: {name: f"{p.title}: {p.about}" for name, p in presets().items()},
-    "backends": _registry(LLMS),
-    "datasets": lambda workspace: {n: str(path) for n, path in workspace.dataset_paths().items()},
-    "metrics": lambda _: _metrics(METRICS.plain_names()),
-    "chains": _chains,
-    "workflows": lambda workspace: {
-        "chain": "A saved chain: its actions in order.",
-        **_registry(WORKFLOWS)(workspace),
-    },
-    "environments": _registry(ENVIRONMENTS),
-    "judges": lambda _: _metrics(METRICS.judge_names()),
-    "tasks": lambda workspace: tasks.describe_tasks(workspace.dataset_paths()),
-    "scholars": lambda workspace: {n: str(path) for n, path in scholar_tables(workspace).items()},
-    "published": lambda _: published.abouts(),
-    "suites": lambda _: {name: line(SUITES.entry(name)) for name in SUITES.names()},
-}
-
-
 _NAMED: Mapping[str, Callable[[WorkspaceFolder], Iterable[str]]] = {
     "llm": WorkspaceFolder.llms,
     "retriever": WorkspaceFolder.retrievers,
@@ -172,31 +97,6 @@ def choices(workspace: WorkspaceFolder, form: Mapping[str, Setting]) -> dict[str
         if values or (setting.names and not setting.is_path):
             offered[name] = list(dict.fromkeys(values))
     return offered
-
-
-def abouts(workspace: WorkspaceFolder, kind: str) -> Abouts:
-    """Return the names of a kind, each with one line about it. Raises NotFoundError."""
-    if kind not in _LISTINGS:
-        raise NotFoundError(unknown("kind", kind, [*_LISTINGS]))
-    return _LISTINGS[kind](workspace)
-
-
-def listing(workspace: WorkspaceFolder, kind: str | None = None) -> dict[str, list[dict[str, str]]]:
-    """``{kind: [{name, about}]}`` for one kind or all. Raises NotFoundError."""
-    return {
-        name: [{"name": n, "about": about} for n, about in abouts(workspace, name).items()]
-        for name in (_LISTINGS if kind is None else (kind,))
-    }
-
-
-def whole_card(metric: str) -> tuple[dict[str, Any], str]:
-    """The card of a metric: as JSON, and whole as text. Raises NotFoundError."""
-    return card(metric), read_card(metric).text()
-
-
-def line(item: Entry[Any]) -> str:
-    """The line about an entry; for a suite with the part that works without a download."""
-    return " ".join(filter(None, (item.about, str(item.traits.get("ready", "")))))
 
 
 def described(kind: str) -> list[dict[str, Any]]:

@@ -22,10 +22,9 @@ from rallebench.experiments import SUITES
 from rallebench.experiments.benchmarks import benchmarks
 from rallebench.experiments.sweeps import GENERATION, factor
 from rallebench.experiments.tradeoff.running import settings_of as search_settings
-from rallebench.retrievers import search_form
+from rallebench.retrievers import kinds, search_form
 from rallebench.views import chain_versions
-from rallebench.views.catalog import line
-from rallebench.workspace.indexes.recipes import kinds
+from rallebench.views.lists import line
 from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
 
 PROMPTS = "prompts/variants"

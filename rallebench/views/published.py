@@ -12,7 +12,6 @@ from rallebench.core.errors import NotFoundError, RalleError
 from rallebench.core.registry import unknown
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Column, Figure, Table
-from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.experiments.benchmarks import (
     Benchmark,
     benchmarks,
@@ -139,6 +138,8 @@ def own_rows(
 
     Raises UsageError for a named experiment that has none.
     """
+    from rallebench.engine.experiment_store import ExperimentStore
+
     store, rows = ExperimentStore(workspace.path), []
     for name in names:
         own = rows_of(store.open(name).report or {}, table.name)
@@ -159,6 +160,8 @@ def own_rows(
 
 def counts(workspace: WorkspaceFolder) -> dict[str, int]:
     """Reference → the number of our experiments that stand beside the table."""
+    from rallebench.engine.experiment_store import ExperimentStore
+
     store = ExperimentStore(workspace.path)
     experiments: dict[str, set[str]] = {}
     for name in store.names():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -296,7 +296,7 @@ class WorkspaceFolder:
 
     def llms(self) -> dict[str, LLMEntry]:
         """Return name → entry of every language model that can be loaded here."""
-        entries = {READER: LLMEntry(backend=READER, about=LLMS.entry(READER).about)}
+        entries = {READER: LLMEntry(backend=READER, about=LLMS.listing(READER).about)}
         if self.base:
             entries |= llm_entries(self.base)
         return entries | usable_llm_entries(self.path / "llms.json")[0]
@@ -354,20 +354,6 @@ class WorkspaceFolder:
                 if name in ([entry.settings.get("llm")] if is_model else entry.of):
                     names.append(f"the retriever {other}")
         return names
-
-
-@contextlib.contextmanager
-def nothing_left(workspace: Path) -> Iterator[None]:
-    """Remove empty folders in ``workspace`` after a refused request (UsageError)."""
-    names = ("indexes", "runs", "corpora", "datasets", "cache", "")
-    new = [path for name in names if not (path := Path(workspace) / name).exists()]
-    try:
-        yield
-    except UsageError:
-        for folder in new:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        raise
 
 
 def _names_in(target: str) -> set[str]:

@@ -20,7 +20,6 @@ from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json
 from rallebench.encoders.references import presets
-from rallebench.workspace.indexes.importing import foreign_kind
 
 FILES = ("system", "llms", "query_encoders", "corpora", "retrievers", "datasets")
 
@@ -297,6 +296,8 @@ def _place(entry: RetrieverEntry) -> Path:
 
 def _theirs(entry: RetrieverEntry) -> str:
     """Return the kind of RaLLe's own index, if it exists."""
+    from rallebench.workspace.indexes.importing import foreign_kind  # opens indexes of all kinds
+
     return "" if entry.type == "bm25" else foreign_kind(_place(entry))
 
 

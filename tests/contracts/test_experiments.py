@@ -10,7 +10,7 @@ from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.experiments.benchmarks import BENCHMARKS, benchmarks
 from rallebench.services.experiments import rules_of
 from rallebench.views import designs, published
-from rallebench.views.catalog import line
+from rallebench.views.lists import line
 
 OWN = {"baselines", "batch", "sweep", "tradeoff"}
 

@@ -16,10 +16,10 @@ from rallebench.core.types import Passage
 from rallebench.corpora.imported import import_corpus
 from rallebench.encoders import ENCODERS
 from rallebench.encoders.hashing import Hashing
-from rallebench.retrievers import INDEX_KINDS
+from rallebench.retrievers import INDEX_KINDS, kinds
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.build import build_index
-from rallebench.workspace.indexes.recipes import index_recipe, kinds
+from rallebench.workspace.indexes.recipes import index_recipe
 
 TEXTS = [
     ("Titan", "Titan is the largest moon of Saturn and has a thick atmosphere."),

@@ -31,7 +31,7 @@ from rallebench.services.load_queue import LoadJob
 from rallebench.services.models import ModelManager
 from rallebench.services.tracking import group_of
 from rallebench.services.workbench import Workbench
-from rallebench.views import catalog, comparing, library
+from rallebench.views import catalog, comparing, library, lists
 from rallebench.views.experiment_requests import baselines_request, suite_request
 from rallebench.workspace.entries import LLMEntry
 
@@ -411,13 +411,13 @@ def test_a_search_ends_with_the_hits_and_the_rank_of_the_gold_page(bench: Workbe
 
 
 def test_the_catalog_lists_names_forms_and_cards(bench: Workbench) -> None:
-    rows = catalog.listing(bench.workspace, "retrievers")["retrievers"]
+    rows = lists.listing(bench.workspace, "retrievers")["retrievers"]
     assert "tiny" in [row["name"] for row in rows]
     assert catalog.entry("workflows", "react").about
     with pytest.raises(NotFoundError, match="Did you mean 'react'"):
         catalog.entry("workflows", "reakt")
     assert "k1" in catalog.entry("index_kinds", "bm25").form
-    value, text = catalog.whole_card("em")
+    value, text = lists.whole_card("em")
     assert json.dumps(value) and "em" in text.lower()
 
 

@@ -12,7 +12,7 @@ import pytest
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.llms import LLMS
-from rallebench.workspace.indexes.recipes import kinds
+from rallebench.retrievers import kinds
 from rallebench.workspace.ralle_settings import (
     BaseSettings,
     build_command,

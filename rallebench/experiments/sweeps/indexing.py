@@ -19,13 +19,12 @@ from rallebench.core.types import Chain
 from rallebench.corpora.chunking import Chunking, choose
 from rallebench.corpora.imported import is_imported
 from rallebench.experiments.sweeps import Variant
-from rallebench.retrievers import INDEX_KINDS, needs_encoder
+from rallebench.retrievers import INDEX_KINDS, kinds, needs_encoder
 from rallebench.retrievers.composites import INDEX, write_reference
 from rallebench.workspace.indexes.recipes import (
     IndexRecipe,
     check_settings,
     index_recipe,
-    kinds,
     starter_recipe,
 )
 from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder

@@ -29,8 +29,7 @@ from rallebench.papers.crud.records import DATA_IS, TASKS_SETTING, read_tasks, t
 from rallebench.papers.crud.retrieval import RETRIEVERS
 from rallebench.papers.crud.scoring import RETRIEVAL
 from rallebench.papers.crud.suites import SETTINGS as SUITE
-from rallebench.retrievers import needs_encoder
-from rallebench.workspace.indexes.recipes import kinds
+from rallebench.retrievers import kinds, needs_encoder
 
 METRICS = (
     "auto",

@@ -14,7 +14,7 @@ from rallebench.corpora.chunking import Chunking, default_chunking
 from rallebench.corpora.imported import holds_documents
 from rallebench.corpora.reading import IMPORTED
 from rallebench.encoders.references import check_encoder
-from rallebench.retrievers import INDEX_KINDS, needs_encoder
+from rallebench.retrievers import INDEX_KINDS, kinds, needs_encoder
 from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES
 
 
@@ -71,13 +71,6 @@ def corpus_chunking(corpus: Path, encoder: str = "", form: str = "") -> Chunking
 def starter_recipe(name: str) -> IndexRecipe:
     """Return the recipe of a starter index."""
     return index_recipe(STARTER_CORPUS, STARTER_INDEXES[name], page_map=STARTER_PAGES)
-
-
-def kinds() -> tuple[str, ...]:
-    """Return the index kinds that can be built; the most convenient come first."""
-    return tuple(
-        sorted(INDEX_KINDS.names(), key=lambda name: (needs_encoder(name), name != "flat", name))
-    )
 
 
 def check_settings(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:

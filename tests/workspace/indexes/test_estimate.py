@@ -10,9 +10,10 @@ import pytest
 
 from rallebench.core.errors import UsageError
 from rallebench.corpora.chunking import Chunking
+from rallebench.retrievers import kinds
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.estimate import BuildEstimate, estimate_build, sample_corpus
-from rallebench.workspace.indexes.recipes import index_recipe, kinds
+from rallebench.workspace.indexes.recipes import index_recipe
 from rallebench.workspace.opening import Encoders
 from rallebench.workspace.paths import WorkspaceFolder
 

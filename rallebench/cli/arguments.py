@@ -1,0 +1,127 @@
+"""Arguments of the command line as the values that verbs take: a part of a dataset, an agent, a plan, settings, a file to write."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rallebench.cli.flags import flag, switch
+from rallebench.cli.printing import follow
+from rallebench.cli.verbs import Result
+from rallebench.core.errors import UsageError
+from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.text import split_names
+from rallebench.render import experiments
+from rallebench.services import experiment_jobs
+from rallebench.services.workbench import Workbench
+from rallebench.views.experiment_requests import QUESTIONS
+
+PLAN = (
+    switch("--plan", "say what it would run and cost; runs nothing but the probe"),
+    flag(
+        "--probe",
+        "N",
+        f"with --plan: questions a part that are really answered, to see what it costs (default {QUESTIONS}; 0: none)",
+        type=int,
+    ),
+)
+"""The plan of an experiment in place of the experiment; see :func:`show_plan`."""
+
+
+def read_agent(workbench: Workbench, args: argparse.Namespace) -> Any:
+    """The agent that the flags name, None if they name a chain. Raises UsageError for both, or neither."""
+    if args.workflow:
+        if args.chain:
+            raise UsageError("--chain and --workflow exclude each other; give one of them.")
+        return workbench.asking.agent(
+            args.workflow,
+            args.env,
+            args.llm or "",
+            read_settings(args.set),
+            retriever=args.retriever or "",
+            seed=getattr(args, "seed", 0),
+        )
+    if not args.chain:
+        raise UsageError("Name a chain with --chain, or an agent with --workflow and --env.")
+    if args.env or args.allow_python:
+        raise UsageError(
+            "--env and --allow-python belong to a --workflow; leave them out for a chain."
+        )
+    return None
+
+
+def read_part(args: argparse.Namespace) -> tuple[int | None, bool]:
+    """(the number of questions, None for all; whether they are drawn at random). Raises UsageError."""
+    if args.sample is None:
+        return args.limit, False
+    if args.limit is not None:
+        raise UsageError("--limit and --sample exclude each other; give one of them.")
+    if args.sample < 1:
+        raise UsageError(f"--sample is {args.sample}; it must be at least 1.")
+    return args.sample, True
+
+
+def show_plan(
+    workbench: Workbench, request: ExperimentRequest, args: argparse.Namespace
+) -> Result | None:
+    """The plan of an experiment, with its expected costs for a verb that takes ``--probe``; None where ``--plan`` was not
+    given. Raises UsageError."""
+    probe = getattr(args, "probe", None)
+    if not args.plan:
+        if probe is not None:
+            raise UsageError("--probe goes with --plan; without it everything is run.")
+        return None
+    if not hasattr(args, "probe"):
+        value = experiment_jobs.plan_json(workbench.experiments.plan(request))
+        return Result(value, experiments.plan_blocks(value))
+    questions = QUESTIONS if probe is None else probe
+    if questions < 0:
+        raise UsageError(
+            f"--probe is {questions}; it must be 0 for none, or a number of questions."
+        )
+    value = follow(
+        experiment_jobs.plan_with_costs(
+            workbench.experiments, request, questions=questions, batch_size=args.batch_size
+        )
+    )
+    return Result(value, experiments.plan_blocks(value))
+
+
+def read_settings(pairs: Iterable[str]) -> dict[str, str]:
+    """The values of ``--set`` as text: the setting knows whether it is a number or a list. Raises UsageError."""
+    values = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set {pair!r} is not key=value.")
+        values[key.strip()] = value
+    return values
+
+
+def split_list(text: str | None) -> tuple[str, ...] | None:
+    """The names between commas that stand in no bracket; None where the flag was not given."""
+    return tuple(split_names(text)) if text else None
+
+
+def check_out(
+    file: Path, workbench: Workbench, *, name: str = "--out", source: Path | None = None
+) -> Path:
+    """A file to write. Raises UsageError for one that cannot be, before any work is done.
+
+    ``source``: the file that is read. A file of the workspace's own is not replaced either.
+    """
+    if file.is_dir():
+        raise UsageError(f"{name} {file} is a folder; name a file in it.")
+    if file.exists():
+        if not file.is_file():  # a device would be replaced by a file
+            raise UsageError(f"{name} {file} is no plain file; name a file to write.")
+        if source is not None and os.path.samefile(file, source):
+            raise UsageError(f"{name} {file} is the file that is read; name another.")
+        if any(folder in file.resolve().parents for folder in workbench.workspace.own_folders):
+            raise UsageError(
+                f"{name} {file} belongs to the workspace and would be lost; name another file."
+            )
+    return file

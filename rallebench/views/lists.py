@@ -1,0 +1,190 @@
+"""Lists of what can be named in a workspace: ``{kind: [{name, about}]}``.
+
+Names and lines are read from the registries' listings, and each list imports what it needs itself, so that a list of names takes no
+longer than it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rallebench.core.errors import NotFoundError, RalleError
+from rallebench.core.registered import Listed
+from rallebench.core.registry import Entry, Registry, unknown
+
+if TYPE_CHECKING:
+    from rallebench.workspace.paths import WorkspaceFolder
+
+Abouts = Mapping[str, str]
+"""Name → one line about it."""
+
+
+def _lines(registry: Registry[Any]) -> Abouts:
+    return {name: item.about for name, item in registry.listings().items()}
+
+
+def _chains(workspace: WorkspaceFolder) -> Abouts:
+    abouts: dict[str, str] = {}
+    for name in workspace.chain_paths():
+        try:
+            abouts[name] = workspace.chain(name).about
+        except RalleError as error:
+            abouts |= _unreadable({name: str(error)})
+    return abouts
+
+
+def _corpora(workspace: WorkspaceFolder) -> Abouts:
+    corpora = workspace.corpus_cards()
+    abouts = {name: f"{card.passages} passages of {card.source}" for name, card in corpora.items()}
+    return {**abouts, **_unreadable(workspace.damaged_corpora())}
+
+
+def _retrievers(workspace: WorkspaceFolder) -> Abouts:
+    damaged = workspace.all_manifests()[1] | workspace.damaged_combinations()
+    return {**workspace.retrievers(), **_unreadable(damaged)}
+
+
+def _unreadable(damaged: Abouts) -> dict[str, str]:
+    return {name: f"cannot be read: {sentence}" for name, sentence in damaged.items()}
+
+
+def _llms(workspace: WorkspaceFolder) -> Abouts:
+    entries = workspace.llms().items()
+    abouts = {name: e.about or f"{e.backend} {e.settings.get('model', '')}" for name, e in entries}
+    return {**abouts, **_unreadable(workspace.damaged_llms())}
+
+
+def _encoders(_: WorkspaceFolder) -> Abouts:
+    from rallebench.encoders.references import encoders
+
+    return encoders()
+
+
+def _presets(_: WorkspaceFolder) -> Abouts:
+    from rallebench.llms.presets import presets
+
+    return {name: f"{preset.title}: {preset.about}" for name, preset in presets().items()}
+
+
+def _metrics(judges: bool) -> Abouts:
+    from rallebench.metrics import METRICS
+
+    names = METRICS.judge_names() if judges else METRICS.plain_names()
+    return {name: METRICS.listing(name).about for name in names}
+
+
+def _index_kinds(_: WorkspaceFolder) -> Abouts:
+    from rallebench.retrievers import INDEX_KINDS, kinds
+
+    return {kind: INDEX_KINDS.listing(kind).about for kind in kinds()}
+
+
+def _combinations(_: WorkspaceFolder) -> Abouts:
+    from rallebench.retrievers import COMBINATIONS
+
+    return _lines(COMBINATIONS)
+
+
+def _backends(_: WorkspaceFolder) -> Abouts:
+    from rallebench.llms import LLMS
+
+    return _lines(LLMS)
+
+
+def _datasets(workspace: WorkspaceFolder) -> Abouts:
+    return {name: str(path) for name, path in workspace.dataset_paths().items()}
+
+
+def _workflows(_: WorkspaceFolder) -> Abouts:
+    from rallebench.workflows import WORKFLOWS
+
+    return {"chain": "A saved chain: its actions in order.", **_lines(WORKFLOWS)}
+
+
+def _environments(_: WorkspaceFolder) -> Abouts:
+    from rallebench.environments import ENVIRONMENTS
+
+    return _lines(ENVIRONMENTS)
+
+
+def _tasks(workspace: WorkspaceFolder) -> Abouts:
+    from rallebench.datasets import tasks
+
+    return tasks.describe_tasks(workspace.dataset_paths())
+
+
+def _scholars(workspace: WorkspaceFolder) -> Abouts:
+    from rallebench.workspace.environments import scholar_tables
+
+    return {name: str(path) for name, path in scholar_tables(workspace).items()}
+
+
+def _published(_: WorkspaceFolder) -> Abouts:
+    from rallebench.views import published
+
+    return published.abouts()
+
+
+def _suites(_: WorkspaceFolder) -> Abouts:
+    from rallebench.experiments import SUITES
+
+    return {name: line(item) for name, item in SUITES.listings().items()}
+
+
+_LISTINGS: dict[str, Callable[[WorkspaceFolder], Abouts]] = {
+    "corpora": _corpora,
+    "retrievers": _retrievers,
+    "encoders": _encoders,
+    "combinations": _combinations,
+    "indexes": _index_kinds,
+    "llms": _llms,
+    "presets": _presets,
+    "backends": _backends,
+    "datasets": _datasets,
+    "metrics": lambda _: _metrics(judges=False),
+    "chains": _chains,
+    "workflows": _workflows,
+    "environments": _environments,
+    "judges": lambda _: _metrics(judges=True),
+    "tasks": _tasks,
+    "scholars": _scholars,
+    "published": _published,
+    "suites": _suites,
+}
+
+
+def open_workspace(path: Path, base_settings: Path | None = None) -> WorkspaceFolder:
+    """The workspace of a folder, without its models and jobs. Raises UsageError for a file."""
+    from rallebench.workspace.paths import WorkspaceFolder
+
+    return WorkspaceFolder(path, base_settings)
+
+
+def abouts(workspace: WorkspaceFolder, kind: str) -> Abouts:
+    """Return the names of a kind, each with one line about it. Raises NotFoundError."""
+    if kind not in _LISTINGS:
+        raise NotFoundError(unknown("kind", kind, [*_LISTINGS]))
+    return _LISTINGS[kind](workspace)
+
+
+def listing(workspace: WorkspaceFolder, kind: str | None = None) -> dict[str, list[dict[str, str]]]:
+    """``{kind: [{name, about}]}`` for one kind or all. Raises NotFoundError."""
+    kinds = _LISTINGS if kind is None else (kind,)
+    return {
+        kind: [{"name": name, "about": about} for name, about in abouts(workspace, kind).items()]
+        for kind in kinds
+    }
+
+
+def whole_card(metric: str) -> tuple[dict[str, Any], str]:
+    """The card of a metric: as JSON, and whole as text. Raises NotFoundError."""
+    from rallebench.metrics import card, read_card
+
+    return card(metric), read_card(metric).text()
+
+
+def line(item: Entry[Any] | Listed) -> str:
+    """The line about an entry; for a suite with the part that works without a download."""
+    return " ".join(filter(None, (item.about, str(item.traits.get("ready", "")))))

@@ -1,0 +1,56 @@
+"""The start of the command line: names are listed without importing what they name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_workspace import environment
+
+COUNT = """
+import sys
+from rallebench.cli.main import main
+
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    pass
+print(*sys.modules, file=sys.stderr)
+"""
+MOST = {"--help": 230, "run --help": 680, "list": 510}
+"""Modules that a call may import, those of Python and of other packages included."""
+
+
+def modules(call: str, folder: Path) -> set[str]:
+    """The modules that a call of the command line imports."""
+    ran = subprocess.run(
+        [sys.executable, "-c", COUNT, *call.split()],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return set(ran.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("call", MOST)
+def test_a_call_imports_no_more_modules_than_it_needs(call: str, tmp_path: Path) -> None:
+    imported = modules(call, tmp_path)
+    own = sorted(name for name in imported if name.startswith("rallebench."))
+    assert len(imported) <= MOST[call], f"{len(imported)} modules, of ours {own}"
+
+
+def test_help_imports_no_verb_no_model_and_no_validator(tmp_path: Path) -> None:
+    imported = modules("--help", tmp_path)
+    heavy = {"numpy", "pydantic", "rallebench.services", "rallebench.views", "rallebench.cli.run"}
+    assert "rallebench.cli.verbs" in imported and not heavy & imported
+
+
+def test_a_list_imports_no_suite_no_metric_and_no_engine(tmp_path: Path) -> None:
+    imported = modules("list", tmp_path)
+    heavy = {"rallebench.engine", "rallebench.services", "rallebench.metrics.exact_match"}
+    assert not heavy & imported
+    assert not [name for name in imported if name.endswith(".suites")]
