@@ -248,10 +248,17 @@ PARTS: Mapping[str, Callable[[], str]] = {
 
 
 def _all_listings() -> dict[str, registered.Modules]:
-    """Registry → module → names, of all registries but that of the page's places, which are always all imported."""
-    importlib.import_module("rallebench.cli.verbs")
-    _registries()
-    return {name: item.load() for name, item in all_registries().items() if name != "places"}
+    """Registry → module → names, of all registries but that of the page's places, which are always all imported.
+
+    Every module that makes a registry is imported first, so that the result does not depend on earlier imports.
+    """
+    package = Path(rallebench.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        if "Registry[" in path.read_text("utf-8") and path.parent.name != "gui":
+            parts = path.relative_to(package.parent).with_suffix("").parts
+            importlib.import_module(".".join(parts).removesuffix(".__init__"))
+    own = {name: item for name, item in all_registries().items() if name != "places"}
+    return {n: item.load() for n, item in own.items() if item.package.startswith("rallebench.")}
 
 
 def generated(text: str) -> str:

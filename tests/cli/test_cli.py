@@ -726,7 +726,10 @@ WRONG: dict[str, tuple[str, str]] = {
         "Action 1 of 'read': there is no retriever 'x'. Known: ",
     ),
     "unknown dataset": ("run --chain read --dataset tinyqa", "Did you mean 'tiny-qa'"),
-    "no dataset file": ("run --chain read --dataset x.jsonl", "x.jsonl is no file of questions."),
+    "no dataset file": (
+        "run --chain read --dataset x.jsonl",
+        "x.jsonl is not a file of questions.",
+    ),
     "long dataset": (f"run --chain read --dataset {'x' * 300}", "There is no dataset"),
     "unknown metric": (
         f"run --chain read {ON_TINY} --metrics rougeL",

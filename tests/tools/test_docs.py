@@ -41,6 +41,7 @@ def test_check_writes_nothing_and_names_the_command(
     path = tmp_path / "a.md"
     path.write_text("<!-- begin: metrics -->\n<!-- end: metrics -->\n")
     monkeypatch.setattr(docs, "DOCS", tmp_path)
+    monkeypatch.setattr(docs.registered, "FILE", tmp_path / "registered.json")
     assert docs.main(["--check"]) == 1
     said = capsys.readouterr()
     assert "a.md is out of date" in said.out and docs.COMMAND in said.err
