@@ -65,6 +65,7 @@ def suite(args: argparse.Namespace) -> Result:
         limit=args.limit,
         name=args.name,
         seed=args.seed,
+        allow_python=workbench.allow_python,
     )
     if plan := arguments.show_plan(workbench, request, args):
         return plan

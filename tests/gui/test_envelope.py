@@ -162,7 +162,7 @@ def test_a_broken_upload_is_a_bad_request(client: TestClient) -> None:
     ):
         answer = client.post(UPLOAD, content=content, headers=headers)
         assert answer.status_code in (200, 400, 413), (content, answer.text)
-    assert "no form with named files" in sentence(
+    assert "not a form with named files" in sentence(
         client.post(UPLOAD, content=PART % b"", headers=FORM)
     )
     assert client.post(UPLOAD, files={"files": ("a.txt", b"x")}).status_code == 200
