@@ -160,7 +160,7 @@ def test_a_history_may_be_json_text() -> None:
         (3, "Give a question"),
         ([""], "Row 1 has no question"),
         ([QUESTION, {"text": "?"}], "Row 2 has no question"),
-        ([{"question": QUESTION, "history": "[{"}], "no valid JSON"),
+        ([{"question": QUESTION, "history": "[{"}], "not valid JSON"),
         (
             [{"question": QUESTION, "history": [{"role": "system", "content": ""}]}],
             "must hold messages",
