@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, zip_longest
 from typing import Any
 
 import httpcore2
 import pytest
 from asking import ask, streamed
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from loopback import DONE, Loopback, chunk, completion, stream
 
@@ -40,15 +41,45 @@ CALL = st.tuples(
         max_size=2,
     ),
 )
+IDS = ["once", "always", "once, then empty", "once, then null", "late", "never", "another in each"]
 MANNERS = st.fixed_dictionaries(
     {
         "index": st.sampled_from(["own", "zero", "null", "none"]),
-        "id": st.sampled_from(["once", "always", "once, then empty", "once, then null"]),
+        "id": st.sampled_from(IDS),
         "name": st.sampled_from(["once", "always", "in pieces", "alone", "last"]),
         "empty first": st.booleans(),
         "object": st.booleans(),
+        "interleaved": st.booleans(),
     }
 )
+
+
+MISSING = object()
+
+
+def is_decidable(manner: Any, calls: Any) -> bool:
+    """Return whether the pieces tell the calls apart.
+
+    Without indexes and ids in time, ``{}`` may be a call without arguments or the placeholder of the next; and a second id
+    beside the rest of a name looks like another call.
+    """
+    if manner["id"] == "another in each" and manner["name"] == "in pieces":
+        return False
+    told_apart = manner["index"] == "own" or manner["id"] not in ("late", "never")
+    return told_apart or all(arguments for _, arguments in calls[:-1])
+
+
+def identity_of(manner: str, number: int, place: int, count: int) -> Any:
+    """The id of a call's piece number ``place`` of ``count``."""
+    if manner == "never":
+        return MISSING
+    if manner == "another in each":
+        return f"call-{number}" + (f"-{place}" if place else "")
+    if manner == "late":
+        return f"call-{number}" if place == count - 1 else MISSING
+    if place == 0 or manner == "always":
+        return f"call-{number}"
+    return {"once": MISSING, "once, then empty": ""}.get(manner)
 
 
 def cut(text: str, cuts: list[int]) -> list[str]:
@@ -77,10 +108,9 @@ def pieces_of_call(
         piece: dict[str, Any] = {"function": {"arguments": part}}
         if place < len(names):
             piece["function"]["name"] = names[place]
-        if place == 0 or manner["id"] == "always":
-            piece["id"] = f"call-{number}"
-        elif manner["id"] != "once":
-            piece["id"] = "" if "empty" in manner["id"] else None
+        identity = identity_of(manner["id"], number, place, len(parts))
+        if identity is not MISSING:
+            piece["id"] = identity
         if manner["index"] != "none":
             piece["index"] = {"own": number, "zero": 0, "null": None}[manner["index"]]
         yield chunk(tool_calls=[piece])
@@ -100,6 +130,15 @@ def episode(llm: Any, streaming: bool) -> Episode:
         for s in last.steps
     ]
     return replace(last, steps=tuple(steps), failed_seconds=0.0)
+
+
+def without_ids(episode: Episode) -> Episode:
+    """The episode with calls that have no ids."""
+    steps = []
+    for step in episode.steps:
+        calls = tuple(replace(call, id="") for call in step.reply.tool_calls)
+        steps.append(replace(step, reply=replace(step.reply, tool_calls=calls)))
+    return replace(episode, steps=tuple(steps))
 
 
 class InMemory:
@@ -150,6 +189,7 @@ def served() -> Iterator[tuple[dict[str, Any], Any]]:
 def test_a_reply_in_pieces_gives_the_episode_of_the_whole_reply(
     thoughts: str, text: str, calls: Any, manner: Any, cuts: list[int]
 ) -> None:
+    assume(is_decidable(manner, calls))
     llm = InMemory()
     channel = "<|start|>assistant<|channel|>final<|message|>" if "channel" in thoughts else ""
     text = thoughts + channel + text
@@ -165,10 +205,18 @@ def test_a_reply_in_pieces_gives_the_episode_of_the_whole_reply(
     more = {"tool_calls": whole} if calls else {}
     llm.whole = completion(text, finish_reason=reason, **more)
     chunks = [chunk(part) for part in cut(text, cuts)]
-    for number, (name, arguments) in enumerate(calls):
-        chunks += pieces_of_call(number, name, arguments, manner, cuts)
+    each = [
+        list(pieces_of_call(number, name, arguments, manner, cuts))
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    if manner["interleaved"] and manner["index"] == "own":
+        chunks += filter(None, chain.from_iterable(zip_longest(*each)))
+    else:
+        chunks += chain.from_iterable(each)
     llm.pieces = [*chunks, chunk(finish_reason=reason), DONE]
     expected, actual = episode(llm, False), episode(llm, True)
+    if manner["id"] == "never":
+        expected, actual = without_ids(expected), without_ids(actual)
     assert [s.reply.tool_calls for s in actual.steps] == [
         s.reply.tool_calls for s in expected.steps
     ]
