@@ -64,7 +64,7 @@ def measure_model(
         held = llm.memory.vram if device == "cuda" else llm.memory.ram
         report.measures += [
             Measure(f"{name}: load", "s", [took.wall]),
-            Measure(f"{name}: memory", "MB", [held / 1e6], [need.loaded / 1e6], "the estimate"),
+            Measure(f"{name}: memory", "MB", [held / 1e6], [need.resident / 1e6], "the estimate"),
         ]
         for rows in BATCHES:
             requests = transformers_batch.requests([text] * rows, tokens)
@@ -80,7 +80,7 @@ def measure_model(
             report.measures.append(Measure(label, "", speeds, bare, "bfloat16"))
         if device == "cuda":
             peak = (torch.cuda.max_memory_allocated() - before) / 1e6
-            estimate = [(need.loaded + need.cache) / 1e6]
+            estimate = [(need.resident + need.cache) / 1e6]
             label = f"{name}: most memory while answering {BATCHES[-1]} at once, or loading"
             report.measures.append(Measure(label, "MB", [peak], estimate, "weights and cache"))
         llm.close()

@@ -106,14 +106,16 @@ class Registry(Generic[T]):
         module = _registering_module()
 
         def file(value: T) -> T:
-            if plugins.importing() and name in self._read_known():
+            known = self._read_known()
+            if plugins.importing() and name in known and self._modules[name] != module:
                 raise ValueError(f"the {owner} is one of rallebench's own; choose another name")
             other = self._entries.get(name)
             if other is not None and other.value is not value:
                 raise ValueError(f"two {self.kind}s claim the name {name!r}")
             doc = about or (value.__doc__ or "").strip().split("\n")[0]
             self._entries[name] = Entry(name, value, doc, traits, dict(form or {}), module)
-            plugins.undo_on_failure(lambda: self._entries.pop(name, None))
+            if self._modules.get(name) != module:  # a plug-in may import modules of ours
+                plugins.undo_on_failure(lambda: self._entries.pop(name, None))
             return value
 
         return file

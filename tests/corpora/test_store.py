@@ -135,7 +135,7 @@ before = anonymous()
 write_store(folder, (Passage(str(n), "some text of a passage " * 10, "title") for n in range(100_000)))
 store = PassageStore(folder)
 for n in range(0, 100_000, 7):
-    assert store[store.row_of(str(n))].doc_id == str(n)
+    assert store[store.find_row(str(n))].doc_id == str(n)
 print(anonymous() - before)
 """
 
