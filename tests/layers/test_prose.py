@@ -113,7 +113,7 @@ DONE = frozenset(
 )
 """Packages and their tests (``rallebench/llms``, ``tests/llms``) without any finding."""
 CEILINGS = {
-    "rallebench": {"opening": 160, "participle": 315, "name in _of": 280, "phrase": 145},
+    "rallebench": {"opening": 94, "participle": 278, "name in _of": 247, "phrase": 118},
     "programs": {"opening": 176, "participle": 232, "name in _of": 67, "phrase": 110},
     "documents": {"phrase": 13},
 }

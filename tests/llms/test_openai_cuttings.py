@@ -69,7 +69,7 @@ def is_decidable(manner: Any, calls: Any) -> bool:
     return told_apart or all(arguments for _, arguments in calls[:-1])
 
 
-def identity_of(manner: str, number: int, place: int, count: int) -> Any:
+def piece_id(manner: str, number: int, place: int, count: int) -> Any:
     """The id of a call's piece number ``place`` of ``count``."""
     if manner == "never":
         return MISSING
@@ -108,7 +108,7 @@ def pieces_of_call(
         piece: dict[str, Any] = {"function": {"arguments": part}}
         if place < len(names):
             piece["function"]["name"] = names[place]
-        identity = identity_of(manner["id"], number, place, len(parts))
+        identity = piece_id(manner["id"], number, place, len(parts))
         if identity is not MISSING:
             piece["id"] = identity
         if manner["index"] != "none":
