@@ -187,7 +187,7 @@ def test_ctrl_c_stops_after_the_batch_and_the_same_call_continues(
 ) -> None:
     from rallebench.engine.store import RunFolder
 
-    append = RunFolder.append
+    append, before = RunFolder.append, signal.getsignal(signal.SIGINT)
 
     def interrupt(self: RunFolder, *arguments: Any) -> None:
         append(self, *arguments)
@@ -199,7 +199,7 @@ def test_ctrl_c_stops_after_the_batch_and_the_same_call_continues(
     with pytest.raises(StoppedError, match=r"Stopped after [246] of 8 questions; .*name='first'"):
         ws.run(closed, "tiny-qa", name="first", batch_size=2)
     assert not ws.run_result("first").is_complete
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
     resumed = ws.run(closed, "tiny-qa", name="first", batch_size=2)
     assert resumed.is_complete and len(resumed.questions) == 8
 
