@@ -17,9 +17,9 @@ from rallebench.analysis.suites import TITLE, paired_table
 from rallebench.core.answers import dpr_tokens
 from rallebench.core.scoring import Pair
 from rallebench.core.types import Episode, Gold, Outcome
-from rallebench.engine.clusters import clusters_of
-from rallebench.engine.metric_choice import metrics_of
-from rallebench.engine.score import examples_of, ranges_of, score_metrics
+from rallebench.engine.clusters import find_clusters
+from rallebench.engine.metric_choice import stored_metrics
+from rallebench.engine.score import metric_ranges, score_metrics, stored_examples
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
 
@@ -62,7 +62,7 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dic
     that all columns have scored, without columns that the metric cannot score. ``tests``: a table of the run against each baseline by
     every metric, of the questions that both have scored. Raises RalleError for a damaged run.
     """
-    examples, names = examples_of(run), metrics_of(run)
+    examples, names = stored_examples(run), stored_metrics(run)
     baselines = {
         baseline: folder
         for baseline, folder in baselines.items()
@@ -72,7 +72,7 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dic
         column: scores_of(folder, names) for column, folder in {"run": run, **baselines}.items()
     }
     scores[CEILING] = _ceiling_scores(run, names)
-    clusters, bounds = clusters_of(examples), ranges_of(names)
+    clusters, bounds = find_clusters(examples), metric_ranges(names)
     sides: dict[tuple[str, str], Sides] = {
         (f"the run less {LABELS[baseline]}", name): (name, scores[baseline][name], own, clusters.of)
         for baseline in baselines

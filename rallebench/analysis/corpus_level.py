@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.core.types import Episode, Example
-from rallebench.engine.clusters import clusters_of
+from rallebench.engine.clusters import find_clusters
 from rallebench.engine.statistics import FEWEST_PAIRED
 from rallebench.metrics import Counted, metric
 from rallebench.metrics.scorers import summed
@@ -58,7 +58,7 @@ def corpus_level(
     values = [summed(counted) for counted in runs]
     gaps = [None, *(value - values[0] for value in values[1:])]
     scores = [CorpusScore(v, None, None, len(examples), gap) for v, gap in zip(values, gaps)]
-    clusters = clusters_of(examples)
+    clusters = find_clusters(examples)
     if clusters.counts.n < FEWEST_PAIRED:
         return tuple(scores)
     weights = _weights(clusters.labels([e.question.qid for e in examples]), seed)

@@ -11,7 +11,7 @@ from rallebench.analysis.ranking import answered, scores_of
 from rallebench.core.files import json_lines
 from rallebench.core.report import RunReport
 from rallebench.core.table_files import csv_lines
-from rallebench.engine.metric_choice import metrics_of
+from rallebench.engine.metric_choice import stored_metrics
 from rallebench.engine.ralle_files import reduced_row
 from rallebench.engine.score import score_metrics
 from rallebench.engine.store import RunFolder
@@ -29,7 +29,7 @@ def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
     judges = (run.report() or RunReport()).judges
     judged = scores_of(run, [column for judge in judges for column in judge.columns])
     pairs = list(answered(run))
-    series = score_metrics([name for name in metrics_of(run) if name != "seconds"], pairs)
+    series = score_metrics([name for name in stored_metrics(run) if name != "seconds"], pairs)
     for number, (example, episode) in enumerate(pairs):
         pages = list(dict.fromkeys(hit.passage.page_id for hit in episode.hits))
         yield {

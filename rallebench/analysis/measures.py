@@ -14,7 +14,7 @@ from typing import Any
 from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.report import NO_BOUNDS, Bounds, RunReport
 from rallebench.engine.headline import deciding_metric
-from rallebench.engine.metric_choice import metrics_of
+from rallebench.engine.metric_choice import stored_metrics
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS, Card, card, metric, read_card
 
@@ -54,7 +54,7 @@ class Measure:
 
 def own_of(run: RunFolder) -> dict[str, str]:
     """The metrics of the run's own suite, with their definitions."""
-    report, registered = run.report() or RunReport(), metrics_of(run)
+    report, registered = run.report() or RunReport(), stored_metrics(run)
     return {
         name: result.column.definition or UNDEFINED
         for name, result in report.own.items()
@@ -111,7 +111,7 @@ def _in_all(definitions: Sequence[Mapping[str, str]]) -> list[str]:
 def shared_measures(runs: Sequence[RunFolder]) -> dict[str, Measure]:
     """The measures that all runs share, by name: a suite's own, then metrics, then stop reasons."""
     suite_metrics = [own_of(run) for run in runs]
-    lists = [metrics_of(run) for run in runs]
+    lists = [stored_metrics(run) for run in runs]
     names = _in_all(suite_metrics)
     names += [name for name in lists[0] if all(name in other for other in lists)]
     if any(map(by_agent, runs)):

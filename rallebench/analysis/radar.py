@@ -13,8 +13,8 @@ from rallebench.core.errors import UsageError
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Example, digest
-from rallebench.engine.clusters import clusters_of
-from rallebench.engine.score import examples_of
+from rallebench.engine.clusters import find_clusters
+from rallebench.engine.score import stored_examples
 from rallebench.engine.store import RunFolder
 
 DATASETS = "dataset"
@@ -86,7 +86,7 @@ def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str
     names = _values(common, by)
     if len(names) < 2:
         raise UsageError(f"The questions have no kinds by {by!r}; choose another field.")
-    measured, clusters = measure(chosen, runs), clusters_of(common)
+    measured, clusters = measure(chosen, runs), find_clusters(common)
     columns = {run.name: scores_of(run, (measured.name,))[measured.name] for run in runs}
     axes = tuple(name for name, _ in names.most_common(MOST_AXES))
     by_axis = []
@@ -102,7 +102,7 @@ def share_nothing(runs: Sequence[RunFolder]) -> bool:
     """Return whether runs of several datasets have no question in common, so only their means can be compared."""
     if len({str(run.spec()["spec"]["dataset"]) for run in runs}) < 2:
         return False
-    questions = [{(e.question.qid, e.question.text) for e in examples_of(run)} for run in runs]
+    questions = [{(e.question.qid, e.question.text) for e in stored_examples(run)} for run in runs]
     return not set.intersection(*questions)
 
 

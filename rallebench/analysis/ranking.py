@@ -15,18 +15,18 @@ from rallebench.analysis.measures import Measure, headline, measure, own_of, sha
 from rallebench.analysis.paired import PairedComparison, Scores, compare, is_scored, with_holm
 from rallebench.analysis.timing import timing_notes
 from rallebench.core.errors import UsageError
-from rallebench.core.memory import uncollected
+from rallebench.core.memory import pause_collector
 from rallebench.core.numbers import independence
 from rallebench.core.report import Bounds, Estimate, RunReport
 from rallebench.core.scoring import Pair
 from rallebench.core.types import Example
-from rallebench.engine.clusters import Clusters, clusters_of, timed_clusters
-from rallebench.engine.headline import beyond_depth, chain_of
+from rallebench.engine.clusters import Clusters, find_clusters, timed_clusters
+from rallebench.engine.headline import beyond_depth, run_chain
 from rallebench.engine.score import (
-    examples_of,
     examples_of_runs,
     is_timed,
     score_metrics,
+    stored_examples,
     stored_timings,
 )
 from rallebench.engine.statistics import NOISE, means
@@ -124,7 +124,7 @@ class MultiRunComparison:
         return sentences
 
 
-@uncollected()
+@pause_collector()
 def compare_many(
     runs: Sequence[RunFolder], chosen: str = "", *, every: bool = True
 ) -> MultiRunComparison:
@@ -150,7 +150,7 @@ def compare_many(
     by = measure(chosen, runs) if chosen else headline(measures, runs)
     measures[by.name] = by
     names = tuple(measures) if every else (by.name,)
-    qids, clusters = [e.question.qid for e in common], clusters_of(common)
+    qids, clusters = [e.question.qid for e in common], find_clusters(common)
     of_runs = {run.name: scores_of(run, names) for run in runs}
     cells, scored_by, pairs = {}, {}, {}
     articles = clusters
@@ -177,7 +177,7 @@ def compare_many(
         _corpus_level(runs, common, {n: q for n, q in scored_by.items() if not measures[n].own}),
         measures,
         batches if batches is not None and is_timed(by.name) else articles,
-        frozenset[str]().union(*(beyond_depth(measures, chain_of(run)) for run in runs)),
+        frozenset[str]().union(*(beyond_depth(measures, run_chain(run)) for run in runs)),
         tuple(timing_notes(runs)) if any(map(is_timed, names)) else (),
     )
 
@@ -236,7 +236,7 @@ def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float
 def answered(run: RunFolder) -> Iterator[Pair]:
     """Every answered or failed question, in the run's order; a failed one has its ``error``."""
     episodes = run.episodes()
-    for example in examples_of(run):
+    for example in stored_examples(run):
         if example.question.qid in episodes:
             yield Pair(example, episodes[example.question.qid])
 
@@ -250,9 +250,9 @@ def with_mean(run: RunFolder, name: str) -> RunReport:
 
 def mean_of(run: RunFolder, by: Measure) -> Estimate:
     """A run's mean over all its questions."""
-    examples = examples_of(run)
+    examples = stored_examples(run)
     qids, scores = [e.question.qid for e in examples], scores_of(run, (by.name,))
-    clusters = clusters_of(examples)
+    clusters = find_clusters(examples)
     if is_timed(by.name):
         clusters = timed_clusters(clusters, [stored_timings(run)])
     return means_over(qids, scores, clusters, by.bounds)[by.name]

@@ -10,8 +10,8 @@ from rallebench.analysis.ranking import scores_of
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Column, Table
-from rallebench.engine.clusters import clusters_of
-from rallebench.engine.score import examples_of
+from rallebench.engine.clusters import find_clusters
+from rallebench.engine.score import stored_examples
 from rallebench.engine.statistics import LEVEL
 from rallebench.engine.store import RunFolder
 from rallebench.workspace.paths import WorkspaceFolder
@@ -48,7 +48,7 @@ def differences(
     for label, (a, b) in pairs_of(first, other).items():
         folder = RunFolder.open(workspace.runs, a)
         left, right = values_of(folder), values_of(RunFolder.open(workspace.runs, b))
-        clusters = clusters_of(examples_of(folder)).of
+        clusters = find_clusters(stored_examples(folder)).of
         own = (folder.report() or RunReport()).own
         bounds |= {name: result.column.range for name, result in own.items()}
         for name in left:

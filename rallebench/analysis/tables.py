@@ -12,7 +12,7 @@ from rallebench.core.numbers import independence
 from rallebench.core.report import Estimate, RunReport
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Chain
-from rallebench.engine.headline import not_printed, printed
+from rallebench.engine.headline import not_printed, table_metrics
 from rallebench.metrics import card
 
 TEST = "question by question. Interval and p come from one sign-flip test that counts articles, not questions."
@@ -23,7 +23,7 @@ def metrics(report: RunReport, chain: Chain | None = None) -> Table:
     """Every metric of a run's report with its interval and definition."""
     rows: list[tuple[Any, ...]] = []
     figures = {r.column.name: r.corpus_level for r in report.columns}
-    for name, mean in printed(report, chain).items():
+    for name, mean in table_metrics(report, chain).items():
         about = card(name)
         caveats = f" Beware: {about['traps']}" if about.get("traps") else ""
         rows.append((about["label"], name, mean, f"{about['definition']}{caveats}"))

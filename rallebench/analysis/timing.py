@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from rallebench.core.errors import RalleError
-from rallebench.core.own_folders import listed
+from rallebench.core.own_folders import list_files
 from rallebench.core.report import RunReport
 from rallebench.engine.store import REPORT, RUN, RunFolder
 
@@ -32,7 +32,7 @@ def _has_company(run: RunFolder) -> bool:
     own = window_of(run)
     if own is None:
         return False
-    for file in listed(run.path.parent, f"*/{RUN}"):
+    for file in list_files(run.path.parent, f"*/{RUN}"):
         other = RunFolder(file.parent)
         # Its files were last written before this run began: it cannot have gone on meanwhile.
         last = max(path.stat().st_mtime for path in (file, other.path / REPORT) if path.exists())

@@ -18,7 +18,7 @@ from rallebench.analysis.ranking import answered
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Example, Passage
-from rallebench.engine.score import examples_of
+from rallebench.engine.score import stored_examples
 from rallebench.engine.store import RunFolder
 
 Ranking = tuple[tuple[str, float], ...]
@@ -84,7 +84,7 @@ def without_line(run: RunFolder) -> int:
 
 def fractional_grades(run: RunFolder) -> int:
     """The number of grades of a run's questions that are no whole numbers."""
-    grades = (grade for example in examples_of(run) for grade in example.gold.grades.values())
+    grades = (grade for example in stored_examples(run) for grade in example.gold.grades.values())
     return sum(not float(grade).is_integer() for grade in grades)
 
 
@@ -102,7 +102,7 @@ def _rankings(run: RunFolder) -> Iterator[tuple[str, dict[str, float]]]:
 
 def qrels_lines(run: RunFolder) -> Iterator[str]:
     """``qid 0 page grade`` for every judged page of the run's questions; of gold passages where no question names a page."""
-    examples = examples_of(run)
+    examples = stored_examples(run)
     pages = _names_pages(examples)
     for example in examples:
         gold = example.gold

@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 
 from rallebench.core.answers import holds_answer
 from rallebench.core.errors import RalleError
-from rallebench.core.memory import uncollected
+from rallebench.core.memory import pause_collector
 from rallebench.core.tables import Figure
 from rallebench.core.types import Episode, Example, Generate, Gold, Note, Passage, Retrieve
-from rallebench.engine.score import examples_of
+from rallebench.engine.score import stored_examples
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
 from rallebench.metrics.recorded import IMPORTED, has_answer, has_retrieval
@@ -327,7 +327,7 @@ def _prompt(request: object) -> str:
     return request.text if isinstance(request, Note) else ""
 
 
-@uncollected()
+@pause_collector()
 def waterfall_of(
     run: RunFolder,
     workspace: WorkspaceFolder,
@@ -352,7 +352,7 @@ def waterfall_of(
     retrievers |= {
         name.removeprefix("retriever ") for name in backends if name.startswith("retriever ")
     }
-    questions = examples_of(run) if examples is None else examples
+    questions = stored_examples(run) if examples is None else examples
     return waterfall(
         questions, episodes.values(), corpus_pages(workspace, retrievers, at_most=at_most)
     )

@@ -106,7 +106,7 @@ class Run(TableRepr):
     def episode(self, qid: str) -> AskedEpisode:
         """Return the episode of a question: its prompts, passages and replies. Raises RalleError for an unknown id."""
         run_questions.example(self._folder, qid)
-        episode = self._folder.episode_of(qid)
+        episode = self._folder.find_episode(qid)
         if episode is None:
             raise UsageError(f"The question {qid!r} of {self.name!r} was not asked yet.")
         return as_asked(episode)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from rallebench.chains.chain import as_flow, history_text
 from rallebench.chains.template import names_used
 from rallebench.core.errors import TemplateError
-from rallebench.core.prompts import filled
+from rallebench.core.prompts import fill_template
 from rallebench.core.text import CJK_CHARACTER, sentences, tokenize
 from rallebench.core.types import Chain, Flow, Generate, Message, Note, Question
 
@@ -89,7 +89,7 @@ def rewriting(chain: Chain, question: Question, rewriter: Rewriter) -> Generate 
         replace(message, content=_cut(message.content)) for message in question.history[-MESSAGES:]
     ]
     values = {"history": history_text(messages), "question": question.text}
-    prompt = Message("user", filled(rewriter.prompt, values))
+    prompt = Message("user", fill_template(rewriter.prompt, values))
     return Generate(rewriter.llm, (prompt,), max_tokens=MAX_TOKENS, temperature=0.0)
 
 

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from rallebench.core.entries import Strict, parsed
+from rallebench.core.entries import Strict, parse_entry
 from rallebench.core.errors import UsageError
 from rallebench.core.files import write_json
-from rallebench.core.formats import format_of
+from rallebench.core.formats import read_format
 from rallebench.core.settings import Setting
 from rallebench.core.types import Action, Chain
 
@@ -43,7 +43,7 @@ class SavedChain(Strict):
 
 def chain_from_json(value: Any, place: str = "the chain") -> Chain:
     """Our own form → Chain; BadFileError names what is wrong."""
-    saved = parsed(SavedChain, value, place)
+    saved = parse_entry(SavedChain, value, place)
     actions = []
     for number, action in enumerate(saved.actions, 1):
         generation = checked_generation(action.generation, f"{place}, action {number}")
@@ -104,7 +104,7 @@ def checked_generation(settings: Mapping[str, Any], place: str) -> dict[str, Any
         raise UsageError(f"{place}: stop must be a list of texts.")
     if not isinstance(checked.get("system", ""), str):
         raise UsageError(f"{place}: system must be a text.")
-    format_of(place, checked.get("response_format"))
+    read_format(place, checked.get("response_format"))
     return checked
 
 

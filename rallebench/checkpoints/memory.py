@@ -28,7 +28,7 @@ from rallebench.checkpoints.files import (
 from rallebench.core.errors import BackendMemoryError
 from rallebench.core.files import read_json
 from rallebench.core.memory import Memory, free_ram_bytes, free_vram_bytes, size
-from rallebench.core.versions import imported
+from rallebench.core.versions import imported_module
 
 LESS = "choose quantization 4bit or 8bit, unload another model, or take a smaller one"
 """Advice for a model that does not fit."""
@@ -236,7 +236,7 @@ def mapped_device(device_map: Any) -> str:
 
 def has_cuda() -> bool:
     """Return whether torch would find a CUDA device, without importing torch."""
-    torch = imported("torch")
+    torch = imported_module("torch")
     if torch is not None:
         return bool(torch.cuda.is_available())
     try:

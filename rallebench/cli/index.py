@@ -104,7 +104,11 @@ def index(args: argparse.Namespace) -> Result:
                 say(f"Warning: {sentence}")
             continue
         count = f" {event.done}/{event.total}" if event.total else ""
-        left = f", {event.rate:.3g} a second, {event.left:.0f} s left" if event.left else ""
+        left = (
+            f", {event.rate:.3g} a second, {event.seconds_left:.0f} s left"
+            if event.seconds_left
+            else ""
+        )
         changed = event.message != stage or event.done == event.total
         paced.say(f"{event.message}{count} ({event.seconds:.1f} s{left})", always=changed)
         stage = event.message

@@ -21,7 +21,7 @@ from rallebench.render.numbers import interval, text
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_requests
 from rallebench.views.run_requests import BenchmarkOptions
-from rallebench.views.run_views import is_timed, not_printed, printed, result_json
+from rallebench.views.run_views import is_timed, not_printed, result_json, table_metrics
 
 
 @VERBS.register(
@@ -127,7 +127,7 @@ def blocks(result: RunResult, value: Mapping[str, Any]) -> tuple[Table | str, ..
             "" if mean.value is None else _interval(name, mean, report.clusters),
             mean.n,
         )
-        for name, mean in {**printed(report, chain), **own}.items()
+        for name, mean in {**table_metrics(report, chain), **own}.items()
     )
     head = (
         f"{result.run}: {report.n} questions, {report.n_errors} failed, {report.seconds or 0:.1f} s"

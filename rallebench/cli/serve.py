@@ -8,7 +8,7 @@ from rallebench.cli.flags import ALLOWED_HOST, flag
 from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, workbench_of
 from rallebench.core.errors import UsageError
-from rallebench.core.hosts import access_of
+from rallebench.core.hosts import server_access
 from rallebench.server.endpoint import KEY_VARIABLE, listening_on, serve
 
 
@@ -41,7 +41,7 @@ def serve_(args: argparse.Namespace) -> None:
         raise UsageError(
             f"Two chains have one name ({', '.join(chain.name for chain in chains)}); clients tell them apart by it."
         )
-    access = access_of(args.host, args.allowed_host)
+    access = server_access(args.host, args.allowed_host)
     holder = f"the server of {', '.join(names)} (rallebench serve)"
     with listening_on(args.host, args.port) as listening, workbench.models.lease(holder) as lease:
         for chain in chains:

@@ -25,16 +25,16 @@ def unpacking(name: object, noun: str = "archive") -> Iterator[None]:
     except RuntimeError as error:
         if "password" in str(error) or "encrypted" in str(error):
             raise BadFileError(f"{name} needs a password; unpack it yourself.") from None
-        raise _damaged(name, noun, error) from None
+        raise _damage_error(name, noun, error) from None
     except OSError as error:
         if error.errno is not None:
             raise
-        raise _damaged(name, noun, error) from None
+        raise _damage_error(name, noun, error) from None
     except Exception as error:
-        raise _damaged(name, noun, error) from None
+        raise _damage_error(name, noun, error) from None
 
 
-def _damaged(name: object, noun: str, error: Exception) -> BadFileError:
+def _damage_error(name: object, noun: str, error: Exception) -> BadFileError:
     return BadFileError(
         f"{name} is a damaged {noun} ({_reason(error)}); copy or download it again."
     )

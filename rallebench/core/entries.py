@@ -25,7 +25,7 @@ class Strict(BaseModel):
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
-def parsed(shape: type[Shape], value: Any, place: str, more: str = "") -> Shape:
+def parse_entry(shape: type[Shape], value: Any, place: str, more: str = "") -> Shape:
     """``value`` in a shape. Raises BadFileError about ``place``, one sentence for the first wrong field, then ``more``."""
     try:
         return shape.model_validate(value)
@@ -76,7 +76,7 @@ class Manifest(Strict):
     ``window``: the tokens of a passage that the encoder reads, 0 if unknown; ``longer``: how many passages exceed it, an
     estimate where ``longer_counted`` of them were read for it. ``warnings``: on the rest of the corpus that was
     left out, and on passages that the index does not find.
-    ``seal``: see ``sealed``; '' in a manifest of an earlier version, which is believed as it is.
+    ``seal``: see ``seal_manifest``; '' in a manifest of an earlier version, which is believed as it is.
     """
 
     format: Literal["rallebench-index/1"] = "rallebench-index/1"
@@ -113,7 +113,7 @@ class Manifest(Strict):
         return UNFOLDED_NOTE if self.parameters.get("tokens") == UNFOLDED else ""
 
 
-def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+def seal_manifest(value: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON form of a manifest with the 12 hex digits that no longer fit once anything in it is edited."""
     content = {key: item for key, item in value.items() if key != "seal"}
     return {**content, "seal": digest(content)[:12]}

@@ -38,7 +38,7 @@ class Progress:
     built: float = 0.0
 
     @property
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """The seconds that are left at this rate; None where that is not known."""
         return (self.total - self.done) / self.rate if self.rate > 0 and self.total else None
 
@@ -82,7 +82,7 @@ Event = Union[Progress, Warned, Finished, IndexReady, Failed]
 Operation = Generator[Event, None, T]
 
 
-def warned(task: str, sentences: Iterable[str]) -> Iterator[Event]:
+def warning_events(task: str, sentences: Iterable[str]) -> Iterator[Event]:
     """The warnings of a task as events."""
     return (Warned(task, sentence) for sentence in sentences)
 
@@ -110,7 +110,7 @@ def complete(operation: Generator[A, None, T], on_event: Callable[[A], None] = i
             on_event(step)
 
 
-def mapped(
+def map_events(
     steps: Generator[A, None, T], event_of: Callable[[A], B | None]
 ) -> Generator[B, None, T]:
     """Yield ``event_of(step)`` of each step, without None; closing it closes ``steps``."""
@@ -127,7 +127,7 @@ def mapped(
 
 def under(task: str, operation: Operation[T]) -> Operation[T]:
     """The operation with ``task`` before the path of each event."""
-    return mapped(
+    return map_events(
         operation,
         lambda event: replace(event, task=f"{task}/{event.task}" if event.task else task),
     )

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
 from rallebench.core.memory import size
-from rallebench.core.parts import part_of, with_final_names
+from rallebench.core.parts import unfinished_file, with_final_names
 
 MAX_LINE_BYTES = 64 * 2**20
 """A longer line is refused; no record of any known dataset comes near it."""
@@ -41,7 +41,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             f"{path} is {'a folder' if path.is_dir() else 'no plain file'}; name a file to write."
         )
     try:
-        with part_of(path) as part:
+        with unfinished_file(path) as part:
             with open(part, "xb") as handle:
                 yield handle
                 handle.flush()

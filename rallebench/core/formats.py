@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import Any
 
 from rallebench.core.errors import MissingPackageError, UsageError
-from rallebench.core.structured import in_form, never_fits, schema_fault, shortened
-from rallebench.core.thinking import answer_begins, answer_of
+from rallebench.core.structured import in_form, never_fits, schema_fault, shorten_complaint
+from rallebench.core.thinking import answer_begins, extract_answer
 
 SCHEMA, CHOICE, REGEX, GRAMMAR = "schema", "choice", "regex", "grammar"
 
@@ -64,7 +64,7 @@ class Format:
     @property
     def grammar(self) -> str:
         """The form as llguidance reads it; '' where it cannot enforce it. Raises MissingPackageError."""
-        return _compiled(self.kind, json.dumps(self.value))[0]
+        return _compile(self.kind, json.dumps(self.value))[0]
 
     def read(self, text: str) -> tuple[str, str]:
         """The part of a reply that has this form, else the whole; and what ``Reply.note`` should say. Thoughts before it stay.
@@ -74,7 +74,7 @@ class Format:
         >>> Format(CHOICE, ("yes", "no")).read("It depends.")
         ('It depends.', 'The answer is none of the choices.')
         """
-        thoughts, answer = text[: answer_begins(text)], answer_of(text)
+        thoughts, answer = text[: answer_begins(text)], extract_answer(text)
         if self.kind == SCHEMA:
             answer, fault = in_form(answer, self.value)
             return thoughts + answer, fault
@@ -103,12 +103,12 @@ class Format:
         return taken == len(tokens) and bool(matcher.is_accepting())
 
 
-def format_of(where: str, response_format: Any) -> Format | None:
+def read_format(where: str, response_format: Any) -> Format | None:
     """The form that ``response_format`` asks for; None if it asks for plain text. ``where``: whose it is, for the errors.
 
     ``{"type": "json_object"}`` is any object. Raises UsageError for what is not of these shapes, and for a form that no text has.
 
-    >>> format_of("'m'", {"type": "choice", "choices": ["yes", "no"]})
+    >>> read_format("'m'", {"type": "choice", "choices": ["yes", "no"]})
     Format(kind='choice', value=('yes', 'no'))
     """
     if response_format is None:
@@ -117,7 +117,7 @@ def format_of(where: str, response_format: Any) -> Format | None:
     kind = wish.get("type")
     if kind == "text":
         return None
-    form = _schema_of(wish) or _other_of(wish)
+    form = _read_schema(wish) or _read_other(wish)
     if form is None:
         raise UsageError(
             f'{where}: response_format must be {{"type": "json_schema", "json_schema": {{"name": …, "schema": '
@@ -129,7 +129,7 @@ def format_of(where: str, response_format: Any) -> Format | None:
             f"{where}: the schema of response_format is no JSON schema ({fault}); mend the schema."
         )
     try:
-        fault = _compiled(form.kind, json.dumps(form.value))[1]
+        fault = _compile(form.kind, json.dumps(form.value))[1]
     except MissingPackageError:
         if form.kind != SCHEMA:
             raise
@@ -139,7 +139,7 @@ def format_of(where: str, response_format: Any) -> Format | None:
     return form
 
 
-def _schema_of(wish: Mapping[str, Any]) -> Format | None:
+def _read_schema(wish: Mapping[str, Any]) -> Format | None:
     inside = wish.get("json_schema")
     if wish.get("type") == "json_object":
         return Format(SCHEMA, {"type": "object"})
@@ -149,7 +149,7 @@ def _schema_of(wish: Mapping[str, Any]) -> Format | None:
     return Format(SCHEMA, schema) if isinstance(schema, Mapping) else None
 
 
-def _other_of(wish: Mapping[str, Any]) -> Format | None:
+def _read_other(wish: Mapping[str, Any]) -> Format | None:
     kind = wish.get("type")
     if kind == CHOICE:
         texts = wish.get("choices")
@@ -170,17 +170,17 @@ def schema_rule(schema: Mapping[str, Any]) -> str:
     return "%json " + json.dumps({**schema, "x-guidance": style})
 
 
-def quoted(text: str) -> str:
+def quote_literal(text: str) -> str:
     r"""A text as a part of a grammar.
 
-    >>> quoted('Say "yes"')
+    >>> quote_literal('Say "yes"')
     '"Say \\"yes\\""'
     """
     return json.dumps(text, ensure_ascii=False)
 
 
 @lru_cache(maxsize=256)
-def _compiled(kind: str, content: str) -> tuple[str, str]:
+def _compile(kind: str, content: str) -> tuple[str, str]:
     """(the grammar, '') of a form; ('', '') of a schema that cannot be enforced; ('', what is wrong) of one that nothing fits."""
     value = json.loads(content)
     if kind == SCHEMA and (reason := never_fits(value)):
@@ -195,13 +195,13 @@ def _compiled(kind: str, content: str) -> tuple[str, str]:
             grammar = str(LLMatcher.grammar_from_json_schema(content, overrides=own))
             fault = str(LLMatcher.validate_grammar(grammar))
             if _UNSATISFIABLE in fault:
-                reason = shortened(fault.partition(_UNSATISFIABLE)[2])
+                reason = shorten_complaint(fault.partition(_UNSATISFIABLE)[2])
                 return "", f"fits no text ({reason}); mend the schema"
             if not fault or fault.startswith("WARNING"):
                 return grammar, ""
         return "", ""
     if kind == CHOICE:
-        value = "start: " + " | ".join(map(quoted, value))
+        value = "start: " + " | ".join(map(quote_literal, value))
     make = LLMatcher.grammar_from_regex if kind == REGEX else LLMatcher.grammar_from_lark
     try:
         grammar = str(make(value))
@@ -209,7 +209,7 @@ def _compiled(kind: str, content: str) -> tuple[str, str]:
     except UnicodeError:
         return "", "holds half of a surrogate pair; mend it"
     if fault and not fault.startswith("WARNING"):
-        return "", f"cannot be read ({shortened(_words(fault))}); mend it"
+        return "", f"cannot be read ({shorten_complaint(_words(fault))}); mend it"
     if LLMatcher(_bytes(), grammar, log_level=0).is_error():
         return "", "is too large; write a smaller one"
     return grammar, ""

@@ -76,7 +76,7 @@ class Access:
         if not self.answers_to(host.name):
             return HostRefusal(
                 421,
-                f"This server does not answer to the name {host.name}; start it with the allowed host {_bracketed(host.name)}.",
+                f"This server does not answer to the name {host.name}; start it with the allowed host {_bracket(host.name)}.",
             )
         if origins and not (len(origins) == 1 and self._is_own(origins[0], host)):
             return HostRefusal(
@@ -130,14 +130,14 @@ def is_loopback(host: str) -> bool:
     return host.lower() == "localhost" or (address is not None and address.is_loopback)
 
 
-def access_of(
+def server_access(
     host: str, allowed: Sequence[str] = (), names_of_machine: Callable[[], set[str]] | None = None
 ) -> Access:
     """The access to a server bound to ``host``, with every allowed host. Raises UsageError.
 
     Loopback: its names; a wildcard address: the names of the machine; else the bound host and its addresses.
     """
-    extra = frozenset(_allowed(text) for text in allowed)
+    extra = frozenset(_read_allowed(text) for text in allowed)
     bound = host.removeprefix("[").removesuffix("]").partition("%")[0].lower().removesuffix(".")
     if is_loopback(bound):
         return Access(LOOPBACK.names, True, extra)
@@ -167,20 +167,20 @@ def mlflow_options(port: int, allowed: Sequence[str] = ()) -> list[str]:
     MLflow compares texts with wildcards, so loopback names are listed with any port: a port forwarded by ssh differs.
     Its default would admit names such as 10.evil.example.
     """
-    access = access_of("127.0.0.1", allowed)
-    hosts = [*LOOPBACK_HOSTS, *(_bracketed(host.name) for host in sorted(access.allowed, key=str))]
+    access = server_access("127.0.0.1", allowed)
+    hosts = [*LOOPBACK_HOSTS, *(_bracket(host.name) for host in sorted(access.allowed, key=str))]
     patterns = [pattern for host in hosts for pattern in (host, f"{host.replace('[', '[[]')}:*")]
     pages = [f"http://{host}:{port}" for host in LOOPBACK_HOSTS]
     for host in sorted(access.allowed, key=str):
         suffix = f":{host.port}" if host.port else ""
-        pages += [f"{scheme}://{_bracketed(host.name)}{suffix}" for scheme in DEFAULT_PORTS]
+        pages += [f"{scheme}://{_bracket(host.name)}{suffix}" for scheme in DEFAULT_PORTS]
     return ["--allowed-hosts", ",".join(patterns), "--cors-allowed-origins", ",".join(pages)]
 
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
-def _allowed(text: str) -> Authority:
+def _read_allowed(text: str) -> Authority:
     host = authority(text) or authority(f"[{text}]")
     if host is None:
         raise UsageError(
@@ -189,7 +189,7 @@ def _allowed(text: str) -> Authority:
     return host
 
 
-def _bracketed(name: str) -> str:
+def _bracket(name: str) -> str:
     return f"[{name}]" if ":" in name else name
 
 

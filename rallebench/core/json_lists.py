@@ -115,25 +115,29 @@ class _Text:
                 wrong = not error.msg.startswith("Unterminated string")
                 left = len(self._held.rstrip()) - error.pos
                 if wrong and left > _NEAR_END:
-                    return self._broken(f" is not valid JSON ({error.msg}).")
+                    return self._end_at_fault(f" is not valid JSON ({error.msg}).")
                 if len(self._held) - self.at > LONGEST:
-                    return self._broken(" is longer than any record; is this a list of records?")
+                    return self._end_at_fault(
+                        " is longer than any record; is this a list of records?"
+                    )
                 if not self._more(piece):
                     cut = not wrong or left < _WORD
-                    return self._broken(CUT.fault if cut else f" is not valid JSON ({error.msg}).")
+                    return self._end_at_fault(
+                        CUT.fault if cut else f" is not valid JSON ({error.msg})."
+                    )
                 piece *= 2  # an element of many pieces is not decoded once for each
                 continue
             except (ValueError, RecursionError) as error:
                 many = isinstance(error, ValueError)
                 why = "a number has too many digits" if many else "too deeply nested"
-                return self._broken(f" is not valid JSON ({why}).")
+                return self._end_at_fault(f" is not valid JSON ({why}).")
             raw, self.at = self._held[self.at : end], end
             self.goes_on = True
             if _NO_UTF8.search(raw):
                 return Broken(" is not UTF-8; save the file as UTF-8 and try again.")
             return value
 
-    def _broken(self, fault: str) -> Broken:
+    def _end_at_fault(self, fault: str) -> Broken:
         self.goes_on = False
         return Broken(fault)
 

@@ -19,17 +19,17 @@ def rows_of_file(path: Path) -> list[dict[str, Any]] | None:
         value = json.loads(path.read_bytes())
     except (ValueError, RecursionError, OSError):
         return None
-    return rows_of(value) if isinstance(value, Mapping) else None
+    return find_rows(value) if isinstance(value, Mapping) else None
 
 
-def rows_of(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+def find_rows(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """The rows in the only list of objects, or of columns that are equally long lists or have the same keys.
 
-    >>> rows_of({"version": 2, "data": [{"question": "Who?"}]})
+    >>> find_rows({"version": 2, "data": [{"question": "Who?"}]})
     [{'question': 'Who?'}]
-    >>> rows_of({"question": ["Who?", "When?"], "answer": ["Ada", "1843"]})[1]
+    >>> find_rows({"question": ["Who?", "When?"], "answer": ["Ada", "1843"]})[1]
     {'question': 'When?', 'answer': '1843'}
-    >>> rows_of({"question": {"0": "Who?"}, "answer": {"0": "Ada"}}), rows_of({"question": "Who?"})
+    >>> find_rows({"question": {"0": "Who?"}, "answer": {"0": "Ada"}}), find_rows({"question": "Who?"})
     ([{'question': 'Who?', 'answer': 'Ada'}], None)
     """
     lists = [rows for rows in value.values() if _holds_objects(rows)]

@@ -13,10 +13,10 @@ _CHINESE = frozenset(
 )
 
 
-def letters_of(texts: Iterable[str]) -> str:
+def main_script(texts: Iterable[str]) -> str:
     """In which letters most of the texts are written, each by most of its letters; '' for texts without any.
 
-    >>> letters_of(["Who wrote 三体?", "Why?"]), letters_of(["谁写了三体?"]), letters_of(["Кто?"]), letters_of(["1 + 1?"])
+    >>> main_script(["Who wrote 三体?", "Why?"]), main_script(["谁写了三体?"]), main_script(["Кто?"]), main_script(["1 + 1?"])
     ('Latin letters', 'Chinese or Japanese characters', 'Cyrillic letters', '')
     """
     return _most(_most(map(_kind, text)) for text in texts)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.versions import imported
+from rallebench.core.versions import imported_module
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
@@ -61,7 +61,7 @@ def size(count: int) -> str:
 
 
 @contextlib.contextmanager
-def uncollected() -> Iterator[None]:
+def pause_collector() -> Iterator[None]:
     """Switch the cycle collector off during the block: it would visit a million new objects several times."""
     was = gc.isenabled()
     gc.disable()
@@ -240,6 +240,6 @@ def forget_frames(error: BaseException) -> None:
 
 def _torch_on_cuda() -> Any:
     """torch, if it is imported and already uses CUDA; a query would otherwise start CUDA."""
-    torch = imported("torch")
+    torch = imported_module("torch")
     begun = getattr(getattr(torch, "cuda", None), "is_initialized", None)
     return torch if begun is not None and begun() else None

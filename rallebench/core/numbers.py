@@ -22,7 +22,7 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def mean_of(value: Any) -> Estimate | None:
+def as_estimate(value: Any) -> Estimate | None:
     """Return an Estimate, also of a mapping in its JSON form; None for anything else."""
     if isinstance(value, Mapping) and {"value", "low", "high", "n"} <= value.keys():
         return Estimate(*(value[key] for key in ("value", "low", "high", "n")))

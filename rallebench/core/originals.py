@@ -107,14 +107,14 @@ class OriginalCopy:
 
 
 @cache
-def _declared(folder: Path) -> Mapping[str, Any]:
+def _read_declaration(folder: Path) -> Mapping[str, Any]:
     path = folder / DECLARATION
     return dict(read_json(path)) if path.is_file() else {}
 
 
 def copy_in(own: Path, prompts: Path) -> OriginalCopy | None:
     """The copy of the repository whose prompts replace those of ``prompts``, if ``own`` is one, or a folder in one."""
-    declared = _declared(prompts)
+    declared = _read_declaration(prompts)
     files = {path for place in declared.get("texts", {}).values() for path in _files(place)}
     inside = any((own / Path(path).name).is_file() for path in files)
     for root in (own, *(own.parents[:LEVELS_UP] if inside else ())):
@@ -164,11 +164,11 @@ def literal_in_python(source: str, at: str) -> str | None:
     for node in body:
         targets = node.targets if isinstance(node, ast.Assign) else ()
         if name in {getattr(target, "id", getattr(target, "attr", "")) for target in targets}:
-            return _text_of(node.value)  # type: ignore[attr-defined]
+            return _literal_text(node.value)  # type: ignore[attr-defined]
     return None
 
 
-def _text_of(value: ast.expr) -> str | None:
+def _literal_text(value: ast.expr) -> str | None:
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         return value.value
     if not isinstance(value, ast.JoinedStr):

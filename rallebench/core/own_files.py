@@ -38,7 +38,7 @@ class Stored(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
 
 
-def damaged(path: Path, mend: str, fault: str = "") -> BadFileError:
+def damage_error(path: Path, mend: str, fault: str = "") -> BadFileError:
     """The error of a file of ours that is not as it was written; ``mend`` is a clause."""
     return BadFileError(f"{path} was damaged by another program{fault and f' ({fault})'}; {mend}.")
 
@@ -54,9 +54,9 @@ def read_stored(path: Path, shape: type[Stored], mend: str) -> dict[str, Any]:
         value = read_json(path)
     except BadFileError as error:
         raise BadFileError(f"{str(error).rstrip('.')}; {mend}.") from None
-    stored = checked(value, shape, path, mend)
-    if "seal" in stored and stored.pop("seal") != seal_of(stored):
-        raise damaged(path, mend)
+    stored = check_stored(value, shape, path, mend)
+    if "seal" in stored and stored.pop("seal") != make_seal(stored):
+        raise damage_error(path, mend)
     return stored
 
 
@@ -69,21 +69,21 @@ def read_sealed(path: Path, mend: str) -> dict[str, Any]:
     except BadFileError as error:
         raise BadFileError(f"{str(error).rstrip('.')}; {mend}.") from None
     if not isinstance(value, dict):
-        raise damaged(path, mend)
+        raise damage_error(path, mend)
     if is_too_deep(value):
-        raise damaged(path, mend, "too deeply nested")
-    if "seal" in value and value.pop("seal") != seal_of(value):
-        raise damaged(path, mend)
+        raise damage_error(path, mend, "too deeply nested")
+    if "seal" in value and value.pop("seal") != make_seal(value):
+        raise damage_error(path, mend)
     return value
 
 
 def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
     """Write a file with a seal, by which a change of anything in it is seen."""
     content = {key: item for key, item in value.items() if key != "seal"}
-    write_json(path, {**content, "seal": seal_of(content)})
+    write_json(path, {**content, "seal": make_seal(content)})
 
 
-def seal_of(value: Mapping[str, Any]) -> str:
+def make_seal(value: Mapping[str, Any]) -> str:
     """12 hex digits over a value without its seal, as it is read again."""
     return digest(json.loads(json.dumps(value)))[:12]
 
@@ -94,32 +94,32 @@ _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=64)(TypeAdapter)
 def parse(value: Any, shape: type[T], path: Path, mend: str) -> T:
     """The content of a file of ours as a value of ``shape``, a frozen dataclass. Raises BadFileError."""
     if not isinstance(value, dict):
-        raise damaged(path, mend)
+        raise damage_error(path, mend)
     if is_too_deep(value):
-        raise damaged(path, mend, "too deeply nested")
+        raise damage_error(path, mend, "too deeply nested")
     try:
         content: T = _adapter(shape).validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where, message = ".".join(str(part)[:40] for part in first["loc"]), str(first["msg"])
         fault = f"{where!r}: {message[:1].lower()}{message[1:]}"
-        raise damaged(path, mend, fault) from None
+        raise damage_error(path, mend, fault) from None
     return content
 
 
-def checked(value: Any, shape: type[Stored], path: Path, mend: str) -> dict[str, Any]:
+def check_stored(value: Any, shape: type[Stored], path: Path, mend: str) -> dict[str, Any]:
     """A value of a file of ours, which fits the shape. Raises BadFileError."""
     if not isinstance(value, dict):
-        raise damaged(path, mend)
+        raise damage_error(path, mend)
     if is_too_deep(value):
-        raise damaged(path, mend, "too deeply nested")
+        raise damage_error(path, mend, "too deeply nested")
     try:
         shape.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where, message = ".".join(str(part)[:40] for part in first["loc"]), str(first["msg"])
         fault = f"{where!r}: {message[:1].lower()}{message[1:]}"
-        raise damaged(path, mend, fault) from None
+        raise damage_error(path, mend, fault) from None
     return value
 
 
@@ -148,4 +148,4 @@ def reading(path: Path, mend: str) -> Iterator[None]:
         raise
     except DAMAGE as error:
         log.debug("%s was damaged", path, exc_info=error)
-        raise damaged(path, mend) from None
+        raise damage_error(path, mend) from None

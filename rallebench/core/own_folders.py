@@ -14,7 +14,7 @@ from rallebench.core.errors import UsageError
 log = logging.getLogger(__name__)
 
 
-def listed(folder: Path, pattern: str) -> list[Path]:
+def list_files(folder: Path, pattern: str) -> list[Path]:
     """The files of a folder that fit a pattern, or of a name in each folder of it (``*/NAME``), sorted, without hidden ones.
 
     Left out: names that are not UTF-8, links that lead nowhere, pipes and other special files, and what may not be read.

@@ -53,7 +53,7 @@ def with_final_names(text: str) -> str:
 
 
 @contextlib.contextmanager
-def part_of(path: Path) -> Iterator[Path]:
+def unfinished_file(path: Path) -> Iterator[Path]:
     """The hidden path under which to write ``path``, to be moved into place; what is left of it at the end is removed.
 
     The lock beside it is held meanwhile. A file system without locks gets the part alone: other processes cannot lock
@@ -84,7 +84,7 @@ def beside(folder: Path, name: str) -> Iterator[Path]:
     The remains of a killed process under ``name`` are removed first. Raises OSError.
     """
     remove_abandoned(folder, name)
-    with part_of(folder / name) as part:
+    with unfinished_file(folder / name) as part:
         part.mkdir()
         yield part
 

@@ -62,7 +62,7 @@ class Wording:
         return asdict(self)
 
     @property
-    def recorded(self) -> dict[str, Any]:
+    def run_settings(self) -> dict[str, Any]:
         """Its entry in the settings of a run; {} for the shipped prompts."""
         return {"wording": {"whose": self.whose, "sha256": self.sha256}} if self.sha256 else {}
 
@@ -93,7 +93,7 @@ def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()
     return text
 
 
-def wording_of(own: str, prompts: Iterable[tuple[str, str]], *, demanded: bool = True) -> Wording:
+def find_wording(own: str, prompts: Iterable[tuple[str, str]], *, demanded: bool = True) -> Wording:
     """The wording of a request that reads these ``prompts``: (folder below ``prompts/``, name) of each.
 
     Raises BadFileError where ``own`` is no folder, and, if ``demanded``, for one that has none of them: it would change nothing.
@@ -158,10 +158,10 @@ def read_prompt(path: Path, mend: str = "") -> str:
     raise BadFileError(f"The prompt {path} cannot be read ({why}){mend and f'; {mend}'}.")
 
 
-def filled(template: str, values: Mapping[str, str]) -> str:
+def fill_template(template: str, values: Mapping[str, str]) -> str:
     """The template with values for ``{name}``; braces inside a value and all other braces stay.
 
-    >>> filled('{text} {"a": 1} {other}', {"text": "{other}"})
+    >>> fill_template('{text} {"a": 1} {other}', {"text": "{other}"})
     '{other} {"a": 1} {other}'
     """
     return re.sub(r"\{(\w+)\}", lambda match: values.get(match[1], match[0]), template)

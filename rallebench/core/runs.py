@@ -37,14 +37,14 @@ class Backends:
     def of(self, request: Request) -> Any:
         """The backend of ``request``. Raises NotFoundError if it is not loaded."""
         if isinstance(request, Retrieve):
-            return _loaded(self.retrievers, request.retriever, "retriever")
+            return _find_loaded(self.retrievers, request.retriever, "retriever")
         if isinstance(request, Generate):
-            return _loaded(self.llms, request.llm, "language model")
+            return _find_loaded(self.llms, request.llm, "language model")
         assert isinstance(request, UseTool)
-        return _loaded(self.tools, request.tool, "tool")
+        return _find_loaded(self.tools, request.tool, "tool")
 
 
-def _loaded(table: Mapping[str, Any], name: str, kind: str) -> Any:
+def _find_loaded(table: Mapping[str, Any], name: str, kind: str) -> Any:
     if name not in table:
         have = ", ".join(sorted(table)) or "none"
         raise NotFoundError(
@@ -151,7 +151,7 @@ class RunRequest:
         """The columns of all scorers, without those of registered metrics."""
         return tuple(column for scorer in self.scorers for column in scorer.columns)
 
-    def fixed(self) -> dict[str, Any]:
+    def identity_settings(self) -> dict[str, Any]:
         """The settings that change an episode, beside the models and indexes."""
         drawn = {"sampled": True} if self.sampled else {}
         if self.dataset.sha256:
@@ -160,7 +160,7 @@ class RunRequest:
 
     def spec(self, fingerprints: Mapping[str, str]) -> RunSpec:
         """``run.json``'s specification. ``fingerprints``: "llm NAME" and "retriever NAME" → fingerprint."""
-        settings = {**self.fixed(), "backends": dict(fingerprints)}
+        settings = {**self.identity_settings(), "backends": dict(fingerprints)}
         return RunSpec(
             self.dataset.name, self.flow.workflow, settings, self.metrics, self.limit, self.seed
         )

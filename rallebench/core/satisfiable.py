@@ -36,14 +36,14 @@ class _Search:
         if not isinstance(schema, Mapping) or self._visits > MOST_VISITS:
             return ""
         return (
-            self._combined(schema, inside)
-            or self._referred(schema.get("$ref"), inside)
-            or self._listed(schema)
+            self._combination_fault(schema, inside)
+            or self._reference_fault(schema.get("$ref"), inside)
+            or self._values_fault(schema)
             or (self._array(schema, inside) if schema.get("type") == "array" else "")
             or (self._object(schema, inside) if schema.get("type") == "object" else "")
         )
 
-    def _combined(self, schema: Mapping[str, Any], inside: frozenset[str]) -> str:
+    def _combination_fault(self, schema: Mapping[str, Any], inside: frozenset[str]) -> str:
         if _permits_all(schema.get("not", False)):
             return "not forbids everything"
         for part in schema.get("allOf", ()):
@@ -59,7 +59,7 @@ class _Search:
                 return self.reason(schema.get("then" if always else "else", True), inside)
         return ""
 
-    def _referred(self, ref: Any, inside: frozenset[str]) -> str:
+    def _reference_fault(self, ref: Any, inside: frozenset[str]) -> str:
         if not isinstance(ref, str):
             return ""
         if ref in inside:
@@ -81,7 +81,7 @@ class _Search:
 
     # ── schemas that list their values ───────────────────────────────────────
 
-    def _listed(self, schema: Mapping[str, Any]) -> str:
+    def _values_fault(self, schema: Mapping[str, Any]) -> str:
         values = _values(schema)
         # Of integers the grammar says it in better words: their bounds.
         if values is None or schema.get("type") == "integer":

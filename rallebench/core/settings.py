@@ -56,7 +56,7 @@ class Setting:
     advanced: bool = False
 
     @property
-    def named(self) -> tuple[str, ...]:
+    def kinds_named(self) -> tuple[str, ...]:
         """The kinds of things that it may name, of ``NAMED``."""
         return tuple(self.names.split())
 
@@ -67,7 +67,7 @@ class Setting:
         >>> Setting(str, "", names="dataset file").is_path, Setting(str, "", names="dataset").is_path
         (True, False)
         """
-        return not PATHS.isdisjoint(self.named)
+        return not PATHS.isdisjoint(self.kinds_named)
 
     @property
     def takes(self) -> str:
@@ -76,7 +76,11 @@ class Setting:
         >>> Setting(str, "", names="dataset file folder", many=True).takes
         'a dataset, a file or a folder; several with commas'
         """
-        words = _listed([NAMED[name] for name in self.named], "or") if self.names else self.must_be
+        words = (
+            _join_words([NAMED[name] for name in self.kinds_named], "or")
+            if self.names
+            else self.must_be
+        )
         return f"{words}; several with commas" if self.many else words
 
     def reads(self, value: Any) -> Any:
@@ -145,7 +149,7 @@ def declare(
     """A field of a dataclass with the ``Setting(kind, default, low, high, **more)`` that describes it.
 
     >>> Shape = dataclass(type("Shape", (), {"__annotations__": {"k": int}, "k": declare(int, 5, 1, 9)}))
-    >>> Shape().k, form_of(Shape)["k"].must_be
+    >>> Shape().k, dataclass_form(Shape)["k"].must_be
     (5, 'a whole number from 1 to 9')
     """
     metadata = {"setting": Setting(kind, default, low, high, **more)}
@@ -154,7 +158,7 @@ def declare(
     return field(default=default, metadata=metadata)
 
 
-def form_of(shape: Any) -> dict[str, Setting]:
+def dataclass_form(shape: Any) -> dict[str, Setting]:
     """Name → setting of a dataclass whose fields are declared by :func:`declare`."""
     return {part.name: part.metadata["setting"] for part in fields(shape)}
 
@@ -168,9 +172,9 @@ def check_form(owner: str, form: Mapping[str, Setting]) -> None:
     ValueError: the metric 'x': the default of 'k' is 0; it must be a whole number from 1 to 9
     """
     for name, setting in form.items():
-        for noun in setting.named:
+        for noun in setting.kinds_named:
             if noun not in NAMED:
-                can = _listed(list(NAMED), "or")
+                can = _join_words(list(NAMED), "or")
                 raise ValueError(f"the {owner}: {name!r} names {noun!r}; it can name {can}")
         for value in (setting.default, *setting.sweep):
             try:
@@ -181,7 +185,7 @@ def check_form(owner: str, form: Mapping[str, Setting]) -> None:
                 ) from None
 
 
-def checked(
+def check_values(
     owner: str,
     known: Mapping[str, Setting],
     requested: Mapping[str, Any],
@@ -192,13 +196,13 @@ def checked(
 
     Raises SettingError for the first invalid value, UsageError for the first unknown or missing setting of ``owner``.
 
-    >>> checked("index kind 'bm25'", {"b": Setting(float, 0.4, 0, 1)}, {"b": "1"})
+    >>> check_values("index kind 'bm25'", {"b": Setting(float, 0.4, 0, 1)}, {"b": "1"})
     {'b': 1.0}
     """
     values = {name: setting.default for name, setting in known.items()}
     for name, value in requested.items():
         if name not in known:
-            has = _listed(list(known))
+            has = _join_words(list(known))
             raise UsageError(f"The {owner} has no {noun} {name!r}; it has {has}.", setting=name)
         try:
             values[name] = known[name].reads(value)
@@ -228,7 +232,7 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
     return settings
 
 
-def _listed(names: list[str], word: str = "and") -> str:
+def _join_words(names: list[str], word: str = "and") -> str:
     if not names:
         return "none"
     return f" {word} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

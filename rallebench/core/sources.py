@@ -21,7 +21,7 @@ from rallebench.core.archives import unpacking
 from rallebench.core.errors import BadFileError, Hint
 from rallebench.core.files import MAX_LINE_BYTES, json_problem
 from rallebench.core.json_lists import Broken, begins_list, elements
-from rallebench.core.spreadsheets import unquoted
+from rallebench.core.spreadsheets import unquote_cell
 
 MAX_KEPT_PROBLEMS = 20
 """The most bad rows with a sentence; further bad rows are only counted."""
@@ -98,11 +98,11 @@ class Source:
 
         A line that is too long, binary or not UTF-8 is a bad row. BadFileError if the file cannot be read.
         """
-        with self._opened() as (handle, raw):
+        with self._open_stream() as (handle, raw):
             yield from self._lines(handle, raw)
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Any, BinaryIO]]:
+    def _open_stream(self) -> Iterator[tuple[Any, BinaryIO]]:
         """(the file's bytes, unpacked; the file as it is). Raises BadFileError if it cannot be read."""
         try:
             with open(self.path, "rb") as raw:
@@ -164,7 +164,7 @@ class Source:
 
         ``inside``: the file is an object, and the list is under this key.
         """
-        with self._opened() as (handle, raw):  # once: it may be a pipe
+        with self._open_stream() as (handle, raw):  # once: it may be a pipe
             if not inside and not begins_list(handle):
                 rows = self._json_lines(handle, raw)
             else:
@@ -219,7 +219,7 @@ class Source:
                 )
                 continue
             if any(value.strip() for value in fields):
-                yield lines.begun, list(map(unquoted, fields))
+                yield lines.begun, list(map(unquote_cell, fields))
 
     def needs_column(
         self, names: Sequence[str], noun: str, example: str
@@ -276,14 +276,14 @@ class _Packed:
         return self._handle.tell()
 
 
-def value_of(row: Mapping[str, Any], names: Iterable[str], default: Any = "") -> Any:
+def first_value(row: Mapping[str, Any], names: Iterable[str], default: Any = "") -> Any:
     """The first of these fields that the row has and that is neither null nor NaN; a whole number as pandas writes it, 7.0, is 7."""
     values = (row[name] for name in names if row.get(name) is not None)
     value = next((value for value in values if value == value), default)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def named(*suffixes: str) -> Callable[[Path], bool]:
+def has_suffix(*suffixes: str) -> Callable[[Path], bool]:
     """A test of a file's name: whether it ends with one of these, in small or capital letters, gzipped or not."""
     return lambda path: path.name.lower().removesuffix(".gz").endswith(suffixes)
 

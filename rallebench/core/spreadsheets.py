@@ -9,10 +9,10 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _QUOTED = re.compile(r"'+[=+\-@\t\r\n＝＋－＠]")
 
 
-def quoted(cell: Any) -> Any:
+def quote_cell(cell: Any) -> Any:
     """A cell that a spreadsheet shows as it is: a text that begins like a formula has a ' before it; numbers stay.
 
-    >>> quoted("=1+1"), quoted("-0.5"), quoted(-0.5), quoted("'=x"), quoted("plain")
+    >>> quote_cell("=1+1"), quote_cell("-0.5"), quote_cell(-0.5), quote_cell("'=x"), quote_cell("plain")
     ("'=1+1", '-0.5', -0.5, "''=x", 'plain')
     """
     if not isinstance(cell, str) or not _FORMULA.match(cell) or _is_number(cell):
@@ -20,10 +20,10 @@ def quoted(cell: Any) -> Any:
     return f"'{cell}"
 
 
-def unquoted(cell: str) -> str:
-    """The text of a cell that ``quoted`` made; any other stays.
+def unquote_cell(cell: str) -> str:
+    """The text of a cell that ``quote_cell`` made; any other stays.
 
-    >>> unquoted("'=1+1"), unquoted("''=x"), unquoted("'tis")
+    >>> unquote_cell("'=1+1"), unquote_cell("''=x"), unquote_cell("'tis")
     ('=1+1', "'=x", "'tis")
     """
     return cell[1:] if _QUOTED.match(cell) else cell

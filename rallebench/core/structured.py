@@ -27,16 +27,16 @@ FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 # ── JSON in a text ───────────────────────────────────────────────────────────
 
 
-def json_of(text: str) -> Any:
+def find_json(text: str) -> Any:
     """The first JSON value of a text: the whole text, a fenced block, or an object or list inside.
 
     Raises BackendError if there is none.
 
-    >>> json_of('Here it is:\\n```json\\n{"answer": "Paris"}\\n```')
+    >>> find_json('Here it is:\\n```json\\n{"answer": "Paris"}\\n```')
     {'answer': 'Paris'}
-    >>> json_of('It is {"answer": [1, 2]}, as asked.')
+    >>> find_json('It is {"answer": [1, 2]}, as asked.')
     {'answer': [1, 2]}
-    >>> json_of("Paris")
+    >>> find_json("Paris")
     Traceback (most recent call last):
     rallebench.core.errors.BackendError: the answer holds no JSON
     """
@@ -108,7 +108,7 @@ def _as_json(match: re.Match[str]) -> str:
     return '"' + re.sub(r'(?<!\\)"', r"\"", inside) + '"'
 
 
-def decoded(text: str) -> Any:
+def decode_json(text: str) -> Any:
     """The value of a text that is JSON and nothing else; None for any other."""
     try:
         return _DECODER.decode(text.strip())
@@ -138,7 +138,7 @@ def schema_fault(schema: Mapping[str, Any]) -> str:
         _validator(schema).check_schema(dict(schema))
         return ""
     except SchemaError as error:
-        return f"at {error.json_path}: {shortened(error.message)}"
+        return f"at {error.json_path}: {shorten_complaint(error.message)}"
     except RecursionError:
         return "it is nested too deeply"
 
@@ -166,8 +166,8 @@ def check_schema(value: Any, schema: Mapping[str, Any]) -> str:
     try:
         error = best_match(_validator(schema).iter_errors(value))
     except (Unresolvable, RecursionError, re.error) as failure:
-        return f"the schema itself cannot be followed ({shortened(str(failure))})"
-    return f"at {error.json_path}: {shortened(error.message)}" if error else ""
+        return f"the schema itself cannot be followed ({shorten_complaint(str(failure))})"
+    return f"at {error.json_path}: {shorten_complaint(error.message)}" if error else ""
 
 
 def in_form(text: str, schema: Mapping[str, Any]) -> tuple[str, str]:
@@ -183,7 +183,7 @@ def in_form(text: str, schema: Mapping[str, Any]) -> tuple[str, str]:
     faults = []
     for value in islice(_values(text), 20):
         if not (fault := check_schema(value, schema)):
-            alone = value is None or decoded(text) is not None
+            alone = value is None or decode_json(text) is not None
             return (text, "") if alone else (json.dumps(value, ensure_ascii=False), AROUND)
         faults.append(fault)
     fault = faults[0] if faults else "the answer holds no JSON"
@@ -201,7 +201,7 @@ def _validator(schema: Mapping[str, Any]) -> Any:
     return kind(dict(schema), registry=REGISTRY)
 
 
-def shortened(text: str) -> str:
+def shorten_complaint(text: str) -> str:
     """A complaint in one line of at most 160 characters."""
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -7,9 +7,9 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rallebench.core.numbers import mean_of, spread
+from rallebench.core.numbers import as_estimate, spread
 from rallebench.core.report import Estimate
-from rallebench.core.spreadsheets import quoted
+from rallebench.core.spreadsheets import quote_cell
 from rallebench.core.tables import Cell, Column, Table
 from rallebench.core.terminal import visible, visible_line
 
@@ -23,7 +23,7 @@ def csv_table(value: Table) -> str:
     'run,EM,EM low,EM high,EM n\\na,0.5,,,3\\n'
     """
     means = [
-        any(mean_of(row[i]) is not None for row in value.rows) for i in range(len(value.heads))
+        any(as_estimate(row[i]) is not None for row in value.rows) for i in range(len(value.heads))
     ]
     heads: list[str] = []
     for label, wide in zip(value.labels, means):
@@ -32,7 +32,7 @@ def csv_table(value: Table) -> str:
     for row in value.rows:
         line: list[Any] = []
         for cell, wide in zip(row, means):
-            mean = mean_of(cell)
+            mean = as_estimate(cell)
             parts = (
                 [getattr(mean, part) for part in PARTS] if mean is not None else [cell, *[None] * 3]
             )
@@ -61,7 +61,7 @@ def csv_lines(rows: Iterable[Sequence[Any]]) -> str:
 def _csv_cell(cell: Any) -> Any:
     if cell is None:
         return ""
-    return quoted(" | ".join(map(str, cell)) if isinstance(cell, list) else cell)
+    return quote_cell(" | ".join(map(str, cell)) if isinstance(cell, list) else cell)
 
 
 _SPECIAL = {
@@ -82,7 +82,7 @@ _SPECIAL = {
 def latex(value: Table) -> str:
     """A ``tabular``: percentages with one digit, the largest of each such column in bold."""
     best = [_largest(row[i] for row in value.rows) for i in range(len(value.heads))]
-    header = " & ".join(map(escaped, value.labels))
+    header = " & ".join(map(escape_latex, value.labels))
     rows = [
         " & ".join(
             _latex_cell(cell, column, top) for cell, column, top in zip(row, value.heads, best)
@@ -96,17 +96,17 @@ def latex(value: Table) -> str:
 
 
 def _largest(cells: Iterable[Cell]) -> float | None:
-    values = [mean.value if (mean := mean_of(cell)) else cell for cell in cells]
+    values = [mean.value if (mean := as_estimate(cell)) else cell for cell in cells]
     return max((value for value in values if isinstance(value, float)), default=None)
 
 
 def _latex_cell(cell: Any, column: Column, best: float | None) -> str:
     if cell is None:
         return "--"
-    if (mean := mean_of(cell)) is not None:
+    if (mean := as_estimate(cell)) is not None:
         return _latex_mean(mean, column, best)
     if not isinstance(cell, (int, float)):
-        return escaped(str(cell))
+        return escape_latex(str(cell))
     if column.format != "percent":
         return f"{cell:g}"
     return rf"\textbf{{{100 * cell:.1f}}}" if cell == best else f"{100 * cell:.1f}"
@@ -128,10 +128,10 @@ def _latex_mean(mean: Estimate, column: Column, best: float | None) -> str:
     return f"{value} {beside}".rstrip()
 
 
-def escaped(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Text with LaTeX's special characters escaped, in one line, its control characters shown.
 
-    >>> escaped("low_freq_ent")
+    >>> escape_latex("low_freq_ent")
     'low\\\\_freq\\\\_ent'
     """
     return "".join(_SPECIAL.get(character, character) for character in visible_line(text))

@@ -113,7 +113,7 @@ LOOK_BACK = 12
 _SPACE = re.compile(r"\s*")
 
 
-def ends_of(
+def find_sentence_ends(
     text: str, end: re.Pattern[str], start: int = 0, stop: int | None = None
 ) -> Iterator[int]:
     """The ends of sentences, except after abbreviations."""
@@ -130,7 +130,7 @@ def sentences(text: str) -> list[str]:
     ['Dr. Li left. ', '他走了。', '她没有。']
     """
     parts, begin = [], 0
-    for end in ends_of(text, SENTENCE_END):
+    for end in find_sentence_ends(text, SENTENCE_END):
         end = _SPACE.match(text, end).end()  # type: ignore[union-attr]  # it matches anywhere
         parts.append(text[begin:end])
         begin = end
@@ -154,10 +154,10 @@ def split_outside(text: str, mark: str = ",") -> list[str]:
     return text.split(mark) if depth else [*parts, text[begin:]]
 
 
-def unwrapped(text: str) -> str:
+def strip_brackets(text: str) -> str:
     """A text without the round brackets around the whole of it.
 
-    >>> unwrapped(" (rrf:(a,b),c) "), unwrapped("(a)?b=(c)")
+    >>> strip_brackets(" (rrf:(a,b),c) "), strip_brackets("(a)?b=(c)")
     ('rrf:(a,b),c', '(a)?b=(c)')
     """
     text = text.strip()
@@ -171,4 +171,4 @@ def split_names(text: str) -> list[str]:
     >>> split_names("mine, (rrf:mine,other), graph?ef_search=64")
     ['mine', 'rrf:mine,other', 'graph?ef_search=64']
     """
-    return [name for part in split_outside(text) if (name := unwrapped(part))]
+    return [name for part in split_outside(text) if (name := strip_brackets(part))]

@@ -104,10 +104,10 @@ def answer_begins(text: str) -> int:
     return _answer_at(text)[0]
 
 
-def answer_of(text: str) -> str:
+def extract_answer(text: str) -> str:
     """The text of a model, without its thoughts and the marks behind its answer.
 
-    >>> answer_of("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Rome<|return|>")
+    >>> extract_answer("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Rome<|return|>")
     'Rome'
     """
     begin, end = _answer_at(text)
@@ -170,27 +170,27 @@ def with_room(request: Generate, answer: Reply | RalleError) -> Generate | None:
     return replace(request, max_tokens=ROOM)
 
 
-def answers_of(llm: Any, requests: Sequence[Generate], name: str) -> list[Reply | RalleError]:
+def generate_answers(llm: Any, requests: Sequence[Generate], name: str) -> list[Reply | RalleError]:
     """The parted replies of a model, in order; those that were cut off in thoughts are asked for again with more room."""
-    replies = [parted(reply, name) for reply in llm.generate(requests)]
+    replies = [split_thoughts(reply, name) for reply in llm.generate(requests)]
     wider = {
         place: more
         for place, (request, reply) in enumerate(zip(requests, replies))
         if (more := with_room(request, reply))
     }
     if wider:
-        again = [parted(reply, name) for reply in llm.generate([*wider.values()])]
+        again = [split_thoughts(reply, name) for reply in llm.generate([*wider.values()])]
         for place, reply in zip(wider, again):
             replies[place] = reply
     return replies
 
 
-def parted(reply: Reply | _Failed, llm: str) -> Reply | _Failed | BackendError:
+def split_thoughts(reply: Reply | _Failed, llm: str) -> Reply | _Failed | BackendError:
     """The reply with its thoughts in ``thinking`` and nothing but the answer in ``text``; the error of one without an answer.
 
     An error stays as it is. ``llm``: the model's name.
 
-    >>> parted(Reply("<think>北京？</think>上海"), "m") == Reply("上海", thinking="北京？")
+    >>> split_thoughts(Reply("<think>北京？</think>上海"), "m") == Reply("上海", thinking="北京？")
     True
     """
     if not isinstance(reply, Reply):

@@ -81,14 +81,14 @@ class Gold:
     grades: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def graded(self) -> dict[str, float]:
+    def page_grades(self) -> dict[str, float]:
         """Every gold page id with its grade, 1 where the gold gives none."""
         return {page: self.grades.get(page, 1.0) for page in self.pages}
 
     @property
     def judgements(self) -> dict[str, float]:
         """Every judged page id with its grade, those that are not relevant included."""
-        return {**self.grades, **self.graded}
+        return {**self.grades, **self.page_grades}
 
     @property
     def pages(self) -> frozenset[str]:
@@ -224,7 +224,7 @@ class Generate:
 
     ``forced``: options that say what form the reply has, for a model that enforces forms while it writes. ``explicit``: a
     person set these settings for this very request, as in an action of a chain; those of a method (a judge, an agent, a
-    re-ranker, a suite) give way to what the model's entry says. ``settled`` applies both. ``roomy``: ``max_tokens`` is
+    re-ranker, a suite) give way to what the model's entry says. ``for_model`` applies both. ``roomy``: ``max_tokens`` is
     enough for the answer alone, so a model that thinks first gets more.
     """
 
@@ -241,7 +241,7 @@ class Generate:
     explicit: bool = field(default=False, compare=False)
     roomy: bool = field(default=False, compare=False)
 
-    def settled(self, model: Any) -> Generate:
+    def for_model(self, model: Any) -> Generate:
         """The request as ``model`` is sent it. All requests to a model pass here.
 
         Forced options stay for a model that enforces forms. Unless the settings are explicit, the model's ``insists`` holds:

@@ -143,30 +143,30 @@ def read_verdict(text: str, claim: Claim | None = None) -> bool | None:
     short = _EXPLANATION.split(plain, maxsplit=1)[0]
     if short != plain and (verdict := read_verdict(short, claim)) is not None:
         return verdict
-    bare = _unquoted(plain)
+    bare = _strip_quotes(plain)
     if labelled := [*_LABELLED.finditer(bare)]:
         return labelled[-1]["yes"] is not None
     if fields := [*_IN_FIELD.finditer(bare)]:
         denied = bool(_DENYING_KEY.match(fields[-1]["key"]))
         return (fields[-1]["yes"] is not None) is not denied
-    settled = _BRACKETED.sub(" ", _QUOTED.sub(_short, _unwrapped(plain)))
+    settled = _BRACKETED.sub(" ", _QUOTED.sub(_short, _strip_wrapping(plain)))
     if not re.search(r"\w", settled):
-        settled = _unquoted(plain).strip("[](){}")
+        settled = _strip_quotes(plain).strip("[](){}")
     clauses = list(_clauses(settled))
     verdicts = [(clause, verdict) for clause in clauses for verdict in _verdicts(clause)]
     statements = [
         (clause, value)
         for clause in clauses
         if claim and not clause.open
-        for value in _stated(clause, claim)
+        for value in _claim_values(clause, claim)
     ]
     if len({verdict for _, verdict in verdicts}) == 1:
         verdict = verdicts[0][1]
         return None if claim and _contradicted(verdict, statements, claim) else verdict
-    return _settled(statements)
+    return _settle(statements)
 
 
-def _settled(statements: Sequence[tuple[_Clause, bool]]) -> bool | None:
+def _settle(statements: Sequence[tuple[_Clause, bool]]) -> bool | None:
     """The verdict of several statements: concessions are left out, and of a contrast the last counts."""
     main = [pair for pair in statements if pair[0].joined not in _CONCESSIONS] or list(statements)
     if len({value for _, value in main}) > 1:
@@ -180,7 +180,7 @@ def _contradicted(verdict: bool, statements: Sequence[tuple[_Clause, bool]], cla
         for pair in statements
         if re.search(rf"\b(?:{claim.about})\b|{claim.chinese}|{claim.chinese_fails}", pair[0].text)
     ]
-    return bool(weighty) and _settled(weighty) is (not verdict)
+    return bool(weighty) and _settle(weighty) is (not verdict)
 
 
 def _plain(text: str) -> str:
@@ -190,11 +190,11 @@ def _plain(text: str) -> str:
     return _DECORATION.sub("", text).strip()
 
 
-def _unquoted(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     return re.sub(r"\"|(?<!\w)'|'(?!\w)", "", text)
 
 
-def _unwrapped(text: str) -> str:
+def _strip_wrapping(text: str) -> str:
     """A text without the quotes or brackets around the whole of it."""
     for left, right in ('""', "''", "()", "[]"):
         inside = text[1:-1]
@@ -235,7 +235,7 @@ def _verdicts(clause: _Clause) -> Iterator[bool]:
     yield match["yes"] is not None
 
 
-def _stated(clause: _Clause, claim: Claim) -> Iterator[bool]:
+def _claim_values(clause: _Clause, claim: Claim) -> Iterator[bool]:
     """The claim as a clause states it, as often as it does: True if it holds, False if not."""
     text = _NO_NEGATION.sub("", _after_verdict(clause.text))
     words = rf"\b(?:(?P<holds>{claim.holds})|(?P<fails>{claim.fails}))\b"

@@ -47,7 +47,7 @@ def optional(module: str, package: str, why: str, install: str = "") -> Any:
         raise MissingPackageError(package, why, install) from None
 
 
-def imported(name: str) -> Any:
+def imported_module(name: str) -> Any:
     """The module ``name`` if it is imported, else None; also while another thread still imports it.
 
     To use torch from one thread while another imports it can block both for good.

@@ -12,7 +12,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.numbers import plural
-from rallebench.core.sources import BESIDE, Problems, Source, files_in, named
+from rallebench.core.sources import BESIDE, Problems, Source, files_in, has_suffix
 from rallebench.corpora import ID_NAMES, TEXT_NAMES, CorpusRow
 
 JSON_FILES = (".jsonl", ".ndjson", ".json")
@@ -33,9 +33,11 @@ def is_collection(path: Path) -> bool:
     files = files_in(path)
     if any(file.name.removesuffix(".gz") == "queries.jsonl" for file in files):
         return False  # these are questions, not passages
-    rows = list(filter(named(*JSON_FILES), files))
+    rows = list(filter(has_suffix(*JSON_FILES), files))
     others = [file for file in files if file not in rows]
-    documents = [x for x in others if named(".txt", ".md", ".markdown", ".html", ".htm", ".pdf")(x)]
+    documents = [
+        x for x in others if has_suffix(".txt", ".md", ".markdown", ".html", ".htm", ".pdf")(x)
+    ]
     if not rows or not all(file.name.lower().startswith(BESIDE) for file in documents):
         return False
     try:
@@ -57,7 +59,7 @@ def each_file(
         yield from read(source)
         return
     files = files_in(source.path)
-    chosen = list(filter(named(*suffixes), files)) or files
+    chosen = list(filter(has_suffix(*suffixes), files)) or files
     if not chosen:
         raise BadFileError(f"{source.path} holds no file; name a folder of {suffixes[0]} files.")
     source.problems.warnings += left_out(

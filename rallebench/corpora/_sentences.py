@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from rallebench.core.text import LATIN_END, SENTENCE_END, ends_of
+from rallebench.core.text import LATIN_END, SENTENCE_END, find_sentence_ends
 from rallebench.corpora._blocks import (
     LONG_WORD,
     PIECES,
@@ -46,7 +46,7 @@ def sentences(text: str, size: int, overlap: int) -> Spans:
     """
     starts, ends = units(text, "tokens")
     atoms: Spans = []  # (first token, last token + 1)
-    sentence_ends = [bisect_left(starts, at) for at in ends_of(text, SENTENCE_END)]
+    sentence_ends = [bisect_left(starts, at) for at in find_sentence_ends(text, SENTENCE_END)]
     for first, last in _ranges(sentence_ends, 0, len(starts)):
         if last - first <= size:
             atoms.append((first, last))
@@ -69,7 +69,7 @@ def encoder_sentences(text: str, size: int, overlap: int, token_starts: TokenSta
     starts, ends = units(text, "short tokens")
     weights = _weights(text, starts, ends, token_starts)
     before = [0, *accumulate(weights)]
-    sentence_ends = [bisect_left(starts, at) for at in ends_of(text, SENTENCE_END)]
+    sentence_ends = [bisect_left(starts, at) for at in find_sentence_ends(text, SENTENCE_END)]
     pieces: list[Piece] = []
     for first, last in _ranges(sentence_ends, 0, len(starts)):
         if before[last] - before[first] <= size:
@@ -155,7 +155,7 @@ def _best_cuts(text: str, start: int, end: int) -> Iterable[int]:
     """Cuts of the first rule that divides the piece."""
     rules: tuple[Callable[[], Iterable[int]], ...] = (
         lambda: (match.start() for match in PARAGRAPHS.finditer(text, start, end)),
-        lambda: ends_of(text, ENGLISH_END, start, end),
+        lambda: find_sentence_ends(text, ENGLISH_END, start, end),
         lambda: (match.end() for match in PARTS.finditer(text, start, end)),
         lambda: (match.start() for match in SPACE.finditer(text, start, end)),
     )

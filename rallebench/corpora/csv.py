@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rallebench.core.sources import Source, named, value_of
+from rallebench.core.sources import Source, first_value, has_suffix
 from rallebench.corpora import (
     CORPORA,
     ID_NAMES,
@@ -25,7 +25,7 @@ SAMPLE = (
 )
 
 
-@CORPORA.register("csv", recognises=named(".csv"), sample={"corpus.csv": SAMPLE})
+@CORPORA.register("csv", recognises=has_suffix(".csv"), sample={"corpus.csv": SAMPLE})
 def read_csv(source: Source) -> Iterator[CorpusRow]:
     """CSV with a header row that names text, and optionally id, title, page_id and url; or a folder of such files."""
     return each_file(source, _rows, ".csv")
@@ -35,10 +35,10 @@ def _rows(source: Source) -> Iterator[CorpusRow]:
     check = source.needs_column(TEXT_NAMES, "corpus", "id,text,title")
     for line, number, row in source.named_rows(check):
         name = next(name for name in TEXT_NAMES if name in row)
-        title, text = value_of(row, ("title",)), row[name]
+        title, text = first_value(row, ("title",)), row[name]
         if name == "contents" and not title:
             title, text = split_title(text)
-        doc_id = value_of(row, ID_NAMES, str(number))
+        doc_id = first_value(row, ID_NAMES, str(number))
         yield CorpusRow(
-            line, doc_id, text, title, value_of(row, PAGE_NAMES), value_of(row, URL_NAMES)
+            line, doc_id, text, title, first_value(row, PAGE_NAMES), first_value(row, URL_NAMES)
         )

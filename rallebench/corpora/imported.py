@@ -16,10 +16,10 @@ from typing import Any, Literal, TextIO
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
-from rallebench.core.events import Progress, mapped
+from rallebench.core.events import Progress, map_events
 from rallebench.core.files import disk_error, read_json, write_json
 from rallebench.core.own_files import Count
-from rallebench.core.own_folders import listed
+from rallebench.core.own_folders import list_files
 from rallebench.core.parts import beside, check_name, delete, move_in
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Passage, digest
@@ -114,7 +114,7 @@ def import_corpus(
                 done, total = min(reading.done, reading.total), reading.total or None
                 return Progress("", done, total, message, seconds=seconds, rate=done / seconds)
 
-            count, sha = yield from mapped(writing, progress)
+            count, sha = yield from map_events(writing, progress)
             sizes = {p.name: p.stat().st_size for p in sorted(part.iterdir())}
             card = Corpus(
                 name=name,
@@ -232,7 +232,7 @@ def corpus_cards(corpora: Path) -> tuple[dict[str, Corpus], dict[str, str]]:
     """Return name → card, and name → error of an unreadable card, of all corpora in a workspace, sorted."""
     good: dict[str, Corpus] = {}
     wrong: dict[str, str] = {}
-    for path in listed(Path(corpora), f"*/{CARD}"):
+    for path in list_files(Path(corpora), f"*/{CARD}"):
         try:
             good[path.parent.name] = read_card(path.parent)
         except BadFileError as error:
@@ -283,7 +283,7 @@ def store_corpus(
         folder, chunk(read_corpus(corpus, pages, form=form, source=source), chunking)
     )
     return (
-        yield from mapped(
+        yield from map_events(
             writing,
             lambda count: (count, min(1.0, source.done / source.total) if source.total else 0.0),
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rallebench.core.sources import Source, named, value_of
+from rallebench.core.sources import Source, first_value, has_suffix
 from rallebench.corpora import (
     CORPORA,
     ID_NAMES,
@@ -28,7 +28,7 @@ SAMPLE = """{"id": "d1", "title": "Titan", "text": "Titan is a moon of Saturn."}
 
 
 def _recognises(path: Path) -> bool:
-    return is_collection(path) if path.is_dir() else named(*JSON_FILES)(path)
+    return is_collection(path) if path.is_dir() else has_suffix(*JSON_FILES)(path)
 
 
 @CORPORA.register("jsonl", recognises=_recognises, sample={"corpus.jsonl": SAMPLE})
@@ -40,13 +40,13 @@ def read_jsonl(source: Source) -> Iterator[CorpusRow]:
 def _rows(source: Source) -> Iterator[CorpusRow]:
     whole = single_object(source.path)
     for number, row in [(1, whole)] if whole else source.objects():
-        doc_id = value_of(row, ID_NAMES, None)
+        doc_id = first_value(row, ID_NAMES, None)
         texts = [name for name in TEXT_NAMES if isinstance(row.get(name), str)]
         if doc_id is None or not texts:
             have = ", ".join(list(row)[:8]) or "nothing"
             source.bad(number, f" needs 'id' and 'text'; it has {have}.")
             continue
-        page = value_of(row, PAGE_NAMES)
+        page = first_value(row, PAGE_NAMES)
         if isinstance(doc_id, (list, dict, bool)) or isinstance(page, (list, dict, bool)):
             source.bad(number, ": an id must be text or a number.")
             continue
@@ -54,8 +54,8 @@ def _rows(source: Source) -> Iterator[CorpusRow]:
             source.bad(number, ": a title must be text.")
             continue
         text_name = next((name for name in texts if row[name].strip()), texts[0])
-        title, text = str(value_of(row, ("title",))), row[text_name]
+        title, text = str(first_value(row, ("title",))), row[text_name]
         if text_name == "contents" and not title.strip():
             title, text = split_title(text)
-        url = str(value_of(row, URL_NAMES)).strip()
+        url = str(first_value(row, URL_NAMES)).strip()
         yield CorpusRow(number, str(doc_id).strip(), text, title, str(page).strip(), url)

@@ -11,7 +11,7 @@ import numpy as np
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
-from rallebench.core.sources import Source, named, value_of
+from rallebench.core.sources import Source, first_value, has_suffix
 from rallebench.corpora import ID_NAMES, PAGE_NAMES
 from rallebench.corpora._seen import hashes
 from rallebench.corpora.reading import PageMap
@@ -28,11 +28,11 @@ def read_page_map(path: Path) -> PageMap:
     about 20 bytes per id. Raises BadFileError for other content, and for an id with two pages.
     """
     path = Path(path)
-    if named(".tsv", ".tab", ".txt")(path):
+    if has_suffix(".tsv", ".tab", ".txt")(path):
         return CompactPages(path, _table(path))
-    if named(".jsonl", ".ndjson")(path):
+    if has_suffix(".jsonl", ".ndjson")(path):
         return CompactPages(path, _objects(path))
-    pickled = named(".p", ".pkl", ".pickle")(path)
+    pickled = has_suffix(".p", ".pkl", ".pickle")(path)
     value = _unpickle(path) if pickled else read_json(path)
     if not isinstance(value, dict):
         raise BadFileError(f"{path} should hold a JSON object that maps passage ids to page ids.")
@@ -144,7 +144,7 @@ def _table(path: Path) -> Iterator[tuple[str, str]]:
 def _objects(path: Path) -> Iterator[tuple[str, str]]:
     source = Source(path)
     for number, row in source.objects():
-        doc_id, page = value_of(row, ID_NAMES, None), value_of(row, PAGE_NAMES, None)
+        doc_id, page = first_value(row, ID_NAMES, None), first_value(row, PAGE_NAMES, None)
         if not isinstance(doc_id, (str, int)) or not isinstance(page, (str, int)):
             raise BadFileError(
                 f"{source.where(number)} needs 'id' and 'page_id', each a text or a number."

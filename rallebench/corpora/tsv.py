@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.sources import Source, named
+from rallebench.core.sources import Source, has_suffix
 from rallebench.corpora import (
     CORPORA,
     ID_NAMES,
@@ -47,7 +47,7 @@ class Columns(NamedTuple):
     contents: bool = False
 
 
-@CORPORA.register("tsv", recognises=named(".tsv", ".tab"), sample={"corpus.tsv": SAMPLE})
+@CORPORA.register("tsv", recognises=has_suffix(".tsv", ".tab"), sample={"corpus.tsv": SAMPLE})
 def read_tsv(source: Source) -> Iterator[CorpusRow]:
     """A tab-separated table: id, text, title (KILT, RaLLe); a header row is recognised. Or a folder of such files."""
     return each_file(source, _rows, ".tsv", ".tab")

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.letters import LATIN, letters_of
+from rallebench.core.letters import LATIN, main_script
 from rallebench.core.sources import Source
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets.kilt import first_rows
@@ -73,7 +73,7 @@ class PublishedSet:
                 continue
             if not any(str(element.get("answer") or "").strip() for element in record["output"]):
                 source.bad(line, f" has no answer, as in a test set; take {self.take}.")
-            elif letters_of([str(record["input"])]) not in ("", LATIN):
+            elif main_script([str(record["input"])]) not in ("", LATIN):
                 source.bad(
                     line,
                     f" is not in English, as {self.name} is; take {self.take}, or write your questions as JSON lines "

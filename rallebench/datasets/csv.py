@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.sources import Problems, Source, named
+from rallebench.core.sources import Problems, Source, has_suffix
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets._values import NoValueError, parse
 from rallebench.datasets.fields import QUESTION, RowOfFields, normal, read_row
@@ -61,8 +61,8 @@ def _lacks_header(path: Path) -> bool:
 
 def _recognises(path: Path) -> bool:
     """Return whether a file is CSV, or tab-separated with a first row that names a question or is one with its answers."""
-    if not named(".tsv", ".tab")(path) or not path.is_file():
-        return named(".csv")(path)
+    if not has_suffix(".tsv", ".tab")(path) or not path.is_file():
+        return has_suffix(".csv")(path)
     return any(normal(name) in QUESTION for name in _first_row(path)) or _lacks_header(path)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.json_objects import rows_of_file
-from rallebench.core.sources import Problems, Source, named, stamps
+from rallebench.core.sources import Problems, Source, has_suffix, stamps
 from rallebench.core.types import Example, Gold, Question
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets._values import is_empty
@@ -42,7 +42,7 @@ def first_rows(path: Path, inside: str = "") -> list[Record]:
 
     Bad rows are left out. ``inside``: see ``Source.objects``.
     """
-    if not named(".jsonl", ".json")(path):
+    if not has_suffix(".jsonl", ".json")(path):
         return []
     return list(_first_rows(path, tuple(stamps(path)), inside))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.versions import imported
+from rallebench.core.versions import imported_module
 
 
 def has_bfloat16(device: Any) -> bool:
@@ -32,7 +32,7 @@ def has_bfloat16_here() -> bool:
 
     Where the system has no such list, only a torch that was imported knows; otherwise False.
     """
-    if (torch := imported("torch")) is not None:
+    if (torch := imported_module("torch")) is not None:
         return has_bfloat16(torch.device("cpu"))
     try:
         features = Path("/proc/cpuinfo").read_text()

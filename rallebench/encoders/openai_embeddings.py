@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rallebench.core.settings import checked, declare, form_of
+from rallebench.core.settings import check_values, dataclass_form, declare
 from rallebench.core.stopping import obey, stop_of_thread
 from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS, Batches, Vectors
@@ -66,7 +66,7 @@ class EmbeddingSettings(Endpoint):
     tokens_per_minute: float = declare(float, *_RATE, about=_RATE_ABOUT)
 
 
-SETTINGS = form_of(EmbeddingSettings)
+SETTINGS = dataclass_form(EmbeddingSettings)
 
 
 class OpenAIEmbeddings:
@@ -247,7 +247,7 @@ def _fingerprint(settings: EmbeddingSettings) -> str:
 @ENCODERS.register("openai_embeddings", needs_model=True, form=SETTINGS)
 def openai_embeddings(**settings: Any) -> OpenAIEmbeddings:
     """An OpenAI-compatible embeddings endpoint: openai_embeddings:MODEL?base_url=…; key from the environment."""
-    values = EmbeddingSettings(**checked("encoder 'openai_embeddings'", SETTINGS, settings))
+    values = EmbeddingSettings(**check_values("encoder 'openai_embeddings'", SETTINGS, settings))
     name = f"openai_embeddings:{values.model}"
     check_endpoint(name, values)
     return OpenAIEmbeddings(values, key_from_environment(name, values))

@@ -24,7 +24,7 @@ from urllib.parse import unquote
 from rallebench.checkpoints.failures import check_reachable
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import Entry, unknown
-from rallebench.core.settings import checked, parse_settings
+from rallebench.core.settings import check_values, parse_settings
 from rallebench.encoders import ENCODERS, Encoder
 
 PRESETS_FILE = Path(__file__).with_name("presets.json")
@@ -111,7 +111,7 @@ def _written(value: Any) -> str:
 def resolved(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
     """The entry and the settings that a reference names, both checked."""
     entry, settings = _entry_and_settings(reference)
-    checked(f"encoder {entry.name!r}", entry.form, settings)
+    check_values(f"encoder {entry.name!r}", entry.form, settings)
     return entry, settings
 
 

@@ -24,7 +24,7 @@ from rallebench.checkpoints.packages import eight_bits, import_class, need_packa
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json, sha256_file
 from rallebench.core.memory import Memory, copy_mapped, read_mapped, release
-from rallebench.core.settings import Setting, checked
+from rallebench.core.settings import Setting, check_values
 from rallebench.core.types import digest
 from rallebench.encoders import DTYPES, ENCODERS, Batches
 from rallebench.encoders._engine import MAX_BATCH, TransformerEncoder
@@ -237,7 +237,7 @@ def _content(folder: Path) -> str:
 
 def need(**settings: Any) -> MemoryNeed | None:
     """What the encoder of these settings will take, without loading it; None if nothing here says so."""
-    chosen = checked("encoder 'sentence_transformers'", SETTINGS, settings)
+    chosen = check_values("encoder 'sentence_transformers'", SETTINGS, settings)
     folder = _folder(f"sentence_transformers:{chosen['model']}", chosen["model"])
     inner = (
         _weights_folder(folder) if folder else cached_folder(chosen["model"], chosen["revision"])
@@ -250,7 +250,7 @@ def need(**settings: Any) -> MemoryNeed | None:
 
 def to_fetch(**settings: Any) -> str:
     """The hub id that must be downloaded before the encoder of these settings opens; '' if it is here. Raises BadFileError."""
-    chosen = checked("encoder 'sentence_transformers'", SETTINGS, settings)
+    chosen = check_values("encoder 'sentence_transformers'", SETTINGS, settings)
     model: str = chosen["model"]
     if _folder(f"sentence_transformers:{model}", model) is not None:
         return ""
@@ -262,7 +262,7 @@ def to_fetch(**settings: Any) -> str:
 
 def window(**settings: Any) -> WindowSource | None:
     """The window of the encoder of these settings; None for a model that is not downloaded yet."""
-    chosen = checked("encoder 'sentence_transformers'", SETTINGS, settings)
+    chosen = check_values("encoder 'sentence_transformers'", SETTINGS, settings)
     name = f"sentence_transformers:{chosen['model']}"
     root = _folder(name, chosen["model"])
     if root is None:
@@ -312,5 +312,5 @@ def _json_object(path: Path) -> dict[str, Any]:
 )
 def sentence_transformers(**settings: Any) -> SentenceTransformers:
     """Any sentence-transformers folder or hub id: sentence_transformers:MODEL?query_prompt=…"""
-    values = checked("encoder 'sentence_transformers'", SETTINGS, settings)
+    values = check_values("encoder 'sentence_transformers'", SETTINGS, settings)
     return SentenceTransformers(*_load(values), values)

@@ -55,7 +55,7 @@ def answer(
             batch_size=batch_size,
             stop=counter.stop,
         ):
-            folder.append(log, episode, counter.session, counter.elapsed)
+            folder.append(log, episode, counter.session, counter.seconds_since_start)
             yield counter.count(episode)
             counter.check(max_errors)
     except (KeyboardInterrupt, GeneratorExit, StoppedError):
@@ -67,7 +67,7 @@ def answer(
     finally:
         log.close()
     counter.tell(
-        "stopped" if counter.done < counter.total and counter.stop(now=True) else "answered"
+        "stopped" if counter.n_done < counter.total and counter.stop(now=True) else "answered"
     )
     folder.forget_stop()
 
@@ -109,17 +109,17 @@ class _Counter:
         self._unwritten = self._stop = False
 
     @property
-    def done(self) -> int:
+    def n_done(self) -> int:
         return self.already + self.new
 
     @property
-    def elapsed(self) -> float:
+    def seconds_since_start(self) -> float:
         return time.perf_counter() - self._started
 
     def stop(self, now: bool = False) -> bool:
         """Return whether the run was asked to stop. The loop asks several times a second, so a state that is due is written here:
         the questions of a batch end all at once, and the next batch may take minutes."""
-        elapsed = self.elapsed
+        elapsed = self.seconds_since_start
         if self._unwritten and elapsed - self._written > STATE_EVERY:
             self.tell("running")
         if now or elapsed - self._looked > STATE_EVERY / 2:
@@ -141,10 +141,10 @@ class _Counter:
                     total[1] += 1
         return Progress(
             self.task,
-            self.done,
+            self.n_done,
             self.total,
             errors=self.errors,
-            seconds=self.elapsed,
+            seconds=self.seconds_since_start,
             means=self._means(),
         )
 
@@ -158,10 +158,10 @@ class _Counter:
 
     def tell(self, state: str, message: str = "") -> None:
         self._unwritten = False
-        self._written = seconds = self.elapsed
+        self._written = seconds = self.seconds_since_start
         self.folder.set_state(
             state,
-            done=self.done,
+            done=self.n_done,
             total=self.total,
             errors=self.errors,
             seconds=round(seconds, 3),

@@ -51,7 +51,7 @@ class Clusters:
         return [self.of[qid] for qid in qids]
 
 
-def clusters_of(examples: Sequence[Example]) -> Clusters:
+def find_clusters(examples: Sequence[Example]) -> Clusters:
     """The clusters of a data set's questions, by union-find over their gold pages."""
     parent: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -74,7 +74,7 @@ def clusters_of(examples: Sequence[Example]) -> Clusters:
     return Clusters(next((kind for kind in (GOLD_PAGES, GROUP) if kind in kinds), QUESTION), of)
 
 
-def timings_of(episode: Episode) -> list[Timing]:
+def shared_timings(episode: Episode) -> list[Timing]:
     """The shared timings of an episode: one for each step that was asked in a batch."""
     return [
         (who, round(step.seconds, 6), step.batch)

@@ -27,7 +27,7 @@ NO_PRICES, NO_TOKENS = "no prices", "tokens not counted"
 MILLION = 1_000_000
 
 
-def prices_of(llms: Mapping[str, Any]) -> dict[str, dict[str, float] | None]:
+def llm_prices(llms: Mapping[str, Any]) -> dict[str, dict[str, float] | None]:
     """The prices that language models carry as ``prices``; None for one that carries none, or no numbers."""
     return {name: read_prices(getattr(llm, "prices", None)) for name, llm in llms.items()}
 
@@ -39,12 +39,12 @@ def recorded_prices(run: Mapping[str, Any]) -> dict[str, dict[str, float] | None
     return {str(name): read_prices(price) for name, price in prices.items()}
 
 
-def usd_of(step: Step, prices: Prices) -> tuple[float, float] | None:
+def step_usd(step: Step, prices: Prices) -> tuple[float, float] | None:
     """US dollars for the prompt and for the completion of a step; None if that is not known.
 
     >>> from rallebench.core.types import Message, Reply
     >>> step = Step(Generate("m", (Message("user", "Who?"),)), Reply("Ada", prompt_tokens=1000, completion_tokens=10))
-    >>> usd_of(step, {"m": {"prompt": 1.0, "completion": 2.0}}), usd_of(step, {})
+    >>> step_usd(step, {"m": {"prompt": 1.0, "completion": 2.0}}), step_usd(step, {})
     ((0.001, 2e-05), None)
     """
     if not isinstance(step.request, Generate):
@@ -63,7 +63,7 @@ def _usd(tokens: int | None, price: float | None) -> float | None:
 
 def dollars(steps: Sequence[Step], prices: Prices) -> float | None:
     """US dollars of steps, as when they were asked; None if one of them is not known."""
-    parts = [usd_of(step, prices) for step in steps]
+    parts = [step_usd(step, prices) for step in steps]
     return None if None in parts else sum(sum(part) for part in parts if part)
 
 
@@ -92,20 +92,20 @@ def total(
         lacks_tokens = None in (prompt_tokens_of(step), completion_tokens_of(step))
         if lacks_tokens:
             uncounted[name] += 1
-        if (usd := usd_of(step, prices)) is not None:
+        if (usd := step_usd(step, prices)) is not None:
             known += sum(usd)
         else:
             unknown.setdefault(name, NO_TOKENS if lacks_tokens else NO_PRICES)
     return CostTotal(
         questions,
-        seconds=_rounded(sum(step.seconds for step in steps) + failed_seconds),
-        retrieval_seconds=_rounded(sum(step.seconds for step in searches)),
-        generation_seconds=_rounded(sum(step.seconds for step in calls)),
-        failed_seconds=_rounded(failed_seconds),
+        seconds=_round(sum(step.seconds for step in steps) + failed_seconds),
+        retrieval_seconds=_round(sum(step.seconds for step in searches)),
+        generation_seconds=_round(sum(step.seconds for step in calls)),
+        failed_seconds=_round(failed_seconds),
         model_calls=len(calls),
         retrievals=len(searches),
-        prompt_tokens=_counted(prompt_tokens_of(step) for step in calls),
-        completion_tokens=_counted(completion_tokens_of(step) for step in calls),
+        prompt_tokens=_sum_known(prompt_tokens_of(step) for step in calls),
+        completion_tokens=_sum_known(completion_tokens_of(step) for step in calls),
         calls_not_counted=dict(uncounted),
         tokens_per_second=speed(calls),
         usd=None if unknown else known,
@@ -114,13 +114,13 @@ def total(
     )
 
 
-def _counted(tokens: Iterable[int | None]) -> int | None:
+def _sum_known(tokens: Iterable[int | None]) -> int | None:
     counts = list(tokens)
     known = [n for n in counts if n is not None]
     return sum(known) if known or not counts else None
 
 
-def _rounded(seconds: float) -> float:
+def _round(seconds: float) -> float:
     return round(float(seconds), 6)
 
 
@@ -147,7 +147,7 @@ OF_CALL: Mapping[str, Callable[[Step, Prices], float | None]] = {
 def step_cost(step: Step, prices: Prices) -> StepCost:
     """Return the cost of one step; only calls of a language model have tokens and dollars."""
     kind, target = who(step)
-    cost = StepCost(kind, target, _rounded(step.seconds), step.cached, step.batch)
+    cost = StepCost(kind, target, _round(step.seconds), step.cached, step.batch)
     if not isinstance(step.request, Generate):
         return cost
     return replace(
@@ -167,12 +167,12 @@ def question_cost(episode: Episode, prices: Prices) -> QuestionCost:
         episode.qid,
         bool(episode.error),
         total(episode.steps, prices, failed_seconds=lost),
-        total(_uncached(episode), prices, failed_seconds=lost),
+        total(_uncached_steps(episode), prices, failed_seconds=lost),
         tuple(step_cost(step, prices) for step in episode.steps),
     )
 
 
-def _uncached(episode: Episode) -> list[Step]:
+def _uncached_steps(episode: Episode) -> list[Step]:
     """The steps that were really asked this time, not taken from the reply cache."""
     return [step for step in episode.steps if not step.cached]
 
@@ -203,16 +203,16 @@ def run_cost(
     ``not_included``: retrievers that ask language models themselves."""
     good = [episode for episode in episodes if not episode.error]
     bad = [episode for episode in episodes if episode.error]
-    here = [step for episode in [*episodes, *earlier] for step in _uncached(episode)]
+    here = [step for episode in [*episodes, *earlier] for step in _uncached_steps(episode)]
     lost = sum(episode.failed_seconds for episode in [*bad, *earlier])
     answered = {
         name: [metric(name).value(episode, Gold()) for episode in good] for name in PER_QUESTION
     }
     answered["usd"] = [dollars(episode.steps, prices) for episode in good]
     return Cost(
-        _of(episodes, prices),
-        _of(good, prices),
-        _of(bad, prices),
+        _cost_total(episodes, prices),
+        _cost_total(good, prices),
+        _cost_total(bad, prices),
         total(here, prices, failed_seconds=lost, questions=sum(map(_asked_anything, episodes))),
         {name: spread(values) for name, values in answered.items()},
         tuple(_per_action(good, prices)),
@@ -229,10 +229,10 @@ def not_recorded(questions: int) -> Cost:
 
 
 def _asked_anything(episode: Episode) -> bool:
-    return bool(episode.failed_seconds or any(who(step)[1] for step in _uncached(episode)))
+    return bool(episode.failed_seconds or any(who(step)[1] for step in _uncached_steps(episode)))
 
 
-def _of(episodes: Sequence[Episode], prices: Prices) -> CostTotal:
+def _cost_total(episodes: Sequence[Episode], prices: Prices) -> CostTotal:
     steps = [step for episode in episodes for step in episode.steps]
     lost = sum(episode.failed_seconds for episode in episodes)
     return total(steps, prices, failed_seconds=lost, questions=len(episodes))

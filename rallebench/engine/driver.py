@@ -26,7 +26,7 @@ from rallebench.core.events import (
     Operation,
     Progress,
     Warned,
-    mapped,
+    map_events,
     under,
 )
 from rallebench.core.experiments import (
@@ -153,7 +153,7 @@ class Performer:
         return None
 
     def _run(self, step: RunRequest) -> Operation[RunResult]:
-        request = run_of(self._request, step)
+        request = complete_run_request(self._request, step)
         self._runs[request.label] = request.name
         if self._rules.fixed and (ended := ended_result(self._context.runs, request)) is not None:
             yield Finished(request.label, request.name, True, ended)
@@ -163,8 +163,8 @@ class Performer:
         options = replace(self._options, batch_size=size)
         running = execute(request, self._context, options, lambda run: self.save())
         try:
-            events: Operation[RunResult] = mapped(
-                running, lambda event: self._heard(request.dataset.name, event)
+            events: Operation[RunResult] = map_events(
+                running, lambda event: self._label_warning(request.dataset.name, event)
             )
             result = yield from events
         except (StoppedError, MismatchError):
@@ -181,7 +181,7 @@ class Performer:
             request.on_result(result)
         return result
 
-    def _heard(self, dataset: str, event: Event) -> Event | None:
+    def _label_warning(self, dataset: str, event: Event) -> Event | None:
         """An event of a run. A warning names its dataset; the second of two equal ones is dropped (None)."""
         if not isinstance(event, Warned):
             return event
@@ -265,7 +265,7 @@ def run_experiment(
     anything is written, unless a run of that name was made with other settings.
     """
     check_free(store.root, request.kind, request.name, rules.noun)
-    with store.locked(request.name, rules.noun):
+    with store.lock(request.name, rules.noun):
         if (rules.fixed or rules.same) and store.exists(request.name):
             _check_same(store.open(request.name).request, request, rules)
         dataset, folder = dataset_file(store.root, request.name), store.folder(request.name)
@@ -307,7 +307,7 @@ def dataset_file(root: Path, name: str) -> Path:
     return root / "datasets" / f"{name}.jsonl"
 
 
-def run_of(request: ExperimentRequest, step: RunRequest) -> RunRequest:
+def complete_run_request(request: ExperimentRequest, step: RunRequest) -> RunRequest:
     """A run that the experiment ``request`` asks for, with its name, limit and seed."""
     return replace(
         step,

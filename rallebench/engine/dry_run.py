@@ -41,13 +41,13 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.engine.driver import drive, run_of
+from rallebench.engine.driver import complete_run_request, drive
 from rallebench.engine.judging import pass_request
 from rallebench.engine.plan import Plan, PlannedRun, Range, flow_identity
 from rallebench.engine.ports import WorkContext
 from rallebench.engine.rowfile import RowFile
 from rallebench.engine.store import JUDGES, RunFolder
-from rallebench.engine.stored_runs import request_spec, spec_of, stored_result
+from rallebench.engine.stored_runs import request_spec, requested_spec, stored_result
 
 MOST_RUNS = 500
 MOST_PLAYED = 300
@@ -135,7 +135,7 @@ class Rehearser:
         """The run with its answers: those that are stored where it is complete, fake ones otherwise."""
         if len(self.runs) >= MOST_RUNS:
             raise _TooMany
-        request = run_of(self._request, step)
+        request = complete_run_request(self._request, step)
         folder = RunFolder(self._context.runs / request.name)
         lines = self._lines(folder, request) if folder.path.exists() else {}
         episodes, left, generations, retrievals = self._answers(request, lines)
@@ -175,7 +175,7 @@ class Rehearser:
         if stored is not None and not left and columns <= stored.means.keys():
             return stored
         self._real = False
-        return replace(_simulated(request, episodes, self._value), judgements=judgements)
+        return replace(_simulate(request, episodes, self._value), judgements=judgements)
 
     def _answers(
         self, request: RunRequest, lines: Mapping[str, Mapping[str, Any]]
@@ -206,7 +206,7 @@ class Rehearser:
     def _lines(self, folder: RunFolder, request: RunRequest) -> dict[str, dict[str, Any]]:
         """The answers of the run of that name; MismatchError if it was made with other settings, unless fake answers of an
         earlier run decided on ``request``."""
-        theirs, ours = request_spec(folder), spec_of(request)
+        theirs, ours = request_spec(folder), requested_spec(request)
         if ours == theirs:
             return folder.heads()
         if self._real:
@@ -231,7 +231,7 @@ def plan(
     ]
     most, least = (count(len(runs) for runs, _ in rehearsals) for count in (max, min))
     runs = tuple(
-        _merged([played[i] if i < len(played) else None for played, _ in rehearsals])
+        _merge([played[i] if i < len(played) else None for played, _ in rehearsals])
         for i in range(most)
     )
     open_end = ""
@@ -255,7 +255,7 @@ def plan(
     )
 
 
-def _merged(rehearsals: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
+def _merge(rehearsals: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
     """One run from every dry run; None: a dry run without it."""
     runs = [rehearsal[0] for rehearsal in rehearsals if rehearsal is not None]
     same = len({rehearsal[1] for rehearsal in rehearsals if rehearsal is not None}) == 1
@@ -286,7 +286,7 @@ def _dry_run(
     return player.runs, True
 
 
-def _simulated(request: RunRequest, episodes: Mapping[str, Episode], value: float) -> RunResult:
+def _simulate(request: RunRequest, episodes: Mapping[str, Episode], value: float) -> RunResult:
     """The run as if every answer were worth ``value``."""
     names = [column.name for column in request.columns]
     values = {name: dict.fromkeys(episodes, value) for name in names}

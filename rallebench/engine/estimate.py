@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rallebench.engine.plan import Plan, PlannedRun, listed
+from rallebench.engine.plan import Plan, PlannedRun, list_some
 
 QUANTITIES = ("seconds", "model_calls", "retrievals", "prompt_tokens", "completion_tokens", "usd")
 
@@ -46,7 +46,7 @@ class CostEstimate:
     building: float | None = None
 
 
-def estimated(plan: Plan, samples: Sequence[PilotSample | None]) -> CostEstimate:
+def estimate_cost(plan: Plan, samples: Sequence[PilotSample | None]) -> CostEstimate:
     """Every part's sample carried over to the questions that are left of it; parts without one get those of similar parts."""
     similar: dict[Any, tuple[Mapping[str, float | None], ...]] = {}
     for part, sample in zip(plan.runs, samples):
@@ -101,7 +101,7 @@ def _notes(
     for part, sample in zip(plan.runs, samples):
         if sample and sample.why and not sample.rows:
             refused.setdefault(sample.why, []).append(part.label)
-    notes += [f"{listed(labels)}: could not be probed: {why}" for why, labels in refused.items()]
+    notes += [f"{list_some(labels)}: could not be probed: {why}" for why, labels in refused.items()]
     measured = [sample for sample in samples if sample and sample.rows]
     if measured:
         count, parts = sum(len(sample.rows) for sample in measured), len(measured)
@@ -116,12 +116,12 @@ def _notes(
             f"{failed} of the probe's questions failed and are in no figure: {failures[0].why}"
         )
     if borrowed:
-        notes.append(f"{listed(borrowed)}: not asked; estimated from similar runs.")
+        notes.append(f"{list_some(borrowed)}: not asked; estimated from similar runs.")
     refused_labels = {label for labels in refused.values() for label in labels}
     if unreached := [label for label in unknown if label not in refused_labels]:
         builds = "; it builds no index" * bool(plan.builds)
         notes.append(
-            f"{listed(unreached)}: not reached by the probe{builds}, so the sums are not known."
+            f"{list_some(unreached)}: not reached by the probe{builds}, so the sums are not known."
         )
     elif unknown:
         notes.append("The sums are not known.")

@@ -16,7 +16,7 @@ from typing import Any
 from rallebench import __version__
 from rallebench.chains.ralle import experiment_to_json
 from rallebench.core.errors import RalleError, StoppedError
-from rallebench.core.events import Finished, Operation, Progress, Warned, under, warned
+from rallebench.core.events import Finished, Operation, Progress, Warned, under, warning_events
 from rallebench.core.memory import peak_bytes
 from rallebench.core.report import JudgeReport, RunReport
 from rallebench.core.runs import (
@@ -32,7 +32,7 @@ from rallebench.core.scoring import Judgements, Pair, Scorer
 from rallebench.core.types import Episode
 from rallebench.core.versions import RECORDED, versions
 from rallebench.engine.answer import answer
-from rallebench.engine.cost import prices_of
+from rallebench.engine.cost import llm_prices
 from rallebench.engine.judging import (
     PassContext,
     failure_sentence,
@@ -46,7 +46,12 @@ from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.run_warnings import ReplyCounts, judgements, lost_tools, refused_to, unread
 from rallebench.engine.score import score_pairs, score_run
 from rallebench.engine.store import Answers, RunFolder
-from rallebench.engine.stored_runs import is_complete, result_of, stored_request, with_stored_judges
+from rallebench.engine.stored_runs import (
+    is_complete,
+    make_result,
+    stored_request,
+    with_stored_judges,
+)
 from rallebench.metrics.scorers import metric_scorers
 
 HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
@@ -67,14 +72,14 @@ def execute(
     """
     task = request.label
     warnings = list(context.coverage(request, None))
-    yield from warned(task, warnings)
+    yield from warning_events(task, warnings)
     loaded = yield from under(task, context.load(request))
     backends, make_flow = request.flow.open(loaded)
     memory = context.memory(request.flow.names)
     spec = run_json(request, backends, batch_size=options.batch_size, memory=memory)
-    run = _opened(request, context.runs, spec, options)
+    run = _open_folder(request, context.runs, spec, options)
     cache = context.reply_cache()
-    with run.locked():
+    with run.lock():
         try:
             run.forget_stop()
             on_open(run)
@@ -98,7 +103,7 @@ def execute(
         except BaseException as error:
             _end_early(run, request, "failed", str(error) or type(error).__name__)
             raise
-    result = result_of(request, run, report, memory)
+    result = make_result(request, run, report, memory)
     result = replace(result, warnings=tuple(warnings), stopped=stopped, reused=reused)
     if not stopped:
         yield Finished(task, result.run, reused, result)
@@ -122,7 +127,7 @@ def _answers(
         before += lost_tools(request.flow, backends)
     if cache is not None and cache.warning:
         before.append(cache.warning)
-    yield from warned(request.label, before)
+    yield from warning_events(request.label, before)
     counts = ReplyCounts()
     for episode in stored.episodes.values() if stored else ():
         if not episode.error:
@@ -146,7 +151,7 @@ def _answers(
         after += unread(earlier, judgements(request.flow.names, backends))
         after += refused_to(request.flow.names, backends)
     after += counts.sentences()
-    yield from warned(request.label, after)
+    yield from warning_events(request.label, after)
     return before + after
 
 
@@ -210,18 +215,18 @@ def rescore(
     """Score a stored run by ``metrics`` and ``judges``; its answers are not asked again, and its own columns stay."""
     request = stored_request(run)
     request = replace(request, metrics=metrics, scorers=(*request.scorers, *judges))
-    with run.locked():
+    with run.lock():
         report, warnings = yield from _score(run, request, context, DEFAULT_OPTIONS)
         state = run.state()
         messages = [*warnings, *filter(None, [state.get("message")])]
         ended = {key: value for key, value in state.items() if key not in ("state", "pid")}
         run.set_state(state["state"], **{**ended, "message": " ".join(messages)})
-    result = replace(result_of(request, run, report), warnings=warnings)
+    result = replace(make_result(request, run, report), warnings=warnings)
     yield Finished("", run.name, False, result)
     return result
 
 
-def _opened(
+def _open_folder(
     request: RunRequest, runs: Path, spec: Mapping[str, Any], options: RunOptions
 ) -> RunFolder:
     """The run's folder: a new one, or with ``resume`` the one of that name if it was made with the same settings."""
@@ -284,7 +289,7 @@ def run_json(
         "spec": spec.as_json(),
         "metrics": [*request.metrics, *(judge.name for judge in request.judges)],
         "batch_size": batch_size,
-        "prices": prices_of(llms),
+        "prices": llm_prices(llms),
         "asks_models": [n for n, r in retrievers.items() if hasattr(r, "unread")],
         **({} if memory is None else {"memory": memory}),
         "versions": {

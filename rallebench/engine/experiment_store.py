@@ -19,7 +19,7 @@ from rallebench.core.experiments import FOLDER, StoredExperiment
 from rallebench.core.files import sha256_file, write_json, write_text
 from rallebench.core.locks import alone
 from rallebench.core.own_files import Stored, read_stored, reading, write_sealed
-from rallebench.core.own_folders import listed
+from rallebench.core.own_folders import list_files
 from rallebench.engine.run_shapes import Number, StoredMean
 from rallebench.engine.store import checked_run_name
 
@@ -93,22 +93,22 @@ class ExperimentStore:
         """The names of all experiments, or of those of ``kinds``, the newest first; damaged ones are left out."""
         times: dict[str, float] = {}
         for file in (REQUEST, REPORT):
-            for path in listed(self.root / FOLDER, f"*/{file}"):
+            for path in list_files(self.root / FOLDER, f"*/{file}"):
                 name = path.parent.name
                 times[name] = max(times.get(name, 0.0), path.stat().st_mtime)
         ordered = sorted(times, key=lambda name: (-times[name], name))
         return [
             name
             for name in ordered
-            if not name.startswith(".") and (not kinds or self.kind_of(name) in kinds)
+            if not name.startswith(".") and (not kinds or self.find_kind(name) in kinds)
         ]
 
-    def kind_of(self, name: str) -> str:
+    def find_kind(self, name: str) -> str:
         """The kind of an experiment, '' if there is none of that name, or if its file is damaged."""
         return self._word(name, "kind")
 
-    def noun_of(self, name: str) -> str:
-        """The noun for an experiment in sentences, as in "sweep"; '' as for ``kind_of``."""
+    def find_noun(self, name: str) -> str:
+        """The noun for an experiment in sentences, as in "sweep"; '' as for ``find_kind``."""
         return self._word(name, "noun")
 
     def _word(self, name: str, key: str) -> str:
@@ -151,7 +151,7 @@ class ExperimentStore:
         write_sealed(self.folder(name) / REPORT, report)
 
     @contextlib.contextmanager
-    def locked(self, name: str, noun: str) -> Iterator[None]:
+    def lock(self, name: str, noun: str) -> Iterator[None]:
         """Hold the experiment's lock. Raises UsageError if another process or page runs it."""
         refusal = (
             f"The {noun} {name!r} is being run by another process or page; wait for it or stop it."
@@ -218,11 +218,11 @@ def check_free(root: Path, kind: str, name: str, noun: str = "run") -> str:
     """``name``, if a run or an experiment of ``kind`` can have it: it may be new, or be continued. Raises UsageError."""
     checked_run_name(name, noun)
     store = ExperimentStore(root)
-    taken = store.noun_of(name)
+    taken = store.find_noun(name)
     if not taken and kind != "run" and (root / "runs" / name / "run.json").is_file():
         taken = "run"
-    if taken and (taken != noun or (noun != "run" and store.kind_of(name) != kind)):
-        what = f"a {taken}" if taken != noun else f"the {taken} {store.kind_of(name)!r}"
+    if taken and (taken != noun or (noun != "run" and store.find_kind(name) != kind)):
+        what = f"a {taken}" if taken != noun else f"the {taken} {store.find_kind(name)!r}"
         raise UsageError(
             f"The name {name!r} is that of {what} already, so the {noun} cannot have it.",
             hint=Hint("rename"),

@@ -69,7 +69,7 @@ def default_metrics(names: Sequence[str], chain: Chain | None) -> tuple[str, ...
     return within_depth((*names[:at], *RETRIEVAL_RUN, *names[at:]), chain.depth)
 
 
-def chain_of(run: RunFolder) -> Chain | None:
+def run_chain(run: RunFolder) -> Chain | None:
     """The chain of a run, None for an agent or predictions of another program. Raises BadFileError."""
     chain = run.spec()["spec"]["settings"].get("chain")
     return chain_from_json(chain) if chain else None
@@ -81,7 +81,7 @@ def beyond_depth(names: Iterable[str], chain: Chain | None) -> list[str]:
     return [name for name in names if depth and cut_off(name) > depth]
 
 
-def printed(report: RunReport, chain: Chain | None) -> dict[str, Estimate]:
+def table_metrics(report: RunReport, chain: Chain | None) -> dict[str, Estimate]:
     """The metrics of a report that have a row in a table: none that cannot be scored, none beyond the retrieved depth."""
     means = report.metrics
     left_out = {*report.not_scored, *beyond_depth(means, chain)}

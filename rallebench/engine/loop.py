@@ -24,8 +24,8 @@ from rallebench.engine.perform import (
     batch_key,
     flow_error,
     perform,
+    prepare_request,
     resource,
-    settled,
 )
 from rallebench.engine.reply_cache import ReplyCache, cache_key
 
@@ -217,7 +217,7 @@ class _Loop:
         try:
             while True:
                 request = opened.flow.send(reply) if reply is not None else next(opened.flow)
-                request = settled(request, self._backends)
+                request = prepare_request(request, self._backends)
                 step = self._at_once(opened, request)
                 if step is None:
                     opened.request = request

@@ -15,7 +15,7 @@ from rallebench.core.errors import (
     StoppedError,
 )
 from rallebench.core.runs import Backends
-from rallebench.core.thinking import answers_of
+from rallebench.core.thinking import generate_answers
 from rallebench.core.types import Generate, Hit, Note, Reply, Request, Retrieve, UseTool
 
 log = logging.getLogger(__name__)
@@ -37,9 +37,9 @@ FORMS = ("response_format", "tool_choice")
 """Options about the form of one reply."""
 
 
-def settled(request: Request, backends: Backends) -> Request:
-    """The request as it is sent; see ``Generate.settled``."""
-    return request.settled(backends.of(request)) if isinstance(request, Generate) else request
+def prepare_request(request: Request, backends: Backends) -> Request:
+    """The request as it is sent; see ``Generate.for_model``."""
+    return request.for_model(backends.of(request)) if isinstance(request, Generate) else request
 
 
 def batch_key(request: Request) -> tuple[Any, ...]:
@@ -74,11 +74,11 @@ def perform(requests: Sequence[Request], backends: Backends) -> list[ReplyOrErro
 def _ask(requests: Sequence[Any], backend: Any) -> list[ReplyOrError]:
     first = requests[0]
     if isinstance(first, Retrieve):
-        answers: list[ReplyOrError] = _searched(
+        answers: list[ReplyOrError] = _search(
             [request.query for request in requests], first.k, backend
         )
     elif isinstance(first, Generate):
-        answers = answers_of(backend, requests, first.llm)
+        answers = generate_answers(backend, requests, first.llm)
     else:
         answers = [backend.use(request.arguments) for request in requests]
     if len(answers) != len(requests):
@@ -88,7 +88,7 @@ def _ask(requests: Sequence[Any], backend: Any) -> list[ReplyOrError]:
     return answers
 
 
-def _searched(queries: Sequence[str], k: int, retriever: Any) -> list[ReplyOrError]:
+def _search(queries: Sequence[str], k: int, retriever: Any) -> list[ReplyOrError]:
     results = retriever.search(queries, k)
     # A retriever that has an encoder says what it read of each query; the others read no tokens.
     counted = getattr(retriever, "embedding_tokens", lambda queries: [0] * len(queries))

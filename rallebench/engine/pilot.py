@@ -25,9 +25,9 @@ from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.scoring import Judgements
 from rallebench.core.types import Episode, Generate, Retrieve, Step
 from rallebench.engine import loop
-from rallebench.engine.cost import prices_of, total
+from rallebench.engine.cost import llm_prices, total
 from rallebench.engine.driver import drive
-from rallebench.engine.estimate import QUANTITIES, CostEstimate, PilotSample, estimated
+from rallebench.engine.estimate import QUANTITIES, CostEstimate, PilotSample, estimate_cost
 from rallebench.engine.judging import pass_request
 from rallebench.engine.plan import Plan
 from rallebench.engine.ports import WorkContext
@@ -170,14 +170,14 @@ def pilot(
         if error is player.failure or not player.samples:
             raise
     samples = player.samples + [None] * (len(plan.runs) - len(player.samples))
-    return estimated(plan, samples)
+    return estimate_cost(plan, samples)
 
 
 def _sample(
     backends: Backends, n: int, steps: Mapping[str, Sequence[Step]], failures: Sequence[str]
 ) -> PilotSample:
     """The cost of the answers to ``n`` questions, their judgements included. ``steps``: of those that did not fail."""
-    prices = prices_of(backends.llms)
+    prices = llm_prices(backends.llms)
     spent = [total(of_question, prices) for of_question in steps.values()]
     unpriced = {name: why for row in spent for name, why in row.usd_unknown_for.items()}
     reason = ", ".join(f"{name} ({why})" for name, why in unpriced.items())

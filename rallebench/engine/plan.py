@@ -92,15 +92,15 @@ class Plan:
             )
         if self.measurements:
             notes.append(
-                f"It measures in {len(self.measurements)} processes of their own: {listed(self.measurements)}."
+                f"It measures in {len(self.measurements)} processes of their own: {list_some(self.measurements)}."
             )
         if self.generated:
             notes.append(
-                f"A model is asked for rows ({listed(self.generated)}); the number of requests depends on what they are made of."
+                f"A model is asked for rows ({list_some(self.generated)}); the number of requests depends on what they are made of."
             )
         if guessed:
             notes.append(
-                f"{listed(guessed)}: made of the answers of earlier runs, so their questions and calls are a guess."
+                f"{list_some(guessed)}: made of the answers of earlier runs, so their questions and calls are a guess."
             )
         return (*notes, *filter(None, [self.open_end]))
 
@@ -133,6 +133,6 @@ def _run_as_json(run: PlannedRun) -> dict[str, Any]:
     return value
 
 
-def listed(names: Sequence[str]) -> str:
+def list_some(names: Sequence[str]) -> str:
     """Some names, and how many more there are."""
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

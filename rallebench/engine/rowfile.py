@@ -51,7 +51,7 @@ class RowFile:
         of_a_person: dict[int, dict[str, str]] = {}
         for offset, row in self._lines():
             own = {
-                name: _type_of(value) for name, value in row.items() if name not in (STAMP, FROM)
+                name: _type_name(value) for name, value in row.items() if name not in (STAMP, FROM)
             }
             if self._enter(offset, row):
                 of_a_person[offset] = own
@@ -195,14 +195,14 @@ class RowFile:
             self._log = None
 
 
-def _type_of(value: Any) -> str:
+def _type_name(value: Any) -> str:
     """The type of a JSON value in words; for a list with the type of its values, if they have one.
 
-    >>> _type_of(["a", "b"]), _type_of([]), _type_of(["a", 1]), _type_of(2.5)
+    >>> _type_name(["a", "b"]), _type_name([]), _type_name(["a", 1]), _type_name(2.5)
     ('a list (a text each)', 'a list', 'a list of several types', 'a number')
     """
     if isinstance(value, list):
-        inner = set(map(_type_of, value))
+        inner = set(map(_type_name, value))
         if len(inner) > 1:
             return f"{LIST} of several types"
         return f"{LIST} ({inner.pop()} each)" if inner else LIST
@@ -260,7 +260,7 @@ def with_costs(rows: Iterable[Row], episode: Episode) -> Iterator[Row]:
         yield {**row, COSTS_FIELD: costs} if place == 0 else row
 
 
-def counts_of(rows: RowFile, new: int = 0) -> dict[str, Any]:
+def count_rows(rows: RowFile, new: int = 0) -> dict[str, Any]:
     """The counts of a stage, see ``FilledRows``."""
     totals: Counter[str] = Counter()
     left_out: Counter[str] = Counter()

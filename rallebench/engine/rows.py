@@ -19,7 +19,7 @@ from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
 from rallebench.engine.answer import FIRST_FAILURES, all_failed, check_errors
 from rallebench.engine.ports import WorkContext
-from rallebench.engine.rowfile import RowFile, counts_of, short, with_costs
+from rallebench.engine.rowfile import RowFile, count_rows, short, with_costs
 
 SUMMARIES = "summaries.json"
 """Summaries of the inputs of files of rows: label → {``of``: a digest of the source, ``told``: the summary}."""
@@ -79,7 +79,7 @@ class RowsFiller:
         if request.source:
             summaries[request.label] = {"of": short(request.source), "told": rows.summary}
             write_json(self._folder / SUMMARIES, summaries)
-        filled = FilledRows(request.label, request.about, rows.path, counts_of(rows, new))
+        filled = FilledRows(request.label, request.about, rows.path, count_rows(rows, new))
         self.filled.append(filled)
         yield Finished(request.label, reused=not new, result=filled)
         return rows

@@ -27,9 +27,9 @@ from rallebench.engine.clusters import (
     TIMED_UNITS,
     Clusters,
     Timing,
-    clusters_of,
+    find_clusters,
+    shared_timings,
     timed_clusters,
-    timings_of,
 )
 from rallebench.engine.cost import not_recorded, question_cost, recorded_prices, run_cost
 from rallebench.engine.headline import deciding_metric, is_graded
@@ -102,10 +102,10 @@ def score_metrics(names: Sequence[str], pairs: Sequence[Pair]) -> dict[str, Scor
 def score_episode(episode: Episode, example: Example, names: Sequence[str]) -> list[Score]:
     """One Score per metric; a failed question is not scored, and says why."""
     pairs = [Pair(example, episode)]
-    return _scores_of(pairs, score_metrics(names, pairs))
+    return _flatten_scores(pairs, score_metrics(names, pairs))
 
 
-def _scores_of(pairs: Sequence[Pair], scored: Mapping[str, ScoreSeries]) -> list[Score]:
+def _flatten_scores(pairs: Sequence[Pair], scored: Mapping[str, ScoreSeries]) -> list[Score]:
     return [
         Score(pair.episode.qid, name, series.values[row], series.notes[row])
         for row, pair in enumerate(pairs)
@@ -113,25 +113,25 @@ def _scores_of(pairs: Sequence[Pair], scored: Mapping[str, ScoreSeries]) -> list
     ]
 
 
-def examples_of(folder: RunFolder) -> list[Example]:
+def stored_examples(folder: RunFolder) -> list[Example]:
     """The questions of a run with their gold, in order."""
-    return [example_of(record, folder.questions_file) for record in folder.records()]
+    return [read_example(record, folder.questions_file) for record in folder.records()]
 
 
-def example_of(record: Mapping[str, Any], where: object) -> Example:
+def read_example(record: Mapping[str, Any], where: object) -> Example:
     """The question of a run's record with its gold; ``where``: the file that an error names."""
     question = Question(record_id(record, str(where)), record["input"])
     return Example(question, read_gold(record, str(where)), record)
 
 
 def examples_of_runs(runs: Sequence[RunFolder]) -> list[list[Example]]:
-    """``examples_of`` of each run; runs with the same file of questions share one list."""
+    """``stored_examples`` of each run; runs with the same file of questions share one list."""
     digests = [run.questions_sha256() for run in runs]
-    lists = {digest: examples_of(run) for digest, run in dict(zip(digests, runs)).items()}
+    lists = {digest: stored_examples(run) for digest, run in dict(zip(digests, runs)).items()}
     return [lists[digest] for digest in digests]
 
 
-def report_of(
+def make_report(
     folder: RunFolder, examples: Sequence[Example], answers: Answers, names: Sequence[str]
 ) -> tuple[RunReport, list[Score]]:
     """The report of what is answered so far, and the scores behind it."""
@@ -139,7 +139,7 @@ def report_of(
     answered = [example for example in examples if example.question.qid in episodes]
     pairs = [Pair(example, episodes[example.question.qid]) for example in answered]
     scored = score_metrics(names, pairs)
-    intervals = _intervals(scored, clusters_of(examples), pairs)
+    intervals = _intervals(scored, find_clusters(examples), pairs)
     failed = Counter(e.error for e in episodes.values() if e.error)
     steps = [step for episode in episodes.values() for step in episode.steps]
     n_done = len(answered)
@@ -172,13 +172,13 @@ def report_of(
         prompt_tokens=None if imported else sum(step.reply.prompt_tokens for step in steps),
         completion_tokens=None if imported else sum(step.reply.completion_tokens for step in steps),
         columns=columns,
-        clusters=clusters_of(answered).counts,
+        clusters=find_clusters(answered).counts,
         cost=cost,
-        memory=memory_of(spec),
+        memory=memory_use(spec),
         errors=dict(failed.most_common(20)),
         headline=_headline([name for name, mean in intervals.items() if mean.n], examples),
     )
-    return report, _scores_of(pairs, scored)
+    return report, _flatten_scores(pairs, scored)
 
 
 def _headline(scored: Sequence[str], examples: Sequence[Example]) -> str:
@@ -194,7 +194,7 @@ def _intervals(
     qids = [pair.episode.qid for pair in pairs]
     ranges = {name: series.column.range for name, series in scored.items()}
     intervals: dict[str, Estimate] = {}
-    timings = {pair.episode.qid: timings_of(pair.episode) for pair in pairs}
+    timings = {pair.episode.qid: shared_timings(pair.episode) for pair in pairs}
     batches = timed_clusters(clusters, [timings])
     for units, timed in ((clusters, False), (batches, True)):
         values = {n: series.values for n, series in scored.items() if is_timed(n) == timed}
@@ -244,7 +244,7 @@ def own_scores(
     qids = [pair.episode.qid for pair in pairs]
     intervals = means(
         {name: series.values for name, series in scored.items()},
-        clusters_of(examples).labels(qids),
+        find_clusters(examples).labels(qids),
         {name: series.column.range for name, series in scored.items()},
     )
     return OwnScores(
@@ -254,17 +254,17 @@ def own_scores(
     )
 
 
-def ranges_of(names: Iterable[str]) -> dict[str, Any]:
+def metric_ranges(names: Iterable[str]) -> dict[str, Any]:
     """Metric → (lowest, highest) value, None = no bound, for the intervals of means."""
     return {name: metric(name).traits.get("range", (None, None)) for name in names}
 
 
-def memory_of(spec: Mapping[str, Any]) -> MemoryUse:
+def memory_use(spec: Mapping[str, Any]) -> MemoryUse:
     """The memory of a run's models and indexes at their load.
 
-    >>> memory_of({"memory": {"a": {"ram": 3, "vram": 4}, "b": None}})
+    >>> memory_use({"memory": {"a": {"ram": 3, "vram": 4}, "b": None}})
     MemoryUse(bytes=None, unknown=('b',))
-    >>> memory_of({})
+    >>> memory_use({})
     MemoryUse(bytes=None, unknown=())
     """
     held = spec.get("memory") or {}
@@ -300,7 +300,7 @@ def score_run(
     """
     answers = answers or folder.answers()
     episodes = answers.episodes
-    report, scores = report_of(folder, examples_of(folder), answers, names)
+    report, scores = make_report(folder, stored_examples(folder), answers, names)
     own = own_scores(scorers, own_examples, episodes, judgements)
     results = (ColumnResult(column, own.means[column.name], True) for column in own.columns)
     report = replace(report, columns=(*report.columns, *results), judges=tuple(judges))
@@ -345,7 +345,7 @@ def stored_timings(folder: RunFolder) -> dict[str, list[Timing]]:
     return timings
 
 
-def cost_of(folder: RunFolder) -> Cost:
+def stored_cost(folder: RunFolder) -> Cost:
     """Return the cost of a run so far, from its report or counted now. Raises BadFileError for a damaged run."""
     report = folder.report()
     return report.cost if report and report.cost else _cost(folder.spec(), folder.answers())

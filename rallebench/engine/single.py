@@ -11,9 +11,9 @@ from typing import Union
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.runs import Backends
 from rallebench.core.surrogates import pair_stream
-from rallebench.core.thinking import parted, parted_stream, with_room
+from rallebench.core.thinking import parted_stream, split_thoughts, with_room
 from rallebench.core.types import Episode, Flow, Generate, Note, Outcome, Reply, Request, Step
-from rallebench.engine.perform import as_ralle_error, flow_error, perform, settled
+from rallebench.engine.perform import as_ralle_error, flow_error, perform, prepare_request
 from rallebench.engine.reply_cache import ReplyCache
 
 
@@ -62,7 +62,9 @@ def run_one(
     started: float | None = None
     try:
         while True:
-            request = settled(flow.send(reply) if reply is not None else next(flow), backends)
+            request = prepare_request(
+                flow.send(reply) if reply is not None else next(flow), backends
+            )
             yield StepStarted(len(steps), request)
             step, started = None, time.perf_counter()
             for piece in _ask(request, backends, reply_cache, stream):
@@ -113,7 +115,7 @@ def _ask(
             with closing(backends.of(request).stream(request)) as pieces:
                 for piece in parted_stream(pair_stream(pieces)):
                     if isinstance(piece, Reply):
-                        answered = parted(piece, request.llm)
+                        answered = split_thoughts(piece, request.llm)
                         if wider := with_room(request, answered):
                             answered = perform([wider], backends)[0]
                     else:

@@ -32,9 +32,9 @@ from rallebench.core.files import (
     write_text,
 )
 from rallebench.core.locks import alone, held
-from rallebench.core.memory import uncollected
-from rallebench.core.own_files import DAMAGE, damaged, read_sealed, read_stored, write_sealed
-from rallebench.core.own_folders import listed
+from rallebench.core.memory import pause_collector
+from rallebench.core.own_files import DAMAGE, damage_error, read_sealed, read_stored, write_sealed
+from rallebench.core.own_folders import list_files
 from rallebench.core.parts import beside
 from rallebench.core.report import MEND as REPORT_MEND
 from rallebench.core.report import RunReport
@@ -183,7 +183,7 @@ class RunFolder:
 
     def heads(self) -> dict[str, dict[str, Any]]:
         """``lines`` without ``steps``, which are most of what is stored: ``answer`` and ``stop_reason``, or ``error``. ``at``: the
-        place of the line for ``episode_of``, in bytes."""
+        place of the line for ``find_episode``, in bytes."""
         return {line["qid"]: {**line, "at": at} for at, line in self._lines(_without_steps)}
 
     def _lines(self, parse: Callable[[bytes], Any]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -202,7 +202,7 @@ class RunFolder:
                 f"{path}, line {number} {fault}. Remove that line: a resumed run asks its question again."
             )
 
-    def episode_of(self, qid: str, at: int | None = None) -> Episode | None:
+    def find_episode(self, qid: str, at: int | None = None) -> Episode | None:
         """The last episode of one question, None if it was not asked. ``at``: as ``heads`` has it; without it all lines are
         looked through. Raises BadFileError if it cannot be read."""
         path, last = self.path / EPISODES, b""
@@ -227,7 +227,7 @@ class RunFolder:
         last: dict[str, dict[str, Any]] = {}
         earlier = []
         longest: dict[str, float] = {}
-        with uncollected():
+        with pause_collector():
             for _, line in self._lines(json.loads):
                 if before := last.get(line["qid"]):
                     with contextlib.suppress(BadFileError):
@@ -285,7 +285,7 @@ class RunFolder:
         except FileNotFoundError:
             return
         except DAMAGE:
-            raise damaged(path, REPORT_MEND) from None
+            raise damage_error(path, REPORT_MEND) from None
 
     def state(self) -> dict[str, Any]:
         """Where the run stands: state, done, total, errors, seconds, rate, message, pid.
@@ -310,7 +310,7 @@ class RunFolder:
                 {"state": state, "updated": time.time(), "pid": os.getpid(), **values},
             )
 
-    def locked(self) -> contextlib.AbstractContextManager[None]:
+    def lock(self) -> contextlib.AbstractContextManager[None]:
         """Hold the run's lock, which the operating system frees when its process dies. Raises UsageError if it is held."""
         refusal = f"The run {self.name!r} is locked by another process; wait for it or stop it."
         return alone(self.path / LOCK, refusal, patience=LOCK_PATIENCE, stays=True)
@@ -351,7 +351,7 @@ def _score_line(raw: bytes) -> Score:
 
 def list_runs(runs: Path) -> list[RunFolder]:
     """All runs of a workspace, the newest first."""
-    folders = [RunFolder(p.parent) for p in listed(runs, f"*/{RUN}")]
+    folders = [RunFolder(p.parent) for p in list_files(runs, f"*/{RUN}")]
     return sorted(folders, key=lambda run: (-(run.path / RUN).stat().st_mtime, run.name))
 
 

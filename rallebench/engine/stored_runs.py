@@ -11,13 +11,13 @@ from typing import Any
 
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import BadFileError, RalleError
-from rallebench.core.own_files import damaged
+from rallebench.core.own_files import damage_error
 from rallebench.core.report import JudgeReport, RunReport
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult, imported_flow
 from rallebench.core.scoring import AnswerScorer, Values
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.run_shapes import RUN_MEND
-from rallebench.engine.score import examples_of
+from rallebench.engine.score import stored_examples
 from rallebench.engine.store import JUDGES, QUESTIONS, RUN, RunFolder, list_runs
 
 
@@ -29,7 +29,7 @@ def stored_request(run: RunFolder) -> RunRequest:
     return RunRequest(
         imported_flow(inner["workflow"], inner["settings"]),
         DatasetRef(inner["dataset"], spec.get("dataset_file", "")),
-        examples_of(run),
+        stored_examples(run),
         scorers=(scorer,),
         limit=inner["limit"],
         seed=inner["seed"],
@@ -37,13 +37,13 @@ def stored_request(run: RunFolder) -> RunRequest:
     )
 
 
-def chain_of(run: RunFolder, spec: Mapping[str, Any]) -> Chain | None:
+def stored_chain(run: RunFolder, spec: Mapping[str, Any]) -> Chain | None:
     """The chain in a run's ``run.json``, None if it was not made by one. Raises BadFileError."""
     chain = spec["spec"]["settings"].get("chain")
     try:
         return chain_from_json(chain) if chain else None
     except RalleError as error:
-        raise damaged(run.path / RUN, RUN_MEND, str(error).rstrip(".")) from None
+        raise damage_error(run.path / RUN, RUN_MEND, str(error).rstrip(".")) from None
 
 
 def stored_scorer(
@@ -101,7 +101,7 @@ def is_complete(run: RunFolder, request: RunRequest) -> bool:
     return answered.issuperset(question.qid for question in request.questions)
 
 
-def result_of(
+def make_result(
     request: RunRequest,
     run: RunFolder,
     report: RunReport,
@@ -179,7 +179,7 @@ def ended_result(runs: Path, request: RunRequest) -> RunResult | None:
     report = run.report()
     if report is None or report.n != len(request.examples):  # it is to be grown
         return None
-    return replace(result_of(request, run, report), reused=True)
+    return replace(make_result(request, run, report), reused=True)
 
 
 def is_ended(run: RunFolder) -> bool:
@@ -190,10 +190,10 @@ def is_ended(run: RunFolder) -> bool:
 
 def is_of(run: RunFolder, request: RunRequest) -> bool:
     """Return whether a stored run was made with the settings of ``request``; its models and indexes are not compared."""
-    return request_spec(run) == spec_of(request)
+    return request_spec(run) == requested_spec(request)
 
 
-def spec_of(request: RunRequest) -> dict[str, Any]:
+def requested_spec(request: RunRequest) -> dict[str, Any]:
     """The specification of a request as JSON, without the fingerprints of models and indexes."""
     return _without_backends(json.loads(json.dumps(request.spec({}).as_json())))
 
@@ -212,7 +212,7 @@ def stored_result(folder: RunFolder, request: RunRequest) -> RunResult | None:
     """A run as it is stored; None where it was never scored by the request's own metrics."""
     try:
         report = folder.report()
-        return None if report is None else result_of(request, folder, report)
+        return None if report is None else make_result(request, folder, report)
     except (RalleError, LookupError):
         return None
 

@@ -14,7 +14,7 @@ from rallebench.core.errors import NotFoundError
 from rallebench.core.experiments import Experiment, ExperimentRequest
 from rallebench.core.registered import Listed
 from rallebench.core.registry import Entry, Registry, unknown
-from rallebench.core.settings import checked
+from rallebench.core.settings import check_values
 
 ExperimentFactory = Callable[[ExperimentRequest], Experiment]
 
@@ -79,7 +79,7 @@ class ExperimentGroup:
 
     def settings(self, name: str, written: Mapping[str, Any]) -> dict[str, Any]:
         """All settings of ``name``, those in ``written`` as a user wrote them. Raises UsageError."""
-        return checked(f"{self.noun} {name!r}", self.entry(name).form, written)
+        return check_values(f"{self.noun} {name!r}", self.entry(name).form, written)
 
     def listings(self) -> dict[str, Listed]:
         """Name → its line and plain traits, without importing the experiments."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from rallebench.core.errors import Hint, UsageError
-from rallebench.core.letters import CHINESE, LATIN, letters_of
+from rallebench.core.letters import CHINESE, LATIN, main_script
 from rallebench.core.types import Example
 from rallebench.corpora.reading import read_corpus
 from rallebench.workspace.indexes.recipes import IndexRecipe
@@ -21,13 +21,13 @@ SAMPLE = 200
 
 def letters_of_questions(examples: Iterable[Example]) -> str:
     """The letters of most of the questions."""
-    return letters_of(example.question.text for example in islice(examples, SAMPLE))
+    return main_script(example.question.text for example in islice(examples, SAMPLE))
 
 
 def prompts_note(language: str, questions: Iterable[str], mend: str, of: str = "") -> str:
     """The note on questions that the prompts of a language do not fit, '' if they do. ``mend``: the setting that changes it, in
     words; ``of``: whose questions they are."""
-    letters = letters_of(islice(questions, SAMPLE))
+    letters = main_script(islice(questions, SAMPLE))
     if letters in ("", LANGUAGES[language]):
         return ""
     start = f"{of}: most" if of else "Most"
@@ -50,7 +50,7 @@ def searchable(
     """
     built = list(filter(None, recipes))
     passages = read_corpus(built[0].corpus, form=built[0].form) if built else ()
-    documents = letters_of(passage.text for passage in islice(passages, SAMPLE))
+    documents = main_script(passage.text for passage in islice(passages, SAMPLE))
     questions = letters_of_questions(examples)
     if not questions or not documents:
         return ()

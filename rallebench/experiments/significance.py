@@ -12,7 +12,7 @@ from rallebench.analysis.suites import TITLE, paired_table
 from rallebench.core.runs import RunResult
 from rallebench.core.tables import Table
 from rallebench.core.types import Example
-from rallebench.engine.clusters import clusters_of
+from rallebench.engine.clusters import find_clusters
 from rallebench.engine.score import score_episode
 from rallebench.experiments.common import bounds_of
 
@@ -104,5 +104,5 @@ def _clusters(results: Sequence[RunResult], set_of: SetOf) -> Mapping[str, str]:
     return {
         f"{name} {qid}": f"{name} {cluster}"
         for name, of_set in by_set.items()
-        for qid, cluster in clusters_of(list(of_set.values())).of.items()
+        for qid, cluster in find_clusters(list(of_set.values())).of.items()
     }

@@ -23,7 +23,7 @@ from starlette.middleware import Middleware
 
 from rallebench import __version__
 from rallebench.core.errors import UsageError
-from rallebench.core.hosts import HostGuard, access_of, is_loopback
+from rallebench.core.hosts import HostGuard, is_loopback, server_access
 from rallebench.gui.content_policy import ContentPolicy
 from rallebench.gui.envelope import EnvelopeGuard
 from rallebench.gui.frame import Page
@@ -155,7 +155,7 @@ def serve(args: argparse.Namespace) -> None:
     Raises UsageError for a bad address or a busy port.
     """
     auth = login(args)
-    access = access_of(args.host, args.allowed_host)
+    access = server_access(args.host, args.allowed_host)
     os.environ.setdefault("FORWARDED_ALLOW_IPS", "")  # visitors cannot claim another address
     port = check_address(args.host, args.port)
     reach_without_proxy(args.host)

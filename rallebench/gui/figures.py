@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rallebench.core.memory import size
-from rallebench.core.numbers import mean_of, no_interval, smallness, spread
+from rallebench.core.numbers import as_estimate, no_interval, smallness, spread
 from rallebench.core.report import ClusterCounts
 from rallebench.core.tables import Figure, Table
 from rallebench.gui.html import escape, heading, note, rows
@@ -67,7 +67,7 @@ def percent(mean: Any, *, share: bool = True) -> Markup:
     >>> print(percent({"value": 0.0, "low": 0.0, "high": 0.022, "n": 222}))
     <span class="num">0.0<u>%</u><small>(0.0–2.2)</small></span>
     """
-    stats = mean_of(mean)
+    stats = as_estimate(mean)
     if stats is None:
         return number(None if mean is None else 100 * mean, unit="" if mean is None else "%")
     if stats.value is None:
@@ -80,7 +80,7 @@ def percent(mean: Any, *, share: bool = True) -> Markup:
 
 def doubt(mean: Any, clusters: ClusterCounts | None = None) -> str:
     """Tooltip of a mean without an interval or with a wide one: the reason; '' if the interval is narrow."""
-    stats = mean_of(mean)
+    stats = as_estimate(mean)
     if stats is None or stats.value is None:
         return ""
     if stats.low is None and not smallness(clusters, stats.n):
@@ -98,7 +98,7 @@ def quantity(mean: Any, unit: str) -> Markup:
     >>> print(quantity({"value": 0.16, "low": 0.1, "high": 0.9, "n": 12}, "seconds"))
     <span class="num">0.16 s<small>(0.10–0.90)</small></span>
     """
-    stats = mean_of(mean)
+    stats = as_estimate(mean)
     if unit == "fraction" or stats is None or (value := stats.value) is None:
         return percent(mean)
     if unit != "seconds":
@@ -117,7 +117,7 @@ def quantity(mean: Any, unit: str) -> Markup:
 
 def gap(difference: Any, unit: str = "fraction") -> Markup:
     """A difference with its interval, a value with ``low`` and ``high``: of shares in points, else in its unit."""
-    stats = mean_of(difference)
+    stats = as_estimate(difference)
     if stats is None or stats.value is None:
         return Markup("–")
     ends = ""
@@ -158,7 +158,7 @@ def points(delta: float) -> str:
 
 def interval_bar(mean: Any) -> Markup:
     """A mean and its interval on a scale from 0 to 100 %."""
-    stats = mean_of(mean)
+    stats = as_estimate(mean)
     if stats is None or (value := stats.value) is None:
         return Markup()
     has_ends = stats.low is not None and stats.high is not None
@@ -198,7 +198,7 @@ def waterfall_bar(
 def table(value: Table) -> Markup:
     """A table of results: every mean with its interval, every heading with its definition."""
     columns, lines = value.heads, []
-    means = [[mean_of(row[j]) for row in value.rows] for j in range(len(columns))]
+    means = [[as_estimate(row[j]) for row in value.rows] for j in range(len(columns))]
     shares = [all(m is None or abs(m.value or 0) <= 1 for m in column) for column in means]
     for i, row in enumerate(value.rows):
         cells = []

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rallebench.core.settings import Setting, checked
+from rallebench.core.settings import Setting, check_values
 from rallebench.gui.frame import Event
 from rallebench.gui.html import NOTHING, attributes, fold
 from rallebench.render.numbers import plural
@@ -302,7 +302,7 @@ def read(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> 
             values[name] = (
                 ",".join(event.many(key)) if len(event.many(key)) > 1 else event.text(key)
             )
-    return checked(owner, form, values)
+    return check_values(owner, form, values)
 
 
 def changed_settings(

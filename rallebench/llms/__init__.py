@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.registry import Registry, unknown
-from rallebench.core.settings import Setting, form_of
+from rallebench.core.settings import Setting, dataclass_form
 from rallebench.core.types import Generate, Reply, ToolCall, ToolSpec
 
 DEFAULT_MAX_TOKENS = 256
@@ -45,7 +45,7 @@ class LLM(Protocol):
     * ``calls_tools: bool`` (False): whether the model can call tools;
     * ``forces_formats: bool`` (False): whether it enforces the form of a reply while it writes;
     * ``insists: Mapping`` ({}): the settings of its entry that hold for the requests of judges, agents, re-rankers and
-      suites too; see ``Generate.settled``;
+      suites too; see ``Generate.for_model``;
     * ``about: str`` (""): one line for the user, which may change during the work.
     """
 
@@ -107,7 +107,7 @@ def settings_from(shape: type[S], name: str, values: Mapping[str, Any]) -> S:
     Traceback (most recent call last):
     rallebench.core.errors.UsageError: 'my-llm': There is no setting 'modle'. Did you mean 'model'? Known: model.
     """
-    form = form_of(shape)
+    form = dataclass_form(shape)
     for key in values:
         if key not in form:
             raise UsageError(f"{name!r}: {unknown('setting', key, list(form))}")

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rallebench.core.formats import quoted, schema_rule
-from rallebench.core.structured import FENCE, decoded
-from rallebench.core.thinking import answer_begins, answer_of
+from rallebench.core.formats import quote_literal, schema_rule
+from rallebench.core.structured import FENCE, decode_json
+from rallebench.core.thinking import answer_begins, extract_answer
 from rallebench.core.types import ToolCall, ToolSpec
 
 CALL_MARK, _END_MARK = "<tool_call>", "</tool_call>"
@@ -46,7 +46,7 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     """
     if "to=" in text and (channels := _harmony_calls(text))[1]:
         return channels
-    thoughts, answer = text[: answer_begins(text)], answer_of(text)
+    thoughts, answer = text[: answer_begins(text)], extract_answer(text)
     if CALL_MARK not in answer:
         plain = _plain_calls(answer)
         return (thoughts, _numbered(plain)) if plain else (text, ())
@@ -55,7 +55,7 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     texts = [first]
     for piece in pieces:
         inside, _, after = piece.partition(_END_MARK)
-        call = _call(decoded(inside))
+        call = _call(decode_json(inside))
         if call:
             calls.append(call)
             texts.append(after)
@@ -70,12 +70,14 @@ def calls_grammar(tools: Sequence[ToolSpec], marked: bool) -> str:
     """The grammar of one call of any of these tools, as ``calls_of`` reads it; ``marked``: between Hermes' marks."""
     rules = []
     for number, tool in enumerate(tools):
-        head = quoted(f'{{"name": {json.dumps(tool.name, ensure_ascii=False)}, "arguments": ')
+        head = quote_literal(
+            f'{{"name": {json.dumps(tool.name, ensure_ascii=False)}, "arguments": '
+        )
         schema = {"type": "object", "properties": {}, **tool.parameters}
-        rules.append(f"call{number}: {head} {schema_rule(schema)} {quoted('}')}")
+        rules.append(f"call{number}: {head} {schema_rule(schema)} {quote_literal('}')}")
     call = f"({' | '.join(f'call{number}' for number in range(len(tools)))})"
     if marked:
-        call = f"{quoted(CALL_MARK + chr(10))} {call} {quoted(chr(10) + _END_MARK)}"
+        call = f"{quote_literal(CALL_MARK + chr(10))} {call} {quote_literal(chr(10) + _END_MARK)}"
     return "\n".join([f"start: {call}", *rules])
 
 
@@ -86,7 +88,7 @@ def before_calls(text: str) -> str:
     ('Let me see.', '', 'a { b')
     """
     text = text[: _open_header(text)]
-    thoughts, answer = text[: answer_begins(text)], answer_of(text)
+    thoughts, answer = text[: answer_begins(text)], extract_answer(text)
     if answer.lstrip().startswith(("{", "[", "`")):
         answer = ""
     answer = answer.partition(CALL_MARK)[0]
@@ -144,7 +146,7 @@ def _plain_calls(text: str) -> list[tuple[str, str]]:
         text = fenced[1]
     if not text.lstrip().startswith(("{", "[")):
         return []
-    value = decoded(text)
+    value = decode_json(text)
     calls = [_call(part) for part in (value if isinstance(value, list) else [value])]
     return [call for call in calls if call] if all(calls) else []
 
@@ -158,7 +160,7 @@ def _call(value: Any) -> tuple[str, str] | None:
     name = value.get("name")
     arguments = value["arguments"] if "arguments" in value else value.get("parameters")
     if isinstance(arguments, str):  # JSON inside JSON
-        arguments = decoded(arguments)
+        arguments = decode_json(arguments)
     if not isinstance(name, str) or not name or not isinstance(arguments, Mapping):
         return None
     return name, json.dumps(arguments, ensure_ascii=False)

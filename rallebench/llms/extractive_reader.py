@@ -14,7 +14,7 @@ from typing import Any
 
 from rallebench.checkpoints.memory import CONTEXT, READER, TOKEN, MemoryNeed, first_use, note_use
 from rallebench.core.errors import BackendError, RalleError
-from rallebench.core.settings import declare, form_of
+from rallebench.core.settings import dataclass_form, declare
 from rallebench.core.types import Generate, Reply
 from rallebench.llms import LLMS, settings_from
 from rallebench.llms._stops import cut_at
@@ -171,7 +171,7 @@ def need(
 @LLMS.register(
     "extractive-reader",
     about=ABOUT,
-    form=form_of(ReaderSettings),
+    form=dataclass_form(ReaderSettings),
     settings=settings_of,
     need=need,
     copies=True,

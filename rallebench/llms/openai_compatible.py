@@ -24,8 +24,8 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.errors import BackendError, RalleError
-from rallebench.core.formats import NAMES, SCHEMA, format_of
-from rallebench.core.settings import form_of
+from rallebench.core.formats import NAMES, SCHEMA, read_format
+from rallebench.core.settings import dataclass_form
 from rallebench.core.stopping import Stop, obey, stop_of_thread
 from rallebench.core.structured import AROUND
 from rallebench.core.types import Generate, Reply, digest
@@ -81,7 +81,7 @@ class _PendingRequest:
         self.body, self.stream = body, stream
         self.tools = {tool.name for tool in request.tools}
         self.must_call = bool(self.tools) and body.get("tool_choice") not in (None, "auto", "none")
-        self.form = format_of(repr(name), body.get("response_format"))
+        self.form = read_format(repr(name), body.get("response_format"))
         other = self.form is not None and self.form.kind != SCHEMA
         self.why = NO_SUCH_FORMAT if other else ""
         self.lost: Reply | None = None
@@ -319,7 +319,7 @@ def _fingerprint(settings: Settings) -> str:
     return f"openai_compatible/{settings.model}@{settings.address}{api}/{digest(defaults)[:12]}"
 
 
-@LLMS.register("openai_compatible", form=form_of(Settings), settings=settings_of)
+@LLMS.register("openai_compatible", form=dataclass_form(Settings), settings=settings_of)
 def openai_compatible(name: str, /, **settings: Any) -> OpenAICompatible:
     """Any OpenAI-compatible endpoint (OpenAI, vLLM, llama.cpp, Ollama …); key from the environment."""
     own = settings_of(name, **settings)

@@ -15,7 +15,7 @@ from types import CodeType
 from typing import Any, Union
 
 from rallebench.core.errors import BackendError, RalleError, UsageError
-from rallebench.core.settings import declare, form_of
+from rallebench.core.settings import dataclass_form, declare
 from rallebench.core.types import Generate, Reply, digest
 from rallebench.llms import LLMS, settings_from
 from rallebench.llms._stops import cut_reply
@@ -200,7 +200,7 @@ def settings_of(name: str, /, **values: Any) -> ScriptedSettings:
     return settings
 
 
-@LLMS.register("scripted", form=form_of(ScriptedSettings), settings=settings_of)
+@LLMS.register("scripted", form=dataclass_form(ScriptedSettings), settings=settings_of)
 def scripted(name: str, /, **settings: Any) -> Scripted:
     """Replies from a list or by pattern, or echoes the prompt; no model: for tests and dry runs."""
     own = settings_of(name, **settings)

@@ -24,7 +24,7 @@ from rallebench.checkpoints.failures import is_out_of_memory
 from rallebench.checkpoints.memory import MemoryNeed
 from rallebench.core.errors import BackendError, BackendMemoryError, Hint, NotFoundError, RalleError
 from rallebench.core.memory import Memory, release
-from rallebench.core.settings import form_of
+from rallebench.core.settings import dataclass_form
 from rallebench.core.types import Generate, Reply
 from rallebench.llms import DEFAULT_MAX_TOKENS, LLMS
 from rallebench.llms._stops import cut_at, cut_stream
@@ -345,7 +345,7 @@ def need(
 
 @LLMS.register(
     "transformers",
-    form=form_of(TransformersSettings),
+    form=dataclass_form(TransformersSettings),
     settings=settings_of,
     loading=loading,
     need=need,

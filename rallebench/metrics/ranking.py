@@ -150,7 +150,7 @@ def _doc(unit: str, name: str, source: str, at_k: bool) -> str:
 
 def _relevant(gold: Gold, unit: str) -> Collection[str]:
     if unit == "page":
-        return gold.graded
+        return gold.page_grades
     return frozenset().union(*gold.passages) if gold.passages else frozenset()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rallebench.core.numbers import UNKNOWN, mean_of, no_interval
+from rallebench.core.numbers import UNKNOWN, as_estimate, no_interval
 from rallebench.core.tables import Column, Format, Table
 from rallebench.render.numbers import text
 
@@ -37,7 +37,9 @@ def parts(report: Mapping[str, Any]) -> Iterator[Table]:
         columns = [Column("part"), *(Column(m, "score", definitions.get(m, "")) for m in metrics)]
         columns += [Column("questions", "count"), Column("failed", "count"), Column("time")]
         title = f"Parts, by {', '.join(metrics)}" if number else "Parts"
-        bare = [m for row in rows for cell in row if (m := mean_of(cell)) and m.value is not None]
+        bare = [
+            m for row in rows for cell in row if (m := as_estimate(cell)) and m.value is not None
+        ]
         reasons = dict.fromkeys(no_interval(m.n) for m in bare if m.low is None)
         note = f"Where there is no interval: {', '.join(reasons)}." if reasons else ""
         yield Table(title, tuple(columns), rows, note=note)

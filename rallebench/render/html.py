@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from rallebench.core.numbers import mean_of
+from rallebench.core.numbers import as_estimate
 from rallebench.core.table_files import csv_table
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import interval, text
@@ -54,7 +54,7 @@ def _tooltip(about: str) -> Markup:
 
 
 def _cell(value: Any, column: Column, bold: bool) -> Markup:
-    mean = mean_of(value)
+    mean = as_estimate(value)
     known = mean is not None and mean.value is not None
     word = escape(text(mean.value if mean and known else value, column.format))
     word = Markup("<b>{}</b>").format(word) if bold else word
@@ -70,7 +70,9 @@ def _cell(value: Any, column: Column, bold: bool) -> Markup:
 def _is_numeric(value: Table, column: int) -> bool:
     """Return whether a column holds numbers, which are set to the right; the first column names the rows."""
     cells = [row[column] for row in value.rows if row[column] is not None]
-    return column > 0 and all(mean_of(x) is not None or isinstance(x, (int, float)) for x in cells)
+    return column > 0 and all(
+        as_estimate(x) is not None or isinstance(x, (int, float)) for x in cells
+    )
 
 
 def _csv_link(value: Table) -> Markup:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from rallebench.core.memory import size
-from rallebench.core.numbers import ABSENT, mean_of, no_interval, usd
+from rallebench.core.numbers import ABSENT, as_estimate, no_interval, usd
 from rallebench.core.numbers import plural as plural  # for the front ends, beside the other numbers
 from rallebench.core.report import ClusterCounts, Estimate
 from rallebench.core.tables import Format
@@ -22,7 +22,7 @@ def text(value: Any, format: Format = "score", absent: str = ABSENT) -> str:
     >>> text(Estimate(0.5, 0.4, 0.6, 30), "percent"), text(Estimate(None))
     ('50.00 [40.0, 60.0] n=30', 'not scored')
     """
-    if (mean := mean_of(value)) is not None:
+    if (mean := as_estimate(value)) is not None:
         if mean.value is None:
             return "not scored"
         ends = (
@@ -44,7 +44,7 @@ def measured(
     points: Iterable[tuple[Any, ...]],
 ) -> list[tuple[Any, Estimate, tuple[Any, ...]]]:
     """(x, the value in the form of a mean, what comes after it) of the points of a figure that have a value."""
-    means = [(point[0], mean_of(point[1]) or Estimate(point[1]), point[2:]) for point in points]
+    means = [(point[0], as_estimate(point[1]) or Estimate(point[1]), point[2:]) for point in points]
     return [(x, y, more) for x, y, more in means if x is not None and y.value is not None]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rallebench.core.numbers import mean_of
+from rallebench.core.numbers import as_estimate
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Figure
 from rallebench.core.terminal import CONTROLS
@@ -138,7 +138,7 @@ def _radar(value: Figure) -> Markup:
         anchor = "middle" if abs(x - cx) < 20 else "start" if x > cx else "end"
         body += _text(x, y + 4, axis, anchor)
     for number, (name, points) in enumerate(value.series.items()):
-        colour, row = colours.series(number), [mean_of(y) or Estimate(y) for _, y in points]
+        colour, row = colours.series(number), [as_estimate(y) or Estimate(y) for _, y in points]
         known = [(i, y.value / most) for i, y in enumerate(row) if y.value is not None]
         if len(known) == len(axes):
             style = Markup('fill="{}" fill-opacity=".15" stroke="{}" stroke-width="2"').format(

@@ -20,8 +20,8 @@ from typing import Any
 from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import unknown
-from rallebench.core.settings import Setting, checked, parse_settings
-from rallebench.core.text import split_outside, unwrapped
+from rallebench.core.settings import Setting, check_values, parse_settings
+from rallebench.core.text import split_outside, strip_brackets
 from rallebench.retrievers import COMBINATIONS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
 
@@ -125,7 +125,7 @@ def written_out(reference: str) -> tuple[str, Combination | None]:
     settings = parse_settings(query.split("&")) if query else {}
     kind, colon, members = head.partition(":")
     if colon and (kind == INDEX or kind in COMBINATIONS):
-        parts = [unwrapped(part) for part in split_outside(members)]
+        parts = [strip_brackets(part) for part in split_outside(members)]
         if not all(parts):
             raise UsageError(
                 f"{reference!r} lacks a retriever's name after {kind!r}; write {kind}:name,name."
@@ -178,7 +178,7 @@ def check_settings(name: str, entry: Combination) -> dict[str, Any]:
     if isinstance(weights, (list, int, float)):  # checked again once the parts are known
         numbers = weights if isinstance(weights, list) else [weights]
         settings["weights"] = ",".join(map(str, numbers))
-    settings = checked(f"retriever {name!r} ({entry.kind})", combination.form, settings)
+    settings = check_values(f"retriever {name!r} ({entry.kind})", combination.form, settings)
     if "check" in traits:
         traits["check"](name, len(entry.of), settings)
     return settings
@@ -192,7 +192,7 @@ def _knobs(reference: str, entry: Combination, names: Names) -> dict[str, Any]:
     known = dict(search_form(kind))
     if kind in VECTOR_INDEXES:
         known[QUERY_QUANTIZATION] = _QUANTIZED
-    values = checked(
+    values = check_values(
         f"index {name!r} ({kind})", known, entry.settings, noun="setting of its search"
     )
     return {key: value for key, value in values.items() if key in entry.settings}

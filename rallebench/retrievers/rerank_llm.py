@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.prompts import filled
+from rallebench.core.prompts import fill_template
 from rallebench.core.settings import Setting
-from rallebench.core.thinking import answers_of
+from rallebench.core.thinking import generate_answers
 from rallebench.core.types import Generate, Hit, Message, Reply, digest
 from rallebench.core.verdicts import Claim, read_verdict
 from rallebench.retrievers import COMBINATIONS, Retriever
@@ -147,12 +147,12 @@ class LLMReranked(Combined):
 
     def _list_prompt(self, query: str, hits: Sequence[Hit]) -> str:
         passages = "\n\n".join(f"[{n}] {self._text(hit)}" for n, hit in enumerate(hits, 1))
-        return filled(
+        return fill_template(
             self._prompt, {"question": query, "passages": passages, "count": str(len(hits))}
         )
 
     def _pair_prompt(self, query: str, hit: Hit) -> str:
-        return filled(self._prompt, {"question": query, "passage": self._text(hit)})
+        return fill_template(self._prompt, {"question": query, "passage": self._text(hit)})
 
     def _text(self, hit: Hit) -> str:
         most = self._settings["passage_words"]
@@ -175,8 +175,8 @@ class LLMReranked(Combined):
             for prompt, form in zip(prompts, forms)
         ]
         self.requests += len(requests)
-        sent = [request.settled(self._llm) for request in requests]
-        return list(map(_reply_text, answers_of(self._llm, sent, self._settings["llm"])))
+        sent = [request.for_model(self._llm) for request in requests]
+        return list(map(_reply_text, generate_answers(self._llm, sent, self._settings["llm"])))
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:

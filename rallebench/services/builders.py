@@ -15,7 +15,7 @@ from rallebench.core.files import write_text
 from rallebench.core.runs import RunOptions
 from rallebench.engine.driver import dataset_file
 from rallebench.engine.experiment_store import ExperimentStore
-from rallebench.engine.rowfile import RowFile, counts_of
+from rallebench.engine.rowfile import RowFile, count_rows
 from rallebench.engine.rows import read_summaries
 from rallebench.experiments import BUILDERS
 from rallebench.llms import copies
@@ -124,7 +124,7 @@ def open_builder(workspace: WorkspaceFolder, name: str) -> StoredBuilder:
     for path in stage_files(request.folder):
         rows = settled(path)
         rows.summary = (summaries.get(path.stem) or {}).get("told") or {}
-        stages[path.stem] = counts_of(rows)
+        stages[path.stem] = count_rows(rows)
     return StoredBuilder(request, stages, stored.report)
 
 

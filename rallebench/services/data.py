@@ -14,7 +14,7 @@ from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.events import Event, Operation, Progress
 from rallebench.core.parts import check_name
-from rallebench.core.settings import Setting, checked
+from rallebench.core.settings import Setting, check_values
 from rallebench.core.types import Hit
 from rallebench.corpora import imported
 from rallebench.corpora.chunking import Chunking, choose
@@ -300,7 +300,7 @@ class Data:
             raise UsageError("The query is empty; type one, or choose a question.")
         if not 1 <= k <= 1000:
             raise UsageError(f"k is {k}; it must be from 1 to 1000.")
-        chosen = checked(
+        chosen = check_values(
             f"index {name!r}", self.knobs_of(name), knobs or {}, noun="setting of its search"
         )
         with self._models.lease("a running search") as lease:

@@ -29,7 +29,7 @@ from rallebench.core.types import (
 from rallebench.engine.execute import write_run
 from rallebench.engine.metric_choice import choose_metrics
 from rallebench.engine.perform import flow_error
-from rallebench.engine.score import examples_of
+from rallebench.engine.score import stored_examples
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.prepared_run import fresh_name
@@ -274,7 +274,7 @@ def open_episode(workspace: WorkspaceFolder, run: str, qid: str) -> EpisodeState
         raise UsageError(
             f"The run {run!r} holds no episode of an agent for the question {qid!r}; choose another."
         )
-    example = next(example for example in examples_of(folder) if example.question.qid == qid)
+    example = next(example for example in stored_examples(folder) if example.question.qid == qid)
     dataset = TYPED
     with suppress(RalleError):
         dataset, _ = workspace.dataset(spec.get("dataset_file") or spec["spec"]["dataset"])

@@ -34,7 +34,7 @@ def import_corpus(
     for event in workbench.data.import_corpus(name, source, **settings):
         if not isinstance(event, Corpus):
             share = f", {event.done / event.total:.0%}" if event.total else ""
-            left = "" if event.left is None else f", about {event.left:.0f} s left"
+            left = "" if event.seconds_left is None else f", about {event.seconds_left:.0f} s left"
             yield f"{event.message}{share}{left}"
             continue
         if event.passages_without_page:

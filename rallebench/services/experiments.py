@@ -143,7 +143,7 @@ class Experiments:
     def kinds_of(self, name: str) -> list[str]:
         """The kinds that have this name in the workspace."""
         kinds = ["run"] if (self._workspace.runs / name / "run.json").is_file() else []
-        noun = self.store.noun_of(name)
+        noun = self.store.find_noun(name)
         return [*kinds, noun] if noun else kinds
 
     def _lease(self, request: ExperimentRequest, use: str = "") -> Lease:
@@ -168,7 +168,7 @@ class Experiments:
     def list(self, noun: str = "") -> list[str]:
         """The names of all experiments that were begun, or of those of a ``noun`` such as "sweep", the newest first; of
         trade-offs those that have ended."""
-        names = [n for n in self.store.names() if not noun or self.store.noun_of(n) == noun]
+        names = [n for n in self.store.names() if not noun or self.store.find_noun(n) == noun]
         if noun != _RULES["tradeoffs"].noun:
             return names
         return [name for name in names if (self.store.folder(name) / REPORT).is_file()]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
-from rallebench.core.events import Operation, Progress, mapped
+from rallebench.core.events import Operation, Progress, map_events
 from rallebench.core.parts import check_name
 from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Passage
@@ -317,7 +317,7 @@ def _corpus(workbench: Workbench, request: ImportRequest) -> Operation[Corpus]:
         page_map=request.page_map,
         skip_bad=request.skip_bad,
     )
-    corpus = yield from mapped(importing, lambda event: replace(event, task="corpus"))
+    corpus = yield from map_events(importing, lambda event: replace(event, task="corpus"))
     yield Progress("corpus", message=f"{corpus.passages:,} passages read")
     return corpus
 

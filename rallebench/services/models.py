@@ -18,9 +18,9 @@ from rallebench.core.memory import size
 from rallebench.core.parts import delete
 from rallebench.core.runs import Backends
 from rallebench.core.stopping import Stop
-from rallebench.core.versions import imported
+from rallebench.core.versions import imported_module
 from rallebench.encoders.references import encoder_need, quantizations
-from rallebench.engine.cost import prices_of
+from rallebench.engine.cost import llm_prices
 from rallebench.llms import LLMS
 from rallebench.retrievers.composites import needs
 from rallebench.services import libraries, model_entries
@@ -106,7 +106,7 @@ class ModelManager:
 
     def prices(self) -> dict[str, dict[str, float] | None]:
         """Loaded language model → US dollars per million ``prompt`` and ``completion`` tokens, None if unknown."""
-        return prices_of(self.backends.llms)
+        return llm_prices(self.backends.llms)
 
     def prices_of_use(self) -> dict[str, Mapping[str, float] | None]:
         """Language model of the workspace → its ``price_of_use``."""
@@ -235,7 +235,7 @@ class ModelManager:
         """Import the libraries of a load before its turn: they stay, and count for no model."""
         work = libraries.importer(self._workspace, load.name, load.kind)
         if work is not None and not isinstance(load.entry, Combination):
-            if are_importing() or not imported("transformers"):
+            if are_importing() or not imported_module("transformers"):
                 load.tell(f"loading {load.name}: {libraries.ABOUT}")
             work()
             load.tell("")

@@ -12,14 +12,14 @@ from typing import Any
 from rallebench.core.errors import RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.core.files import write_json
-from rallebench.core.own_folders import listed
+from rallebench.core.own_folders import list_files
 from rallebench.core.runs import PreparedRun, RunResult
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.execute import execute, rescore
-from rallebench.engine.metric_choice import choose_metrics, metrics_of
-from rallebench.engine.score import examples_of
+from rallebench.engine.metric_choice import choose_metrics, stored_metrics
+from rallebench.engine.score import stored_examples
 from rallebench.engine.store import LONGEST_TITLE, RUN, TITLE, RunFolder, list_runs
-from rallebench.engine.stored_runs import chain_of
+from rallebench.engine.stored_runs import stored_chain
 from rallebench.experiments.prepared_run import prepare_run
 from rallebench.metrics.judges import check_sources, split_judges
 from rallebench.services.context import EngineContext, EngineParts
@@ -45,7 +45,7 @@ class OpenedQuestion:
 
 def _chain_of(run: RunFolder, stored: Mapping[str, Any]) -> Chain:
     """The chain of a run's ``run.json``. Raises UsageError for a run of predictions or of a suite, which has none."""
-    chain = chain_of(run, stored)
+    chain = stored_chain(run, stored)
     if chain is None:
         raise UsageError(
             f"The run {run.name!r} was made by {stored['spec']['workflow']!r}, not by a chain, so there is no chain to open or "
@@ -83,9 +83,9 @@ class Runs:
         """Score a stored run by ``metrics`` too, judges included; none is asked about an answer twice."""
         run = self.open(name)
         own, judges = split_judges(metrics, self._workspace.llm_mark)
-        examples = examples_of(run)
+        examples = stored_examples(run)
         dataset = run.spec()["spec"]["dataset"]
-        chosen = choose_metrics([*metrics_of(run), *own], examples, dataset)
+        chosen = choose_metrics([*stored_metrics(run), *own], examples, dataset)
         check_sources(judges, examples, dataset)
         with self._models.lease(f"the scoring of the run {name!r}") as lease:
             return (yield from rescore(run, chosen, judges, EngineContext(self._parts, lease)))
@@ -181,7 +181,7 @@ class Runs:
         """Question ``position`` (from 1) of a run, with the chain and the episode it had there."""
         folder = self.open(run)
         stored = folder.spec()
-        example = examples_of(folder)[position - 1]
+        example = stored_examples(folder)[position - 1]
         dataset = stored["spec"]["dataset"]
         with suppress(RalleError):
             dataset, _ = self._workspace.dataset(stored.get("dataset_file") or dataset)
@@ -227,7 +227,7 @@ class Runs:
 
     def empty_bin(self) -> int:
         """Delete what is in the bin for good; returns how many runs."""
-        binned = listed(self._workspace.run_bin, "*/run.json")
+        binned = list_files(self._workspace.run_bin, "*/run.json")
         for file in binned:
             shutil.rmtree(file.parent)
         return len(binned)

@@ -18,7 +18,7 @@ from typing import Any
 from rallebench.chains.saved import chain_from_json, chain_to_json
 from rallebench.core.errors import RalleError
 from rallebench.core.files import disk_error, write_json
-from rallebench.core.own_files import DAMAGE, Count, Stored, checked, read_stored
+from rallebench.core.own_files import DAMAGE, Count, Stored, check_stored, read_stored
 from rallebench.engine.record import (
     episode_from_json,
     episode_to_json,
@@ -69,7 +69,7 @@ def load(workspace: WorkspaceFolder, window: str) -> list[Talk]:
         return talks
     for value in values:
         with suppress(RalleError, OSError, *DAMAGE):
-            talks.append(_talk_from_json(checked(value, StoredTalk, path, MEND)))
+            talks.append(_talk_from_json(check_stored(value, StoredTalk, path, MEND)))
     if len(talks) < len(values):
         _set_aside(path, talks)
         save(workspace, window, talks)

@@ -87,7 +87,7 @@ class Tracking:
 
         server = start_ui(**self._store, allowed_hosts=self._allowed_hosts)
         while not server.ready():
-            yield f"MLflow is starting ({server.waited:.0f} s; the first time takes longest) …"
+            yield f"MLflow is starting ({server.seconds_since_start:.0f} s; the first time takes longest) …"
             time.sleep(1.0)
         if run is not None:
             yield server.url + address_of_run(read_link(run.path))

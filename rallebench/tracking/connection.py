@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from rallebench.core.errors import BackendError, MissingPackageError, RalleError, UsageError
-from rallebench.tracking.database import OTHER_VERSION, open_database, prepare, tables_of
+from rallebench.tracking.database import OTHER_VERSION, list_tables, open_database, prepare
 from rallebench.tracking.view import show_metrics
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ _connecting = threading.Lock()
 _connected: set[str] = set()
 
 
-def tracking_uri_of(workspace: Path, setting: str | None = None) -> str:
+def find_tracking_uri(workspace: Path, setting: str | None = None) -> str:
     """The setting, else ``MLFLOW_TRACKING_URI``, else ``mlflow.db`` in the workspace."""
     return setting or os.environ.get("MLFLOW_TRACKING_URI", "") or default_uri(workspace)
 
@@ -136,8 +136,8 @@ class MlflowStore:
 
 
 def open_store(workspace: Path, tracking_uri: str | None = None) -> MlflowStore:
-    """The store with our experiment, created if it is new. ``tracking_uri``: see ``tracking_uri_of``. Raises RalleError."""
-    uri = tracking_uri_of(workspace, tracking_uri)
+    """The store with our experiment, created if it is new. ``tracking_uri``: see ``find_tracking_uri``. Raises RalleError."""
+    uri = find_tracking_uri(workspace, tracking_uri)
     client = connect(uri)
     with mlflow_errors(uri):
         experiment = client.get_experiment_by_name(EXPERIMENT)
@@ -260,7 +260,7 @@ def _check_sqlite(path: Path, uri: str) -> None:
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_database(path) as database:
-        tables = tables_of(database)
+        tables = list_tables(database)
         database.execute("BEGIN IMMEDIATE")
         database.execute("ROLLBACK")
     if tables and not tables & {"experiments", "alembic_version"}:

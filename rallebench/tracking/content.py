@@ -195,7 +195,7 @@ def clean(text: str) -> str:
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
-def traced(lines: Mapping[str, Mapping[str, Any]], seed: int) -> list[str]:
+def choose_traced(lines: Mapping[str, Mapping[str, Any]], seed: int) -> list[str]:
     """Ids of the questions to trace: a seeded sample of at most 50, and the first 10 failures."""
     qids = list(lines)
     sample = set(random.Random(seed).sample(qids, min(SAMPLE, len(qids))))
@@ -240,7 +240,7 @@ def per_question(
         line = lines.get(qid)
         if line is not None and len(rows) < MAX_ROWS:
             values = by_question.get(qid, {})
-            rows.append([*_fixed(qid, record, line), *(values.get(name) for name in names)])
+            rows.append([*_fixed_cells(qid, record, line), *(values.get(name) for name in names)])
     return {"columns": [*FIXED, *names], "data": rows}
 
 
@@ -255,7 +255,7 @@ def cut_note(lines: int) -> str:
     return f"The table shows the first {MAX_ROWS:,} of {lines:,} questions; output.jsonl and report.json hold them all."
 
 
-def _fixed(qid: str, record: Mapping[str, Any], line: Mapping[str, Any]) -> list[Any]:
+def _fixed_cells(qid: str, record: Mapping[str, Any], line: Mapping[str, Any]) -> list[Any]:
     return [
         qid,
         _cell(record.get("input")),
@@ -300,7 +300,7 @@ def _outputs(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [output for output in record.get("output") or () if isinstance(output, Mapping)]
 
 
-def dataset_of(run: Mapping[str, Any]) -> dict[str, str]:
+def dataset_fields(run: Mapping[str, Any]) -> dict[str, str]:
     """A run's dataset as the fields of MLflow's Dataset, with the checksum of its whole file.
 
     ``source``: its file, or its name in the workspace. {} if ``run.json`` has no checksum.

@@ -80,7 +80,7 @@ def open_database(database: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def tables_of(db: sqlite3.Connection) -> set[str]:
+def list_tables(db: sqlite3.Connection) -> set[str]:
     """The names of a database's own tables."""
     rows = db.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
@@ -90,7 +90,7 @@ def tables_of(db: sqlite3.Connection) -> set[str]:
 
 def _is_current(database: Path) -> bool:
     with open_database(database) as db:
-        if "alembic_version" not in tables_of(db):
+        if "alembic_version" not in list_tables(db):
             return False
         versions = {str(row[0]) for row in db.execute("SELECT version_num FROM alembic_version")}
     revision_ids, newest = revisions()
@@ -102,7 +102,7 @@ def _is_current(database: Path) -> bool:
 def _holds_work(database: Path) -> bool:
     """Return whether anything was logged: a row that no set-up writes."""
     with open_database(database) as db:
-        tables = tables_of(db)
+        tables = list_tables(db)
         queries = [f'SELECT 1 FROM "{name}" LIMIT 1' for name in tables - INITIAL_TABLES]
         if "experiments" in tables:
             queries.append("SELECT 1 FROM experiments WHERE experiment_id <> 0 LIMIT 1")

@@ -49,7 +49,7 @@ class TraceWriter:
         try:
             self._jobs.put_nowait(job)
         except queue.Full:
-            self._ended("MLflow is too slow: a trace was left out.")
+            self._end("MLflow is too slow: a trace was left out.")
 
     def flush(self, seconds: float = 30.0) -> bool:
         """Wait until no job is left; False if that takes longer than ``seconds``."""
@@ -69,10 +69,10 @@ class TraceWriter:
             except Exception as failure:
                 log.exception("a live trace failed")
                 error = f"A trace could not be logged: {type(failure).__name__}: {failure}"[:400]
-            self._ended(error)
+            self._end(error)
             self._jobs.task_done()
 
-    def _ended(self, error: str) -> None:
+    def _end(self, error: str) -> None:
         with self._lock:
             if error and error != self.last_error:
                 log.warning("%s", error)

@@ -19,7 +19,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.files import read_json, write_json, write_text
 from rallebench.engine.store import RunFolder
 from rallebench.tracking import content
-from rallebench.tracking.connection import connect, import_mlflow, mlflow_errors, tracking_uri_of
+from rallebench.tracking.connection import connect, find_tracking_uri, import_mlflow, mlflow_errors
 
 Ask = Callable[[str, Sequence[Mapping[str, str]]], Mapping[str, Any]]
 """(question, earlier messages) → ``answer``, ``error``, ``pages``."""
@@ -49,7 +49,7 @@ def log_model(
     chain = run["spec"]["settings"].get("chain")
     if not chain:
         raise UsageError(f"The run {run_folder.name!r} has no chain, so there is no model to log.")
-    uri = tracking_uri_of(workspace, tracking_uri)
+    uri = find_tracking_uri(workspace, tracking_uri)
     client = connect(uri)
     with mlflow_errors(uri):
         from mlflow.entities import LoggedModelOutput

@@ -87,7 +87,7 @@ def register(store: MlflowStore, chain: Mapping[str, Any]) -> dict[str, str]:
 def _version(store: MlflowStore, name: str, text: str, tags: dict[str, str]) -> str:
     """The version with this text (of the newest hundred), created if there is none."""
     client, experiment_id = store.client, store.experiment_id
-    prompt = client.get_prompt(name) or _created(client, name, experiment_id)
+    prompt = client.get_prompt(name) or _create(client, name, experiment_id)
     if prompt is not None:
         ids = [known for known in prompt.tags.get(_EXPERIMENTS, "").split(",") if known]
         if experiment_id not in ids:
@@ -98,7 +98,7 @@ def _version(store: MlflowStore, name: str, text: str, tags: dict[str, str]) -> 
     return str(client.create_prompt_version(name, text, tags=tags).version)
 
 
-def _created(client: Any, name: str, experiment_id: str) -> Any:
+def _create(client: Any, name: str, experiment_id: str) -> Any:
     """Create a prompt: None, or the prompt where another run has created it since it was looked for."""
     try:
         client.create_prompt(name, tags={_EXPERIMENTS: f",{experiment_id},"})

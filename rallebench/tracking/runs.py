@@ -148,7 +148,7 @@ class _RunLogger:
         except (LookupError, TypeError, ValueError, AttributeError):
             folder.episodes()  # raises BadFileError, which names the damaged line
             raise
-        qids = content.traced(self.lines, int(self.spec["seed"] or 0))
+        qids = content.choose_traced(self.lines, int(self.spec["seed"] or 0))
         self.sample = {qid: folder.episode(qid, self.lines[qid]) for qid in qids}
 
     def log(self, store: MlflowStore, waterfall: Mapping[str, float]) -> str:
@@ -232,7 +232,7 @@ class _RunLogger:
         """The dataset as the run's input; MLflow stores equal name and digest once."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
-        if fields := content.dataset_of(self.run):
+        if fields := content.dataset_fields(self.run):
             tags = {"mlflow.data.context": "eval", "rallebench.questions": str(len(self.records))}
             input_tags = [InputTag(key, value) for key, value in tags.items()]
             self.store.client.log_inputs(run_id, [DatasetInput(Dataset(**fields), input_tags)])

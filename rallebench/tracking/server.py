@@ -25,12 +25,12 @@ from rallebench.core.hosts import mlflow_options
 from rallebench.core.locks import alone, held
 from rallebench.tracking.connection import (
     artifact_root,
+    find_tracking_uri,
     import_mlflow,
     is_server,
     mlflow_errors,
     open_store,
     sqlite_file,
-    tracking_uri_of,
     without_credentials,
 )
 from rallebench.tracking.database import prepare
@@ -72,7 +72,7 @@ class UIServer:
                 f"MLflow's page {end.rstrip('.')}. Start it again, or run 'mlflow server' yourself."
             )
         self._is_ready = self._is_ready or answers(self.url)
-        if not self._is_ready and self.waited > START_PATIENCE:
+        if not self._is_ready and self.seconds_since_start > START_PATIENCE:
             self.stop()
             raise BackendError(
                 f"MLflow's page did not start within {START_PATIENCE:.0f} seconds; try again."
@@ -80,7 +80,7 @@ class UIServer:
         return self._is_ready
 
     @property
-    def waited(self) -> float:
+    def seconds_since_start(self) -> float:
         """Seconds since the server was started."""
         return time.monotonic() - self._started
 
@@ -117,7 +117,7 @@ def start_ui(
     those of loopback; a running page keeps its own. Raises BackendError if the page cannot be started.
     """
     workspace = Path(workspace).resolve()
-    uri = tracking_uri_of(workspace, tracking_uri)
+    uri = find_tracking_uri(workspace, tracking_uri)
     if is_server(uri):
         return UIServer(without_credentials(uri), is_ready=True)
     with _starting:

@@ -16,7 +16,7 @@ from typing import Any
 
 from rallebench.core.numbers import UNKNOWN
 from rallebench.core.types import Episode, Generate, Note, Retrieve, Step, UseTool, digest
-from rallebench.engine.cost import Prices, step_cost, total, usd_of
+from rallebench.engine.cost import Prices, step_cost, step_usd, total
 from rallebench.engine.record import episode_to_json
 from rallebench.tracking.connection import import_mlflow, mlflow_errors, open_store
 from rallebench.tracking.content import clean
@@ -75,7 +75,7 @@ class SpanContent:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
-def content_of(step: Step, prices: Prices | None = None) -> SpanContent:
+def span_content(step: Step, prices: Prices | None = None) -> SpanContent:
     """A retriever's documents, a model's messages, a tool's arguments or a note's text."""
     request, reply = step.request, step.reply
     common: dict[str, Any] = {"seconds": round(step.seconds, 6), "cached": step.cached}
@@ -160,7 +160,7 @@ def _cost_attributes(step: Step, prices: Prices) -> dict[str, Any]:
     if cost.prompt_tokens is not None and cost.completion_tokens is not None:
         tokens = cost.prompt_tokens, cost.completion_tokens
         attributes["mlflow.chat.tokenUsage"] = _parts_and_sum("tokens", *tokens)
-    if (dollars := usd_of(step, prices)) is not None:
+    if (dollars := step_usd(step, prices)) is not None:
         attributes["mlflow.llm.cost"] = _parts_and_sum("cost", *dollars)
     return {**attributes, "usd": _or_unknown(cost.usd)}
 
@@ -190,7 +190,7 @@ def _cost_of_question(trace: Trace) -> tuple[dict[str, Any], dict[str, Any]]:
         tokens = cost.prompt_tokens or 0, cost.completion_tokens or 0
         metadata["mlflow.trace.tokenUsage"] = _parts_and_sum("tokens", *tokens)
     if cost.model_calls and cost.usd is not None:
-        dollars = [usd_of(step, prices) or (0.0, 0.0) for step in steps]
+        dollars = [step_usd(step, prices) or (0.0, 0.0) for step in steps]
         metadata["mlflow.trace.cost"] = _parts_and_sum("cost", *map(sum, zip(*dollars)))
     return attributes, metadata
 
@@ -218,7 +218,9 @@ def _entities(trace: Trace, trace_id: str, experiment_id: str) -> tuple[Any, lis
     for number, step in enumerate(episode.steps, 1):
         end = start + int(step.seconds * _NS)
         span_id = digest([trace_id, number])[:16]
-        spans.append(_span(content_of(step, trace.prices), trace_id, span_id, root_id, start, end))
+        spans.append(
+            _span(span_content(step, trace.prices), trace_id, span_id, root_id, start, end)
+        )
         start = end
     return _info(trace, trace_id, experiment_id, spans[0], metadata), spans
 

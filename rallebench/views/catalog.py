@@ -87,12 +87,12 @@ _NAMED: Mapping[str, Callable[[WorkspaceFolder], Iterable[str]]] = {
 def choices(workspace: WorkspaceFolder, form: Mapping[str, Setting]) -> dict[str, list[str]]:
     """Setting → the values to offer: of a list those worth comparing, then the names that the workspace has of the
     setting's kind. Settings that name nothing, and paths for which nothing is there, are left out."""
-    nouns = {noun for setting in form.values() for noun in setting.named}
+    nouns = {noun for setting in form.values() for noun in setting.kinds_named}
     names = {noun: list(_NAMED[noun](workspace)) for noun in nouns if noun in _NAMED}
     offered = {}
     for name, setting in form.items():
         values = [*map(str, setting.sweep)] if setting.many else []
-        for noun in setting.named:
+        for noun in setting.kinds_named:
             values += names.get(noun, [])
         if values or (setting.names and not setting.is_path):
             offered[name] = list(dict.fromkeys(values))

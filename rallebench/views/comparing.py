@@ -17,7 +17,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.json_values import as_json
 from rallebench.core.tables import Table
 from rallebench.engine.experiment_store import ExperimentStore
-from rallebench.engine.score import cost_of
+from rallebench.engine.score import stored_cost
 from rallebench.engine.store import RunFolder
 from rallebench.workspace.paths import WorkspaceFolder
 
@@ -46,7 +46,7 @@ def compare(runs: Sequence[RunFolder], metric: str = "") -> Compared:
 
 def _compare_two(a: RunFolder, b: RunFolder, name: str) -> Compared:
     compared, pair = compare_two(a, b, name, every=False)
-    costs = tuple(cost_of(run) for run in (a, b))
+    costs = tuple(stored_cost(run) for run in (a, b))
     value = {
         "runs": [a.name, b.name],
         **asdict(pair),
@@ -61,7 +61,7 @@ def _compare_two(a: RunFolder, b: RunFolder, name: str) -> Compared:
 
 def _compare_several(runs: Sequence[RunFolder], name: str) -> Compared:
     compared = compare_many(runs, name)
-    costs = tuple(map(cost_of, runs))
+    costs = tuple(map(stored_cost, runs))
     against = [
         {**asdict(pair), "run": run, "p_corrected": pair.corrected}
         for run, pair in compared.against.items()
@@ -97,7 +97,7 @@ def runs_of(workspace: WorkspaceFolder, names: Sequence[str]) -> list[str]:
     """The named runs, for a suite its runs. Raises UsageError for a suite that has not ended."""
     runs: list[str] = []
     store = ExperimentStore(workspace.path)
-    suites = [name for name in store.names() if store.noun_of(name) == "suite"]
+    suites = [name for name in store.names() if store.find_noun(name) == "suite"]
     for name in names:
         if name not in suites or (workspace.runs / name).exists():
             runs.append(name)

@@ -11,7 +11,7 @@ from typing import Any
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.settings import Setting, checked
+from rallebench.core.settings import Setting, check_values
 from rallebench.core.types import Chain
 from rallebench.experiments import SUITES
 from rallebench.views import designs, experiment_requests, run_requests
@@ -93,7 +93,7 @@ def request_of(
         )[0]
     if design.kind == "suite":
         _, asks, known = designs.suite_about(design.suite)
-        values = checked(f"benchmark {design.suite!r}", known, _written(known, typed(design)))
+        values = check_values(f"benchmark {design.suite!r}", known, _written(known, typed(design)))
         changed = {
             key: str(value) if not isinstance(value, bool) else value
             for key, value in values.items()
@@ -203,7 +203,7 @@ def typed(design: Design) -> dict[str, Any]:
 
 
 def _written(known: Mapping[str, Setting], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Typed settings as ``checked`` takes them; what is empty has its default."""
+    """Typed settings as ``check_values`` takes them; what is empty has its default."""
     written: dict[str, Any] = {}
     for name, setting in known.items():
         value = values.get(name)

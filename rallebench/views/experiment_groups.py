@@ -63,7 +63,7 @@ def groups(workspace: WorkspaceFolder) -> list[ExperimentRow]:
     store = ExperimentStore(workspace.path)
     listed = []
     for name in store.names():
-        if BUILDERS.name_of(store.kind_of(name)):
+        if BUILDERS.name_of(store.find_kind(name)):
             continue
         try:
             listed.append(group(workspace, name))

@@ -16,7 +16,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.files import write_text
 from rallebench.core.report import Estimate, RunReport
-from rallebench.core.spreadsheets import unquoted
+from rallebench.core.spreadsheets import unquote_cell
 from rallebench.core.table_files import csv_lines
 from rallebench.core.tables import Column, Figure, Table
 from rallebench.engine.experiment_store import REPORT, ExperimentStore
@@ -335,7 +335,7 @@ def label_rows(
     with path.open(encoding="utf-8", newline="") as handle:
         reader = csv.DictReader(handle)
         columns = list(reader.fieldnames or ())
-        lines = [{key: unquoted(row.get(key) or "") for key in columns} for row in reader]
+        lines = [{key: unquote_cell(row.get(key) or "") for key in columns} for row in reader]
     if not set(ERRORS) <= set(columns):
         raise UsageError(f"The file {file} has no errors to label; edit it at {path}.")
     return columns, lines

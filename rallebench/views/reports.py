@@ -15,9 +15,9 @@ from rallebench.core.errors import UsageError
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Code, Fold, Section
 from rallebench.core.types import Episode, Example, Step
-from rallebench.engine.headline import chain_of
+from rallebench.engine.headline import run_chain
 from rallebench.engine.ralle_files import prompts_text
-from rallebench.engine.score import cost_of, score_episode
+from rallebench.engine.score import score_episode, stored_cost
 from rallebench.engine.store import RunFolder
 from rallebench.workspace.paths import WorkspaceFolder
 
@@ -52,8 +52,8 @@ def _run(run: RunFolder, workspace: WorkspaceFolder) -> Iterator[Section]:
         "",
         (
             _summary(report),
-            tables.metrics(report, chain_of(run)),
-            cost_of(run),
+            tables.metrics(report, run_chain(run)),
+            stored_cost(run),
             *failures,
         ),
     )

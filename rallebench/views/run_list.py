@@ -14,13 +14,13 @@ from pydantic import Field
 from rallebench.core.errors import BadFileError, RalleError, UsageError
 from rallebench.core.folding import fold
 from rallebench.core.own_files import Stored, read_stored
-from rallebench.core.own_folders import listed
+from rallebench.core.own_folders import list_files
 from rallebench.core.report import Estimate, RunReport
 from rallebench.core.runs import PreparedRun
 from rallebench.core.types import Chain
 from rallebench.engine.headline import deciding_metric
 from rallebench.engine.store import LONGEST_TITLE, TITLE, RunFolder, checked_run_name, list_runs
-from rallebench.engine.stored_runs import chain_of
+from rallebench.engine.stored_runs import stored_chain
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.views.experiment_groups import plain_label
 from rallebench.views.variants import difference_label
@@ -97,7 +97,7 @@ def _described(workspace: WorkspaceFolder) -> tuple[list[RunRow], list[RunRow], 
 
 
 def _bin(workspace: WorkspaceFolder) -> list[RunFolder]:
-    files = listed(workspace.run_bin, "*/run.json")
+    files = list_files(workspace.run_bin, "*/run.json")
     return [RunFolder(file.parent) for file in files]
 
 
@@ -124,7 +124,7 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
     try:
         checked_run_name(run.name)
         stored = run.spec()
-        chain, report = chain_of(run, stored), run.report() or RunReport()
+        chain, report = stored_chain(run, stored), run.report() or RunReport()
     except RalleError as error:
         return RunRow(run.name, run.name, problem=str(error))
     spec = stored["spec"]

@@ -17,12 +17,12 @@ from rallebench.analysis.waterfall import SHORT, STAGES, waterfall_of
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.folding import fold
-from rallebench.core.memory import uncollected
+from rallebench.core.memory import pause_collector
 from rallebench.core.types import Episode, Example, Gold, Outcome, digest
 from rallebench.datasets.kilt import read_answers, record_id
-from rallebench.engine.headline import chain_of
-from rallebench.engine.metric_choice import metrics_of
-from rallebench.engine.score import example_of
+from rallebench.engine.headline import run_chain
+from rallebench.engine.metric_choice import stored_metrics
+from rallebench.engine.score import read_example
 from rallebench.engine.store import RunFolder, list_runs
 from rallebench.metrics import METRICS
 from rallebench.views.verdicts import AT_STAGE, UNKNOWN, verdict_kind
@@ -78,11 +78,11 @@ def example(run: RunFolder, qid: str) -> Example:
     record = _records(str(run.path), _version(run)[-2:]).get(qid)
     if record is None:
         raise UsageError(f"The run {run.name!r} has no question {qid!r}; choose one of its list.")
-    return example_of(record, run.questions_file)
+    return read_example(record, run.questions_file)
 
 
 @lru_cache(maxsize=4)
-@uncollected()
+@pause_collector()
 def _questions(
     path: str, version: tuple[int, ...], stages_file: str, known: bool
 ) -> tuple[QuestionRow, ...]:
@@ -90,10 +90,10 @@ def _questions(
     lines = run.heads()
     right = {score.qid: score.value for score in run.scores("em")}
     stages: Mapping[str, str] = read_json(Path(stages_file)) if known else {}
-    chain = chain_of(run)
+    chain = run_chain(run)
     answers = chain is None or chain.produces_answer
     # it is scored at its end
-    unscored = answers and run.state()["state"] != "done" and "em" in metrics_of(run)
+    unscored = answers and run.state()["state"] != "done" and "em" in stored_metrics(run)
     listed = []
     for qid, record in _records(path, version[-2:]).items():
         line, gold = lines.get(qid), read_answers(record, str(run.questions_file))
@@ -163,7 +163,7 @@ def lost_parts(listed: Sequence[QuestionRow]) -> list[tuple[str, str, int]]:
 def opened(workspace: WorkspaceFolder, run: RunFolder, qid: str) -> tuple[Example, Episode | None]:
     """A question of a run with its episode, without reading the others. Raises UsageError."""
     places = (row.at for row in questions(workspace, run) if row.qid == qid)
-    return example(run, qid), run.episode_of(qid, next(places, None))
+    return example(run, qid), run.find_episode(qid, next(places, None))
 
 
 def last_verdicts(

@@ -14,8 +14,8 @@ from rallebench.core.registry import unknown
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Table
 from rallebench.core.types import Chain, Episode, Gold
-from rallebench.engine.headline import chain_of
-from rallebench.engine.score import examples_of, is_timed
+from rallebench.engine.headline import run_chain
+from rallebench.engine.score import is_timed, stored_examples
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
 from rallebench.views.run_questions import TODO, questions, read_stages, stages_known
@@ -117,7 +117,7 @@ def run_facts(run: RunFolder) -> RunFacts:
     """Return the facts of a run; 0 questions were asked before it is scored."""
     report, dataset = run.report() or RunReport(), run.spec()["spec"]["dataset"]
     counts = (report.n, report.n_done, report.n_errors)
-    return RunFacts(dataset, chain_of(run), *counts, report.complete)
+    return RunFacts(dataset, run_chain(run), *counts, report.complete)
 
 
 def metric_estimates(run: RunFolder) -> dict[str, MetricEstimate]:
@@ -161,7 +161,7 @@ def question_results(workspace: WorkspaceFolder, run: RunFolder) -> tuple[Questi
     scores: dict[str, dict[str, float | None]] = {}
     for score in run.scores():
         scores.setdefault(score.qid, {})[score.metric] = score.value
-    gold = {example.question.qid: example.gold.answers for example in examples_of(run)}
+    gold = {example.question.qid: example.gold.answers for example in stored_examples(run)}
     episodes = run.episodes()
     results = []
     for row in questions(workspace, run):

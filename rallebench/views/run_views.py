@@ -22,7 +22,7 @@ from rallebench.core.report import Estimate, RunReport
 from rallebench.core.runs import RunResult
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Chain, Episode, Example
-from rallebench.engine.headline import chain_of, not_printed, printed
+from rallebench.engine.headline import not_printed, run_chain, table_metrics
 from rallebench.engine.score import is_timed
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import is_agents
@@ -36,12 +36,12 @@ __all__ = [
     "TEST",
     "MultiRunComparison",
     "RunFolder",
-    "chain_of",
     "comparison",
     "is_agents",
     "is_timed",
     "not_printed",
-    "printed",
+    "run_chain",
+    "table_metrics",
     "verdict",
 ]
 
@@ -69,7 +69,7 @@ class Tile:
 def tiles(report: RunReport, chain: Chain | None = None) -> list[Tile]:
     """The headline figures of a run; ``chain``: its own, None for an agent."""
     own = {name: result.estimate for name, result in report.own.items()}
-    metrics = {**printed(report, chain), **own}
+    metrics = {**table_metrics(report, chain), **own}
     picked = []
     decided = report.headline
     if decided in metrics and decided not in {family for family, _, _ in HEADLINES}:

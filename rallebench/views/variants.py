@@ -11,7 +11,7 @@ from rallebench.chains.saved import chain_to_json
 from rallebench.core.numbers import FEW
 from rallebench.core.report import Estimate
 from rallebench.core.types import Action, Chain, Episode, Example, digest
-from rallebench.engine.clusters import Clusters, clusters_of
+from rallebench.engine.clusters import Clusters, find_clusters
 from rallebench.engine.headline import is_graded
 from rallebench.engine.score import score_episode
 from rallebench.engine.statistics import means
@@ -97,7 +97,7 @@ def mean_of(
 ) -> tuple[Estimate, Clusters]:
     """The mean of a chain over the questions that it answered, with its interval over articles; and these articles."""
     scored = scores(chain, examples, cells, metric)
-    clusters = clusters_of([x for x in examples if x.question.qid in scored])
+    clusters = find_clusters([x for x in examples if x.question.qid in scored])
     qids = list(scored)
     column = {metric: [scored[qid] for qid in qids]}
     return means(column, clusters.labels(qids), {metric: (0.0, 1.0)})[metric], clusters
@@ -130,7 +130,7 @@ def paired(
 ) -> PairedComparison:
     """``other`` against ``base`` on the questions that both have answered."""
     a, b = (scores(chain, examples, cells, metric) for chain in (base, other))
-    return compare(metric, a, b, clusters=clusters_of(examples).of, bounds={metric: (0.0, 1.0)})
+    return compare(metric, a, b, clusters=find_clusters(examples).of, bounds={metric: (0.0, 1.0)})
 
 
 def difference_label(base: Chain, other: Chain) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.core.registry import Registry
-from rallebench.core.settings import Setting, declare, form_of
+from rallebench.core.settings import Setting, dataclass_form, declare
 from rallebench.core.types import Flow
 
 WORKFLOWS: Registry[Callable[..., Flow]] = Registry(
@@ -96,7 +96,7 @@ class Shot:
 
 def common(*, steps: int = 10, shots: int = 2, max_tokens: int = 128) -> dict[str, Setting]:
     """The settings of every workflow, with its own defaults."""
-    limits = form_of(EpisodeLimits)
+    limits = dataclass_form(EpisodeLimits)
     return {
         "shots": Setting(int, shots, 0, 50, about="number of demonstrations, from the pool"),
         "pool": Setting(

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rallebench.core.structured import FENCE, decoded
+from rallebench.core.structured import FENCE, decode_json
 from rallebench.workflows._conversation import without_imitation
 
 _NUMBER = r"\s*(?:#?\d+|\(\d+\))?\s*[*_]*\s*"
@@ -117,7 +117,7 @@ def parse_input(text: str, brackets: str) -> str:
     ['Ada', 'Ada', 'Ada', 'Ada']
     """
     text = re.sub(rf"^{_INPUT_LABEL}", "", undecorated(text), flags=re.IGNORECASE)
-    value = decoded(text)
+    value = decode_json(text)
     if value is not None:
         return _argument(value, brackets) or text
     line = undecorated(text.splitlines()[0]) if text else ""
@@ -174,7 +174,7 @@ def _other_form(text: str, brackets: str, verbs: Sequence[str]) -> tuple[str, st
             return (verb, _unwrapped(tagged[2])) if tagged[2] else None
         return parse_action(tagged[2], brackets, verbs=verbs) if tagged[2] else None
     if text.startswith(("{", "[{")) or fenced:
-        return _from_json(decoded(fenced[1] if fenced else text), brackets, verbs)
+        return _from_json(decode_json(fenced[1] if fenced else text), brackets, verbs)
     names = "|".join(map(re.escape, verbs))
     for match in re.finditer(rf"(?<!\w)(?:{names})(?=\s?\\?[\[({{<［【〔（「《『“\"'])", text):
         opening = text[match.end() :].lstrip(" \\")[0]
@@ -212,7 +212,7 @@ def _from_json(value: Any, brackets: str, verbs: Sequence[str]) -> tuple[str, st
 
 def _argument(value: Any, brackets: str, plain: bool = False) -> str:
     """A JSON value as the argument of a call; '' for one that no call has. ``plain``: without the names of arguments."""
-    if isinstance(value, str) and isinstance(inner := decoded(value), Mapping):
+    if isinstance(value, str) and isinstance(inner := decode_json(value), Mapping):
         value = inner
     if isinstance(value, Mapping) and brackets == "()" and not plain:
         return ", ".join(

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.core.prompts import filled
+from rallebench.core.prompts import fill_template
 from rallebench.core.structured import json_in
 from rallebench.core.types import Message, Note, Outcome, Reply, SubFlow, ToolCall, ToolSpec
 from rallebench.workflows import _forms
@@ -71,8 +71,10 @@ def opening(conversation: Conversation, prompt: str) -> tuple[Message, ...]:
     """The conversation before the first turn: what to do, demonstrations, the question."""
     tools, native = _tools(conversation), conversation.native
     schemas = "\n".join(json.dumps(_described(tool), ensure_ascii=False) for tool in tools)
-    protocol = filled(conversation.prompts["text_protocol.txt"], {"tools": schemas})
-    system = filled(conversation.prompts[prompt], {"protocol": "" if native else f"\n\n{protocol}"})
+    protocol = fill_template(conversation.prompts["text_protocol.txt"], {"tools": schemas})
+    system = fill_template(
+        conversation.prompts[prompt], {"protocol": "" if native else f"\n\n{protocol}"}
+    )
     messages = [Message("system", system)]
     for number, shot in enumerate(conversation.shots, 1):
         messages.append(Message("user", f"Question: {shot.question}"))

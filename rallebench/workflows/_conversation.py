@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any
 
 from rallebench.core.errors import RalleError
-from rallebench.core.prompts import filled
+from rallebench.core.prompts import fill_template
 from rallebench.core.settings import Setting
 from rallebench.core.text import CJK_CHARACTER
 from rallebench.core.types import (
@@ -118,7 +118,7 @@ class Conversation:
         """The prompt filled with the question, demonstrations and ``values``."""
         block = "\n\n".join(rendered)
         examples = f"Here are some examples:\n{block}\n(END OF EXAMPLES)\n" if rendered else ""
-        return filled(
+        return fill_template(
             self.prompts[prompt], {"examples": examples, "question": self.question.text, **values}
         )
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rallebench.core.formats import quoted, schema_rule
+from rallebench.core.formats import quote_literal, schema_rule
 from rallebench.core.types import ToolSpec
 
 NESTED = 40
@@ -52,7 +52,7 @@ def text_call(tools: Sequence[ToolSpec], max_tokens: int) -> Mapping[str, Any]:
     names = [f"call{number}" for number in range(len(tools))]
     rules.append(f"call: {' | '.join(names)}")
     for name, tool in zip(names, tools):
-        head = quoted(f"{tool.name}\nAction Input: ")
+        head = quote_literal(f"{tool.name}\nAction Input: ")
         rules.append(f"{name}: {head} {schema_rule(_short(tool.parameters, half))}")
     return {"response_format": {"type": "grammar", "grammar": "\n".join(rules)}}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from rallebench.core.prompts import filled
+from rallebench.core.prompts import fill_template
 from rallebench.core.settings import Setting
 from rallebench.core.types import Flow, Message, Outcome, SubFlow
 from rallebench.workflows import COMPAT, common
@@ -67,7 +67,9 @@ class _Search:
                 before = (
                     [f"Your {OBSERVATION.lower()}{parent.observation}"] if parent.number else []
                 )
-                hint = (Message("user", filled(again, {"tried": "\n".join([*tried, *before])})),)
+                hint = (
+                    Message("user", fill_template(again, {"tried": "\n".join([*tried, *before])})),
+                )
             if self.turns >= self.conversation.limits.steps:
                 raise EpisodeEnd("step_limit")
             self.turns += 1

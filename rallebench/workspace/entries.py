@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.entries import Combination, LLMEntry, Manifest, Shape, parsed, sealed
+from rallebench.core.entries import (
+    Combination,
+    LLMEntry,
+    Manifest,
+    Shape,
+    parse_entry,
+    seal_manifest,
+)
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.locks import alone
@@ -25,8 +32,8 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder} holds no index (manifest.json is missing); build the index again."
         )
     value = read_json(path)
-    manifest = parsed(Manifest, value, str(path))
-    if manifest.seal and manifest.seal != sealed(value)["seal"]:
+    manifest = parse_entry(Manifest, value, str(path))
+    if manifest.seal and manifest.seal != seal_manifest(value)["seal"]:
         raise BadFileError(
             f"{path} was edited after the index was built; undo that, or build the index again."
         )
@@ -99,4 +106,4 @@ def _entry(path: Path, name: str, value: Any, shape: type[Shape], noun: str) -> 
     place = f"{path}, {noun} {name!r}"
     if is_too_deep(value):
         raise BadFileError(f"{place} is too deeply nested.")
-    return parsed(shape, value, place, f" An entry has {', '.join(shape.model_fields)}.")
+    return parse_entry(shape, value, place, f" An entry has {', '.join(shape.model_fields)}.")

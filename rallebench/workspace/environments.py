@@ -9,10 +9,10 @@ from typing import Any
 
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.files import disk_error, sha256_file
-from rallebench.core.own_folders import listed
+from rallebench.core.own_folders import list_files
 from rallebench.core.parts import beside, check_name, move_in
 from rallebench.core.registry import unknown
-from rallebench.core.settings import Setting, checked
+from rallebench.core.settings import Setting, check_values
 from rallebench.core.types import digest
 from rallebench.corpora.imported import read_card
 from rallebench.corpora.page_maps import read_page_map
@@ -52,7 +52,7 @@ class Acting:
 def environment_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return all settings of an environment; given ones are checked. Raises UsageError."""
     known: Mapping[str, Setting] = ENVIRONMENTS.entry(name).form
-    return checked(f"environment {name!r}", known, settings)
+    return check_values(f"environment {name!r}", known, settings)
 
 
 def make_environment(
@@ -112,7 +112,7 @@ def _find_store(workspace: WorkspaceFolder, retriever: str, corpus: str) -> tupl
     if corpus:
         folder = workspace.corpora / corpus
         if not (folder / PASSAGES).exists():
-            known = [path.parent.name for path in listed(workspace.corpora, f"*/{PASSAGES}")]
+            known = [path.parent.name for path in list_files(workspace.corpora, f"*/{PASSAGES}")]
             raise NotFoundError(unknown("imported corpus", corpus, known))
         return folder, read_card(folder).sha256
     index = workspace.component_indexes(retriever)[0]
@@ -131,7 +131,7 @@ def _find_store(workspace: WorkspaceFolder, retriever: str, corpus: str) -> tupl
 
 def scholar_tables(workspace: WorkspaceFolder) -> dict[str, Path]:
     """Return name → file of every scholar table; the starter's comes first and is made on first use."""
-    own = listed(workspace.path / "scholars", "*.sqlite")
+    own = list_files(workspace.path / "scholars", "*.sqlite")
     return {STARTER_TABLE: _starter_file(workspace), **{path.stem: path for path in own}}
 
 

@@ -13,10 +13,10 @@ from rallebench import sandbox
 from rallebench.chains.chain import as_flow
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.errors import Hint, NotFoundError, UsageError
-from rallebench.core.prompts import prompt_text, prompts_folder, read_prompt, wording_of
+from rallebench.core.prompts import find_wording, prompt_text, prompts_folder, read_prompt
 from rallebench.core.registry import unknown
 from rallebench.core.runs import Backends, FlowSpec
-from rallebench.core.settings import Setting, checked
+from rallebench.core.settings import Setting, check_values
 from rallebench.core.types import Chain, Episode, Flow, Generate, Question, digest
 from rallebench.environments import ENVIRONMENTS
 from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot
@@ -187,7 +187,7 @@ def prepare_agent(
     mine, theirs = _split_settings(
         workflow, entry.form, env if traits["needs_env"] else "", settings_given
     )
-    settings = checked(f"workflow {workflow!r}", entry.form, mine)
+    settings = check_values(f"workflow {workflow!r}", entry.form, mine)
     acting = None
     if traits["needs_env"]:
         acting = make_environment(workspace, env, theirs, unbuilt=unbuilt)
@@ -227,7 +227,7 @@ def original_prompts(workflow: str, env: str) -> dict[str, str]:
 
 def _text(name: str, own: str, folder: str) -> str:
     """Return the shipped prompt, or the text ``own`` in a user's ``folder`` if it has one."""
-    if folder and not wording_of(folder, [(FOLDER, own)], demanded=False).shipped:
+    if folder and not find_wording(folder, [(FOLDER, own)], demanded=False).shipped:
         return prompt_text(FOLDER, own, folder)
     text = read_prompt(prompts_folder() / FOLDER / name, "install rallebench again")
     return text.removesuffix("\n")

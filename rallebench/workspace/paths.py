@@ -13,7 +13,7 @@ from rallebench.chains.ralle import Experiment, experiment_from_json, load_chain
 from rallebench.core.entries import Combination, LLMEntry, Manifest
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.files import read_json, sha256_file
-from rallebench.core.own_folders import listed
+from rallebench.core.own_folders import list_files
 from rallebench.core.prompts import prompts_folder
 from rallebench.core.registry import unknown
 from rallebench.core.runs import DatasetRef
@@ -251,7 +251,7 @@ class WorkspaceFolder:
         if self.base:
             indexes |= dict.fromkeys(self.base.retrievers, "")
         # Includes damaged indexes; opening one reports what is wrong.
-        indexes |= {path.parent.name: "" for path in listed(self.indexes, "*/manifest.json")}
+        indexes |= {path.parent.name: "" for path in list_files(self.indexes, "*/manifest.json")}
         indexes |= {name: manifest.kind for name, manifest in self.manifests().items()}
         return Names(indexes, combinations, self.llm, self.dataset)
 
@@ -277,7 +277,7 @@ class WorkspaceFolder:
     def all_manifests(self) -> tuple[dict[str, Manifest], dict[str, str]]:
         """Return name → manifest, and name → error, of the index folders."""
         good, damaged = {}, {}
-        for path in listed(self.indexes, "*/manifest.json"):
+        for path in list_files(self.indexes, "*/manifest.json"):
             try:
                 good[path.parent.name] = read_manifest(path.parent)
             except RalleError as error:
@@ -368,7 +368,7 @@ def _read(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[Exampl
 
 def _files(folder: Path, *patterns: str) -> dict[str, Path]:
     """Return name → file that is not hidden; files of a later pattern override those of an earlier one."""
-    paths = (path for pattern in patterns for path in listed(folder, pattern))
+    paths = (path for pattern in patterns for path in list_files(folder, pattern))
     return {Path(path.name.removesuffix(".gz")).stem: path for path in paths}
 
 

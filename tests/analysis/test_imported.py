@@ -12,7 +12,7 @@ from small_workspace import CommandLine, write_lines
 
 from rallebench.analysis import deployment
 from rallebench.core.types import Gold
-from rallebench.engine.score import cost_of
+from rallebench.engine.score import stored_cost
 from rallebench.engine.store import RunFolder
 from rallebench.render import costs
 from rallebench.render import text as words
@@ -115,7 +115,7 @@ def test_answers_alone_are_compared_by_their_answers_only(
 def test_a_question_says_why_a_metric_does_not_judge_it(
     imported: dict[str, RunFolder], name: str, metric: str, reason: str
 ) -> None:
-    episode = imported[name].episode_of("q1")
+    episode = imported[name].find_episode("q1")
     assert episode is not None
     (note,) = score([metric], [(episode, Gold(("Titan",)))])[metric].notes
     assert note == f"not scored: {reason}"
@@ -125,7 +125,7 @@ def test_an_imported_runs_cost_is_unknown(cli: CommandLine, imported: dict[str, 
     run = imported["answers"]
     report = run.report()
     assert report is not None and report.cost is not None
-    assert report.seconds_per_question is None and cost_of(run).total.seconds is None
+    assert report.seconds_per_question is None and stored_cost(run).total.seconds is None
     assert costs.blocks(report.cost) == ("Cost unknown: imported predictions do not say it.",)
     ran = cli("compare", "answers", "both")
     seconds = next(line for line in ran.out.splitlines() if line.startswith("seconds "))

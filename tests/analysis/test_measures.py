@@ -122,10 +122,10 @@ def test_answers_are_read_without_their_steps_and_one_question_alone(runs: list[
         qid: one.answer for qid, one in whole.items()
     }
     assert not any("steps" in line for line in runs[0].heads().values())
-    assert runs[0].episode_of("q3") == whole["q3"] and runs[0].episode_of("q99") is None
+    assert runs[0].find_episode("q3") == whole["q3"] and runs[0].find_episode("q99") is None
     places = {qid: line["at"] for qid, line in runs[0].heads().items()}
-    assert runs[0].episode_of("q3", places["q3"]) == whole["q3"]
-    assert runs[0].episode_of("q3", places["q3"] + 1) == whole["q3"], "the file was changed"
+    assert runs[0].find_episode("q3", places["q3"]) == whole["q3"]
+    assert runs[0].find_episode("q3", places["q3"] + 1) == whole["q3"], "the file was changed"
 
 
 def test_an_answer_that_looks_like_steps_is_an_answer(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_an_answer_that_looks_like_steps_is_an_answer(tmp_path: Path) -> None:
     said = 'I say "a", "steps": [1, 2'
     with run.log() as log:
         run.append(log, Episode('q"1', "react", (), Outcome(said)), "1", 0.1)
-    assert run.heads()['q"1']["answer"] == said and run.episode_of('q"1').answer == said  # type: ignore[union-attr]
+    assert run.heads()['q"1']["answer"] == said and run.find_episode('q"1').answer == said  # type: ignore[union-attr]
 
 
 def test_a_damaged_line_is_one_sentence_and_a_torn_last_one_is_forgiven(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from rallebench.checkpoints.memory import (
 from rallebench.cli.main import main
 from rallebench.core import memory
 from rallebench.core.errors import BackendMemoryError, BadFileError
-from rallebench.core.versions import imported
+from rallebench.core.versions import imported_module
 from rallebench.encoders.half_precision import has_bfloat16_here
 
 LLAMA = {
@@ -313,6 +313,6 @@ def test_a_torch_that_is_being_imported_is_left_alone(monkeypatch: pytest.Monkey
     half_imported = types.ModuleType("torch")
     half_imported.__spec__ = types.SimpleNamespace(_initializing=True)  # type: ignore[assignment]
     monkeypatch.setitem(sys.modules, "torch", half_imported)
-    assert imported("torch") is None
+    assert imported_module("torch") is None
     assert isinstance(has_bfloat16_here(), bool) and isinstance(has_cuda(), bool)
     assert memory.Memory.now().ram > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rallebench.core.errors import NotFoundError, UsageError
-from rallebench.core.settings import checked
+from rallebench.core.settings import check_values
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.experiments.benchmarks import BENCHMARKS, benchmarks
 from rallebench.services.experiments import rules_of
@@ -21,7 +21,7 @@ def test_every_experiment_says_what_it_is_and_takes_its_own_defaults(kind: str) 
     assert entry.about.endswith((".", "?")) and rules_of(kind).noun
     assert all(setting.must_be for setting in entry.form.values())
     written = {name: str(setting.default) for name, setting in entry.form.items()}
-    assert checked(kind, entry.form, written) == checked(kind, entry.form, {})
+    assert check_values(kind, entry.form, written) == check_values(kind, entry.form, {})
 
 
 @pytest.mark.parametrize("kind", EXPERIMENTS.names())

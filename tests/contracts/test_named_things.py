@@ -46,7 +46,7 @@ def test_every_setting_that_names_a_thing_is_offered_the_things_of_that_kind(
     offered = catalog.choices(workspace, FORMS[owner])
     for key, setting in FORMS[owner].items():
         assert setting.kind is str or not setting.names, key
-        known = {name for noun in setting.named for name in names.get(noun, ())}
+        known = {name for noun in setting.kinds_named for name in names.get(noun, ())}
         worth = {*map(str, setting.sweep)} if setting.many else set()
         assert {*offered.get(key, ())} == known | worth, key
 
@@ -58,7 +58,9 @@ def test_a_setting_whose_default_is_the_name_of_a_starter_thing_says_what_it_nam
     everything = {name for known in starter.values() for name in known}
     for key, setting in FORMS[owner].items():
         if setting.kind is str and not setting.choices and setting.default in everything:
-            assert any(setting.default in starter.get(noun, ()) for noun in setting.named), key
+            assert any(setting.default in starter.get(noun, ()) for noun in setting.kinds_named), (
+                key
+            )
 
 
 def test_what_there_is_of_each_kind_is_offered(names: dict[str, list[str]]) -> None:

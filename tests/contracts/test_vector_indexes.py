@@ -19,7 +19,7 @@ from rallebench.core.errors import (
     UsageError,
 )
 from rallebench.core.events import complete
-from rallebench.core.settings import checked
+from rallebench.core.settings import check_values
 from rallebench.vector_indexes import VECTOR_INDEXES
 
 COUNT, DIM, QUERIES, K = 1500, 32, 40, 10
@@ -136,7 +136,9 @@ def test_an_index_opened_again_answers_the_same(index: Any, kind: str, folder: P
 
 
 def test_every_knob_is_taken_and_its_default_goes_without_saying(index: Any, kind: str) -> None:
-    knobs = checked(f"index kind {kind!r}", VECTOR_INDEXES.entry(kind).traits["search_form"], {})
+    knobs = check_values(
+        f"index kind {kind!r}", VECTOR_INDEXES.entry(kind).traits["search_form"], {}
+    )
     for one, other in zip(index.search(ASKED, K), index.search(ASKED, K, **knobs)):
         np.testing.assert_array_equal(one, other)
 
@@ -145,7 +147,7 @@ def test_a_knob_or_setting_that_the_kind_lacks_is_refused_naming_those_it_has(ki
     entry = VECTOR_INDEXES.entry(kind)
     for known in (entry.form, entry.traits["search_form"]):
         with pytest.raises(UsageError, match="has no setting 'speed'") as refused:
-            checked(f"index kind {kind!r}", known, {"speed": 9})
+            check_values(f"index kind {kind!r}", known, {"speed": 9})
         assert all(name in str(refused.value) for name in known)
         assert all(setting.about for setting in known.values())
 

@@ -14,8 +14,8 @@ from rallebench.core.formats import (
     REGEX,
     SCHEMA,
     Format,
-    format_of,
-    quoted,
+    quote_literal,
+    read_format,
     schema_rule,
 )
 from rallebench.core.structured import AROUND
@@ -25,7 +25,7 @@ PERSON = {
     "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
     "required": ["name"],
 }
-CALL = f'start: "Action: " {quoted("Say it")} " " {schema_rule(PERSON)}'
+CALL = f'start: "Action: " {quote_literal("Say it")} " " {schema_rule(PERSON)}'
 
 
 def of_schema(schema: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def of_schema(schema: Any) -> dict[str, Any]:
     ],
 )
 def test_a_response_format_names_a_form(given: object, form: object) -> None:
-    assert format_of("'m'", given) == form
+    assert read_format("'m'", given) == form
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_response_format_names_a_form(given: object, form: object) -> None:
 )
 def test_another_response_format_is_refused(given: object) -> None:
     with pytest.raises(UsageError, match="response_format must be"):
-        format_of("'m'", given)
+        read_format("'m'", given)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_another_response_format_is_refused(given: object) -> None:
 )
 def test_a_form_that_nothing_fits_is_refused_in_one_sentence(given: object, words: str) -> None:
     with pytest.raises(UsageError, match=words) as refused:
-        format_of("'m'", given)
+        read_format("'m'", given)
     assert str(refused.value).startswith("'m': ") and "\n" not in str(refused.value)
 
 
@@ -92,7 +92,7 @@ def test_a_keyword_that_cannot_be_enforced_leaves_the_others_to_be(schema: dict[
 
 
 def test_a_schema_that_cannot_be_enforced_at_all_is_still_a_form() -> None:
-    form = format_of("'m'", of_schema({"type": "string", "pattern": "(?=a)b"}))
+    form = read_format("'m'", of_schema({"type": "string", "pattern": "(?=a)b"}))
     assert form is not None and form.grammar == ""
 
 
@@ -138,6 +138,6 @@ def test_a_prompt_can_say_every_form() -> None:
 def test_without_the_library_only_a_grammar_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "llguidance", None)
     odd = {"type": "string", "maxLength": 7919}  # not compiled before
-    assert format_of("'m'", of_schema(odd)) == Format(SCHEMA, odd)
+    assert read_format("'m'", of_schema(odd)) == Format(SCHEMA, odd)
     with pytest.raises(MissingPackageError, match="pip install llguidance"):
-        format_of("'m'", {"type": "regex", "regex": "[0-7]{79}"})
+        read_format("'m'", {"type": "regex", "regex": "[0-7]{79}"})

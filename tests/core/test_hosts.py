@@ -12,13 +12,13 @@ from rallebench.core.errors import UsageError
 from rallebench.core.hosts import (
     Access,
     HostGuard,
-    access_of,
     authority,
     machine_names,
     mlflow_options,
+    server_access,
 )
 
-LOCAL = access_of("127.0.0.1")
+LOCAL = server_access("127.0.0.1")
 
 
 def status(access: Access, *headers: tuple[str, str]) -> int:
@@ -129,20 +129,20 @@ def test_two_origins_are_refused_and_none_is_a_program_that_asks() -> None:
 
 
 def test_a_bound_address_is_answered_and_loopback_is_not() -> None:
-    bound = access_of("192.0.2.7")
+    bound = server_access("192.0.2.7")
     assert [
         status(bound, ("Host", host))
         for host in ("192.0.2.7:80", "localhost", "127.0.0.1", "192.0.2.8")
     ] == [200, 421, 421, 421]
-    six = access_of("[2001:db8::7]")
+    six = server_access("[2001:db8::7]")
     assert [status(six, ("Host", host)) for host in ("[2001:DB8:0::7]:80", "[::1]")] == [200, 421]
-    scoped = access_of("fe80::7%eth0")
+    scoped = server_access("fe80::7%eth0")
     assert status(scoped, ("Host", "[fe80::7]")) == 200
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "[::]", "0:0::0"])
 def test_on_a_wildcard_the_machines_own_names_are_answered(host: str) -> None:
-    access = access_of(
+    access = server_access(
         host, names_of_machine=lambda: {"box", "box.lab.example", "192.0.2.7", "fe80::7"}
     )
     for own in ("BOX:7860", "box.lab.example", "192.0.2.7", "[fe80::7]:1", "localhost", "[::1]"):
@@ -160,7 +160,7 @@ def test_the_machines_names_are_its_host_name_and_its_addresses() -> None:
 
 
 def test_every_allowed_host_is_answered_and_its_pages_may_ask() -> None:
-    access = access_of("127.0.0.1", ["Bench.Example.", "other.example:8443", "2001:db8::1"])
+    access = server_access("127.0.0.1", ["Bench.Example.", "other.example:8443", "2001:db8::1"])
     for host in (
         "bench.example",
         "BENCH.example:80",
@@ -198,7 +198,7 @@ def test_every_allowed_host_is_answered_and_its_pages_may_ask() -> None:
 )
 def test_an_allowed_host_that_is_none_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match=r"is not a host; write for example bench\.example\.org"):
-        access_of("127.0.0.1", [text])
+        server_access("127.0.0.1", [text])
 
 
 def test_a_refusal_names_the_mend() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.originals import DECLARATION, copy_in, literal_in_python, text_in_yaml
-from rallebench.core.prompts import prompt_text, prompts_folder, wording_of
+from rallebench.core.prompts import find_wording, prompt_text, prompts_folder
 
 RULES = "en:\n  system: Be brief.\n  instruction: 'Docs: {DOCS} Ask: {QUERY} {{kept}}'\n"
 JUDGE = (
@@ -34,9 +34,9 @@ def test_a_copy_of_the_repository_replaces_the_shipped_prompts(copy: Path) -> No
 
 
 def test_the_wording_says_whose_words_are_sent_with_digests(copy: Path, tmp_path: Path) -> None:
-    assert wording_of("", [SYSTEM]).note() == "Prompts reworded."
-    wording = wording_of(str(copy), [SYSTEM, USER, ("suites/rgb", "question-one-en.txt")])
-    assert wording.original and wording.recorded["wording"]["sha256"] == wording.sha256
+    assert find_wording("", [SYSTEM]).note() == "Prompts reworded."
+    wording = find_wording(str(copy), [SYSTEM, USER, ("suites/rgb", "question-one-en.txt")])
+    assert wording.original and wording.run_settings["wording"]["sha256"] == wording.sha256
     mark = f"Original prompts (sha256 {wording.sha256[:12]})"
     assert wording.note() == (
         f"{mark}, of system-en.txt, user-en.txt a version that is not known here; "
@@ -44,11 +44,11 @@ def test_the_wording_says_whose_words_are_sent_with_digests(copy: Path, tmp_path
     )
     other = RULES.replace("brief", "short")
     (copy / "config" / "instruction.yaml").write_text(other)
-    assert wording_of(str(copy), [SYSTEM, USER]).sha256 != wording.sha256
+    assert find_wording(str(copy), [SYSTEM, USER]).sha256 != wording.sha256
     own = tmp_path / "own"
     own.mkdir()
     (own / "system-en.txt").write_text("Mine.")
-    assert wording_of(str(own), [SYSTEM]).note().startswith("Prompts of the user's own (sha256 ")
+    assert find_wording(str(own), [SYSTEM]).note().startswith("Prompts of the user's own (sha256 ")
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_a_yaml_document_without_the_place_has_no_text_there() -> None:
 
 def test_a_folder_without_the_requested_prompts_is_refused(copy: Path) -> None:
     with pytest.raises(BadFileError, match=r"holds none of the prompts of this request .*qa.txt"):
-        wording_of(str(copy), [("suites/crud", "qa.txt")])
+        find_wording(str(copy), [("suites/crud", "qa.txt")])
     with pytest.raises(BadFileError, match="is no folder of prompts"):
-        wording_of(str(copy / "missing"), [SYSTEM])
+        find_wording(str(copy / "missing"), [SYSTEM])
 
 
 def test_every_declared_text_replaces_a_shipped_prompt_and_names_its_fields() -> None:

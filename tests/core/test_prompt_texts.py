@@ -11,7 +11,7 @@ from project import PROJECT
 
 from rallebench.core import prompts as prompt_files
 from rallebench.core.errors import BadFileError
-from rallebench.core.prompts import filled, prompt_text, prompts_folder, wording_of
+from rallebench.core.prompts import fill_template, find_wording, prompt_text, prompts_folder
 
 SHIPPED = prompt_text("suites/crud", "qa.txt")
 
@@ -64,7 +64,7 @@ def test_a_prompt_that_cannot_be_read_is_no_reason_to_send_the_shipped_text(
     sentence = re.escape(f"The prompt {own} cannot be read ({why}).")
     for read in (
         lambda: prompt_text("suites/crud", "qa.txt", str(tmp_path)),
-        lambda: wording_of(str(tmp_path), [("suites/crud", "qa.txt")]),
+        lambda: find_wording(str(tmp_path), [("suites/crud", "qa.txt")]),
     ):
         with pytest.raises(BadFileError, match=f"^{sentence}$"):
             read()
@@ -78,14 +78,15 @@ def test_a_mark_of_byte_order_is_no_part_of_a_prompt(tmp_path: Path) -> None:
 def test_a_folder_with_some_prompts_names_those_that_are_ours(tmp_path: Path) -> None:
     (tmp_path / "qa.txt").write_text("Mine: {question}")
     both = [("suites/crud", "qa.txt"), ("suites/crud", "summary.txt")]
-    note = wording_of(str(tmp_path), both).note()
+    note = find_wording(str(tmp_path), both).note()
     assert note.endswith("not the paper's; reworded, as the folder has none: summary.txt.")
-    assert wording_of(str(tmp_path), both[:1]).note().endswith("not the paper's.")
+    assert find_wording(str(tmp_path), both[:1]).note().endswith("not the paper's.")
 
 
 def test_values_are_never_read_as_fields() -> None:
     assert (
-        filled('{a}{b} {"c": {d}}', {"a": "{b}", "b": r"\1", "e": "unused"}) == '{b}\\1 {"c": {d}}'
+        fill_template('{a}{b} {"c": {d}}', {"a": "{b}", "b": r"\1", "e": "unused"})
+        == '{b}\\1 {"c": {d}}'
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rallebench.chains.saved import checked_generation
 from rallebench.core.errors import UsageError
-from rallebench.core.formats import format_of
+from rallebench.core.formats import read_format
 from rallebench.core.structured import check_schema, never_fits
 
 PAIR = {"enum": ["a", "b"]}
@@ -137,7 +137,7 @@ def of_schema(schema: Any) -> dict[str, Any]:
 def test_a_schema_that_nothing_fits_is_refused_in_one_sentence(what: str) -> None:
     schema, words = IMPOSSIBLE[what]
     with pytest.raises(UsageError) as refused:
-        format_of("'m'", of_schema(schema))
+        read_format("'m'", of_schema(schema))
     assert str(refused.value).startswith("'m': the JSON schema of response_format fits no text (")
     assert words in str(refused.value) and "\n" not in str(refused.value)
     assert str(refused.value).endswith("; mend the schema.")
@@ -148,7 +148,7 @@ def test_a_schema_that_something_fits_is_not_refused(what: str) -> None:
     schema, value = POSSIBLE[what]
     assert never_fits(schema) == ""
     assert value is None or check_schema(value, schema) == ""
-    assert format_of("'m'", of_schema(schema)) is not None
+    assert read_format("'m'", of_schema(schema)) is not None
 
 
 def test_nothing_is_refused_where_the_ways_are_too_many_to_walk() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rallebench.core.errors import UsageError
-from rallebench.core.settings import Setting, checked
+from rallebench.core.settings import Setting, check_values
 
 KNOWN = {
     "m": Setting(int, 32, 2, 512),
@@ -21,7 +21,9 @@ KNOWN = {
 
 
 def test_what_is_not_given_has_its_default() -> None:
-    assert checked("thing", KNOWN, {}) == {name: setting.default for name, setting in KNOWN.items()}
+    assert check_values("thing", KNOWN, {}) == {
+        name: setting.default for name, setting in KNOWN.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -39,7 +41,7 @@ def test_what_is_not_given_has_its_default() -> None:
     ],
 )
 def test_a_value_is_read_as_its_kind(name: str, value: Any, read: Any) -> None:
-    found = checked("thing", KNOWN, {name: value})[name]
+    found = check_values("thing", KNOWN, {name: value})[name]
     assert (found, type(found)) == (read, type(read))
 
 
@@ -67,10 +69,10 @@ def test_a_value_is_read_as_its_kind(name: str, value: Any, read: Any) -> None:
 )
 def test_what_it_cannot_take_is_refused_in_a_sentence(name: str, value: Any, sentence: str) -> None:
     with pytest.raises(UsageError) as refused:
-        checked("thing", KNOWN, {name: value})
+        check_values("thing", KNOWN, {name: value})
     assert str(refused.value) == sentence
 
 
 def test_a_thing_without_settings_says_so() -> None:
     with pytest.raises(UsageError, match=r"The thing has no knob .x.; it has none\."):
-        checked("thing", {}, {"x": 1}, noun="knob")
+        check_values("thing", {}, {"x": 1}, noun="knob")

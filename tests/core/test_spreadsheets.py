@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rallebench.core.sources import Source
-from rallebench.core.spreadsheets import quoted, unquoted
+from rallebench.core.spreadsheets import quote_cell, unquote_cell
 from rallebench.core.table_files import csv_lines, csv_table
 from rallebench.core.tables import Table
 from rallebench.core.terminal import visible
@@ -25,7 +25,7 @@ def test_a_text_that_begins_like_a_formula_is_quoted(text: str) -> None:
     assert cell == f"'{text}" and number == "-0.5"
     table = Table(f"t {text}", (text, "EM"), ((text, 0.5),))
     cells = [cell for row in csv.reader(io.StringIO(csv_table(table), newline="")) for cell in row]
-    shown = quoted(visible(text))
+    shown = quote_cell(visible(text))
     assert cells == [shown, "EM", shown, "0.5"]
     ((joined,),) = csv.reader(io.StringIO(csv_lines([[[text, "b"]]]), newline=""))
     assert joined == f"'{text} | b"
@@ -35,14 +35,16 @@ def test_a_text_that_begins_like_a_formula_is_quoted(text: str) -> None:
     "text", ["-0.5", "+3", "-1e-5", "-12 %".replace(" ", ""), ".5", "", "moon", "a=b", "'tis"]
 )
 def test_numbers_and_other_texts_stay(text: str) -> None:
-    assert quoted(text) == text
+    assert quote_cell(text) == text
 
 
 @given(st.text() | st.text(alphabet="'=+-@\t1x"))
 def test_what_is_quoted_is_read_back(text: str) -> None:
-    assert unquoted(quoted(text)) == text or quoted(text) == text == "'" + unquoted(text)
-    if quoted(text) != text:
-        assert unquoted(quoted(text)) == text
+    assert unquote_cell(quote_cell(text)) == text or quote_cell(text) == text == "'" + unquote_cell(
+        text
+    )
+    if quote_cell(text) != text:
+        assert unquote_cell(quote_cell(text)) == text
 
 
 @pytest.mark.parametrize("text", [*(t for t in FORMULAS if "\r" not in t), "''=x", "'=x", "-0.5"])

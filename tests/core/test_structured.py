@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rallebench.core.errors import BackendError
-from rallebench.core.structured import AROUND, check_schema, in_form, json_of
+from rallebench.core.structured import AROUND, check_schema, find_json, in_form
 from rallebench.llms._calls_in_text import before_calls, calls_of
 
 PERSON = {
@@ -35,14 +35,14 @@ FINAL = "<|start|>assistant<|channel|>final<|message|>"
     ],
 )
 def test_the_first_json_value_of_a_text_is_found_fenced_or_not(text: str, value: object) -> None:
-    assert json_of(text) == value
+    assert find_json(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "Paris", "{", '{"a": ', "9" * 5000, "[" * 100_000])
 def test_a_text_without_json_says_so_and_at_once(text: str) -> None:
     started = time.perf_counter()
     with pytest.raises(BackendError, match="holds no JSON"):
-        json_of(text)
+        find_json(text)
     assert time.perf_counter() - started < 5
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rallebench.core.errors import BackendError
 from rallebench.core.formats import CHOICE, SCHEMA, Format
-from rallebench.core.thinking import parted, parted_stream
+from rallebench.core.thinking import parted_stream, split_thoughts
 from rallebench.core.types import Reply, ToolCall
 
 CALL = ToolCall("c", "search", "{}")
@@ -59,9 +59,9 @@ ANSWERS = {
 
 @pytest.mark.parametrize("text", ANSWERS)
 def test_the_answer_stands_behind_the_thoughts_and_parting_is_idempotent(text: str) -> None:
-    reply = parted(Reply(text), "m")
+    reply = split_thoughts(Reply(text), "m")
     assert isinstance(reply, Reply) and (reply.text, reply.thinking) == ANSWERS[text]
-    assert parted(reply, "m") == reply
+    assert split_thoughts(reply, "m") == reply
 
 
 @pytest.mark.parametrize(
@@ -85,18 +85,18 @@ def test_the_answer_stands_behind_the_thoughts_and_parting_is_idempotent(text: s
     ],
 )
 def test_thoughts_alone_are_an_error_that_names_the_model_and_the_mend(reply: Reply) -> None:
-    error = parted(reply, "m")
+    error = split_thoughts(reply, "m")
     assert isinstance(error, BackendError)
     assert str(error).startswith("'m' only thought and gave no answer; raise max_tokens, or turn")
 
 
 def test_a_call_is_an_answer_and_thoughts_from_both_places_are_kept() -> None:
-    call = parted(Reply("<think>Search.</think>", tool_calls=(CALL,)), "m")
+    call = split_thoughts(Reply("<think>Search.</think>", tool_calls=(CALL,)), "m")
     assert call == Reply("", tool_calls=(CALL,), thinking="Search.")
-    both = parted(Reply("<think>Or Milan?</think>Rome", thinking="Rome?"), "m")
+    both = split_thoughts(Reply("<think>Or Milan?</think>Rome", thinking="Rome?"), "m")
     assert both == Reply("Rome", thinking="Rome?\n\nOr Milan?")
     failed = BackendError("No.")
-    assert parted(failed, "m") is failed
+    assert split_thoughts(failed, "m") is failed
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
@@ -130,7 +130,7 @@ def test_thoughts_are_parted_in_every_form_from_whole_replies_and_from_pieces(
     form: tuple[str, str], thoughts: str, answer: str, cuts: list[int]
 ) -> None:
     text = f"{form[0]}{thoughts}{form[1]}{answer}"
-    assert parted(Reply(text), "m") == Reply(answer, thinking=thoughts)
+    assert split_thoughts(Reply(text), "m") == Reply(answer, thinking=thoughts)
     ends = [*sorted(cut for cut in cuts if cut < len(text)), len(text)]
     pieces = [text[start:end] for start, end in zip([0, *ends], ends)]
     *shown, _ = parted_stream(iter([*pieces, Reply(text)]))
@@ -142,7 +142,7 @@ def test_thoughts_are_parted_in_every_form_from_whole_replies_and_from_pieces(
     ["<think>" * 3000, "x<think></think>" * 2000, "<|channel|>" * 3000, "[THINK]" + "a " * 20_000],
 )
 def test_a_long_reply_of_marks_is_parted_and_streamed(text: str) -> None:
-    reply = parted(Reply(text), "m")
+    reply = split_thoughts(Reply(text), "m")
     shown = "".join(
         map(
             str,

@@ -69,7 +69,9 @@ def test_beirs_questions_get_a_page_for_relevant_passages_and_lost_ones_are_name
     assert (first.question.qid, first.question.text) == ("q1", "Question 1?")
     assert first.gold.provenance == (frozenset({"d7"}), frozenset({"d9"}))
     assert second.gold.pages == {"d1"}
-    assert first.gold.graded == {"d7": 1.0, "d9": 2.0} and second.gold.graded == {"d1": 1.0}
+    assert first.gold.page_grades == {"d7": 1.0, "d9": 2.0} and second.gold.page_grades == {
+        "d1": 1.0
+    }
     assert tuple(read_examples(folder)) == (first, irrelevant, second)
     assert (irrelevant.question.qid, irrelevant.gold.pages) == ("q2", frozenset())
     assert irrelevant.gold.judgements == {"d7": 0.0, "d8": 0.0}

@@ -11,7 +11,7 @@ from building import built
 
 from rallebench.core.errors import MismatchError, UsageError
 from rallebench.core.registry import Entry
-from rallebench.core.settings import Setting, checked
+from rallebench.core.settings import Setting, check_values
 from rallebench.encoders import ENCODERS
 from rallebench.encoders.hashing import Hashing
 from rallebench.encoders.references import (
@@ -55,7 +55,7 @@ def test_a_presets_settings_are_ones_that_the_encoder_takes(name: str) -> None:
     settings = {
         key: value for key, value in preset.items() if key not in ("about", "dim", "remote_code")
     }
-    assert checked(name, SETTINGS, settings)["model"].count("/") == 1
+    assert check_values(name, SETTINGS, settings)["model"].count("/") == 1
     assert preset["dim"] > 0 and str(preset["dim"]) in preset["about"]
     if "remote_code" in preset:
         with pytest.raises(

@@ -30,10 +30,10 @@ from rallebench.core.types import (
     ToolCall,
 )
 from rallebench.engine import loop
-from rallebench.engine.cost import prices_of, recorded_prices, run_cost, step_cost, total, usd_of
+from rallebench.engine.cost import llm_prices, recorded_prices, run_cost, step_cost, step_usd, total
 from rallebench.engine.execute import run_json
 from rallebench.engine.reply_cache import ReplyCache
-from rallebench.engine.score import cost_of, score_run
+from rallebench.engine.score import score_run, stored_cost
 from rallebench.engine.single import run_one
 from rallebench.engine.store import RunFolder
 from rallebench.llms.scripted import Scripted
@@ -159,7 +159,7 @@ def test_tokens_that_were_counted_in_part_say_how_many_calls_are_missing() -> No
 
 
 def test_dollars_are_tokens_times_prices_per_million() -> None:
-    assert usd_of(said(1_000_000, 500_000), PRICES) == (0.5, 1.0)
+    assert step_usd(said(1_000_000, 500_000), PRICES) == (0.5, 1.0)
     assert total([said(1_000_000, 500_000), found()], PRICES).usd == 1.5
     assert total([found()], {}).usd == 0.0, "no model was asked"
 
@@ -190,15 +190,15 @@ def test_only_numbers_from_0_up_are_prices(given: Any, taken: Any) -> None:
     class Model:
         prices = given
 
-    assert prices_of({"m": Model(), "plain": object()}) == {"m": taken, "plain": None}
+    assert llm_prices({"m": Model(), "plain": object()}) == {"m": taken, "plain": None}
     assert recorded_prices({"prices": {"m": given}}) == {"m": taken}
     assert recorded_prices({}) == recorded_prices({"prices": 3}) == {}
 
 
 def test_half_a_price_is_enough_for_nothing_but_an_empty_answer() -> None:
     half = {"gpt": {"prompt": 0.5}}
-    assert usd_of(said(), half) is None
-    assert usd_of(said(1_000_000, 0, text=""), half) == (0.5, 0.0)
+    assert step_usd(said(), half) is None
+    assert step_usd(said(1_000_000, 0, text=""), half) == (0.5, 0.0)
 
 
 def test_prices_stand_in_the_runs_record_and_change_no_fingerprint() -> None:
@@ -354,11 +354,11 @@ def test_every_question_has_a_line_of_costs_with_its_steps(folder: RunFolder) ->
 
 
 def test_a_run_that_is_not_scored_yet_has_a_cost_too(folder: RunFolder) -> None:
-    assert cost_of(folder) == score_run(folder, ["seconds"]).cost
+    assert stored_cost(folder) == score_run(folder, ["seconds"]).cost
     path = folder.path / "run.json"
     path.write_text(json.dumps({**folder.spec(), "prices": {"gpt": None}}))
     (folder.path / "report.json").unlink()
-    cost = cost_of(folder).total
+    cost = stored_cost(folder).total
     assert (cost.prompt_tokens, cost.usd) == (4000, None)
     assert cost.usd_unknown_for == {"gpt": "no prices"}
 
@@ -370,8 +370,8 @@ def test_a_retriever_that_asks_models_itself_is_named_as_not_included() -> None:
 
 def test_the_command_line_prints_totals_and_distributions(folder: RunFolder) -> None:
     score_run(folder, ["seconds"])
-    text = words.blocks(costs.blocks(cost_of(folder)))
+    text = words.blocks(costs.blocks(stored_cost(folder)))
     assert "of which failed" in text and "Asked by this run" in text and "n = 3" in text
     assert "4,000 + 40 tokens" in text and "$0.0021" in text
-    beside = words.blocks([costs.beside(["a", "b"], [cost_of(folder)] * 2)])
+    beside = words.blocks([costs.beside(["a", "b"], [stored_cost(folder)] * 2)])
     assert "tokens/s, mean" in beside and "(n = 2)" in beside

@@ -12,7 +12,7 @@ def test_an_experiment_is_found_by_the_kind_and_the_noun_it_was_saved_with(tmp_p
     store.save_request("night", "kilt-nq", {}, {}, "suite")
     store.save_request("day", "sweep", {}, {}, "sweep")
     assert store.names(("sweep",)) == ["day"] and store.names(("kilt-nq",)) == ["night"]
-    assert (store.kind_of("night"), store.noun_of("night")) == ("kilt-nq", "suite")
+    assert (store.find_kind("night"), store.find_noun("night")) == ("kilt-nq", "suite")
 
 
 def test_an_experiment_that_is_damaged_or_not_there_has_no_kind_and_no_noun(tmp_path: Path) -> None:
@@ -20,4 +20,4 @@ def test_an_experiment_that_is_damaged_or_not_there_has_no_kind_and_no_noun(tmp_
     store.save_request("torn", "sweep", {}, {}, "sweep")
     (store.folder("torn") / "experiment.json").write_text("{")
     for name in ("torn", "nobody"):
-        assert (store.kind_of(name), store.noun_of(name)) == ("", "")
+        assert (store.find_kind(name), store.find_noun(name)) == ("", "")

@@ -132,5 +132,5 @@ def test_a_judgement_at_the_servers_own_temperature_is_cached_only_with_a_seed()
         backends = Backends({}, {"m": model})
         for seed in (0, None):
             request = Generate("m", (Message("user", "Is it?"),), temperature=0.0, seed=seed)
-            assert (cache_key(request.settled(model), backends) is None) == (seed is None)
+            assert (cache_key(request.for_model(model), backends) is None) == (seed is None)
         model.close()

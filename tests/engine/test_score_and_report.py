@@ -38,7 +38,7 @@ from rallebench.engine.ralle_files import (
     results,
     write_ralle_files,
 )
-from rallebench.engine.score import examples_of, score_episode, score_run
+from rallebench.engine.score import score_episode, score_run, stored_examples
 from rallebench.engine.store import RunFolder
 from rallebench.papers.ralle.predictions import score_kilt
 from rallebench.tracking import content
@@ -234,7 +234,7 @@ def test_scoring_again_asks_nothing_and_keeps_the_episodes(tmp_path: Path) -> No
 def test_ids_are_compared_as_stripped_text(tmp_path: Path) -> None:
     records = [{**RECORDS[0], "id": 7}, {**RECORDS[1], "id": " q1 "}]
     folder = make(tmp_path, [episode("7", "Titan"), episode("q1", "Triton")], records)
-    assert [example.question.qid for example in examples_of(folder)] == ["7", "q1"]
+    assert [example.question.qid for example in stored_examples(folder)] == ["7", "q1"]
     report = score_run(folder, ["em"])
     assert report["em"].estimate.value == 1.0
     write_ralle_files(folder.path, folder.records(), folder.episodes(), report, None, None)

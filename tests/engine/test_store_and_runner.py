@@ -423,7 +423,7 @@ def test_the_state_tells_of_a_whole_batch_while_the_next_is_answered(folder: Run
     worker = threading.Thread(
         target=done, args=(folder, Scripted(reply, "far")), kwargs={"batch_size": 4}
     )
-    with folder.locked():
+    with folder.lock():
         worker.start()
         deadline = time.monotonic() + 10
         while folder.state()["done"] < 4 and time.monotonic() < deadline:
@@ -480,7 +480,7 @@ def test_a_run_is_running_while_its_lock_is_held_by_any_process(folder: RunFolde
     folder.set_state("running", done=3, total=12)  # its process id is ours, which lives
     assert folder.state()["state"] == "interrupted"
     assert folder.state()["done"] == 3
-    with folder.locked():
+    with folder.lock():
         assert folder.state()["state"] == "running"
     assert folder.state()["state"] == "interrupted"
     folder.set_state("done", done=12, total=12)
@@ -507,18 +507,18 @@ def test_the_state_of_a_damaged_run_can_still_be_shown(folder: RunFolder) -> Non
 
 def test_a_run_is_worked_on_by_one_only_and_free_again_afterwards(folder: RunFolder) -> None:
     with (
-        folder.locked(),
+        folder.lock(),
         pytest.raises(UsageError, match="The run 'x' is locked by another process"),
     ):
-        RunFolder(folder.path).locked().__enter__()
-    with RunFolder(folder.path).locked():
+        RunFolder(folder.path).lock().__enter__()
+    with RunFolder(folder.path).lock():
         pass
 
 
 def test_the_lock_of_a_killed_process_is_free(folder: RunFolder) -> None:
     code = (
         "import sys, time\nfrom pathlib import Path\nfrom rallebench.engine.store import RunFolder\n"
-        "with RunFolder(Path(sys.argv[1])).locked():\n    print('locked', flush=True)\n    time.sleep(60)"
+        "with RunFolder(Path(sys.argv[1])).lock():\n    print('locked', flush=True)\n    time.sleep(60)"
     )
     root = str(PROJECT)
     holder = subprocess.Popen(
@@ -528,11 +528,11 @@ def test_the_lock_of_a_killed_process_is_free(folder: RunFolder) -> None:
     )
     assert holder.stdout is not None and holder.stdout.readline() == b"locked\n"
     with pytest.raises(UsageError):
-        folder.locked().__enter__()
+        folder.lock().__enter__()
     holder.kill()
     holder.wait()
     holder.stdout.close()
-    with folder.locked():
+    with folder.lock():
         pass
 
 

@@ -21,7 +21,7 @@ from loopback import (
 )
 
 from rallebench.core.runs import Backends
-from rallebench.core.thinking import parted
+from rallebench.core.thinking import split_thoughts
 from rallebench.core.types import Episode, Generate, Message, Outcome
 from rallebench.engine.record import reply_to_json
 from rallebench.engine.reply_cache import ReplyCache
@@ -201,7 +201,7 @@ def test_thoughts_without_an_answer_keep_their_own_sentence(serve: Serve) -> Non
     message = {"content": None, "reasoning_content": "Rome? Or Milan?"}
     whole, pieces = both({"message": message, "finish_reason": "length"})
     for reply in (reply_of(serve(whole)[1]), streamed(serve(pieces)[1])[1]):
-        assert "only thought" in str(parted(reply, "m"))
+        assert "only thought" in str(split_thoughts(reply, "m"))
 
 
 # ── what is tried again ──────────────────────────────────────────────────────

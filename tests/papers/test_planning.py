@@ -13,7 +13,7 @@ from small_workspace import CommandLine, add_llm, everything
 from rallebench.core.errors import BackendError, MismatchError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.registry import Entry
-from rallebench.engine.estimate import CostEstimate, Interval, PilotSample, estimated
+from rallebench.engine.estimate import CostEstimate, Interval, PilotSample, estimate_cost
 from rallebench.engine.plan import Plan, Range
 from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.services.workbench import Workbench
@@ -81,7 +81,7 @@ def test_a_name_of_other_settings_is_refused_before_anything_runs(bench: Workben
 
 
 def test_a_suite_that_asks_no_model_says_so_and_costs_nothing() -> None:
-    found = estimated(Plan("small-alone", "n", ()), [])
+    found = estimate_cost(Plan("small-alone", "n", ()), [])
     assert found.notes == ("It asks no model: it only works on existing files.",)
     assert found.total["usd"] == Interval(0, 0, 0)
 
@@ -132,22 +132,22 @@ def cost(seconds: float = 1.0, usd: float | None = None) -> dict[str, float | No
 def test_the_bounds_are_those_of_the_least_and_the_largest_question(bench: Workbench) -> None:
     made = planned(bench, "small-alone", times="1")
     rows = (cost(1.0, 0.5), cost(3.0, 0.5))
-    total = estimated(made, [PilotSample(2, 0, rows)]).total
+    total = estimate_cost(made, [PilotSample(2, 0, rows)]).total
     assert total["seconds"] == Interval(16, 8, 24)
     assert total["usd"] == Interval(4, 4, 4) and total["completion_tokens"] == Interval()
-    assert estimated(made, [PilotSample(1, 0, rows[:1])]).total["seconds"] == Interval(8, 8, 8)
+    assert estimate_cost(made, [PilotSample(1, 0, rows[:1])]).total["seconds"] == Interval(8, 8, 8)
 
 
 def test_a_part_that_was_not_reached_is_estimated_from_similar_parts_and_says_so(
     bench: Workbench,
 ) -> None:
     made = planned(bench, "small-alone", times="2")
-    found = estimated(made, [PilotSample(2, 1, (cost(), cost()), "It broke."), None])
+    found = estimate_cost(made, [PilotSample(2, 1, (cost(), cost()), "It broke."), None])
     assert found.parts[1]["seconds"].value == 8
     assert "time 2: not asked; estimated from similar runs." in found.notes
     (failure,) = [note for note in found.notes if note.startswith("1 of the probe's questions")]
     assert "It broke." in failure
-    assert estimated(made, [None, None]).total["seconds"] == Interval()
+    assert estimate_cost(made, [None, None]).total["seconds"] == Interval()
 
 
 def test_a_probe_whose_questions_all_fail_ends_with_the_reason(bench: Workbench) -> None:
@@ -193,7 +193,7 @@ def test_why_parts_could_not_be_probed_is_said_where_the_suite_goes_on_without_t
 def test_an_unprobed_part_is_estimated_from_others_beside_the_reason(bench: Workbench) -> None:
     made = planned(bench, "small-alone", times="2")
     down = PilotSample(0, 0, (), "The server is down.")
-    found = estimated(made, [PilotSample(1, 0, (cost(usd=0.0),)), down])
+    found = estimate_cost(made, [PilotSample(1, 0, (cost(usd=0.0),)), down])
     assert found.parts[1]["seconds"].value == 8 and found.total["seconds"].value == 16
     assert found.notes[0] == "time 2: could not be probed: The server is down."
     assert "1 questions of 1 part " in found.notes[1]

@@ -12,7 +12,7 @@ from loopback import Handler, Loopback, answer, fail
 
 from rallebench.core.entries import Combination
 from rallebench.core.errors import BackendError, UsageError
-from rallebench.core.formats import format_of
+from rallebench.core.formats import read_format
 from rallebench.core.runs import Backends
 from rallebench.core.types import Generate
 from rallebench.engine.run_warnings import refused_to
@@ -131,7 +131,7 @@ def forms_of(model: Scripted, way: str) -> list[Any]:
 def test_a_model_that_enforces_forms_is_held_to_them_and_any_other_is_not(way: str) -> None:
     held, free = Held(default="[1] yes"), Scripted(default="[1] yes")
     assert set(forms_of(free, way)) == {None}
-    forms = [format_of("'m'", form) for form in forms_of(held, way)]
+    forms = [read_format("'m'", form) for form in forms_of(held, way)]
     assert [replace(request, options={}) for request in held.requests] == free.requests
     good = ("[3] > [1]", "[2]") if way == "listwise" else VERDICTS
     for form in forms:

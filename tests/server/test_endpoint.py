@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import UsageError
-from rallebench.core.hosts import access_of
+from rallebench.core.hosts import server_access
 from rallebench.core.types import Action, Chain, Generate, Message, Note, Question, Reply, Step
 from rallebench.engine.single import Delta
 from rallebench.llms import LLMS
@@ -399,7 +399,7 @@ def test_a_page_of_another_site_cannot_ask(client: TestClient) -> None:
 
 
 def test_another_name_is_answered_where_it_is_allowed(bench: Workbench) -> None:
-    access = access_of("127.0.0.1", ["bench.example"])
+    access = server_access("127.0.0.1", ["bench.example"])
     with TestClient(
         application(bench, CHAINS, access=access), base_url="http://bench.example"
     ) as client:

@@ -33,10 +33,10 @@ from rallebench.core.files import read_json, write_json
 from rallebench.core.report import RunReport
 from rallebench.core.types import Note, Reply, Step, ToolCall, UseTool
 from rallebench.engine.cost import run_cost
-from rallebench.engine.score import cost_of
+from rallebench.engine.score import stored_cost
 from rallebench.engine.store import REPORT, RunFolder
 from rallebench.tracking import connection, content, database, live
-from rallebench.tracking.connection import default_uri, tracking_uri_of, without_credentials
+from rallebench.tracking.connection import default_uri, find_tracking_uri, without_credentials
 from rallebench.tracking.content import (
     MAX_CELL,
     MAX_LIST,
@@ -47,7 +47,7 @@ from rallebench.tracking.content import (
 )
 from rallebench.tracking.live import WRITER, trace_later
 from rallebench.tracking.runs import log_run, read_link
-from rallebench.tracking.traces import content_of, trace_episode
+from rallebench.tracking.traces import span_content, trace_episode
 from rallebench.tracking.view import VIEW_TAG, address_of_run
 
 NewRun = Callable[..., RunFolder]
@@ -308,11 +308,11 @@ def test_a_failed_question_is_a_failed_trace(workspace: Path, client: Any, new_r
 
 def test_a_long_run_has_fifty_sampled_traces_and_its_first_ten_failures() -> None:
     lines = {f"q{i}": {"error": "broken"} if i % 100 == 99 else {} for i in range(3000)}
-    chosen = content.traced(lines, seed=3)
+    chosen = content.choose_traced(lines, seed=3)
     failures = [f"q{i}" for i in range(99, 1000, 100)]
     assert [qid for qid in failures if qid not in chosen] == []
     assert 50 < len(chosen) <= 60
-    assert chosen == content.traced(lines, seed=3) != content.traced(lines, seed=4)
+    assert chosen == content.choose_traced(lines, seed=3) != content.choose_traced(lines, seed=4)
     assert len(set(chosen)) == len(chosen)
 
 
@@ -320,7 +320,7 @@ def test_costs_are_metrics_and_prices_params(workspace: Path, client: Any, new_r
     folder = new_run(prices={"my-llm": {"prompt": 1.0, "completion": 2.0}, "other": None})
     scored = folder.report()
     assert scored is not None
-    folder.write_report(replace(scored, cost=cost_of(folder)))
+    folder.write_report(replace(scored, cost=stored_cost(folder)))
     run = client.get_run(log_run(folder.path, workspace=workspace))
     expected = {
         "cost_total_prompt_tokens": 200,
@@ -352,18 +352,20 @@ def test_dollars_that_nobody_knows_are_no_metric_and_a_tag_says_for_which_model(
 
 def test_a_span_of_a_model_that_counts_nothing_says_unknown() -> None:
     step = replace(episode("q").steps[1], reply=Reply("Ada"))
-    attributes = content_of(step, {"my-llm": {"prompt": 1.0, "completion": 2.0}}).attributes
+    attributes = span_content(step, {"my-llm": {"prompt": 1.0, "completion": 2.0}}).attributes
     assert attributes["usd"] == "unknown" and "mlflow.chat.tokenUsage" not in attributes
-    assert content_of(episode("q").steps[1]).attributes["usd"] == "unknown", "no prices are known"
+    assert span_content(episode("q").steps[1]).attributes["usd"] == "unknown", "no prices are known"
 
 
 def test_tools_and_notes_have_spans_too() -> None:
-    tool = content_of(Step(UseTool("python", {"code": "1+1"}), Reply("2")))
+    tool = span_content(Step(UseTool("python", {"code": "1+1"}), Reply("2")))
     assert (tool.kind, tool.inputs, tool.outputs) == ("TOOL", {"code": "1+1"}, "2")
-    note = content_of(Step(Note("as it is"), Reply("as it is")))
+    note = span_content(Step(Note("as it is"), Reply("as it is")))
     assert (note.kind, note.outputs) == ("PARSER", "as it is")
     asked = episode("q").steps[1]
-    called = content_of(Step(asked.request, Reply("", tool_calls=(ToolCall("1", "search", "{}"),))))
+    called = span_content(
+        Step(asked.request, Reply("", tool_calls=(ToolCall("1", "search", "{}"),)))
+    )
     function = called.outputs["choices"][0]["message"]["tool_calls"][0]["function"]
     assert function == {"name": "search", "arguments": "{}"}
 
@@ -528,10 +530,10 @@ def test_an_error_text_hides_the_password_of_the_tracking_uri() -> None:
 def test_the_tracking_uri_is_the_setting_then_the_environment_then_the_workspace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert tracking_uri_of(tmp_path) == f"sqlite:///{tmp_path.as_posix()}/mlflow.db"
+    assert find_tracking_uri(tmp_path) == f"sqlite:///{tmp_path.as_posix()}/mlflow.db"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://mlflow.example")
-    assert tracking_uri_of(tmp_path) == "http://mlflow.example"
-    assert tracking_uri_of(tmp_path, "sqlite:///other.db") == "sqlite:///other.db"
+    assert find_tracking_uri(tmp_path) == "http://mlflow.example"
+    assert find_tracking_uri(tmp_path, "sqlite:///other.db") == "sqlite:///other.db"
 
 
 def test_logging_leaves_mlflows_global_state_alone(workspace: Path, new_run: NewRun) -> None:

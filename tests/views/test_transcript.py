@@ -9,7 +9,7 @@ import pytest
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Generate, Gold, Message, Note, Reply, Retrieve, Step, ToolCall
 from rallebench.gui.places._steps import output
-from rallebench.tracking.traces import content_of
+from rallebench.tracking.traces import span_content
 from rallebench.views.answers import step_json
 from rallebench.views.transcript import (
     actions,
@@ -69,7 +69,7 @@ def test_what_a_model_thought_stands_before_what_it_did() -> None:
     kinds = [("thinking", "Who was she?"), *((piece.kind, piece.text) for piece in pieces([CALL]))]
     assert [(piece.kind, piece.text) for piece in pieces([thinking])] == kinds
     assert step_json(thinking)["thinking"] == "Who was she?" and "thinking" not in step_json(CALL)
-    assert content_of(thinking).attributes["thinking"] == "Who was she?"
+    assert span_content(thinking).attributes["thinking"] == "Who was she?"
     assert "Who was she?" in output(thinking, Gold(), None)
 
 

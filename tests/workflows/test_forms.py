@@ -10,7 +10,7 @@ import pytest
 import tiny_models
 from small_world import QUESTION, TOOLS, Pages, World, calls, flow_of, text_call
 
-from rallebench.core.formats import Format, format_of
+from rallebench.core.formats import Format, read_format
 from rallebench.core.runs import Backends
 from rallebench.core.structured import check_schema
 from rallebench.core.types import Episode, Generate, Question, Step
@@ -55,7 +55,7 @@ def asked(episode: Episode) -> list[Generate]:
 
 
 def form_in(request: Generate) -> Format | None:
-    return format_of("'m'", request.options.get("response_format"))
+    return read_format("'m'", request.options.get("response_format"))
 
 
 @pytest.mark.parametrize("workflow", SCRIPTS)
@@ -105,14 +105,14 @@ def test_forms_do_not_split_a_batch() -> None:
     ],
 )
 def test_an_action_is_a_verb_with_an_argument_in_its_brackets(text: str, fits: bool) -> None:
-    form = format_of("'m'", _forms.action(VERBS, "[]", 128)["response_format"])
+    form = read_format("'m'", _forms.action(VERBS, "[]", 128)["response_format"])
     assert form is not None and (form.fault(text) == "") is fits
     if fits:
         assert parse_action(text, "[]")[0] in VERBS
 
 
 def test_a_thought_and_its_action_are_two_lines_of_one_number() -> None:
-    form = format_of("'m'", _forms.thought_and_action(VERBS, "()", 3, 128)["response_format"])
+    form = read_format("'m'", _forms.thought_and_action(VERBS, "()", 3, 128)["response_format"])
     assert form is not None
     assert form.fault('I look.\nAction 3: Search(name="Ada (born 1815)")') == ""
     assert form.fault("I look.\nAction 2: Search(Ada)") and form.fault("Action 3: Search(Ada)")
@@ -130,7 +130,7 @@ def test_a_thought_and_its_action_are_two_lines_of_one_number() -> None:
     ],
 )
 def test_a_text_call_names_a_function_with_arguments_of_its_schema(text: str, fits: bool) -> None:
-    form = format_of("'m'", _forms.text_call((*TOOLS, FINISHING), 512)["response_format"])
+    form = read_format("'m'", _forms.text_call((*TOOLS, FINISHING), 512)["response_format"])
     assert form is not None and (form.fault(text) == "") is fits
 
 

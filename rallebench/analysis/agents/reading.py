@@ -12,7 +12,7 @@ from rallebench.analysis.agents.traces import observed_by, observed_in, prompt_o
 from rallebench.analysis.ranking import answered
 from rallebench.core.types import Episode, Example, Gold, Note, Outcome
 from rallebench.datasets.tasks import DOMAINS, LEVELS, find_task
-from rallebench.engine.score import examples_of, memory_of
+from rallebench.engine.score import memory_use, stored_examples
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
 from rallebench.metrics.recorded import IMPORTED
@@ -55,7 +55,7 @@ def read(folders: Sequence[RunFolder], *, original: bool = False) -> tuple[TaskR
 
 def read_run(run: RunFolder, *, original: bool = False) -> TaskRun:
     """A run of an agent, a chain or an imported log. Raises BadFileError for a damaged one."""
-    document, examples, pairs = run.spec(), examples_of(run), list(answered(run))
+    document, examples, pairs = run.spec(), stored_examples(run), list(answered(run))
     return TaskRun(
         run.name,
         system_of(document["spec"], run.name),
@@ -67,7 +67,7 @@ def read_run(run: RunFolder, *, original: bool = False) -> TaskRun:
         ),
         sum(bool(episode.error) for _, episode in pairs),
         len(examples) - len(pairs),
-        memory_of(document).bytes,
+        memory_use(document).bytes,
     )
 
 

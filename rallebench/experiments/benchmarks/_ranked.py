@@ -41,7 +41,7 @@ ENCODER = Setting(str, "minilm", about="encoder of the kinds that need one", nam
 
 def by_grade(example: Example) -> Mapping[str, float]:
     """The relevant documents as the gold grades them."""
-    return example.gold.graded
+    return example.gold.page_grades
 
 
 def measured(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rallebench.core.experiments import Row
-from rallebench.core.prompts import prompt_text, wording_of
+from rallebench.core.prompts import find_wording, prompt_text
 from rallebench.core.structured import json_in
 from rallebench.core.types import Reply
 from rallebench.core.verdicts import read_verdict
@@ -28,7 +28,7 @@ def used(rows: Iterable[Row]) -> Iterator[Row]:
 def read_prompts(maker: str, own: str, fields: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     """Prompt → its text without the blank lines around it. ``fields``: prompt, without .txt → the names that it must hold in braces;
     ``own``: a folder of the user's prompts, or ''. Raises BadFileError."""
-    wording_of(own, [(f"making/{maker}", f"{name}.txt") for name in fields])
+    find_wording(own, [(f"making/{maker}", f"{name}.txt") for name in fields])
     return {
         name: prompt_text(f"making/{maker}", f"{name}.txt", own, needed).strip()
         for name, needed in fields.items()

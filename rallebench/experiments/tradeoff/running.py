@@ -14,7 +14,7 @@ from rallebench.core.experiments import (
     Report,
 )
 from rallebench.core.registry import unknown
-from rallebench.core.settings import checked
+from rallebench.core.settings import check_values
 from rallebench.core.types import Episode, Example, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments import EXPERIMENTS
@@ -185,7 +185,9 @@ def _check(
             raise UsageError(unknown("setting of these indexes' search", name, known))
         for kind, form in forms.items():
             for value in values if name in form else ():
-                checked(f"index kind {kind!r}", form, {name: value}, noun="setting of its search")
+                check_values(
+                    f"index kind {kind!r}", form, {name: value}, noun="setting of its search"
+                )
 
 
 def _recall(ids: Sequence[Sequence[str]], nearest: Sequence[Sequence[str]], k: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.events import mapped
+from rallebench.core.events import map_events
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
@@ -160,7 +160,7 @@ def pilot(page: Page, event: Event) -> Iterator[Patch]:
     planned = page.workbench.experiments.plan(request)
     stop = html.stop_stream("builder.pilot")
     waiting = Markup('<p class="note">{} … {}</p>')
-    estimate = yield from mapped(
+    estimate = yield from map_events(
         page.workbench.experiments.pilot(planned, request),
         lambda news: drawn_plan(
             planned, waiting.format(getattr(news, "message", "") or "asking", stop)

@@ -262,7 +262,7 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
     which = Markup(
         '<div class="seg" role="group" aria-label="Paper">{}</div>{}<p class="note">{} {}</p>{}'
     ).format(tabs, three(what), about, tables, form.hidden_fields(shown=design.suite))
-    over = {n for n, s in known.items() if n in PARTS or not DATA.isdisjoint(s.named)}
+    over = {n for n, s in known.items() if n in PARTS or not DATA.isdisjoint(s.kinds_named)}
     over.difference_update(designs.advanced(known))
     size = form.fields(form.questions(design.limit))
     return (

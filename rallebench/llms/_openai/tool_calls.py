@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.core.structured import decoded
+from rallebench.core.structured import decode_json
 from rallebench.core.surrogates import join_pairs
 from rallebench.core.types import ToolCall
 from rallebench.http.failures import NOT_OPENAI, Failure
@@ -28,7 +28,7 @@ class _Call:
 
     @property
     def complete(self) -> bool:
-        return isinstance(decoded(self.arguments), Mapping)
+        return isinstance(decode_json(self.arguments), Mapping)
 
 
 class GatheredCalls:

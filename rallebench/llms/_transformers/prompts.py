@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.errors import BackendError, UsageError
-from rallebench.core.formats import NAMES, Format, format_of
+from rallebench.core.formats import NAMES, Format, read_format
 from rallebench.core.registry import unknown
-from rallebench.core.thinking import answer_of, begun_thoughts
+from rallebench.core.thinking import begun_thoughts, extract_answer
 from rallebench.core.types import Generate, Message, ToolCall, ToolSpec
 from rallebench.llms._calls_in_text import CALL_MARK, before_calls, calls_grammar, calls_of
 from rallebench.llms._transformers.cutting import shortened
@@ -74,7 +74,7 @@ class PreparedPrompt:
         if self.format is None:
             return text, (), "The answer holds no call."
         if self.matcher is not None:
-            return text, (), self.format.fault(answer_of(text))
+            return text, (), self.format.fault(extract_answer(text))
         text, note = self.format.read(text)
         return text, (), note
 
@@ -137,7 +137,7 @@ class Prompter:
                 f"{self._name!r} cannot call tools: it has no chat template with a place for them; use a "
                 "model that was trained to call tools, or one behind an openai_compatible server."
             )
-        form = format_of(repr(self._name), options["response_format"])
+        form = read_format(repr(self._name), options["response_format"])
         called = called_tools(self._name, request)
         matcher = self._matcher(form, request.tools, called)
         wish = form if matcher is None else None

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from rallebench.checkpoints.memory import SPREAD, MemoryNeed, memory_need
 from rallebench.core.errors import UsageError
-from rallebench.core.formats import format_of
-from rallebench.core.settings import declare, form_of
+from rallebench.core.formats import read_format
+from rallebench.core.settings import dataclass_form, declare
 from rallebench.core.types import digest
 from rallebench.llms import (
     DEFAULT_MAX_TOKENS,
@@ -199,7 +199,7 @@ def _check_devices(name: str, settings: TransformersSettings) -> None:
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
     """Raise UsageError for an invalid value of a setting in DECODING or OPTIONS."""
-    form = form_of(TransformersSettings)
+    form = dataclass_form(TransformersSettings)
     for option in (*DECODING, *OPTIONS):
         checked_value(name, option, form[option], options[option])
     extra = options["chat_template_kwargs"]
@@ -214,7 +214,7 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
         )
     if taken := sorted(TEMPLATE_OURS.intersection(extra)):
         raise UsageError(f"{name!r}: chat_template_kwargs may not set {', '.join(taken)}.")
-    format_of(repr(name), options["response_format"])
+    read_format(repr(name), options["response_format"])
 
 
 def need_of_settings(

@@ -15,7 +15,7 @@ from typing import Any
 from rallebench.core.errors import UsageError
 from rallebench.core.prompts import prompt_text
 from rallebench.core.scoring import Pair, ScoreColumn, Scorer, ScoreRow, Values
-from rallebench.core.text import unwrapped
+from rallebench.core.text import strip_brackets
 from rallebench.core.types import Episode, Example, Flow, Outcome
 from rallebench.metrics import METRICS, JudgeTraits
 
@@ -188,7 +188,7 @@ def judge_named(name: str, mark_of: MarkOf, prompts: str = "", **settings: Any) 
     kind, _, llm = (part.strip() for part in name.partition(":"))
     entry = METRICS.entry(kind)
     traits: JudgeTraits = entry.traits["judge"]
-    llm = unwrapped(llm)
+    llm = strip_brackets(llm)
     if not llm:
         raise UsageError(
             f"{kind!r} is a judge: name the language model that judges, as in {kind}:MODEL."

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.core.prompts import filled
+from rallebench.core.prompts import fill_template
 from rallebench.core.scoring import ScoreColumn
 from rallebench.core.types import Episode, Example, Flow, Generate, Message, ToolSpec
 from rallebench.metrics import METRICS
@@ -122,7 +122,7 @@ def truthfulness(
         swapped = swap and number % 2 == 1
         names = (RELEVANCE, TRUTHFULNESS) if swapped else (TRUTHFULNESS, RELEVANCE)
         values = {"article": case.source, "query": case.query, "answer": case.answer}
-        sent = [Message("user", filled(prompt.swapped if swapped else prompt.user, values))]
+        sent = [Message("user", fill_template(prompt.swapped if swapped else prompt.user, values))]
         if compat != "original":
             sent.insert(0, Message("system", prompt.system))
         tools, options, forced = _form_of(form, names)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rallebench.core.errors import BackendError, Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.prompts import wording_of
+from rallebench.core.prompts import find_wording
 from rallebench.core.report import Estimate
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.settings import Setting
@@ -62,7 +62,7 @@ def agreement(request: ExperimentRequest) -> Experiment:
     names = values_in("only", s["only"], Setting(str, "", choices=tuple(known)))
     runs = [known[name] for name in names or known]
     articles = by_title(_article_files(request))
-    wording_of(s["prompts"], JUDGE_PROMPTS)
+    find_wording(s["prompts"], JUDGE_PROMPTS)
     samples = [_sample(run, articles, request.limit) for run in runs]
     requests = [_run(request, sample) for sample in samples if sample.answers]
     if not requests:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rallebench.core.answers import find_answers
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.prompts import filled
+from rallebench.core.prompts import fill_template
 from rallebench.core.types import Flow, Generate, Message, Outcome, Reply, SubFlow
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders.replies import (
@@ -136,7 +136,9 @@ class BaragPlan:
         s, (id, words) = self.settings, text or ("", "")
         mark = f"[the first {len(words)} characters of {id}]"
         visible, sent = (
-            filled(self.prompts[form.prompt], {**values, **({"ARTICLE": part} if text else {})})
+            fill_template(
+                self.prompts[form.prompt], {**values, **({"ARTICLE": part} if text else {})}
+            )
             for part in (mark, words)
         )
         messages: tuple[Message, ...] = (Message("user", sent),)

@@ -18,7 +18,7 @@ from rallebench.core.scoring import Scorer, Values
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Step
-from rallebench.engine.clusters import clusters_of
+from rallebench.engine.clusters import find_clusters
 from rallebench.experiments.common import failed_note, sentences, string, values_in
 from rallebench.experiments.significance import tests_of
 from rallebench.papers.barag import points
@@ -312,7 +312,7 @@ def _tests(
     study: Study, report: Mapping[str, Any], tested: Mapping[str, tuple[CurvePoint, CurvePoint]]
 ) -> tuple[Table, ...]:
     """The ends, the model asked, and each threshold on the questions that it was not chosen on, against reading always."""
-    quality, clusters = report["quality"], clusters_of(study.set.examples).of
+    quality, clusters = report["quality"], find_clusters(study.set.examples).of
     bounds = dict.fromkeys(JUDGED, (1.0, 5.0))
     return tests_of(
         {

@@ -10,7 +10,7 @@ from typing import Any
 from rallebench.core.answers import answer_tokens
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.prompts import SHIPPED, Wording, prompt_text, wording_of
+from rallebench.core.prompts import SHIPPED, Wording, find_wording, prompt_text
 from rallebench.core.runs import Backends, DatasetRef, FlowFactory, RunRequest, RunResult
 from rallebench.core.scoring import Scorer, Values
 from rallebench.core.types import (
@@ -144,7 +144,7 @@ class Study:
         whether it drafts or decides, by the agent's ``drafter``. With ``calls=auto``
         a decision is asked for in words where the model drops tools.
         """
-        settings = {**self.settings, **settings, **self.wording.recorded}
+        settings = {**self.settings, **settings, **self.wording.run_settings}
         llms = dict.fromkeys((self.request.llm, *(self.agent.drafter,) * drafts))
         names = tuple(llms), (self.agent.retriever,) * searches
         asking = flow_of(workflow, partial(flow, agent=self.agent), settings, *names)
@@ -185,7 +185,7 @@ def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any)
     if s["index"]:
         workspace.retriever(s["index"])  # raises UsageError for an unknown one
     read = [("suites/barag", name) for name in PROMPTS]
-    wording = wording_of(s["prompts"], [*read, *(JUDGE_PROMPTS if s["judge"] else ())])
+    wording = find_wording(s["prompts"], [*read, *(JUDGE_PROMPTS if s["judge"] else ())])
     if s["draft_llm"]:
         workspace.llm(s["draft_llm"])  # raises UsageError for an unknown one
     api = behind_api(request, s["draft_llm"] or request.llm)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rallebench.core.answers import f1_score
-from rallebench.core.settings import declare, form_of
+from rallebench.core.settings import dataclass_form, declare
 from rallebench.core.types import (
     Episode,
     Flow,
@@ -67,7 +67,7 @@ class Rule:
     )
 
 
-RULE_SETTINGS = form_of(Rule)
+RULE_SETTINGS = dataclass_form(Rule)
 
 
 def declines(text: str) -> bool:

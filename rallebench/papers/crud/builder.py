@@ -14,7 +14,7 @@ from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row, RowsRequest
-from rallebench.core.prompts import filled
+from rallebench.core.prompts import fill_template
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Flow, Generate, Message, Outcome
 from rallebench.engine.rowfile import RowFile
@@ -176,7 +176,7 @@ def _written(
         fields = written.values(row)
         if fields is None:
             return Outcome("", "no sentences")
-        message = Message("user", filled(prompt, fields))
+        message = Message("user", fill_template(prompt, fields))
         return Outcome((yield Generate(request.llm, (message,), **drawing)).text.strip())
 
     more = [prompt, request.llm, *drawing.values()]

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.prompts import SHIPPED, Wording, filled, prompt_text, wording_of
+from rallebench.core.prompts import SHIPPED, Wording, fill_template, find_wording, prompt_text
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.scoring import Values
 from rallebench.core.types import (
@@ -26,7 +26,7 @@ from rallebench.core.types import (
     digest,
 )
 from rallebench.encoders.references import check_encoder
-from rallebench.engine.clusters import clusters_of
+from rallebench.engine.clusters import find_clusters
 from rallebench.experiments.common import scored_run
 from rallebench.metrics.similarity import similarity
 from rallebench.metrics.unpenalised_bleu import ORDERS
@@ -101,7 +101,7 @@ class Cell:
     @cached_property
     def clusters(self) -> Mapping[str, int]:
         """Record id → cluster."""
-        return clusters_of(self.answered.request.examples).of
+        return find_clusters(self.answered.request.examples).of
 
 
 def wording_in(request: ExperimentRequest, tasks: Iterable[CrudTask]) -> Wording:
@@ -109,7 +109,7 @@ def wording_in(request: ExperimentRequest, tasks: Iterable[CrudTask]) -> Wording
     them."""
     quest = PROMPTS if request.settings["quest"] else ()
     names = [*(task.prompt for task in tasks), *quest]
-    return wording_of(request.settings["prompts"], [(FOLDER, name) for name in names])
+    return find_wording(request.settings["prompts"], [(FOLDER, name) for name in names])
 
 
 def plan_cell(
@@ -192,7 +192,7 @@ def _run(plan: CellPlan, label: str) -> RunRequest:
     settings["compat"] = "original" if plan.original else "corrected"
     if llm:
         settings["reuse"] = digest(dict(plan.earlier)) if plan.earlier else ""
-        settings |= plan.wording.recorded
+        settings |= plan.wording.run_settings
     workflow = "crud" if llm else "crud-retrieval"
     return scored_run(
         label,
@@ -215,7 +215,7 @@ def answering(plan: CellPlan, record: Record) -> Flow:
     """Retrieve, ask, and take the content of the reply's last ``<response>``."""
     hits = (yield Retrieve(plan.index, plan.query(record), plan.k)).hits if plan.k else ()
     documents = joined(hits, plan.separator, plan.original)
-    prompt = filled(plan.prompt, {**record.values, "documents": documents})
+    prompt = fill_template(plan.prompt, {**record.values, "documents": documents})
     passages = tuple(hit.passage for hit in hits if hit.passage.text in prompt)
     evidence = Evidence(next(iter(record.values.values())), passages)
     reply = yield Generate(

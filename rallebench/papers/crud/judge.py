@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.core.prompts import filled
+from rallebench.core.prompts import fill_template
 from rallebench.core.scoring import ScoreColumn
 from rallebench.core.structured import json_in
 from rallebench.core.types import Episode, Example, Flow, Generate, Message, Reply
@@ -115,7 +115,7 @@ def ragquesteval(
     def generate(template: str, form: Mapping[str, Any], **values: str) -> Generate:
         return Generate(
             llm,
-            (Message("user", filled(template, values)),),
+            (Message("user", fill_template(template, values)),),
             max_tokens=MAX_TOKENS,
             temperature=TEMPERATURE,
             seed=seed,

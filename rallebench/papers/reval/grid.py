@@ -13,7 +13,7 @@ from rallebench.analysis.agents import AgentTask, System, TaskRun
 from rallebench.analysis.agents.reading import common_field, task_named
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.prompts import Wording, wording_of
+from rallebench.core.prompts import Wording, find_wording
 from rallebench.core.registry import unknown
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions
@@ -269,7 +269,7 @@ def wording_in(request: ExperimentRequest, cells: Iterable[GridCell]) -> Wording
         if cell.agent
         for name in original_prompts(cell.system.workflow, cell.env).values()
     }
-    return wording_of(request.settings["prompts"], names)
+    return find_wording(request.settings["prompts"], names)
 
 
 def _env(questions: TaskQuestions, environments: Sequence[str]) -> str:

@@ -158,7 +158,7 @@ def _run(
     sha256 = sha256_file(questions.file) if whole else ""
     return scored_run(
         cell.label,
-        replace(agent.flow, settings={**agent.flow.settings, **wording.recorded}),
+        replace(agent.flow, settings={**agent.flow.settings, **wording.run_settings}),
         DatasetRef(questions.dataset, str(questions.file), sha256),
         questions.examples,
         scored_by(names),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rallebench.core.prompts import filled
+from rallebench.core.prompts import fill_template
 from rallebench.core.scoring import ScoreColumn
 from rallebench.core.types import Flow, Generate, Message
 from rallebench.core.verdicts import Claim, read_verdict
@@ -112,7 +112,9 @@ def errors(case: Case, *, llm: str, prompt: str) -> Flow:
 def _flow(
     case: Case, llm: str, prompt: str, read: Callable[[str], bool | None], verdicts: tuple[str, ...]
 ) -> Flow:
-    sent = (Message("user", filled(prompt, {"question": case.query, "answer": case.answer})),)
+    sent = (
+        Message("user", fill_template(prompt, {"question": case.query, "answer": case.answer})),
+    )
     form = {"response_format": {"type": "choice", "choices": verdicts}}
     reply = yield Generate(
         llm, sent, max_tokens=64, temperature=0.0, seed=0, forced=form, roomy=True

@@ -11,8 +11,8 @@ from typing import Any
 from rallebench.core.errors import BadFileError, Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import json_lines, sha256_file
-from rallebench.core.letters import letters_of
-from rallebench.core.prompts import SHIPPED, Wording, filled, prompt_text, wording_of
+from rallebench.core.letters import main_script
+from rallebench.core.prompts import SHIPPED, Wording, fill_template, find_wording, prompt_text
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.scoring import Scorer, Values
 from rallebench.core.types import (
@@ -100,7 +100,7 @@ def read_prompt(language: str, folder: str = "", merged: bool = False) -> Prompt
 def messages(prompt: Prompt, question: Question) -> tuple[Message, ...]:
     """The messages of a question, its documents a line each. Without documents the system's text is not sent."""
     documents = "\n".join(passage.text for passage in question.passages)
-    user = filled(prompt.user, {"DOCS": documents, "QUERY": question.text})
+    user = fill_template(prompt.user, {"DOCS": documents, "QUERY": question.text})
     if not question.passages:
         return (Message("user", user),)
     if prompt.merged:
@@ -228,7 +228,7 @@ def read_testbed(request: ExperimentRequest, name: str) -> Testbed:
         METRICS.entry(TEST_KINDS[name].judge).traits["judge"].prompts if s.get("judge") else ()
     )
     own = [f"{role}-{records.language}.txt" for role in ("system", "user")]
-    wording = wording_of(s["prompts"], [(FOLDER, file) for file in (*own, *judging)])
+    wording = find_wording(s["prompts"], [(FOLDER, file) for file in (*own, *judging)])
     prompt = read_prompt(records.language, s["prompts"], s["system"] == "merged")
     testbed = Testbed(request, name, records, prompt, decoding, wording)
     if not testbed.usable:
@@ -238,7 +238,7 @@ def read_testbed(request: ExperimentRequest, name: str) -> Testbed:
 
 def _check_language(records: RgbRecords) -> None:
     """Raise BadFileError for a file whose name says another language than its questions are in."""
-    letters = letters_of(record.query for record in records.records)
+    letters = main_script(record.query for record in records.records)
     other = next(
         (code for code, name in CODES.items() if LANGUAGES[name] == letters), records.language
     )
@@ -311,7 +311,7 @@ def rgb_run(test: Test, label: str, judges: tuple[Scorer, ...] = ()) -> RunReque
         "decoding": dict(testbed.decoding),
         "compat": testbed.request.settings["compat"],
         "reuse": test.earlier_sha256,
-        **testbed.wording.recorded,
+        **testbed.wording.run_settings,
     }
     examples = tuple(example_of(record, test.documents[record.id]) for record in test.records)
     asking, ref = flow_of(WORKFLOW, flow, settings, (llm,)), DatasetRef(testbed.records.name)

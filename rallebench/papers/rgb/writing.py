@@ -17,7 +17,7 @@ from rallebench.core.answers import find_answers
 from rallebench.core.errors import BackendError, Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import json_lines
-from rallebench.core.prompts import filled, prompt_text, wording_of
+from rallebench.core.prompts import fill_template, find_wording, prompt_text
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.scoring import Values
 from rallebench.core.structured import json_in
@@ -83,7 +83,7 @@ def questions_of(request: ExperimentRequest) -> Generator[RunRequest, RunResult,
     request.workspace.llm(request.llm)
     fields = ("ARTICLE", "PARTS") if s["parts"] > 1 else ("ARTICLE",)
     file = f"question-{'parts' if s['parts'] > 1 else 'one'}-{s['language']}.txt"
-    wording_of(s["prompts"], [(FOLDER, file)])
+    find_wording(s["prompts"], [(FOLDER, file)])
     prompt = prompt_text(FOLDER, file, s["prompts"], fields)
     path = request.workspace.corpus(s["articles"])
     limit = None if request.limit is None else min(request.limit, sys.maxsize)
@@ -100,7 +100,7 @@ def _questions_run(
     parts = request.settings["parts"]
 
     def flow(question: Question) -> Flow:
-        sent = filled(prompt, {"ARTICLE": texts[question.qid], "PARTS": str(parts)})
+        sent = fill_template(prompt, {"ARTICLE": texts[question.qid], "PARTS": str(parts)})
         message = Message("user", sent)
         reply = yield Generate(
             request.llm, (message,), max_tokens=512, temperature=0.0, seed=request.seed

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.entries import Manifest, sealed
+from rallebench.core.entries import Manifest, seal_manifest
 from rallebench.core.errors import BackendError, BadFileError, UsageError
-from rallebench.core.events import Progress, mapped
+from rallebench.core.events import Progress, map_events
 from rallebench.core.files import DiskError, disk_error, is_full, sha256_file, write_json
 from rallebench.core.parts import beside, check_name, move_in, with_final_names
 from rallebench.core.types import digest
@@ -121,7 +121,7 @@ class _Build:
         manifest = manifest.model_copy(
             update={"seconds": seconds, "warnings": [*self.warnings, *missed]}
         )
-        write_json(half / "manifest.json", sealed(manifest.model_dump()))
+        write_json(half / "manifest.json", seal_manifest(manifest.model_dump()))
         self._move_in(half, manifest)
 
     def _long_passages(self, store: PassageStore) -> LongPassages | None:
@@ -193,7 +193,7 @@ class _Build:
                 steps = index.build(half, store, encoded.vectors, settings)
         # Libraries are loaded now, and the first piece of a graph takes a while.
         yield self._progress(stage, 0, len(store))
-        used = yield from mapped(steps, lambda step: self._progress(stage, *step))
+        used = yield from map_events(steps, lambda step: self._progress(stage, *step))
         return {**about, "parameters": used}
 
     def _manifest(

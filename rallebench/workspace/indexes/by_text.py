@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rallebench.core.arrays import load_array
 from rallebench.core.errors import BadFileError
-from rallebench.core.parts import part_of
+from rallebench.core.parts import unfinished_file
 from rallebench.encoders import Batches, BulkEncoder, Encoder, Vectors
 from rallebench.retrievers import Passages
 from rallebench.workspace.indexes import vectors as stored
@@ -57,7 +57,7 @@ def write_table(texts: Path, corpus_sha256: str, passages: Passages) -> None:
         pieces.append(hashes(passage_text(passages[row]) for row in rows))
     both = np.concatenate(pieces) if pieces else np.empty((0, 2), dtype="<u8")
     order = np.argsort(both[:, 0], kind="stable")
-    with part_of(path) as part:
+    with unfinished_file(path) as part:
         with open(part, "wb") as handle:
             np.save(handle, np.stack([both[order, 0], both[order, 1], order.astype(np.uint64)]))
         os.replace(part, path)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
-from rallebench.core.events import Progress, mapped
+from rallebench.core.events import Progress, map_events
 from rallebench.core.files import disk_error, read_json, write_json
 from rallebench.core.locks import alone, held
 from rallebench.core.parts import beside, delete, move_in
@@ -96,7 +96,7 @@ def storing_progress(
         total = round(count / share) if share else None
         return Progress("", count, total, stage, seconds=time.perf_counter() - started)
 
-    return mapped(storing, progress)
+    return map_events(storing, progress)
 
 
 def _identity(corpus: Path, page_map: Path | None) -> list[Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import NotFoundError, UsageError
-from rallebench.core.settings import checked
+from rallebench.core.settings import check_values
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import Chunking, default_chunking
 from rallebench.corpora.imported import holds_documents
@@ -78,7 +78,7 @@ def check_settings(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     if kind not in kinds():
         raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")
     entry = INDEX_KINDS.entry(kind)
-    full = checked(f"index kind {kind!r}", entry.form, settings)
+    full = check_values(f"index kind {kind!r}", entry.form, settings)
     if "check" in entry.traits:
         entry.traits["check"](full)
     return full

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.locks import alone
-from rallebench.core.own_files import Count, Stored, checked, damaged
+from rallebench.core.own_files import Count, Stored, check_stored, damage_error
 from rallebench.core.types import Passage, digest
 from rallebench.encoders import BulkEncoder, Encoder
 
@@ -105,7 +105,7 @@ def read_progress(folder: Path) -> tuple[dict[str, Any], dict[int, str]]:
             except (ValueError, RecursionError):
                 lines.append(None)
     try:
-        header = checked(lines[0] if lines else None, StoredHeader, folder / PROGRESS, MEND)
+        header = check_stored(lines[0] if lines else None, StoredHeader, folder / PROGRESS, MEND)
     except BadFileError:
         return {}, {}
     shards = [
@@ -147,7 +147,7 @@ def kept_vectors(cache: Path) -> list[CachedVectors]:
                 values = {name: header[name] for name in names}
                 cached.append(CachedVectors(folder, finished=finished, bytes=size, **values))
             else:
-                problem = str(damaged(folder / PROGRESS, MEND))
+                problem = str(damage_error(folder / PROGRESS, MEND))
                 cached.append(CachedVectors(folder, "", "", "", 0, 0, "", {}, size, problem))
     return cached
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rallebench.core.formats import format_of
+from rallebench.core.formats import read_format
 from rallebench.core.prompts import prompt_text
 from rallebench.core.types import Episode, Flow, Generate, Outcome, Reply
 from rallebench.metrics import METRICS, JudgeTraits
@@ -46,7 +46,7 @@ def judged(name: str, *replies: str, forms: bool = False) -> Outcome:
             assert isinstance(request, Generate)
             prompts.append(request.messages[-1].content)
             if forms:
-                form = format_of("'judge'", request.forced["response_format"])
+                form = read_format("'judge'", request.forced["response_format"])
                 assert form is not None
                 assert not form.fault(reply), f"{reply!r} has not the form"
             request = flow.send(Reply(reply))

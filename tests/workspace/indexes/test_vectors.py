@@ -123,9 +123,9 @@ def test_progress_counts_every_passage_and_knows_the_rate_and_the_time_left(tmp_
     encoding = [piece for piece in told if piece.message == "encoding passages"]
     assert [piece.done for piece in encoding][-1] == COUNT
     assert all(piece.total == COUNT for piece in encoding)
-    assert all(piece.rate > 0 and piece.left is not None for piece in encoding[:-1])
-    assert Progress("", 20, 100, rate=40.0).left == 2.0
-    assert Progress("", 20, 100).left is None
+    assert all(piece.rate > 0 and piece.seconds_left is not None for piece in encoding[:-1])
+    assert Progress("", 20, 100, rate=40.0).seconds_left == 2.0
+    assert Progress("", 20, 100).seconds_left is None
 
 
 def test_indexes_of_all_kinds_share_the_vectors_of_one_corpus(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rallebench.core.errors import BackendError, UsageError
-from rallebench.core.prompts import filled
-from rallebench.core.structured import decoded, json_of
+from rallebench.core.prompts import fill_template
+from rallebench.core.structured import decode_json, find_json
 from rallebench.core.types import Flow, Generate, Message, Outcome
 from rallebench.experiments.builders._templates.tables import SourceTable
 from rallebench.experiments.builders._templates.template import check, template_of
@@ -28,7 +28,7 @@ def propose(
     temperature: float,
 ) -> Flow:
     """Ask for ``number`` templates over a table; the answer is the reply's text."""
-    text = filled(
+    text = fill_template(
         prompt, {"NUMBER": str(number), "TABLE": table, "COLUMNS": described(tables[table])}
     )
     reply = yield Generate(
@@ -83,11 +83,11 @@ def read_proposals(
 def _objects(reply: str) -> list[Mapping[str, Any]]:
     """The objects of a reply: a JSON list or object in any wrapping, or JSON objects line by line."""
     try:
-        value = json_of(reply)
+        value = find_json(reply)
     except BackendError:
         return []
     if isinstance(value, Mapping):
         lists = [item for item in value.values() if isinstance(item, list)]
-        by_line = [decoded(line.strip().strip("-* ,")) for line in reply.splitlines()]
+        by_line = [decode_json(line.strip().strip("-* ,")) for line in reply.splitlines()]
         value = lists[0] if lists else list(filter(None, by_line)) or [value]
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

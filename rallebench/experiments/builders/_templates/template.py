@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
 
-from rallebench.core.entries import Strict, parsed
+from rallebench.core.entries import Strict, parse_entry
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json
 from rallebench.experiments.builders._templates.tables import SourceTable
@@ -133,7 +133,7 @@ def read_templates(path: Path, tables: Iterable[str]) -> tuple[Template, ...]:
 def template_of(row: Any, tables: list[str], own_id: str, where: str, more: str = "") -> Template:
     """A template as JSON gives it, with ``own_id`` if it has no id; ``check`` checks its columns. Raises BadFileError about
     ``where``; ``more`` ends its sentence about a wrong part."""
-    template = parsed(Template, row, where, more)
+    template = parse_entry(Template, row, where, more)
 
     def resolved(join: Join) -> Join:
         table = _table(join.table, tables, where)
