@@ -37,7 +37,7 @@ from rallebench.engine.store import RunFolder
 from rallebench.render import report
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_questions
-from rallebench.views.reports import report_of
+from rallebench.views.reports import build_report
 from rallebench.workspace.paths import WorkspaceFolder
 
 SVG = "http://www.w3.org/2000/svg"
@@ -166,7 +166,7 @@ def measure(questions: int, rounds: int, simulations: int) -> Report:
         columns = [np.array(list(_scores(run).values())) for run in (a, b)]
         bare = [_report.timed(lambda: by_scipy(*columns)) for _ in range(rounds)]
         table = [_report.timed(lambda: rows_of(a))[0].wall for _ in range(rounds)]
-        page = "".join(report.page(*report_of([small], workspace)))
+        page = "".join(report.page(*build_report([small], workspace)))
         rate = null_rate(simulations)
     p = bare[0][1]
     bounds = NULL if simulations >= SIMULATED else (0.0, 0.2)
@@ -209,9 +209,9 @@ def measure(questions: int, rounds: int, simulations: int) -> Report:
 
 
 def _scores(run: RunFolder) -> dict[str, float]:
-    from rallebench.analysis.ranking import scores_of
+    from rallebench.analysis.ranking import read_scores
 
-    return {qid: float(value or 0.0) for qid, value in scores_of(run, ("em",))["em"].items()}
+    return {qid: float(value or 0.0) for qid, value in read_scores(run, ("em",))["em"].items()}
 
 
 def main() -> int:

@@ -58,19 +58,19 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small workspace, which a module may replace by its own; nobody changes it."""
+def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small workspace, which a module may replace by its own; no test changes it."""
     from small_workspace import make_workspace
 
     return make_workspace(tmp_path_factory.mktemp("made") / "workspace")
 
 
 @pytest.fixture
-def workspace(made: Path, tmp_path: Path) -> Path:
-    """A copy of ``made`` of a test's own."""
+def workspace(template_workspace: Path, tmp_path: Path) -> Path:
+    """A copy of ``template_workspace`` of a test's own."""
     from small_workspace import copy_workspace
 
-    return copy_workspace(made, tmp_path / "workspace")
+    return copy_workspace(template_workspace, tmp_path / "workspace")
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def _verb_parsers() -> Mapping[str, argparse.ArgumentParser]:
     command_line = importlib.import_module("rallebench.cli.main")
     for action in command_line._parser()._actions:
         if isinstance(action, argparse._SubParsersAction):
-            return {name: parser.filled() for name, parser in action.choices.items()}
+            return {name: parser.with_flags() for name, parser in action.choices.items()}
     raise AssertionError("the command line has verbs")
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from rallebench.analysis.paired import Scores, Sides, compare_all
-from rallebench.analysis.ranking import answered, means_over, scores_of
+from rallebench.analysis.ranking import ended_pairs, means_over, read_scores
 from rallebench.analysis.suites import TITLE, paired_table
 from rallebench.core.answers import dpr_tokens
 from rallebench.core.scoring import Pair
@@ -69,7 +69,7 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dic
         if any(not line.get("error") for line in folder.heads().values())
     }
     scores = {
-        column: scores_of(folder, names) for column, folder in {"run": run, **baselines}.items()
+        column: read_scores(folder, names) for column, folder in {"run": run, **baselines}.items()
     }
     scores[CEILING] = _ceiling_scores(run, names)
     clusters, bounds = find_clusters(examples), metric_ranges(names)
@@ -101,7 +101,7 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dic
 
 def _ceiling_scores(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
     """Metric → question → score of the ceiling, for the metrics that judge an answer."""
-    pairs = [Pair(e, ceiling(episode, e.gold)) for e, episode in answered(run) if e.gold.answers]
+    pairs = [Pair(e, ceiling(episode, e.gold)) for e, episode in ended_pairs(run) if e.gold.answers]
     best = score_metrics([name for name in names if _judges_answers(name)], pairs) if pairs else {}
     qids = [pair.episode.qid for pair in pairs]
     return {name: dict(zip(qids, column.values)) for name, column in best.items()}

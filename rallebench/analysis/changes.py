@@ -27,9 +27,9 @@ def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Change]:
     differences = list(_chain(left.get("chain") or {}, right.get("chain") or {}))
     others = [key for key in {**left, **right} if key != "chain"]
     for key in others:
-        differences += _values(_words_of(key), left.get(key), right.get(key))
+        differences += _values(_key_words(key), left.get(key), right.get(key))
     for key in ("dataset", "workflow", "limit", "seed"):
-        differences += _values(_words_of(key), a.get(key), b.get(key))
+        differences += _values(_key_words(key), a.get(key), b.get(key))
     return differences
 
 
@@ -52,12 +52,12 @@ def _values(where: str, a: Any, b: Any) -> Iterator[Change]:
     if sides and all(isinstance(side, Mapping) for side in sides):
         left, right = a or {}, b or {}
         for key in {**left, **right}:
-            yield from _values(f"{where}: {_words_of(key)}", left.get(key), right.get(key))
+            yield from _values(f"{where}: {_key_words(key)}", left.get(key), right.get(key))
     elif a != b:
         yield Change(where, _text(a), _text(b))
 
 
-def _words_of(key: str) -> str:
+def _key_words(key: str) -> str:
     return key.replace("_", " ")
 
 

@@ -62,7 +62,7 @@ def corpus_level(
     if clusters.counts.n < FEWEST_PAIRED:
         return tuple(scores)
     weights = _weights(clusters.labels([e.question.qid for e in examples]), seed)
-    draws = [_resampled(counted, weights) for counted in runs]
+    draws = [_resampled_scores(counted, weights) for counted in runs]
     for number, own in enumerate(draws):
         low, high = map(float, np.percentile(own, [2.5, 97.5]))
         scores[number] = replace(scores[number], low=low, high=high)
@@ -88,7 +88,7 @@ def _weights(labels: Sequence[int], seed: int) -> list[Any]:
     return pieces
 
 
-def _resampled(counted: Counted, weights: Sequence[Any]) -> Any:
+def _resampled_scores(counted: Counted, weights: Sequence[Any]) -> Any:
     """(RESAMPLES,) the score of every resample."""
     import numpy as np
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rallebench.analysis import trec
 from rallebench.analysis.agents import logs
-from rallebench.analysis.ranking import answered, scores_of
+from rallebench.analysis.ranking import ended_pairs, read_scores
 from rallebench.core.files import json_lines
 from rallebench.core.report import RunReport
 from rallebench.core.table_files import csv_lines
@@ -20,15 +20,17 @@ from rallebench.metrics.recorded import IMPORTED
 
 def kilt(run: RunFolder) -> Iterator[str]:
     """KILT's predictions in JSON lines, without failed questions: KILT would score them as empty."""
-    pairs = ((example.record, episode) for example, episode in answered(run) if not episode.error)
+    pairs = (
+        (example.record, episode) for example, episode in ended_pairs(run) if not episode.error
+    )
     return json_lines(reduced_row(*pair) for pair in pairs)
 
 
 def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
     """One flat row per question: id, question, gold, answer, error, pages, seconds and every metric of the run."""
     judges = (run.report() or RunReport()).judges
-    judged = scores_of(run, [column for judge in judges for column in judge.columns])
-    pairs = list(answered(run))
+    judged = read_scores(run, [column for judge in judges for column in judge.columns])
+    pairs = list(ended_pairs(run))
     series = score_metrics([name for name in stored_metrics(run) if name != "seconds"], pairs)
     for number, (example, episode) in enumerate(pairs):
         pages = list(dict.fromkeys(hit.passage.page_id for hit in episode.hits))

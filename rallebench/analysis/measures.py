@@ -52,7 +52,7 @@ class Measure:
         return "fraction" if is_share else "" if unit == "fraction" else unit
 
 
-def own_of(run: RunFolder) -> dict[str, str]:
+def own_metrics(run: RunFolder) -> dict[str, str]:
     """The metrics of the run's own suite, with their definitions."""
     report, registered = run.report() or RunReport(), stored_metrics(run)
     return {
@@ -69,7 +69,7 @@ def measure(
 
     Raises NotFoundError for an unknown name, UsageError for a suite's own that a run does not have.
     """
-    name, definitions = name.strip(), definitions or [own_of(run) for run in runs]
+    name, definitions = name.strip(), definitions or [own_metrics(run) for run in runs]
     without = [run.name for run, own in zip(runs, definitions) if name not in own]
     if len(without) == len(runs):
         try:
@@ -110,7 +110,7 @@ def _in_all(definitions: Sequence[Mapping[str, str]]) -> list[str]:
 
 def shared_measures(runs: Sequence[RunFolder]) -> dict[str, Measure]:
     """The measures that all runs share, by name: a suite's own, then metrics, then stop reasons."""
-    suite_metrics = [own_of(run) for run in runs]
+    suite_metrics = [own_metrics(run) for run in runs]
     lists = [stored_metrics(run) for run in runs]
     names = _in_all(suite_metrics)
     names += [name for name in lists[0] if all(name in other for other in lists)]

@@ -63,7 +63,7 @@ class PairedComparison:
         return Estimate(self.difference, self.low, self.high, self.n)
 
     @property
-    def flipped(self) -> tuple[str, ...]:
+    def flipped_ids(self) -> tuple[str, ...]:
         return self.gained + self.lost
 
 
@@ -96,7 +96,7 @@ def compare(
     pair = difference_of(
         gaps, None if clusters is None else [clusters[qid] for qid in common], comparisons
     )
-    low, high = _bounded(metric, pair, bounds)
+    low, high = _bound_interval(metric, pair, bounds)
     return PairedComparison(
         metric=metric,
         n=len(common),
@@ -155,7 +155,7 @@ def compare_all(
     return dict(zip(common, with_holm(pairs)))
 
 
-def _bounded(
+def _bound_interval(
     metric: str, pair: Difference, bounds: Bounds | None
 ) -> tuple[float | None, float | None]:
     """The interval of a difference, inside what the metric's range allows."""

@@ -70,14 +70,14 @@ def import_run(
     check_free(workspace.path, "run", name)
     dataset_name, path = workspace.dataset(dataset)
     examples = read_questions(path)
-    form = form or form_of(file)
+    form = form or detect_form(file)
     if form not in READERS:
         raise UsageError(f"There is no form {form!r} of predictions; known: {', '.join(READERS)}.")
     lines = list(READERS[form](file))
     if form == TREC:
-        lines = _decoded(lines, examples)
+        lines = _decode_ids(lines, examples)
     qids = {example.question.qid for example in examples}
-    predictions = _checked(lines, qids, file, dataset_name, skip_bad)
+    predictions = _check_predictions(lines, qids, file, dataset_name, skip_bad)
     silent = [qid for qid in qids if qid not in predictions] if form == TREC else []
     predictions |= {qid: Prediction(0, qid, None, ()) for qid in silent}
     # If all lists are empty, nothing was retrieved.
@@ -97,7 +97,7 @@ def import_run(
     return write_run(workspace.runs, request, episodes), len(silent)
 
 
-def form_of(file: Path) -> str:
+def detect_form(file: Path) -> str:
     """The form of a file, by its ending and first line. Raises UsageError if it is unknown."""
     if not file.is_file():
         raise UsageError(f"There is no file {file}; give a file of predictions.")
@@ -147,7 +147,10 @@ def _json_lines(file: Path) -> Iterator[Prediction]:
         if not isinstance(answer, (str, int, float, type(None))) or answer != answer:
             raise BadFileError(f"{where}: the answer is no text.")
         yield Prediction(
-            line, str(row["id"]).strip(), None if answer is None else str(answer), _ranked(pages)
+            line,
+            str(row["id"]).strip(),
+            None if answer is None else str(answer),
+            _rank_pages(pages),
         )
 
 
@@ -191,7 +194,7 @@ def _trec(file: Path) -> Iterator[Prediction]:
         yield Prediction(line, qid, None, pages)
 
 
-def _decoded(lines: Sequence[Prediction], examples: Sequence[Example]) -> list[Prediction]:
+def _decode_ids(lines: Sequence[Prediction], examples: Sequence[Example]) -> list[Prediction]:
     """The lines of a TREC run with the ids that the dataset uses."""
     qids = {example.question.qid for example in examples}
     golds = [example.gold for example in examples]
@@ -199,8 +202,8 @@ def _decoded(lines: Sequence[Prediction], examples: Sequence[Example]) -> list[P
     return [
         replace(
             line,
-            qid=trec.id_of(line.qid, qids),
-            pages=tuple((trec.id_of(page, known), score) for page, score in line.pages or ()),
+            qid=trec.decode_id(line.qid, qids),
+            pages=tuple((trec.decode_id(page, known), score) for page, score in line.pages or ()),
         )
         for line in lines
     ]
@@ -210,7 +213,7 @@ TREC = "trec"
 READERS = {"jsonl": _json_lines, "kilt": _json_lines, "csv": _comma_separated, TREC: _trec}
 
 
-def _ranked(pages: list[Any] | None) -> tuple[tuple[str, float], ...] | None:
+def _rank_pages(pages: list[Any] | None) -> tuple[tuple[str, float], ...] | None:
     return (
         None
         if pages is None
@@ -218,7 +221,7 @@ def _ranked(pages: list[Any] | None) -> tuple[tuple[str, float], ...] | None:
     )
 
 
-def _checked(
+def _check_predictions(
     predictions: list[Prediction], qids: set[str], file: Path, dataset: str, skip_bad: bool
 ) -> dict[str, Prediction]:
     """Question → its first prediction."""

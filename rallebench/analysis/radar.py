@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.analysis.measures import Measure, headline, measure, shared_measures
-from rallebench.analysis.ranking import mean_of, means_over, scored_by_all, scores_of
+from rallebench.analysis.ranking import means_over, read_scores, run_mean, scored_by_all
 from rallebench.core.errors import UsageError
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Figure, Table
@@ -71,7 +71,7 @@ def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
             label = run.name
         lines.setdefault(label, {})[dataset] = run
     means = {
-        label: tuple(mean_of(own[name], measured) if name in own else None for name in datasets)
+        label: tuple(run_mean(own[name], measured) if name in own else None for name in datasets)
         for label, own in lines.items()
     }
     return Radar(DATASETS, measured, datasets, means)
@@ -87,7 +87,7 @@ def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str
     if len(names) < 2:
         raise UsageError(f"The questions have no kinds by {by!r}; choose another field.")
     measured, clusters = measure(chosen, runs), find_clusters(common)
-    columns = {run.name: scores_of(run, (measured.name,))[measured.name] for run in runs}
+    columns = {run.name: read_scores(run, (measured.name,))[measured.name] for run in runs}
     axes = tuple(name for name, _ in names.most_common(MOST_AXES))
     by_axis = []
     for axis in axes:
@@ -106,10 +106,10 @@ def share_nothing(runs: Sequence[RunFolder]) -> bool:
     return not set.intersection(*questions)
 
 
-def axes_of(runs: Sequence[RunFolder], common: Sequence[Example]) -> list[str]:
+def possible_axes(runs: Sequence[RunFolder], common: Sequence[Example]) -> list[str]:
     """The possible axes of a radar over these runs."""
     sets = {str(run.spec()["spec"]["dataset"]) for run in runs}
-    return [DATASETS] * (len(sets) > 1) + fields_of(common)
+    return [DATASETS] * (len(sets) > 1) + kind_fields(common)
 
 
 def over(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str, by: str) -> Radar:
@@ -117,7 +117,7 @@ def over(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str, by: 
     return over_datasets(runs, chosen) if by == DATASETS else over_field(runs, common, chosen, by)
 
 
-def fields_of(examples: Sequence[Example]) -> list[str]:
+def kind_fields(examples: Sequence[Example]) -> list[str]:
     """The fields of records with 2 to MOST_AXES kinds of question; ``meta.…`` for fields of ``meta``."""
     names = dict.fromkeys(name for example in examples[:200] for name, _ in _fields(example.record))
     return [name for name in names if _parts(_values(examples, name), len(examples))]

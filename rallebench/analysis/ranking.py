@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from rallebench.analysis.corpus_level import CorpusScore, corpus_level
-from rallebench.analysis.measures import Measure, headline, measure, own_of, shared_measures
+from rallebench.analysis.measures import Measure, headline, measure, own_metrics, shared_measures
 from rallebench.analysis.paired import PairedComparison, Scores, compare, is_scored, with_holm
 from rallebench.analysis.timing import timing_notes
 from rallebench.core.errors import UsageError
@@ -151,7 +151,7 @@ def compare_many(
     measures[by.name] = by
     names = tuple(measures) if every else (by.name,)
     qids, clusters = [e.question.qid for e in common], find_clusters(common)
-    of_runs = {run.name: scores_of(run, names) for run in runs}
+    of_runs = {run.name: read_scores(run, names) for run in runs}
     cells, scored_by, pairs = {}, {}, {}
     articles = clusters
     batches: Clusters | None = None
@@ -216,7 +216,7 @@ def _corpus_level(
     }
 
 
-def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
+def read_scores(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
     """Metric → question id → score; None for a failed question or one without a score.
 
     Metrics that the run did not store are computed from its episodes, except for a suite's own.
@@ -226,14 +226,14 @@ def scores_of(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float
         if line.metric in scores:
             scores[line.metric][line.qid] = line.value
     absent = [name for name in names if not scores[name]]
-    if absent and (absent := [name for name in absent if name not in own_of(run)]):
-        pairs = list(answered(run))
+    if absent and (absent := [name for name in absent if name not in own_metrics(run)]):
+        pairs = list(ended_pairs(run))
         for name, column in score_metrics(absent, pairs).items():
             scores[name] = {e.qid: value for (_, e), value in zip(pairs, column.values)}
     return scores
 
 
-def answered(run: RunFolder) -> Iterator[Pair]:
+def ended_pairs(run: RunFolder) -> Iterator[Pair]:
     """Every answered or failed question, in the run's order; a failed one has its ``error``."""
     episodes = run.episodes()
     for example in stored_examples(run):
@@ -245,13 +245,13 @@ def with_mean(run: RunFolder, name: str) -> RunReport:
     """A run's report with ``name`` in its ``metrics``: computed later, or a suite's own."""
     report = run.report() or RunReport()
     mean = report.metrics.get(name) or report.estimates.get(name)
-    return report.with_means({**report.metrics, name: mean or mean_of(run, measure(name, [run]))})
+    return report.with_means({**report.metrics, name: mean or run_mean(run, measure(name, [run]))})
 
 
-def mean_of(run: RunFolder, by: Measure) -> Estimate:
+def run_mean(run: RunFolder, by: Measure) -> Estimate:
     """A run's mean over all its questions."""
     examples = stored_examples(run)
-    qids, scores = [e.question.qid for e in examples], scores_of(run, (by.name,))
+    qids, scores = [e.question.qid for e in examples], read_scores(run, (by.name,))
     clusters = find_clusters(examples)
     if is_timed(by.name):
         clusters = timed_clusters(clusters, [stored_timings(run)])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rallebench.analysis.paired import PairedComparison, Sides, compare_all
-from rallebench.analysis.ranking import scores_of
+from rallebench.analysis.ranking import read_scores
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Column, Table
@@ -19,7 +19,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 TITLE = "Differences, question by question"
 
 
-def pairs_of(first: StoredExperiment, other: StoredExperiment) -> dict[str, tuple[str, str]]:
+def match_runs(first: StoredExperiment, other: StoredExperiment) -> dict[str, tuple[str, str]]:
     """Part → its runs in both: by label, or by place where they share no label and both have as many parts."""
     if first.report is None or other.report is None:
         return {}
@@ -33,9 +33,9 @@ def pairs_of(first: StoredExperiment, other: StoredExperiment) -> dict[str, tupl
     return pairs
 
 
-def values_of(folder: RunFolder) -> dict[str, dict[str, float | None]]:
+def suite_scores(folder: RunFolder) -> dict[str, dict[str, float | None]]:
     """Metric → question → value, of the suite's own metrics. Raises BadFileError for a damaged run."""
-    return scores_of(folder, tuple((folder.report() or RunReport()).own))
+    return read_scores(folder, tuple((folder.report() or RunReport()).own))
 
 
 def differences(
@@ -45,9 +45,9 @@ def differences(
     have scored, with p (Holm) and intervals (Bonferroni) of one sign-flip test over articles that count all lines."""
     sides: dict[tuple[str, str], Sides] = {}
     bounds: dict[str, tuple[float | None, float | None]] = {}
-    for label, (a, b) in pairs_of(first, other).items():
+    for label, (a, b) in match_runs(first, other).items():
         folder = RunFolder.open(workspace.runs, a)
-        left, right = values_of(folder), values_of(RunFolder.open(workspace.runs, b))
+        left, right = suite_scores(folder), suite_scores(RunFolder.open(workspace.runs, b))
         clusters = find_clusters(stored_examples(folder)).of
         own = (folder.report() or RunReport()).own
         bounds |= {name: result.column.range for name, result in own.items()}

@@ -29,7 +29,7 @@ def timing_notes(runs: Sequence[RunFolder]) -> list[str]:
 
 def _has_company(run: RunFolder) -> bool:
     """Return whether another run of the workspace went on at the same time."""
-    own = window_of(run)
+    own = run_window(run)
     if own is None:
         return False
     for file in list_files(run.path.parent, f"*/{RUN}"):
@@ -38,13 +38,13 @@ def _has_company(run: RunFolder) -> bool:
         last = max(path.stat().st_mtime for path in (file, other.path / REPORT) if path.exists())
         if other.path == run.path or last < own[0]:
             continue
-        window = window_of(other)
+        window = run_window(other)
         if window is not None and window[0] < own[1] and own[0] < window[1]:
             return True
     return False
 
 
-def window_of(run: RunFolder) -> Window | None:
+def run_window(run: RunFolder) -> Window | None:
     """When a run went on, None where that is not known. A run that was resumed is taken for its first session."""
     try:
         began = datetime.fromisoformat(str(run.spec().get("created") or "")).timestamp()

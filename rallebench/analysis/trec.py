@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
-from rallebench.analysis.ranking import answered
+from rallebench.analysis.ranking import ended_pairs
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Example, Passage
@@ -57,7 +57,7 @@ def decode(column: str) -> str:
     return text if encode(text) == column else column
 
 
-def id_of(column: str, known: Collection[str]) -> str:
+def decode_id(column: str, known: Collection[str]) -> str:
     """The id of a column. One that the dataset has just as it is written is not decoded: addresses of pages hold ``%20``."""
     text = decode(column)
     return column if column in known and text not in known else text
@@ -90,7 +90,7 @@ def fractional_grades(run: RunFolder) -> int:
 
 def _rankings(run: RunFolder) -> Iterator[tuple[str, dict[str, float]]]:
     """(question, page → score, best first) of the answered questions."""
-    pairs = list(answered(run))
+    pairs = list(ended_pairs(run))
     id_of_passage = _unit([example for example, _ in pairs], [episode for _, episode in pairs])
     for example, episode in pairs:
         pages: dict[str, float] = {}
@@ -161,10 +161,10 @@ def read_run(file: Path) -> Iterator[tuple[int, str, Ranking]]:
         pages[page] = value
         first.setdefault(qid, line)
     for qid, pages in lists.items():
-        yield first[qid], qid, _ranked(pages)
+        yield first[qid], qid, _rank_pages(pages)
 
 
-def _ranked(pages: dict[str, float]) -> Ranking:
+def _rank_pages(pages: dict[str, float]) -> Ranking:
     single = dict(zip(pages, array("f", pages.values())))
     by_name = sorted(pages, key=lambda page: page.encode("utf-8", "surrogatepass"), reverse=True)
     return tuple((page, pages[page]) for page in sorted(by_name, key=lambda page: -single[page]))

@@ -328,7 +328,7 @@ def _prompt(request: object) -> str:
 
 
 @pause_collector()
-def waterfall_of(
+def run_waterfall(
     run: RunFolder,
     workspace: WorkspaceFolder,
     *,
@@ -358,13 +358,13 @@ def waterfall_of(
     )
 
 
-def lost(run: RunFolder, workspace: WorkspaceFolder) -> dict[str, float]:
+def lost_counts(run: RunFolder, workspace: WorkspaceFolder) -> dict[str, float]:
     """Stage → questions of the waterfall, and ``corpus_known`` as 0 or 1; {} for an unreadable run.
 
     For logging a finished run: corpora of more than MOST_PASSAGES passages are not read.
     """
     try:
-        result = waterfall_of(run, workspace, at_most=MOST_PASSAGES)
+        result = run_waterfall(run, workspace, at_most=MOST_PASSAGES)
     except RalleError:
         return {}
     return {**result.counts(), "corpus_known": float(result.corpus_known)}

@@ -283,7 +283,7 @@ class WorkspaceData:
             raise UsageError(
                 "A model has a backend or a preset; give one of them, backend= or preset=."
             )
-        entry = model_entries.entry_of(
+        entry = model_entries.build_entry(
             self._bench.workspace, settings, preset=preset, backend=backend
         )
         if self._bench.models.own().get(name.strip()) != entry:

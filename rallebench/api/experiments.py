@@ -37,12 +37,12 @@ class ExperimentRun:
         return self.report.notes
 
     @property
-    def failed(self) -> Mapping[str, str]:
+    def failures(self) -> Mapping[str, str]:
         return self.report.failed
 
     @property
     def _sentences(self) -> list[str]:
-        failed = [f"{part} failed: {reason}" for part, reason in self.failed.items()]
+        failed = [f"{part} failed: {reason}" for part, reason in self.failures.items()]
         return [*self.notes, *failed]
 
     def __repr__(self) -> str:

@@ -211,7 +211,7 @@ def compare(first: Run, *others: Run, metric: str = "") -> RunComparison:
     ``metric``: of the differences of three or more runs; by default the first of em, accuracy, f1 … that all have.
     Raises RalleError for runs without a common question or metric.
 
-    >>> compare(first, second)["em"].flipped  # doctest: +SKIP
+    >>> compare(first, second)["em"].flipped_ids  # doctest: +SKIP
     """
     return RunComparison(compare_runs([run._folder for run in (first, *others)], metric))
 

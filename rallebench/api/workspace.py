@@ -183,7 +183,7 @@ class Workspace(WorkspaceData):
     def log(self, name: Run | str) -> None:
         """Log a stored run, or the runs of an experiment, to MLflow: for those that were made with ``track=False``."""
         key = name if isinstance(name, str) else name.name
-        kinds = self._bench.experiments.kinds_of(key)
+        kinds = self._bench.experiments.kinds_named(key)
         if not kinds:
             raise UsageError(f"There is neither a run nor an experiment {key!r} in this workspace.")
         exchange.track(self._bench, key, kinds[0])
@@ -212,7 +212,7 @@ class Workspace(WorkspaceData):
         >>> ws.experiment("rgb-noise", llm="my-llm", data="rgb", noise=[0, 0.4])  # doctest: +SKIP
         """
         models = (llm,) if isinstance(llm, str) else tuple(llm)
-        written = {key: _written(value) for key, value in settings.items()}
+        written = {key: _setting_text(value) for key, value in settings.items()}
         request = experiment_requests.suite_request(
             self._bench.workspace,
             suite,
@@ -254,7 +254,7 @@ class Workspace(WorkspaceData):
             raise UsageError(
                 "A sweep asks a stored dataset; import the questions with import_dataset, and give its name."
             )
-        factors = [f"{field}={_written(list(values))}" for field, values in vary.items()]
+        factors = [f"{field}={_setting_text(list(values))}" for field, values in vary.items()]
         request, _ = experiment_requests.sweep_request(
             self._bench.workspace,
             name,
@@ -293,12 +293,12 @@ def _names(names: Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _written(value: object) -> str:
+def _setting_text(value: object) -> str:
     """A setting as text, as the settings of suites are read.
 
     >>> _written([0, 0.4]), _written(True), _written("rgb")
     ('0,0.4', 'true', 'rgb')
     """
     if isinstance(value, (list, tuple)):
-        return ",".join(map(_written, value))
+        return ",".join(map(_setting_text, value))
     return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.cli.flags import flag, many
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.files import disk_error, write_text
 from rallebench.render import report
@@ -51,8 +51,8 @@ WATERFALL, ASPECTS = "waterfall", catalog.names("aspects")
 def analyse(args: argparse.Namespace) -> Result:
     """The failure waterfall of runs, from the corpus to the answer, without a judge; or an aspect of runs of agents."""
     _check(args)
-    workbench = workbench_of(args)
-    names = comparing.runs_of(workbench.workspace, args.runs)
+    workbench = open_workbench(args)
+    names = comparing.resolve_runs(workbench.workspace, args.runs)
     if args.aspect != WATERFALL:
         return _aspect(workbench, names, args)
     runs = [comparing.waterfall_json(workbench.workspace, name) for name in names]

@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import follow
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.costs import CostTotal
 from rallebench.core.errors import UsageError
 from rallebench.render import costs
@@ -33,7 +33,7 @@ def ask(args: argparse.Namespace) -> Result:
     """Run one chain or agent once."""
     if not args.question.strip():
         raise UsageError("The question is empty; write it behind --question.")
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     answerer = arguments.read_agent(workbench, args)
     if answerer is None:
         answerer = changed_chain(

@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.cli import arguments
 from rallebench.cli.flags import MLFLOW, flag, switch
 from rallebench.cli.printing import follow_experiment, say
-from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
+from rallebench.cli.verbs import VERBS, Result, failed_parts, open_workbench
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.views.experiment_requests import baselines_request
@@ -30,7 +30,7 @@ from rallebench.views.experiment_results import COLUMNS, LABELS
 )
 def baselines(args: argparse.Namespace) -> Result:
     """Run the missing baselines of a run; every metric of the run, of its baselines and of the ceiling."""
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     request = baselines_request(workbench.workspace, args.run, args.long_context)
     if plan := arguments.show_plan(workbench, request, args):
         return plan

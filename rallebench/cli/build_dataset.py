@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import follow, stage_text
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.runs import RunOptions
 from rallebench.render import experiments
@@ -44,12 +44,12 @@ KEYS = ("name", "maker", "folder", "files", "counts", "notes")
 def build_dataset(args: argparse.Namespace) -> Result:
     """The files, the dataset first, and the counts of every stage with why rows were left out."""
     if not args.maker:
-        makers = catalog.described("builders")
+        makers = catalog.registry_entries("builders")
         return Result({"makers": makers}, (experiments.forms(makers),))
     settings = arguments.read_settings(args.set)
     if not args.name:
         raise UsageError("The dataset needs a name: --name N; its stages are kept under it.")
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     request = builders.builder_request(
         workbench.workspace, args.maker, args.name, settings, args.articles, args.llm, args.limit
     )

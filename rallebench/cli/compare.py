@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import say
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.numbers import independence
 from rallebench.core.report import ClusterCounts, Estimate
 from rallebench.core.tables import Table
@@ -38,7 +38,7 @@ from rallebench.views import comparing
 )
 def compare(args: argparse.Namespace) -> Result:
     """Is another run better than the first, and is that more than chance?"""
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     names = [args.run_a, args.run_b, *args.others]
     runs = [workbench.runs.open(name) for name in names]
     compared = comparing.compare(runs, args.metric)

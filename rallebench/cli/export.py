@@ -9,9 +9,9 @@ from typing import Any
 from rallebench.cli.arguments import check_out
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import say
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.files import writing
-from rallebench.services.exchange import exported
+from rallebench.services.exchange import export_lines
 from rallebench.views import catalog
 
 
@@ -28,8 +28,8 @@ from rallebench.views import catalog
 )
 def export(args: argparse.Namespace) -> Result:
     """The file and its number of lines; without ``--out`` the text itself."""
-    workbench = workbench_of(args)
-    lines, warning = exported(workbench.runs.open(args.run), args.format)
+    workbench = open_workbench(args)
+    lines, warning = export_lines(workbench.runs.open(args.run), args.format)
     value: dict[str, Any] = {"run": args.run, "format": args.format}
     if args.out is None:
         text = list(lines)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import Paced, drain, say
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.services import exchange
 from rallebench.services.workbench import Workbench
@@ -61,7 +61,7 @@ def import_(args: argparse.Namespace) -> Result:
         raise UsageError(
             f"--dataset and --system belong to --kind predictions; leave them out for a {args.kind}."
         )
-    value = IMPORTS[args.kind](workbench_of(args), args)
+    value = IMPORTS[args.kind](open_workbench(args), args)
     problems = tuple(f"  {problem['message']}" for problem in value["problems"])
     counts = f"{value['name']}: {value['rows']} rows, {value['skipped']} skipped"
     if gold := value.get("gold"):

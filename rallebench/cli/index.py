@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.cli.flags import flag, settings
 from rallebench.cli.printing import Paced, say
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import parse_settings
@@ -73,7 +73,7 @@ def index(args: argparse.Namespace) -> Result:
         raise UsageError(
             f"An index of the kind {args.kind!r} has no encoder; leave --encoder out, or choose another --kind."
         )
-    data = workbench_of(args).data
+    data = open_workbench(args).data
     encoder = ENCODER if args.encoder is None else args.encoder
     chunking = _chunking(args)
     if chunking == "default" and args.source is not None:

@@ -17,7 +17,7 @@ from typing import Any
 from rallebench import __version__
 from rallebench.cli.flags import COMMON
 from rallebench.cli.verbs import VERBS, Result
-from rallebench.cli.wording import worded
+from rallebench.cli.wording import word_error
 from rallebench.core.errors import BackendError, RalleError, StoppedError
 from rallebench.core.files import disk_error, is_full
 from rallebench.core.own_folders import removing_new_folders
@@ -40,12 +40,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         ):
             result = verb.value(args)
             if result is not None and (args.json or result.blocks):
-                print(_printed(result, args.json), file=out)
+                print(_output_text(result, args.json), file=out)
         if result is not None and result.failure:
             raise BackendError(result.failure)
         return 0
     except RalleError as error:
-        print(visible(worded(error)), file=sys.stderr)
+        print(visible(word_error(error)), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("Stopped by you; what was finished is kept.", file=sys.stderr)
@@ -55,14 +55,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:  # the disk or the system, not a bug: no traceback
         if error.filename and is_full(error):
-            print(visible(worded(disk_error(Path(error.filename), error))), file=sys.stderr)
+            print(visible(word_error(disk_error(Path(error.filename), error))), file=sys.stderr)
         else:
             where, reason = error.filename or "The output", error.strerror or error
             print(visible(f"{where} failed: {reason}."), file=sys.stderr)
         return RalleError.exit_code
 
 
-def _printed(result: Result, as_json: bool) -> str:
+def _output_text(result: Result, as_json: bool) -> str:
     if as_json:
         return visible_json(json.dumps(result.json, ensure_ascii=False, indent=2))
     from rallebench.render import text
@@ -101,7 +101,7 @@ class _Parser(argparse.ArgumentParser):
     fill: Callable[[], None] | None = None
     """Adds the flags of a verb as soon as it is the one that was called: its module is imported for them."""
 
-    def filled(self) -> _Parser:
+    def with_flags(self) -> _Parser:
         """This parser with the flags of its verb."""
         if self.fill:
             fill, self.fill = self.fill, None
@@ -110,7 +110,7 @@ class _Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse; of all verbs only the one that was called adds its flags."""
-        self.filled()
+        self.with_flags()
         return super().parse_known_args(args, namespace)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rallebench.cli.flags import flag
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import text
@@ -38,13 +38,13 @@ def memory(args: argparse.Namespace) -> Result:
     for name, value in (("context", args.context), ("batch", args.batch)):
         if value is not None and not 1 <= value <= MOST:
             raise UsageError(f"--{name} is {value}; it must be a whole number from 1 to {MOST}.")
-    loads = workbench_of(args).models
+    loads = open_workbench(args).models
     rooms = loads.room_in_every_form(args.model, context=args.context, batch=args.batch)
     if not rooms:
         raise NotFoundError(
             f"Nothing here says what {args.model} needs: it is served elsewhere, built in, or not downloaded yet."
         )
-    chosen = loads.quantization_of(args.model)
+    chosen = loads.loaded_quantization(args.model)
     value = {
         "model": args.model,
         "chosen": chosen,

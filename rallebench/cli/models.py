@@ -6,7 +6,7 @@ import argparse
 
 from rallebench.cli.flags import flag, settings, switch
 from rallebench.cli.printing import drain, say
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import parse_settings
 from rallebench.services import model_entries
@@ -43,7 +43,7 @@ def models(args: argparse.Namespace) -> Result:
 
 
 def _add(args: argparse.Namespace) -> Result:
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     change = args.action == "change"
     if args.preset and args.backend:
         raise UsageError("A preset has its backend; give --preset or --backend.")
@@ -51,7 +51,7 @@ def _add(args: argparse.Namespace) -> Result:
         raise UsageError(
             "Give --preset (rallebench list presets) or --backend (rallebench list backends)."
         )
-    entry = model_entries.entry_of(
+    entry = model_entries.build_entry(
         workbench.workspace,
         parse_settings(args.set),
         preset=args.preset,
@@ -69,7 +69,7 @@ def _add(args: argparse.Namespace) -> Result:
 
 
 def _delete(args: argparse.Namespace) -> Result:
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     if args.converted:
         sentence = workbench.models.delete_converted(args.name)
         return Result({"name": args.name, "said": [sentence]}, (sentence,))
@@ -81,7 +81,7 @@ def _delete(args: argparse.Namespace) -> Result:
 def _ask(args: argparse.Namespace) -> Result:
     if not args.prompt.strip():
         raise UsageError('The prompt is empty: rallebench models ask NAME "Who discovered Titan?"')
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     drain(workbench.models.load(args.name, "language model"))
     step = workbench.asking.ask_model(args.name, args.prompt)
     if step.reply.note:
@@ -91,7 +91,7 @@ def _ask(args: argparse.Namespace) -> Result:
 
 
 def _find(args: argparse.Namespace) -> Result:
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     own = {"base_url": args.base_url, "api_key_env": args.api_key_env}
     settings = {**parse_settings(args.set), **{key: value for key, value in own.items() if value}}
     server = model_entries.server_settings(
@@ -102,6 +102,6 @@ def _find(args: argparse.Namespace) -> Result:
         raise UsageError(
             "Give the server's address: --base-url http://127.0.0.1:8000/v1, or --preset ollama."
         )
-    names = list(model_entries.served(server))
+    names = list(model_entries.server_models(server))
     lines = names or [f"{url} has no models yet; load one there first."]
     return Result({"base_url": url, "models": names}, tuple(lines))

@@ -8,7 +8,7 @@ from pathlib import Path
 from rallebench.cli.arguments import check_out
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import drain
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.files import json_lines, write_text
 from rallebench.services.exchange import pick_up
@@ -30,7 +30,7 @@ def pick(args: argparse.Namespace) -> Result:
     """Write the first questions whose gold pages the index holds."""
     if args.number < 1:
         raise UsageError(f"--number is {args.number}; it must be at least 1.")
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     _, path = workbench.workspace.dataset(args.dataset)
     output = check_out(args.output, workbench, name="--output", source=path).resolve()
     drain(workbench.models.load(args.index, "retriever"))

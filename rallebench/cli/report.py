@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rallebench.cli.arguments import check_out
 from rallebench.cli.flags import flag
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.files import write_text, writing
 from rallebench.core.table_files import csv_table, latex
@@ -17,7 +17,7 @@ from rallebench.core.tables import Section
 from rallebench.render.report import page
 from rallebench.services.workbench import Workbench
 from rallebench.views import published
-from rallebench.views.reports import report_of
+from rallebench.views.reports import build_report
 
 
 @VERBS.register(
@@ -36,16 +36,16 @@ from rallebench.views.reports import report_of
 )
 def report(args: argparse.Namespace) -> Result:
     """The file, and its size in bytes; of a published table the table itself."""
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     if args.published:
-        return _published(args, workbench)
+        return _published_table(args, workbench)
     if not args.runs or args.out is None:
         raise UsageError(
             "Name runs and the file with --out FILE.html, or a table with --published."
         )
     out = check_out(args.out, workbench)
     runs = [workbench.runs.open(name) for name in args.runs]
-    title, sections = report_of(runs, workbench.workspace, args.metric)
+    title, sections = build_report(runs, workbench.workspace, args.metric)
     with writing(out) as handle:
         pieces = page(title, sections, time.strftime("%Y-%m-%d %H:%M"))
         size = sum(handle.write(piece.encode("utf-8", "replace")) for piece in pieces)
@@ -53,9 +53,9 @@ def report(args: argparse.Namespace) -> Result:
     return Result(value, (f"{out}: {size / 1e6:.2f} MB",))
 
 
-def _published(args: argparse.Namespace, workbench: Workbench) -> Result:
+def _published_table(args: argparse.Namespace, workbench: Workbench) -> Result:
     """A paper's table with ours beside it, printed or as a file by its suffix."""
-    value = published.opened(args.published)
+    value = published.open_table(args.published)
     own = published.own_rows(workbench.workspace, value, args.runs)
     table, document = published.as_table(value, own), published.document(value, own)
     if args.out is None:

@@ -10,7 +10,7 @@ from typing import Any
 from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow, follow_experiment
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import StoppedError, UsageError
 from rallebench.core.numbers import independence, no_interval
 from rallebench.core.report import ClusterCounts, Estimate, RunReport
@@ -48,7 +48,7 @@ from rallebench.views.run_views import is_timed, not_printed, result_json, table
 )
 def run(args: argparse.Namespace) -> Result:
     """Benchmark a chain, each chain of a folder, or an agent."""
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     if args.resume and not args.name:
         raise UsageError("--resume needs --name RUN, the run to continue.")
     limit, sampled = arguments.read_part(args)

@@ -11,7 +11,7 @@ from rallebench.cli.arguments import split_list
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import follow
 from rallebench.cli.run import blocks
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Column, Table
@@ -52,7 +52,7 @@ def score(args: argparse.Namespace) -> Result:
     if args.run:
         if args.guess or args.gold:
             raise UsageError("--run scores a run's own answers; leave --guess and --gold out.")
-        workbench = workbench_of(args)
+        workbench = open_workbench(args)
         metrics = split_list(args.metrics) or ()
         result = follow(workbench.runs.rescore(args.run, metrics))
         value = (result.report or RunReport()).to_json()

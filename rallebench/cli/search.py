@@ -10,10 +10,10 @@ from typing import Any
 
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import drain, say
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.sources import Source
-from rallebench.views.answers import hits_json, searched
+from rallebench.views.answers import hits_json, search_queries
 
 
 @VERBS.register(
@@ -39,9 +39,9 @@ def search(args: argparse.Namespace) -> Result:
         queries += [line for _, line in Source(args.queries).lines()]
     if not queries:
         raise UsageError("No query was given; write one after the flags, or use --queries FILE.")
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     drain(workbench.models.load(args.index, "retriever"))
-    hits, warnings = searched(workbench.models.backends, args.index, queries, args.k)
+    hits, warnings = search_queries(workbench.models.backends, args.index, queries, args.k)
     for sentence in warnings:
         say(f"Warning: {sentence}")
     value = [{"query": query, "hits": hits_json(row)} for query, row in zip(queries, hits)]

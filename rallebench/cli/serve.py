@@ -6,7 +6,7 @@ import argparse
 
 from rallebench.cli.flags import ALLOWED_HOST, flag
 from rallebench.cli.printing import say
-from rallebench.cli.verbs import VERBS, workbench_of
+from rallebench.cli.verbs import VERBS, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import server_access
 from rallebench.server.endpoint import KEY_VARIABLE, listening_on, serve
@@ -34,7 +34,7 @@ from rallebench.server.endpoint import KEY_VARIABLE, listening_on, serve
 )
 def serve_(args: argparse.Namespace) -> None:
     """Load the chains and answer until interrupted."""
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     chains = [workbench.workspace.chain(name) for name in args.chain]
     names = {chain.name: chain for chain in chains}
     if len(names) < len(chains):

@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow_experiment
-from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
+from rallebench.cli.verbs import VERBS, Result, failed_parts, open_workbench
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Table
 from rallebench.render import experiments
@@ -54,9 +54,9 @@ APART = ("suite", "name", "folder")
 def suite(args: argparse.Namespace) -> Result:
     """The suite's report: a table over its parts, its notes and files; or its plan."""
     if not args.suite:
-        suites = catalog.described("suites")
+        suites = catalog.registry_entries("suites")
         return Result({"suites": suites}, (experiments.forms(suites),))
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     request = suite_request(
         workbench.workspace,
         args.suite,

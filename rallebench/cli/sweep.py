@@ -10,7 +10,7 @@ from typing import Any
 from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag, many, switch
 from rallebench.cli.printing import follow_experiment, say
-from rallebench.cli.verbs import VERBS, Result, failed_parts, workbench_of
+from rallebench.cli.verbs import VERBS, Result, failed_parts, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.report import Estimate
 from rallebench.core.runs import RunOptions
@@ -55,7 +55,7 @@ STRATEGIES = catalog.names("strategies")
 )
 def sweep(args: argparse.Namespace) -> Result:
     """Every variant with its metrics, the best first, and what can be said of the difference."""
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     if not args.chain and not args.name:
         raise UsageError(
             "Give --chain and --vary to run a sweep, or --name to see one that was run."

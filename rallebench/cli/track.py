@@ -6,7 +6,7 @@ import argparse
 
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import say
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import NotFoundError
 from rallebench.services import exchange
 from rallebench.services.experiments import TRACKABLE
@@ -26,8 +26,8 @@ from rallebench.services.experiments import TRACKABLE
 )
 def track(args: argparse.Namespace) -> Result:
     """The ids in MLflow. Of several things of one name the first is sent, or the one of ``--kind``."""
-    workbench = workbench_of(args)
-    kinds = workbench.experiments.kinds_of(args.run)
+    workbench = open_workbench(args)
+    kinds = workbench.experiments.kinds_named(args.run)
     if args.kind and args.kind not in kinds:
         raise NotFoundError(
             f"There is no {args.kind} {args.run!r}; leave --kind out to send what has this name."

@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.cli import arguments
 from rallebench.cli.flags import flag, many, switch
 from rallebench.cli.printing import follow
-from rallebench.cli.verbs import VERBS, Result, workbench_of
+from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.views import catalog, experiment_requests
@@ -55,7 +55,7 @@ COLUMNS = (
 )
 def tradeoff(args: argparse.Namespace) -> Result:
     """Measure every index in a process of its own, at every setting of its search."""
-    workbench = workbench_of(args)
+    workbench = open_workbench(args)
     name = args.name or time.strftime("tradeoff-%Y%m%d-%H%M%S")
     request = experiment_requests.tradeoff_request(
         workbench.workspace,

@@ -38,7 +38,7 @@ VERBS: Registry[Callable[[argparse.Namespace], Result | None]] = Registry(
 )
 
 
-def workbench_of(args: argparse.Namespace) -> Workbench:
+def open_workbench(args: argparse.Namespace) -> Workbench:
     """The workbench of this call; ``args.ending`` closes it when the verb has ended."""
     from rallebench.services.workbench import Workbench
 

@@ -44,7 +44,7 @@ _CLAUSES: Mapping[str, Callable[[Hint], str]] = {
 }
 
 
-def worded(error: RalleError) -> str:
+def word_error(error: RalleError) -> str:
     """An error on one line, its mend last.
 
     >>> from rallebench.core.errors import UsageError

@@ -110,7 +110,7 @@ def sources(turn: Turn, episode: Episode) -> dict[str, Any]:
             "support": citation.how,
             "place": citation.place,
         }
-        for sentence in turn.cited
+        for sentence in turn.cited_sentences
         for citation in sentence.citations
     ]
     listed = [hit_to_json(hit) for hit in hits.values()]

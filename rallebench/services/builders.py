@@ -122,7 +122,7 @@ def open_builder(workspace: WorkspaceFolder, name: str) -> StoredBuilder:
     summaries = read_summaries(request.folder)
     stages = {}
     for path in stage_files(request.folder):
-        rows = settled(path)
+        rows = current_rows(path)
         rows.summary = (summaries.get(path.stem) or {}).get("told") or {}
         stages[path.stem] = count_rows(rows)
     return StoredBuilder(request, stages, stored.report)
@@ -139,7 +139,7 @@ def first_rows(
     """The first rows of a stage; ``which``: ``all``, ``kept``, ``left out`` or ``unknown``. Raises RalleError."""
     path = stage_file(workspace, name, stage)
     count = 0
-    for row in settled(path):
+    for row in current_rows(path):
         is_unknown = bool(row.get("unknown") or row.get("error"))
         if which == "all" or (
             is_unknown if which == "unknown" else row["keep"] == (which == "kept")
@@ -219,12 +219,14 @@ OWN_FIELDS = frozenset(
 """Fields of a row that say how it was made and of which article."""
 
 
-def unchecked(workspace: WorkspaceFolder, name: str, stage: str) -> tuple[int, int, Row | None]:
+def check_progress(
+    workspace: WorkspaceFolder, name: str, stage: str
+) -> tuple[int, int, Row | None]:
     """(checked rows, rows to be checked in all, the first that is not) of a stage whose rows have something to correct: those that
     are kept, and those that a person has left out."""
     done, count = 0, 0
     first: Row | None = None
-    for row in settled(stage_file(workspace, name, stage)):
+    for row in current_rows(stage_file(workspace, name, stage)):
         is_done = bool(row.get(CHECKED))
         if is_done or (row["keep"] and fields_to_check(row)[0]):
             done, count = done + is_done, count + 1
@@ -270,7 +272,7 @@ def check_row(
     edit_row(workspace, name, stage, row_id, json.dumps(row, ensure_ascii=False))
 
 
-def settled(path: Path) -> RowFile:
+def current_rows(path: Path) -> RowFile:
     """The rows that a file holds now."""
     rows = RowFile(path)
     rows.settle_all()

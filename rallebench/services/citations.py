@@ -54,7 +54,7 @@ class CitedSentence:
     citations: tuple[Citation, ...] = ()
 
 
-def cited(
+def cite_sentences(
     answer: str, hits: Sequence[Hit], note: str = "", *, copies: bool = False
 ) -> tuple[CitedSentence, ...]:
     """The sentences of an answer, which join to it, with the passages that support them; none where no passage does.
@@ -68,7 +68,7 @@ def cited(
         number, *place = places[0]
         return (CitedSentence(answer, (Citation(number, "read", (place[0], place[1])),)),)
     moved = _BEHIND.sub(lambda match: f"{match[2]}{match[1]}", answer)
-    parts = [_cited(text, hits) for text in sentences(moved)]
+    parts = [_cite_sentence(text, hits) for text in sentences(moved)]
     if not copies:
         return tuple(parts)
     quoted = (
@@ -80,18 +80,18 @@ def cited(
     return tuple(quoted)
 
 
-def _cited(text: str, hits: Sequence[Hit]) -> CitedSentence:
+def _cite_sentence(text: str, hits: Sequence[Hit]) -> CitedSentence:
     """A sentence with its citations."""
     numbers: list[int] = []
 
-    def taken(match: re.Match[str]) -> str:
+    def collect(match: re.Match[str]) -> str:
         named = _numbers(match[1])
         if not all(1 <= number <= len(hits) for number in named):
             return match[0]  # it names no passage
         numbers.extend(named)
         return ""
 
-    plain = _MARK.sub(taken, text)
+    plain = _MARK.sub(collect, text)
     if numbers:
         places = ((n, _support(plain, hits[n - 1], 1)[1]) for n in dict.fromkeys(numbers))
         return CitedSentence(plain, tuple(Citation(n, "cited", place) for n, place in places))

@@ -15,7 +15,7 @@ from rallebench.core.stopping import Stop
 from rallebench.core.types import Chain, Episode, Generate, Hit, Message, Question, Retrieve, Step
 from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.services.asking import REWRITING, Asking
-from rallebench.services.citations import CitedSentence, cited
+from rallebench.services.citations import CitedSentence, cite_sentences
 
 HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
 """The most turns and characters of a conversation, and of one message, that a chain gets: about 2,000 tokens, so small
@@ -94,7 +94,7 @@ class Turn:
         return self._support()[0]
 
     @property
-    def cited(self) -> tuple[CitedSentence, ...]:
+    def cited_sentences(self) -> tuple[CitedSentence, ...]:
         """The sentences of the answer, each with the passages that support it."""
         return self._support()[1]
 
@@ -106,7 +106,7 @@ class Turn:
         note = self.steps[-1].reply.note if self.steps else ""
         if self.state == "running":
             return hits, ()
-        self.support = hits, cited(self.answer, hits, note, copies=self.copies)
+        self.support = hits, cite_sentences(self.answer, hits, note, copies=self.copies)
         return self.support
 
     @property

@@ -25,7 +25,7 @@ from rallebench.datasets.importing import ImportedDataset, add_record, import_da
 from rallebench.engine.stored_runs import lost_with_questions
 from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services import uploads
-from rallebench.services.jobs import JobManager, pieces_of
+from rallebench.services.jobs import JobManager, job_pieces
 from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import (
     changing,
@@ -86,7 +86,7 @@ class Data:
 
         ``source``: also an archive of it.
         """
-        with uploads.opened(self._workspace, source) as files:
+        with uploads.open_upload(self._workspace, source) as files:
             yield (yield from import_corpus(self._workspace.corpora, name, files, **settings))
 
     def delete_corpus(self, name: str) -> str:
@@ -102,7 +102,7 @@ class Data:
         ``source``: also an archive of it. A field that names pages of an imported corpus gives the gold pages.
         """
         find = partial(find_pages, self._workspace.corpora)
-        with uploads.opened(self._workspace, source) as files:
+        with uploads.open_upload(self._workspace, source) as files:
             return import_dataset(self._datasets, name, files, find_pages=find, **settings)
 
     def add_question(
@@ -211,19 +211,19 @@ class Data:
             (made_of, source),
             lambda job: build_index(self._workspace.indexes, name, made_of, source=source),
         )
-        return pieces_of(job)
+        return job_pieces(job)
 
     def verify_index(self, name: str) -> Iterator[Event | VerifiedIndex]:
         """Compare every file with its sha256 and search for known passages, as a job."""
-        folder = folder_of(self._workspace, name)
+        folder = index_folder(self._workspace, name)
         encoders = self._models.encoders
-        return pieces_of(
+        return job_pieces(
             self._jobs.submit("check", name, folder, lambda job: _verify(folder, encoders))
         )
 
     def delete_index(self, name: str) -> str:
         """Delete an index; returns a sentence. Raises UsageError while it is loaded, built or checked."""
-        folder = folder_of(self._workspace, name)
+        folder = index_folder(self._workspace, name)
         self._refuse_loaded(name)
         jobs = (self._jobs.get(kind, name) for kind in ("build", "check"))
         if any(job and not job.done for job in jobs):
@@ -280,7 +280,7 @@ class Data:
 
     # search
 
-    def knobs_of(self, name: str) -> Mapping[str, Setting]:
+    def search_settings(self, name: str) -> Mapping[str, Setting]:
         """The search-time settings of an index; none for anything else."""
         manifest = self._workspace.manifests().get(name)
         kind = manifest.kind if manifest else STARTER_INDEXES.get(name, "")
@@ -301,7 +301,7 @@ class Data:
         if not 1 <= k <= 1000:
             raise UsageError(f"k is {k}; it must be from 1 to 1000.")
         chosen = check_values(
-            f"index {name!r}", self.knobs_of(name), knobs or {}, noun="setting of its search"
+            f"index {name!r}", self.search_settings(name), knobs or {}, noun="setting of its search"
         )
         with self._models.lease("a running search") as lease:
             yield from lease.load(name, "retriever")
@@ -324,7 +324,7 @@ def _rank(hits: Sequence[Hit], pages: frozenset[str]) -> int | None:
 # folders of indexes
 
 
-def folder_of(workspace: WorkspaceFolder, name: str) -> Path:
+def index_folder(workspace: WorkspaceFolder, name: str) -> Path:
     """The folder of an index that exists, damaged or not. Raises NotFoundError."""
     folder = workspace.indexes / check_name("index", name)
     if not (folder / "manifest.json").exists():

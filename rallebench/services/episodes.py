@@ -91,7 +91,7 @@ class EpisodeState:
         return self.state in ("starting", "running")
 
 
-def example_of(workspace: WorkspaceFolder, dataset: str, chosen: str) -> tuple[str, Example]:
+def chosen_example(workspace: WorkspaceFolder, dataset: str, chosen: str) -> tuple[str, Example]:
     """(dataset, the question chosen from it), or (TYPED, the user's own, without gold). Raises UsageError."""
     chosen = (chosen or "").strip()
     if not chosen:

@@ -20,7 +20,7 @@ from rallebench.engine.store import RunFolder
 from rallebench.experiments.scorers import SCORERS
 from rallebench.experiments.sweeps.results import opened
 from rallebench.services.mlflow_model import log_chain
-from rallebench.services.tracking import group_of
+from rallebench.services.tracking import experiment_group
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.environments import import_scholars
 
@@ -40,7 +40,7 @@ def import_corpus(
         if event.passages_without_page:
             yield f"Warning: {event.passages_without_page} of {event.passages} passages have no page."
         problems = [problem.model_dump() for problem in event.problems]
-        value = _imported(event.name, event.passages, event.skipped, problems)
+        value = _import_summary(event.name, event.passages, event.skipped, problems)
         yield {**value, "warnings": event.warnings}
 
 
@@ -56,7 +56,10 @@ def import_dataset(
     problems = [problem._asdict() for problem in dataset.problems]
     gold = {name: getattr(dataset, name) for name in ("answers", "pages", "neither")}
     more = {"gold": gold, "warnings": list(dataset.warnings), "notes": list(dataset.notes)}
-    return {**_imported(dataset.name, dataset.questions, dataset.skipped, problems), **more}, note
+    return {
+        **_import_summary(dataset.name, dataset.questions, dataset.skipped, problems),
+        **more,
+    }, note
 
 
 def import_scholar_table(
@@ -66,7 +69,7 @@ def import_scholar_table(
     table = import_scholars(workbench.workspace, name, source, skip_bad=skip_bad)
     counts = {kind: getattr(table, kind) for kind in ("scholars", "publications", "coauthors")}
     problems = [problem._asdict() for problem in table.problems]
-    return {**_imported(table.name, sum(counts.values()), table.skipped, problems), **counts}
+    return {**_import_summary(table.name, sum(counts.values()), table.skipped, problems), **counts}
 
 
 def import_predictions(
@@ -84,7 +87,7 @@ def import_predictions(
     if form == logs.FORM or (not form and logs.recognises(source)):
         workflow, _, llm = system.partition(":")
         run = logs.import_log(workspace, source, name, workflow=workflow, llm=llm, dataset=dataset)
-        return _imported(run.name, len(run.records()), 0, []), ""
+        return _import_summary(run.name, len(run.records()), 0, []), ""
     if system:
         raise UsageError(
             f"A system belongs to R-Eval's logs (format {logs.FORM}).",
@@ -101,16 +104,16 @@ def import_predictions(
             f"{silent} of {n} questions have no line in {source.name}: for a TREC run nothing was retrieved for them, so "
             "they score 0, as with trec_eval -c."
         )
-    return _imported(run.name, n - without, without, []), warning if without or silent else ""
+    return _import_summary(run.name, n - without, without, []), warning if without or silent else ""
 
 
-def _imported(
+def _import_summary(
     name: str, rows: int, skipped: int, problems: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     return {"name": name, "rows": rows, "skipped": skipped, "problems": list(problems)}
 
 
-def exported(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
+def export_lines(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
     """The lines of a run in a format of other tools, and a warning or ''."""
     lines, _ = FORMS[form]
     failed = sum(bool(line.get("error")) for line in run.heads().values())
@@ -157,7 +160,7 @@ def track(workbench: Workbench, name: str, kind: str, *, model: bool = False) ->
         if kind == "sweep"
         else workbench.experiments.store.open(name, kind).report
     )
-    group = group_of(workbench.workspace, report, kind) if report else None
+    group = experiment_group(workbench.workspace, report, kind) if report else None
     if group is None:
         raise UsageError(
             f"No run of the {kind} {name!r} has ended yet, so there is nothing to send; run it again under its name."

@@ -45,7 +45,7 @@ def estimate(workbench: Workbench, request: ExperimentRequest, planned: Plan) ->
     return workbench.jobs.submit(PILOT, request.name, identity, lambda job: work, anew=True)
 
 
-def estimated(workbench: Workbench, request: ExperimentRequest) -> CostEstimate | None:
+def newest_estimate(workbench: Workbench, request: ExperimentRequest) -> CostEstimate | None:
     """The estimate of the newest pilot of this very request, None if none has ended well."""
     job = workbench.jobs.get(PILOT, request.name)
     if job is None or not isinstance(job.result, CostEstimate):
@@ -58,14 +58,16 @@ def active(workbench: Workbench) -> list[Job]:
     return [job for job in reversed(_all(workbench)) if not job.done]
 
 
-def ended(workbench: Workbench) -> list[Job]:
+def ended_jobs(workbench: Workbench) -> list[Job]:
     """Those that ended since the program began, the newest first."""
     return sorted((job for job in _all(workbench) if job.done), key=lambda job: -(job.ended or 0.0))
 
 
 def newest(workbench: Workbench, name: str) -> Job | None:
     """The job of an experiment that goes on, or else ended last; None if there is none since the program began."""
-    return next((job for job in (*active(workbench), *ended(workbench)) if job.name == name), None)
+    return next(
+        (job for job in (*active(workbench), *ended_jobs(workbench)) if job.name == name), None
+    )
 
 
 def _all(workbench: Workbench) -> list[Job]:

@@ -46,7 +46,7 @@ TRACKABLE = ("run", "sweep", "suite", "baselines", "batch")
 """The kinds that `track` can log; one name may belong to several of them."""
 
 
-def rules_of(name: str) -> ExperimentRules:
+def experiment_rules(name: str) -> ExperimentRules:
     """The rules for experiments of that kind. Raises NotFoundError."""
     return _RULES[EXPERIMENTS.entry(name).traits["place"]]
 
@@ -110,7 +110,7 @@ class Experiments:
         """Perform an experiment. One of that name with the same content continues where it stopped. Raises RalleError for what
         is wrong before the first run. See ``engine.driver``."""
         check_options(options.batch_size, options.max_errors)
-        factory, rules = EXPERIMENTS[request.kind], rules_of(request.kind)
+        factory, rules = EXPERIMENTS[request.kind], experiment_rules(request.kind)
         with self._lease(request) as lease:
             context = EngineContext(self._parts, lease)
             work = driver.run_experiment(request, factory, context, self.store, options, rules)
@@ -128,10 +128,10 @@ class Experiments:
         """
         work = self.run(request, options)
         if planned is not None:
-            work = _counted(work, planned)
+            work = _count_progress(work, planned)
         identity = repr((request.kind, request.as_json()))
         return self._jobs.submit(
-            rules_of(request.kind).noun, request.name, identity, lambda job: work, anew=True
+            experiment_rules(request.kind).noun, request.name, identity, lambda job: work, anew=True
         )
 
     def stop(self, name: str) -> None:
@@ -140,7 +140,7 @@ class Experiments:
         for run in [*runs][-1:]:
             self._runs.stop(run)
 
-    def kinds_of(self, name: str) -> list[str]:
+    def kinds_named(self, name: str) -> list[str]:
         """The kinds that have this name in the workspace."""
         kinds = ["run"] if (self._workspace.runs / name / "run.json").is_file() else []
         noun = self.store.find_noun(name)
@@ -148,7 +148,7 @@ class Experiments:
 
     def _lease(self, request: ExperimentRequest, use: str = "") -> Lease:
         """Check the request and return its lease; ``use`` precedes the noun ("the plan of "). Raises UsageError, NotFoundError."""
-        kind, noun = request.kind, rules_of(request.kind).noun
+        kind, noun = request.kind, experiment_rules(request.kind).noun
         if kind == SWEEP and not SWEEP_NAME.fullmatch(request.name):
             raise UsageError(
                 f"The sweep's name {request.name!r} must be 1 to 40 letters, digits, '-', '_' or '.'."
@@ -181,7 +181,9 @@ class Experiments:
         return from_json(stored.report, str(self.store.folder(name) / REPORT))
 
 
-def _counted(work: Operation[ExperimentResult], planned: Plan) -> Operation[ExperimentResult]:
+def _count_progress(
+    work: Operation[ExperimentResult], planned: Plan
+) -> Operation[ExperimentResult]:
     """The same work, with a progress over all its runs and indexes, whose task is ""."""
     count = _Count(planned)
     yield count.progress

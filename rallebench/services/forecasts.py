@@ -22,7 +22,7 @@ from rallebench.engine.plan import Plan, flow_identity
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.experiments.sweeps import remarks
 from rallebench.experiments.sweeps.running import variants_of
-from rallebench.services.experiment_jobs import estimated
+from rallebench.services.experiment_jobs import newest_estimate
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.cache import chunks_folder, read_chunks
@@ -80,14 +80,14 @@ class Forecast:
 
 def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
     """Everything that can be said without asking a model. Raises RalleError for a wrong request."""
-    planned_runs = planned(workbench, request)
-    done = estimated(workbench, request)
-    seconds, usd, basis = _measured(done) if done else _remembered(workbench, planned_runs)
+    planned_runs = plan_request(workbench, request)
+    done = newest_estimate(workbench, request)
+    seconds, usd, basis = _pilot_time(done) if done else _earlier_time(workbench, planned_runs)
     notes = [*(done.notes if done else planned_runs.notes)]
     if request.kind == "sweep":
         notes += remarks(variants_of(request.settings))
     generations = _sum(planned_runs, "generations")
-    cached = _cached(workbench, request)
+    cached = _cached_calls(workbench, request)
     if cached is not None and generations[1] is not None:
         cached = min(cached, generations[1])
     if cached and seconds and not done:
@@ -95,9 +95,9 @@ def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
         seconds, usd = _times(seconds, rest), None if usd is None else rest * usd
     of_builds = building(workbench, planned_runs)
     if of_builds is None and done and done.building is not None:
-        of_builds = widened(done.building)
+        of_builds = widen(done.building)
     if seconds is not None:
-        seconds = None if of_builds is None else _added([seconds, of_builds])
+        seconds = None if of_builds is None else _sum_seconds([seconds, of_builds])
     if usd is None and _is_free(workbench, {llm for run in planned_runs.runs for llm in run.llms}):
         usd = 0.0
     questions = max((run.questions for run in planned_runs.runs), default=0)
@@ -119,7 +119,7 @@ def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
     )
 
 
-def planned(workbench: Workbench, request: ExperimentRequest) -> Plan:
+def plan_request(workbench: Workbench, request: ExperimentRequest) -> Plan:
     """The runs of an experiment. Raises RalleError for a wrong request."""
     value = workbench.experiments.plan(request)
     return replace(value, open_end="") if request.kind in RANKED else value
@@ -146,7 +146,7 @@ def _sum(planned: Plan, name: str) -> tuple[int, int | None]:
     return sum(r.low for r in ranges), None if None in highs else sum(highs)
 
 
-def _measured(done: CostEstimate) -> tuple[Seconds | None, float | None, str]:
+def _pilot_time(done: CostEstimate) -> tuple[Seconds | None, float | None, str]:
     """Time and dollars of a pilot."""
     time_, usd = done.total["seconds"], done.total["usd"]
     count = sum(len(sample.rows) for sample in done.samples if sample)
@@ -157,15 +157,15 @@ def _measured(done: CostEstimate) -> tuple[Seconds | None, float | None, str]:
     return seconds, usd.value if not unpriced else None, f"from {count} questions asked"
 
 
-def _remembered(workbench: Workbench, planned: Plan) -> tuple[Seconds | None, float | None, str]:
+def _earlier_time(workbench: Workbench, planned: Plan) -> tuple[Seconds | None, float | None, str]:
     """Time and dollars carried over from the newest runs of the same chains and models; None if one of these has no run."""
     left = [run for run in planned.runs if run.left]
-    known = _known(workbench) if left else []
+    known = _earlier_runs(workbench) if left else []
     speeds = [_speed(workbench, run.flow, run.llms, known) for run in left]
     measured = [(run.left, speed) for run, speed in zip(left, speeds) if speed is not None]
     if not left or len(measured) < len(left):
         return None, None, ""
-    seconds = _added([_times(speed.seconds, count) for count, speed in measured])
+    seconds = _sum_seconds([_times(speed.seconds, count) for count, speed in measured])
     prices = [None if speed.usd is None else count * speed.usd for count, speed in measured]
     known_prices = [price for price in prices if price is not None]
     usd = sum(known_prices) if len(known_prices) == len(prices) else None
@@ -177,7 +177,7 @@ def _times(seconds: Seconds, factor: float) -> Seconds:
     return factor * expected, factor * low, factor * high
 
 
-def _added(several: Sequence[Seconds]) -> Seconds:
+def _sum_seconds(several: Sequence[Seconds]) -> Seconds:
     expected, low, high = (sum(ends) for ends in zip(*several))
     return expected, low, high
 
@@ -192,11 +192,11 @@ def building(workbench: Workbench, planned: Plan) -> Seconds | None:
         rate = stored_rate(space.vectors, recipe.encoder) if recipe.encoder else WORDS_RATE
         if passages is None or rate is None:
             return None
-        seconds.append(widened(passages.passages / rate))
-    return _added(seconds)
+        seconds.append(widen(passages.passages / rate))
+    return _sum_seconds(seconds)
 
 
-def widened(expected: float, low: float | None = None, high: float | None = None) -> Seconds:
+def widen(expected: float, low: float | None = None, high: float | None = None) -> Seconds:
     """A time with its bounds: another load on the machine, other questions."""
     slow = expected if high is None else high
     fast = expected if low is None else low
@@ -206,7 +206,7 @@ def widened(expected: float, low: float | None = None, high: float | None = None
 def of_flow(workbench: Workbench, flow: FlowSpec) -> Speed | None:
     """The speed of the newest runs of this very chain with the same models and indexes; None if there is none."""
     identity = flow_identity(flow.workflow, flow.settings)
-    return _speed(workbench, identity, flow.llms, _known(workbench))
+    return _speed(workbench, identity, flow.llms, _earlier_runs(workbench))
 
 
 def _speed(
@@ -224,14 +224,14 @@ def _speed(
     if not same:
         return None
     seconds = [run["seconds"] for run in same]
-    return Speed(widened(fmean(seconds), min(seconds), max(seconds)), same[0]["usd"])
+    return Speed(widen(fmean(seconds), min(seconds), max(seconds)), same[0]["usd"])
 
 
-def _known(workbench: Workbench) -> list[dict[str, Any]]:
-    return list(filter(None, map(_spent, workbench.runs.list()[:RECENT])))
+def _earlier_runs(workbench: Workbench) -> list[dict[str, Any]]:
+    return list(filter(None, map(_run_cost, workbench.runs.list()[:RECENT])))
 
 
-def _spent(folder: Any) -> dict[str, Any] | None:
+def _run_cost(folder: Any) -> dict[str, Any] | None:
     """The chain and the models of a run, and the seconds and dollars a question without replies from the cache: by the clock if
     the cache gave none."""
     try:
@@ -261,7 +261,7 @@ def _is_free(workbench: Workbench, llms: set[str]) -> bool:
 # the reply cache
 
 
-def _cached(workbench: Workbench, request: ExperimentRequest) -> int | None:
+def _cached_calls(workbench: Workbench, request: ExperimentRequest) -> int | None:
     """The number of model calls of a sweep that the cache answers."""
     if request.kind != "sweep" or any(v.index for v in variants_of(request.settings)):
         return None

@@ -211,10 +211,10 @@ class Job:
             error = raised
         except BaseException as raised:  # a job must end, whatever happens
             log.exception("%s", self.failure)
-            error = self.unexpected(raised)
+            error = self.bug_error(raised)
         self._end(result, error)
 
-    def unexpected(self, error: BaseException) -> BackendError:
+    def bug_error(self, error: BaseException) -> BackendError:
         """The sentence for a bug."""
         return BackendError(f"{self.failure}: {type(error).__name__}: {str(error)[:300]}")
 
@@ -275,7 +275,7 @@ class JobManager:
             try:
                 thread.start()
             except RuntimeError as error:  # the machine has no more threads
-                raise job.unexpected(error) from error
+                raise job.bug_error(error) from error
             going = (*self._superseded, *([active] if active else ()))
             self._superseded = tuple(old for old in going if not old.done)
             self._jobs.pop(job.id, None)
@@ -324,7 +324,7 @@ def wait(jobs: Iterable[Job], seconds: float) -> None:
         job.wait(max(0.0, deadline - time.monotonic()))
 
 
-def pieces_of(job: Job) -> Iterator[Any]:
+def job_pieces(job: Job) -> Iterator[Any]:
     """All events of a job, then its result; raises the RalleError that ended it."""
     yield from job.follow()
     yield job.result

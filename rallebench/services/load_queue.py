@@ -107,7 +107,7 @@ class LoadQueue:
     def begin(self, load: LoadJob, work: Callable[[LoadJob], Operation[None]]) -> None:
         """Begin ``work(load)`` as a job. Raises RalleError."""
 
-        def begun(job: Job) -> Operation[None]:
+        def begin(job: Job) -> Operation[None]:
             load.job = job
             return work(load)
 
@@ -116,7 +116,7 @@ class LoadQueue:
                 self._waiting.append(load)
             failure = f"{load.name} could not be loaded"
             try:
-                self._jobs.submit("load", load.name, load.kind, begun, failure=failure, anew=True)
+                self._jobs.submit("load", load.name, load.kind, begin, failure=failure, anew=True)
             except BaseException:
                 self._leave(load)
                 raise
@@ -133,11 +133,11 @@ class LoadQueue:
             if isinstance(error, RalleError):
                 self.outcomes[load.name] = error
             elif isinstance(error, Exception):
-                self.outcomes[load.name] = load.job.unexpected(error)
+                self.outcomes[load.name] = load.job.bug_error(error)
             return True
 
     @contextmanager
-    def turn_of(self, load: LoadJob) -> Iterator[None]:
+    def wait_turn(self, load: LoadJob) -> Iterator[None]:
         """Wait for the loads that came earlier, but for those that it runs beside; one that is cancelled leaves the queue
         (StoppedError)."""
         if load not in self._waiting:

@@ -101,11 +101,11 @@ class LoadedTable:
             name = todo.pop(0)
             if name not in footprint:
                 inside = [part for part, _ in parts.get(name, ()) if part in rows]
-                footprint[name] = self._measured(rows[name], combined=bool(inside))
+                footprint[name] = self._measure(rows[name], combined=bool(inside))
                 todo += inside
         return footprint
 
-    def _measured(self, row: LoadedBackend, *, combined: bool) -> dict[str, int] | None:
+    def _measure(self, row: LoadedBackend, *, combined: bool) -> dict[str, int] | None:
         if row.kind == "language model":
             with suppress(RalleError):
                 if self.workspace.llm(row.name).backend == ELSEWHERE:

@@ -69,7 +69,7 @@ class MemoryFit:
             form, need = smaller[0]
             ways.append(f"choose quantization {form}, which needs about {size(need.total)}")
         holders = sorted(
-            ((self._held(held), name) for name, held in self.held.items()), reverse=True
+            ((self._reclaimable(held), name) for name, held in self.held.items()), reverse=True
         )
         if (
             holders
@@ -86,7 +86,7 @@ class MemoryFit:
         own = {name: getattr(self, name) for name in ("free", "fits", "tight", "sentence")}
         return {"model": self.name, **figures, "needs": self.need.total, **own}
 
-    def _held(self, held: Memory) -> int:
+    def _reclaimable(self, held: Memory) -> int:
         return {"cpu": held.ram, "auto": held.ram + held.vram}.get(self.need.device, held.vram)
 
 

@@ -65,20 +65,20 @@ class ServerKey:
     local: bool
 
 
-def file_of(workspace: WorkspaceFolder) -> Path:
+def entries_file(workspace: WorkspaceFolder) -> Path:
     return workspace.path / "llms.json"
 
 
 def own(workspace: WorkspaceFolder) -> dict[str, LLMEntry]:
     """Name → entry of the workspace's own file, those that can be read."""
-    return usable_llm_entries(file_of(workspace))[0]
+    return usable_llm_entries(entries_file(workspace))[0]
 
 
 def entry(workspace: WorkspaceFolder, name: str) -> LLMEntry:
     """One of the own entries. Raises NotFoundError."""
     entries = own(workspace)
     if name not in entries:
-        raise NotFoundError(f"There is no language model {name!r} in {file_of(workspace)}.")
+        raise NotFoundError(f"There is no language model {name!r} in {entries_file(workspace)}.")
     return entries[name]
 
 
@@ -99,8 +99,8 @@ def save(
     if before is not None and not entry.about and before.backend == entry.backend:
         entry = entry.model_copy(update={"about": before.about})
     workspace.save_llm(name, entry)
-    sentences = [f"{'Changed' if before else 'Saved'} {name} in {file_of(workspace)}."]
-    key = key_of(entry.settings) if entry.backend == ELSEWHERE else None
+    sentences = [f"{'Changed' if before else 'Saved'} {name} in {entries_file(workspace)}."]
+    key = server_key(entry.settings) if entry.backend == ELSEWHERE else None
     if key and key.variable and not key.is_set:
         sentences.append(
             f"{key.variable} is not set: if the server wants a key, set it before the start, or type the key on the page."
@@ -134,14 +134,14 @@ def check_name(workspace: WorkspaceFolder, name: str) -> str:
 
 def delete(workspace: WorkspaceFolder, name: str) -> str:
     """Remove a model from the workspace's own file; returns a sentence that names its users."""
-    with changing(file_of(workspace), read_llm_entries) as entries:
+    with changing(entries_file(workspace), read_llm_entries) as entries:
         entries.pop(name, None)
     names = ", ".join(workspace.users(name, "language model"))
     broken = f" {names[:1].upper()}{names[1:]} can no longer run with it." if names else ""
-    return f"Deleted {name} from {file_of(workspace)}.{broken}"
+    return f"Deleted {name} from {entries_file(workspace)}.{broken}"
 
 
-def served(settings: Mapping[str, Any]) -> tuple[str, ...]:
+def server_models(settings: Mapping[str, Any]) -> tuple[str, ...]:
     """The models of the server that ``settings`` name (``base_url``, ``api_key_env``); see ``served_models``."""
     filled = with_environment(LLMEntry(backend=ELSEWHERE, settings=dict(settings))).settings
     return served_models(str(filled.get("base_url") or OPENAI), filled.get("api_key_env") or None)
@@ -199,7 +199,7 @@ def _from_preset(model: str, settings: Mapping[str, Any], device: str) -> int:
     return weight_bytes(known, {**settings, "dtype": dtype})
 
 
-def key_of(settings: Mapping[str, Any]) -> ServerKey:
+def server_key(settings: Mapping[str, Any]) -> ServerKey:
     """The variable whose key a server would be sent, and whether it is set now. Raises UsageError for no variable."""
     variable = settings.get("api_key_env") or None
     if variable is not None:
@@ -235,7 +235,7 @@ def check_entry(name: str, entry: LLMEntry) -> None:
         traits["need"](name, **settings)
 
 
-def converted(workspace: WorkspaceFolder, name: str, entry: LLMEntry) -> Path | None:
+def find_converted_copy(workspace: WorkspaceFolder, name: str, entry: LLMEntry) -> Path | None:
     """The converted copy of the entry's GGUF file, None for another model or where there is none."""
     model, inside = (str(entry.settings.get(key) or "") for key in ("model", "gguf_file"))
     if entry.backend != "transformers" or not model:
@@ -249,7 +249,7 @@ def converted(workspace: WorkspaceFolder, name: str, entry: LLMEntry) -> Path | 
 # made of a preset, a backend or an entry
 
 
-def entry_of(
+def build_entry(
     workspace: WorkspaceFolder,
     settings: Mapping[str, Any],
     *,
@@ -304,7 +304,7 @@ def with_key(settings: Mapping[str, Any], key: str) -> dict[str, Any]:
     settings = dict(settings)
     if not key.strip():
         return settings
-    held = key_of(settings)
+    held = server_key(settings)
     variable = held.variable
     if not variable or (held.local and not settings.get("api_key_env")):
         variable = variable_for(str(settings.get("base_url") or OPENAI))
@@ -329,12 +329,12 @@ def variable_for(base_url: str) -> str:
 
 def forget_key(settings: Mapping[str, Any]) -> None:
     """Forget the typed key of a server."""
-    variable = key_of(settings).variable
+    variable = server_key(settings).variable
     if variable:
         hold_key(variable, "")
 
 
 def is_key_typed(settings: Mapping[str, Any]) -> bool:
     """Return whether the key of a server was typed in this process."""
-    variable = key_of(settings).variable
+    variable = server_key(settings).variable
     return bool(variable) and is_typed(variable)

@@ -26,7 +26,7 @@ from rallebench.reader.spans import WEIGHTS
 from rallebench.retrievers import needs_encoder
 from rallebench.services.jobs import Job
 from rallebench.services.loaded import LoadedBackend
-from rallebench.services.model_entries import ELSEWHERE, is_key_typed, key_of
+from rallebench.services.model_entries import ELSEWHERE, is_key_typed, server_key
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import READER
 
@@ -104,7 +104,7 @@ def _state(
     if going is not None:
         word = "cancelling" if going.cancelled else "waiting" if going.waiting else "loading"
         return word, "waits for the loads before it" if going.waiting else going.message
-    ended = workbench.models.ended().get(name)
+    ended = workbench.models.load_outcomes().get(name)
     failed = (
         ended if isinstance(ended, RalleError) and not isinstance(ended, StoppedError) else None
     )
@@ -149,7 +149,7 @@ def about(entry: LLMEntry) -> str:
 
 def _key(entry: LLMEntry) -> str:
     try:
-        key = key_of(entry.settings)
+        key = server_key(entry.settings)
         if not key.variable:
             return "no key"
         if is_key_typed(entry.settings):
@@ -166,10 +166,10 @@ def _memory(workbench: Workbench, name: str, entry: LLMEntry) -> str:
     loaded = next((line for line in workbench.models.status() if line.name == name), None)
     if entry.backend == ELSEWHERE:
         return ""
-    return taken(loaded) if loaded is not None else _needed(workbench, name)
+    return memory_in_use(loaded) if loaded is not None else _memory_need(workbench, name)
 
 
-def _needed(workbench: Workbench, name: str, loaded: bool = False) -> str:
+def _memory_need(workbench: Workbench, name: str, loaded: bool = False) -> str:
     """The estimate of what a model or an encoder needs, "" where nothing here says; before a load also whether it fits."""
     with suppress(RalleError):
         room = workbench.models.room(name)
@@ -179,7 +179,7 @@ def _needed(workbench: Workbench, name: str, loaded: bool = False) -> str:
     return ""
 
 
-def taken(held: LoadedBackend) -> str:
+def memory_in_use(held: LoadedBackend) -> str:
     """The memory of a loaded model or retriever."""
     total = memory.Memory(held.ram, held.vram)
     return str(total) if total.ram + total.vram >= 1_000_000 else "less than 1 MB"
@@ -200,7 +200,7 @@ def encoder_lines(workbench: Workbench) -> list[PartLine]:
         about = f"{line} Used by {with_}." if with_ else line
         # What an encoder took is counted with the index that was loaded first: this is the estimate.
         is_loaded = name in loaded
-        state, need = "loaded" if is_loaded else "ready", _needed(workbench, name, is_loaded)
+        state, need = "loaded" if is_loaded else "ready", _memory_need(workbench, name, is_loaded)
         lines.append(PartLine(name, "encoder", state, need, about))
     return lines
 
@@ -213,7 +213,7 @@ def retriever_lines(workbench: Workbench, states: Mapping[str, str]) -> list[Par
             name,
             "retriever",
             states.get(name) or "ready",
-            taken(status[name]) if name in status else "",
+            memory_in_use(status[name]) if name in status else "",
             about,
         )
         for name, about in workbench.workspace.retrievers().items()
@@ -283,7 +283,7 @@ WAIT = 0.5
 """Seconds between two checks whether a test was stopped while its server has not answered."""
 
 
-def _answer_of(workbench: Workbench, name: str, prompt: str) -> Operation[Step]:
+def _answer(workbench: Workbench, name: str, prompt: str) -> Operation[Step]:
     """The answer of a model. A server that is silent is given up when the test is stopped."""
     yield Progress("", message=f"asking {name}")
     if workbench.workspace.llm(name).backend != ELSEWHERE:
@@ -311,7 +311,7 @@ def _test(workbench: Workbench, name: str, prompt: str) -> Operation[Tested]:
     with workbench.models.lease(f"the test of {name!r}") as lease:
         for message in lease.load(name, "language model"):
             yield Progress("", message=message)
-        step = yield from _answer_of(workbench, name, prompt)
+        step = yield from _answer(workbench, name, prompt)
     return Tested(
         prompt, step.reply.text, step.seconds, prompt_tokens_of(step), completion_tokens_of(step)
     )

@@ -132,7 +132,7 @@ class ModelManager:
         model = self._candidate(name, context, batch)
         return in_every_form(model, self._table.held_memory()) if model else {}
 
-    def quantization_of(self, name: str) -> str:
+    def loaded_quantization(self, name: str) -> str:
         """The quantisation in which ``name`` is loaded; ``none`` where it has none."""
         model = self._candidate(name)
         return model.chosen if model else "none"
@@ -200,7 +200,7 @@ class ModelManager:
     def loading(self) -> dict[str, LoadJob]:
         return self.queue.loads()
 
-    def ended(self) -> dict[str, str | RalleError]:
+    def load_outcomes(self) -> dict[str, str | RalleError]:
         """Name → how its last load or unload ended, the newest last: for a page that is opened later."""
         with self._table.lock:
             return dict(self.queue.outcomes)
@@ -215,7 +215,7 @@ class ModelManager:
                 for message in self.queue.follow(loading) if loading else ():
                     load.tell(message)
             self._import_libraries(load)
-            with self.queue.turn_of(load):
+            with self.queue.wait_turn(load):
                 outcome = self._table.enter(load)
                 if isinstance(outcome, str):
                     self.queue.outcomes[load.name] = outcome
@@ -316,7 +316,7 @@ class ModelManager:
 
     def converted_bytes(self, name: str) -> int:
         """Bytes of the converted copy of a model's GGUF file; 0 where there is none."""
-        copy = model_entries.converted(self._workspace, name, self._workspace.llm(name))
+        copy = model_entries.find_converted_copy(self._workspace, name, self._workspace.llm(name))
         return sum(file.stat().st_size for file in copy.iterdir()) if copy else 0
 
     def delete_converted(self, name: str) -> str:
@@ -326,7 +326,7 @@ class ModelManager:
         """
         entries = self._workspace.llms()
         copies = {
-            key: model_entries.converted(self._workspace, key, entry)
+            key: model_entries.find_converted_copy(self._workspace, key, entry)
             for key, entry in entries.items()
         }
         if (copy := copies.get(name)) is None:

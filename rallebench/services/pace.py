@@ -58,7 +58,7 @@ class Pace:
             self._ended, self._batch = self._batch[1:], None
             self._complete += 1
 
-    def left(self, now: float) -> float | None:
+    def seconds_left(self, now: float) -> float | None:
         """Seconds until the total is reached; None before BATCHES are complete, when it is reached, and while nothing comes."""
         if self._batch is not None and now - self._batch[0] > TOGETHER:
             self._close()
@@ -79,5 +79,5 @@ def standing(newest: Progress, pace: Pace, now: float) -> JobStanding | None:
     whole = newest.total * (1 + newest.indexes / max(newest.runs, 1))
     built = newest.total * newest.built / max(newest.runs, 1)
     share = min(UNFINISHED, (newest.done + built) / whole)
-    left = None if newest.built < newest.indexes else pace.left(now)
+    left = None if newest.built < newest.indexes else pace.seconds_left(now)
     return JobStanding(newest.done, newest.total, share, left)

@@ -43,7 +43,7 @@ class OpenedQuestion:
     episode: Episode
 
 
-def _chain_of(run: RunFolder, stored: Mapping[str, Any]) -> Chain:
+def _stored_chain(run: RunFolder, stored: Mapping[str, Any]) -> Chain:
     """The chain of a run's ``run.json``. Raises UsageError for a run of predictions or of a suite, which has none."""
     chain = stored_chain(run, stored)
     if chain is None:
@@ -123,7 +123,7 @@ class Runs:
             raise StoppedError(f"The run {job.name!r} was stopped; resume it to continue.")
         return result
 
-    def folder_of(self, job: Job) -> RunFolder | None:
+    def job_folder(self, job: Job) -> RunFolder | None:
         """The folder of a run's job, None until it is open."""
         return self._folders.get(job.name)
 
@@ -140,10 +140,10 @@ class Runs:
         folder = RunFolder.open(self._workspace.runs, name)
         stored = folder.spec()
         spec = stored["spec"]
-        agent = self._agent_of(spec)
+        agent = self._make_agent(spec)
         return prepare_run(
             self._workspace,
-            agent.flow if agent else chain_flow(_chain_of(folder, stored)),
+            agent.flow if agent else chain_flow(_stored_chain(folder, stored)),
             stored.get("dataset_file") or spec["dataset"],
             metrics=tuple(stored["metrics"]),
             name=name,
@@ -153,7 +153,7 @@ class Runs:
             may_grow=True,
         )
 
-    def _agent_of(self, spec: Mapping[str, Any]) -> Agent | None:
+    def _make_agent(self, spec: Mapping[str, Any]) -> Agent | None:
         """The agent of a run's specification, made anew; None for a run of a chain."""
         stored = spec["settings"].get("agent")
         if stored is None:
@@ -186,7 +186,7 @@ class Runs:
         with suppress(RalleError):
             dataset, _ = self._workspace.dataset(stored.get("dataset_file") or dataset)
         return OpenedQuestion(
-            _chain_of(folder, stored), dataset, example, folder.episodes()[example.question.qid]
+            _stored_chain(folder, stored), dataset, example, folder.episodes()[example.question.qid]
         )
 
     # titles, and the bin

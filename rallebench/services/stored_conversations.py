@@ -76,7 +76,7 @@ def load(workspace: WorkspaceFolder, window: str) -> list[Talk]:
     return talks
 
 
-def damage_of(workspace: WorkspaceFolder, window: str) -> str:
+def damage_note(workspace: WorkspaceFolder, window: str) -> str:
     """The sentence on a file of this window that was damaged and set aside; '' without one."""
     aside = _file(workspace, window).with_suffix(".damaged")
     if not WINDOW.fullmatch(window) or not aside.exists():

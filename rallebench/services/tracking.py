@@ -41,14 +41,16 @@ class Tracking:
 
     def track_run(self, folder: RunFolder) -> str:
         """Log a finished run to MLflow; '' or one sentence saying why that did not work."""
-        return _tried(partial(self.log_run, folder), "The run is complete but was not logged to")
+        return _try_logging(
+            partial(self.log_run, folder), "The run is complete but was not logged to"
+        )
 
     def log_run(self, folder: RunFolder) -> str:
         """Log a run to MLflow, with where it lost its questions; the id it has there. Raises RalleError."""
-        from rallebench.analysis.waterfall import lost
+        from rallebench.analysis.waterfall import lost_counts
         from rallebench.tracking.runs import log_run
 
-        stages = lost(folder, self._workspace)
+        stages = lost_counts(folder, self._workspace)
         return log_run(folder.path, **self._store, waterfall=stages, page=self.page)
 
     def log_group(self, group: Group) -> str:
@@ -59,11 +61,11 @@ class Tracking:
 
     def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
         """Put an experiment's runs below one parent in MLflow; '' or one sentence on why that did not work."""
-        group = group_of(self._workspace, document, kind)
+        group = experiment_group(self._workspace, document, kind)
         if group is None:
             return ""
         complete = f"The {group.kind} {group.name!r} is complete but was not put together in"
-        return _tried(partial(self.log_group, group), complete)
+        return _try_logging(partial(self.log_group, group), complete)
 
     def trace(self, episode: Episode, question: str, source: str = "") -> None:
         """Hand one episode of ``develop`` or ``chat`` to MLflow's traces; returns at once and never fails."""
@@ -95,7 +97,7 @@ class Tracking:
             yield server.url + address_of_all(**self._store)
 
 
-def _tried(log: Callable[[], str], complete: str) -> str:
+def _try_logging(log: Callable[[], str], complete: str) -> str:
     """'' once ``log`` has worked, else one sentence, which begins with what is ``complete``."""
     try:
         log()
@@ -107,7 +109,9 @@ def _tried(log: Callable[[], str], complete: str) -> str:
 # an experiment as one parent run, its runs below it
 
 
-def group_of(workspace: WorkspaceFolder, document: Mapping[str, Any], kind: str) -> Group | None:
+def experiment_group(
+    workspace: WorkspaceFolder, document: Mapping[str, Any], kind: str
+) -> Group | None:
     """The content of the parent run of an experiment: a row for each run, the verdict, the files. None without runs."""
     if "variants" in document:
         return _of_variants(workspace, document, kind)

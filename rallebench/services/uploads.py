@@ -61,7 +61,7 @@ def lay_out(workspace: WorkspaceFolder, files: Sequence[tuple[Path, str]]) -> Pa
     return _only(folder)
 
 
-def unpacked(workspace: WorkspaceFolder, source: Path) -> Path:
+def unpack_upload(workspace: WorkspaceFolder, source: Path) -> Path:
     """``source`` itself, or what an archive holds: its only file, or the folder of its files, named after the archive.
 
     Members that lead out of the folder, links and hidden files are left out. Raises BadFileError for a damaged archive and
@@ -79,9 +79,9 @@ def unpacked(workspace: WorkspaceFolder, source: Path) -> Path:
 
 
 @contextmanager
-def opened(workspace: WorkspaceFolder, source: Path) -> Iterator[Path]:
+def open_upload(workspace: WorkspaceFolder, source: Path) -> Iterator[Path]:
     """``source``, or the content of an archive, which is removed at the end."""
-    files = unpacked(workspace, Path(source))
+    files = unpack_upload(workspace, Path(source))
     try:
         yield files
     finally:

@@ -98,7 +98,7 @@ def hits_json(hits: Sequence[Hit]) -> list[dict[str, Any]]:
     return [{"rank": rank, **hit_to_json(hit)} for rank, hit in enumerate(hits, 1)]
 
 
-def searched(
+def search_queries(
     backends: Backends, name: str, queries: Sequence[str], k: int
 ) -> tuple[list[list[Hit]], tuple[str, ...]]:
     """The hits of each query from a loaded retriever, and warnings about judgements that could not be read."""

@@ -99,12 +99,12 @@ def choices(workspace: WorkspaceFolder, form: Mapping[str, Setting]) -> dict[str
     return offered
 
 
-def described(kind: str) -> list[dict[str, Any]]:
+def registry_entries(kind: str) -> list[dict[str, Any]]:
     """Every entry of a registry with its settings, JSON-able."""
-    return [_described(entry(kind, name)) for name in names(kind)]
+    return [_entry_json(entry(kind, name)) for name in names(kind)]
 
 
-def _described(item: Entry[Any]) -> dict[str, Any]:
+def _entry_json(item: Entry[Any]) -> dict[str, Any]:
     settings = [_setting(name, setting) for name, setting in item.form.items()]
     return {"name": item.name, "about": line(item), "settings": settings}
 

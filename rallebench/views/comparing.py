@@ -11,7 +11,7 @@ from rallebench.analysis.agents import Analysis, AnalysisOptions
 from rallebench.analysis.agents.aspects import analyse
 from rallebench.analysis.agents.reading import read
 from rallebench.analysis.ranking import MultiRunComparison, compare_many, compare_two
-from rallebench.analysis.waterfall import STAGES, UNTRACED, waterfall_of
+from rallebench.analysis.waterfall import STAGES, UNTRACED, run_waterfall
 from rallebench.core.costs import Cost
 from rallebench.core.errors import UsageError
 from rallebench.core.json_values import as_json
@@ -50,7 +50,7 @@ def _compare_two(a: RunFolder, b: RunFolder, name: str) -> Compared:
     value = {
         "runs": [a.name, b.name],
         **asdict(pair),
-        "flipped": [*pair.flipped],
+        "flipped": [*pair.flipped_ids],
         "warning": " ".join(compared.warnings),
         **_about(compared),
         "over_all": [asdict(score) for score in compared.corpus_level.get(pair.metric, ())],
@@ -93,7 +93,7 @@ def _about(compared: MultiRunComparison) -> dict[str, Any]:
     }
 
 
-def runs_of(workspace: WorkspaceFolder, names: Sequence[str]) -> list[str]:
+def resolve_runs(workspace: WorkspaceFolder, names: Sequence[str]) -> list[str]:
     """The named runs, for a suite its runs. Raises UsageError for a suite that has not ended."""
     runs: list[str] = []
     store = ExperimentStore(workspace.path)
@@ -113,7 +113,7 @@ def runs_of(workspace: WorkspaceFolder, names: Sequence[str]) -> list[str]:
 
 def waterfall_json(workspace: WorkspaceFolder, name: str) -> dict[str, Any]:
     """Where a run lost its questions."""
-    result = waterfall_of(RunFolder.open(workspace.runs, name), workspace)
+    result = run_waterfall(RunFolder.open(workspace.runs, name), workspace)
     questions = {stage: result.questions(stage) for stage in STAGES}
     return {
         "run": name,

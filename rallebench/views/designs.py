@@ -149,11 +149,11 @@ def factors(
         if variable.kind == "prompt":
             offered = {**prompts(workspace, chain, int(name.partition(".")[0])), **typed}
             values = [_prompt_file(workspace, value, offered) for value in values]
-        texts.append(f"{name}={','.join(map(_wrapped, values))}")
+        texts.append(f"{name}={','.join(map(_wrap, values))}")
     return texts
 
 
-def _wrapped(value: str) -> str:
+def _wrap(value: str) -> str:
     """A value in brackets, where a comma belongs to it."""
     return f"({value})" if "," in value and not set(value) & set("()") else value
 
@@ -232,7 +232,7 @@ def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:
     return line(entry), bool(entry.traits.get("asks", True)), entry.form
 
 
-def sets_of(workspace: WorkspaceFolder, suite: str, data: str) -> list[str]:
+def suite_sets(workspace: WorkspaceFolder, suite: str, data: str) -> list[str]:
     """The sets that a published benchmark can take of a folder, none where ``data`` names no folder."""
     inside = SUITES.entry(suite).traits.get("sets")
     with suppress(RalleError, OSError):
@@ -241,7 +241,7 @@ def sets_of(workspace: WorkspaceFolder, suite: str, data: str) -> list[str]:
     return []
 
 
-def advanced(form: Mapping[str, Setting]) -> list[str]:
+def advanced_settings(form: Mapping[str, Setting]) -> list[str]:
     """The settings of a published benchmark that a first run leaves as they are."""
     return [name for name, setting in form.items() if setting.advanced]
 
@@ -312,7 +312,7 @@ def stored_variation(settings: Mapping[str, Any]) -> Variation:
     return Variation(base_chain(settings), values, texts)
 
 
-def written(suite: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def form_values(suite: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a stored benchmark as a form has them."""
     known = SUITES.entry(suite).form
     return {

@@ -67,7 +67,7 @@ class Design:
         )
 
 
-def request_of(
+def build_request(
     workspace: WorkspaceFolder, design: Design, chain: Chain, *, allow_python: bool = False
 ) -> ExperimentRequest:
     """The choices as a request. Raises UsageError, NotFoundError."""
@@ -93,7 +93,9 @@ def request_of(
         )[0]
     if design.kind == "suite":
         _, asks, known = designs.suite_about(design.suite)
-        values = check_values(f"benchmark {design.suite!r}", known, _written(known, typed(design)))
+        values = check_values(
+            f"benchmark {design.suite!r}", known, _parse_values(known, typed_settings(design))
+        )
         changed = {
             key: str(value) if not isinstance(value, bool) else value
             for key, value in values.items()
@@ -156,7 +158,7 @@ def take(workspace: WorkspaceFolder, design: Design, name: str) -> None:
         design.searched = varied.chain.retrievers
     elif design.kind == "suite":
         design.suite = stored.kind
-        design.settings[stored.kind] = designs.written(stored.kind, settings)
+        design.settings[stored.kind] = designs.form_values(stored.kind, settings)
     elif design.kind == "tradeoff":
         design.indexes, design.k = list(settings["indexes"]), str(settings["k"])
         design.searched = tuple(design.indexes)
@@ -195,14 +197,14 @@ def _files(workspace: WorkspaceFolder, design: Design) -> list[Any]:
     return files
 
 
-def typed(design: Design) -> dict[str, Any]:
+def typed_settings(design: Design) -> dict[str, Any]:
     """The settings of the benchmark as they were typed; in a new design its ticked boxes alone."""
     _, _, known = designs.suite_about(design.suite)
     boxes = {n: "on" for n, s in known.items() if s.kind is bool and s.default}
     return design.settings.get(design.suite, boxes)
 
 
-def _written(known: Mapping[str, Setting], values: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_values(known: Mapping[str, Setting], values: Mapping[str, Any]) -> dict[str, Any]:
     """Typed settings as ``check_values`` takes them; what is empty has its default."""
     written: dict[str, Any] = {}
     for name, setting in known.items():

@@ -22,7 +22,7 @@ from rallebench.experiments.sweeps.running import variants_of
 from rallebench.metrics import metric
 from rallebench.views.designs import base_chain, benchmark_name, benchmark_title, suite_part
 from rallebench.views.experiment_requests import suite_name
-from rallebench.views.library import listed
+from rallebench.views.library import join_names
 from rallebench.workspace.paths import WorkspaceFolder
 
 MOST_LISTED = 200
@@ -78,10 +78,10 @@ def group(workspace: WorkspaceFolder, name: str) -> ExperimentRow:
     """An experiment in a line. Raises UsageError if there is none, BadFileError for damaged files."""
     store = ExperimentStore(workspace.path)
     with store.reading(name):
-        return _line_of(store.open(name), store.folder(name))
+        return _experiment_row(store.open(name), store.folder(name))
 
 
-def _line_of(stored: StoredExperiment, folder: Path) -> ExperimentRow:
+def _experiment_row(stored: StoredExperiment, folder: Path) -> ExperimentRow:
     name = stored.name
     files = [
         path for path in (folder / "report.json", folder / "experiment.json") if path.is_file()
@@ -89,8 +89,8 @@ def _line_of(stored: StoredExperiment, folder: Path) -> ExperimentRow:
     line = ExperimentRow(
         name,
         stored.kind,
-        title_of(stored),
-        about_of(stored),
+        experiment_title(stored),
+        experiment_summary(stored),
         stored.report is not None,
         files[0].stat().st_mtime,
         _is_automatic(stored),
@@ -114,12 +114,12 @@ def _is_automatic(stored: StoredExperiment) -> bool:
     return stored.name == suite_name(stored.kind, str(request.get("llm") or ""), settings, limit)
 
 
-def title_of(stored: StoredExperiment) -> str:
+def experiment_title(stored: StoredExperiment) -> str:
     """The title of an experiment: its fields, its paper or its kind."""
     settings = stored.request.get("settings") or {}
     if stored.kind == "sweep":
         names = [field_label(text.partition("=")[0]) for text in settings.get("vary", ())]
-        return f"Sweep of {listed(dict.fromkeys(names))}"
+        return f"Sweep of {join_names(dict.fromkeys(names))}"
     if stored.kind in NAMED:
         of = settings.get("run") or settings.get("title") or ""
         return f"{NAMED[stored.kind]}{f' of {of}' if of else ''}"
@@ -127,7 +127,7 @@ def title_of(stored: StoredExperiment) -> str:
     return f"{title}, {part}" if part else title
 
 
-def about_of(stored: StoredExperiment) -> str:
+def experiment_summary(stored: StoredExperiment) -> str:
     """Its runs, its questions, its model."""
     request = stored.request
     settings = request.get("settings") or {}
@@ -167,7 +167,7 @@ def decides(name: str) -> bool:
     return bool(traits) and traits.get("higher_is_better", True) is not None
 
 
-def label_of(name: str) -> str:
+def metric_label(name: str) -> str:
     """A metric's label, its name where it has none."""
     return str(_traits(name).get("label", name))
 
@@ -232,7 +232,7 @@ def _of_variants(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow
         winner=plain_label(rows[0]["variant"]),
         open=standing(rows, name).open,
         mean=rows[0]["metrics"].get(name),
-        metric=label_of(name),
+        metric=metric_label(name),
         share=is_share(name),
         beside=plain_label(beside),
         difference=difference,
@@ -316,7 +316,7 @@ def _of_suite(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
     if not names:
         return line
     ranked = sorted(parts, key=lambda part: part["metrics"][names[0]]["value"], reverse=True)
-    mean, metric = ranked[0]["metrics"][names[0]], label_of(names[0])
+    mean, metric = ranked[0]["metrics"][names[0]], metric_label(names[0])
     if competes:
         return replace(line, winner=ranked[0]["label"], mean=mean, metric=metric)
     if len(parts) == 1:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rallebench.analysis import deployment
 from rallebench.analysis.baselines import COLUMNS, LABELS
-from rallebench.analysis.suites import differences, pairs_of
+from rallebench.analysis.suites import differences, match_runs
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.files import write_text
@@ -28,7 +28,7 @@ from rallebench.views.experiment_groups import (
     decides,
     field_label,
     is_share,
-    label_of,
+    metric_label,
     plain_label,
     standing,
 )
@@ -76,7 +76,7 @@ def ranking(workspace: WorkspaceFolder, stored: StoredExperiment, by: str = "") 
     return Ranking(document, names, reports)
 
 
-def replayed(value: Ranking) -> set[str]:
+def replayed_runs(value: Ranking) -> set[str]:
     """The runs of a ranking whose answers came from the cache, so that their times say nothing beside the others."""
     return {run for run, report in value.reports.items() if report.is_replayed}
 
@@ -88,7 +88,7 @@ def verdict(value: Ranking) -> tuple[str, str]:
         return "No winner.", str(value.document["verdict"])
     first, place = rows[0]["metrics"][name], standing(rows, name)
     score = f"{100 * first['value']:.1f} %" if is_share(name) else f"{first['value']:.4g}"
-    reason = [f"{label_of(name)} {score} on {first['n']:,} questions."]
+    reason = [f"{metric_label(name)} {score} on {first['n']:,} questions."]
     if len(place.equal) > 1:
         reason.append(f"The cheapest is {place.equal[0]}.")
     others = len(rows) - len(place.equal)
@@ -110,7 +110,7 @@ def verdict(value: Ranking) -> tuple[str, str]:
 def ranking_table(value: Ranking) -> Table:
     """The ranking as a table for files: every metric that all variants have."""
     document = value.document
-    columns = [Column("variant", "text"), *(Column(label_of(n)) for n in value.metrics)]
+    columns = [Column("variant", "text"), *(Column(metric_label(n)) for n in value.metrics)]
     columns += [Column("to the best", "delta"), Column("p, corrected", "p"), Column("run", "text")]
     rows = tuple(
         (
@@ -143,7 +143,7 @@ def figures(value: Ranking) -> list[Figure]:
     measured = [
         (plain_label(row["variant"]), value.reports[row["run"]]) for row in document["variants"]
     ]
-    stale = replayed(value)
+    stale = replayed_runs(value)
     timed = [
         row for row, variant in zip(measured, document["variants"]) if variant["run"] not in stale
     ]
@@ -156,7 +156,12 @@ def figures(value: Ranking) -> list[Figure]:
             series = {ranks[run] if short else run: ((x, y, held),) for run, x, y, held in points}
             drawn.append(
                 Figure(
-                    f"Quality against {label}", label, label_of(name), series, "bubble", high=high
+                    f"Quality against {label}",
+                    label,
+                    metric_label(name),
+                    series,
+                    "bubble",
+                    high=high,
                 )
             )
     return drawn
@@ -171,13 +176,17 @@ def _over(means: Sequence[tuple[str, Estimate]], name: str, high: float | None) 
             series: dict[str, list[tuple[float, Estimate]]] = {}
             for values, (_, mean) in zip(split, means):
                 rest = ", ".join(f"{field_label(k)} {v}" for k, v in values.items() if k != axis)
-                series.setdefault(rest or label_of(name), []).append((float(values[axis]), mean))
+                series.setdefault(rest or metric_label(name), []).append(
+                    (float(values[axis]), mean)
+                )
             if max(map(len, series.values())) > 1:
                 lines = {k: tuple(sorted(v, key=lambda p: p[0])) for k, v in series.items()}
-                title = f"{label_of(name)} over {field_label(axis)}"
-                return Figure(title, field_label(axis), label_of(name), lines, "line", high=high)
-    bars = {label_of(name): tuple((plain_label(label), mean) for label, mean in means)}
-    return Figure(label_of(name), "", label_of(name), bars, "bar", high=high)
+                title = f"{metric_label(name)} over {field_label(axis)}"
+                return Figure(
+                    title, field_label(axis), metric_label(name), lines, "line", high=high
+                )
+    bars = {metric_label(name): tuple((plain_label(label), mean) for label, mean in means)}
+    return Figure(metric_label(name), "", metric_label(name), bars, "bar", high=high)
 
 
 def _is_number(text: str) -> bool:
@@ -256,7 +265,7 @@ def baseline_table(report: Mapping[str, Any]) -> Table:
     names = ["run", *(c for c in report["columns"] if c != "run")]
     columns = (Column("metric", "text"), *(Column(LABELS.get(n, n)) for n in names))
     rows = tuple(
-        (label_of(m), *(row.get(n) for n in names)) for m, row in report["metrics"].items()
+        (metric_label(m), *(row.get(n) for n in names)) for m, row in report["metrics"].items()
     )
     return Table("", columns, rows)
 
@@ -303,7 +312,7 @@ def beside(
             raise UsageError(
                 f"{stored.name} has no parts to be compared; choose another experiment."
             )
-    return differences(workspace, *pair), pairs_of(*pair)
+    return differences(workspace, *pair), match_runs(*pair)
 
 
 def comparable(workspace: WorkspaceFolder, stored: StoredExperiment) -> list[str]:
@@ -313,7 +322,7 @@ def comparable(workspace: WorkspaceFolder, stored: StoredExperiment) -> list[str
     return [n for n in names if n != stored.name and (folder(n) / "report.json").is_file()]
 
 
-def runs_of(stored: StoredExperiment) -> Iterator[tuple[str, str]]:
+def experiment_runs(stored: StoredExperiment) -> Iterator[tuple[str, str]]:
     """(label, run) of everything that was run; of an experiment that has not ended, what was begun."""
     report = stored.report or {}
     if "parts" in report:

@@ -83,7 +83,7 @@ def _gold(path: Path, version: tuple[tuple[str, int, int], ...]) -> frozenset[st
     return frozenset(pages)
 
 
-def pages_of(workspace: WorkspaceFolder, corpus: str) -> frozenset[str] | None:
+def indexed_pages(workspace: WorkspaceFolder, corpus: str) -> frozenset[str] | None:
     """The page ids of a corpus of ``indexed_corpora``; None where they cannot be read, or not quickly."""
     folder = workspace.corpora / corpus
     if corpus == STARTER_NAME:
@@ -101,7 +101,7 @@ def pages_of(workspace: WorkspaceFolder, corpus: str) -> frozenset[str] | None:
 
 def coverage(workspace: WorkspaceFolder, dataset: str, corpus: str) -> Coverage | None:
     """How many gold pages of a dataset a corpus holds; None where that cannot be told."""
-    pages = pages_of(workspace, corpus)
+    pages = indexed_pages(workspace, corpus)
     if pages is None:
         return None
     try:
@@ -144,7 +144,7 @@ def best_corpus(shares: dict[str, Coverage | None]) -> str:
     return max(known, key=lambda name: known[name] or 0, default="")
 
 
-def place_of(workspace: WorkspaceFolder, corpus: str) -> str:
+def corpus_source(workspace: WorkspaceFolder, corpus: str) -> str:
     """The corpus as a build takes it: a name or a path."""
     imported = workspace.corpora / corpus
     if corpus == STARTER_NAME and not imported.exists():

@@ -25,7 +25,7 @@ from rallebench.views.gold_coverage import (
     STARTER_NAME,
     corpus_of_index,
     coverage,
-    pages_of,
+    indexed_pages,
 )
 from rallebench.workspace.indexes.cache import cache_entries, delete_stored
 from rallebench.workspace.indexes.reading import long_passages, recorded_long_passages
@@ -112,7 +112,7 @@ def corpora(workspace: WorkspaceFolder) -> list[CorpusLine]:
         for name, sentence in workspace.damaged_corpora().items()
     ]
     for name, card in cards.items():
-        held = pages_of(workspace, name)
+        held = indexed_pages(workspace, name)
         about = f"{card.source}, {card.form}" + (
             f", {plural(card.skipped, 'row')} left out" if card.skipped else ""
         )
@@ -336,15 +336,15 @@ def lost_with(workspace: WorkspaceFolder, what: str, name: str) -> str:
         if not indexes:
             return ""
         them = "it keeps its passages" if len(indexes) == 1 else "they keep their passages"
-        return f"{listed(indexes)} {'was' if len(indexes) == 1 else 'were'} built from it: {them}, but cannot be built again."
+        return f"{join_names(indexes)} {'was' if len(indexes) == 1 else 'were'} built from it: {them}, but cannot be built again."
     if what == "index" and name in STARTER_INDEXES:
         return "It is built again when it is next used."
     kind = "language model" if what == "model" else "retriever"
     names = workspace.users(name, kind)
-    return f"{listed(names).capitalize()} can no longer run with it." if names else ""
+    return f"{join_names(names).capitalize()} can no longer run with it." if names else ""
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Names as a sentence lists them.
 
     >>> listed(["a"]), listed(["a", "b", "c"])

@@ -121,7 +121,7 @@ def _scholars(workspace: WorkspaceFolder) -> Abouts:
     return {name: str(path) for name, path in scholar_tables(workspace).items()}
 
 
-def _published(_: WorkspaceFolder) -> Abouts:
+def _published_abouts(_: WorkspaceFolder) -> Abouts:
     from rallebench.views import published
 
     return published.abouts()
@@ -150,7 +150,7 @@ _LISTINGS: dict[str, Callable[[WorkspaceFolder], Abouts]] = {
     "judges": lambda _: _metrics(judges=True),
     "tasks": _tasks,
     "scholars": _scholars,
-    "published": _published,
+    "published": _published_abouts,
     "suites": _suites,
 }
 

@@ -48,9 +48,9 @@ def passages_at(workspace: WorkspaceFolder, corpus: str, rows: list[int]) -> lis
         return [passages[row] for row in rows]
 
 
-def passage_of(workspace: WorkspaceFolder, corpus: str, doc_id: str) -> Passage:
+def load_passage(workspace: WorkspaceFolder, corpus: str, doc_id: str) -> Passage:
     """A passage by its id. Raises NotFoundError."""
-    row = row_of(workspace, corpus, doc_id)
+    row = passage_row(workspace, corpus, doc_id)
     if row is None:
         raise NotFoundError(
             f"The corpus {corpus} has no passage {doc_id!r}; choose one of its list."
@@ -58,7 +58,7 @@ def passage_of(workspace: WorkspaceFolder, corpus: str, doc_id: str) -> Passage:
     return passages_at(workspace, corpus, [row])[0]
 
 
-def row_of(workspace: WorkspaceFolder, corpus: str, doc_id: str) -> int | None:
+def passage_row(workspace: WorkspaceFolder, corpus: str, doc_id: str) -> int | None:
     """The row of a passage by its id; None if there is none."""
     with _store(workspace, corpus) as passages:
         if isinstance(passages, PassageStore):
@@ -109,7 +109,7 @@ def records(workspace: WorkspaceFolder, dataset: str, words: str = "") -> tuple[
     return tuple(filter(holds, examples))
 
 
-def example_of(workspace: WorkspaceFolder, dataset: str, words: str) -> Example | None:
+def find_example(workspace: WorkspaceFolder, dataset: str, words: str) -> Example | None:
     """The question of a dataset with that id, else the first that holds the words; None for no words. Raises UsageError."""
     if not words:
         return None

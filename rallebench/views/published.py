@@ -45,7 +45,7 @@ class Beside:
         return f"{OURS}{self.row.system} ({self.experiment}{count})"
 
 
-def listed() -> dict[str, list[tuple[str, str]]]:
+def list_tables() -> dict[str, list[tuple[str, str]]]:
     """Paper → (reference, what the table has) of each of its tables."""
     return {
         value.tables: [(reference(name), published_table(name).about) for name in names]
@@ -71,10 +71,10 @@ def _benchmark(tables: str) -> tuple[str, Benchmark]:
 
 def abouts() -> dict[str, str]:
     """Reference → what the table has."""
-    return {name: about for tables in listed().values() for name, about in tables}
+    return {name: about for tables in list_tables().values() for name, about in tables}
 
 
-def searched(words: str) -> dict[str, list[tuple[str, str]]]:
+def search_tables(words: str) -> dict[str, list[tuple[str, str]]]:
     """As ``listed``, those tables alone that have all ``words`` in their name, their description, a heading or a row. A number must
     stand there as a whole: table 1 is not table 10."""
     whole = (
@@ -84,19 +84,19 @@ def searched(words: str) -> dict[str, list[tuple[str, str]]]:
     parts = [re.compile(pattern) for pattern in whole]
     return {
         paper: fitting
-        for paper, tables in listed().items()
+        for paper, tables in list_tables().items()
         if (
             fitting := [
                 (name, about)
                 for name, about in tables
-                if all(part.search(_words_of(name)) for part in parts)
+                if all(part.search(_searchable_text(name)) for part in parts)
             ]
         )
     }
 
 
-def _words_of(name: str) -> str:
-    value = opened(name)
+def _searchable_text(name: str) -> str:
+    value = open_table(name)
     paper, number = name.split(":")
     kind = "running text" if number == TEXT else f"table {number}"
     settings = (_plain(v) for row in value.rows for v in row.settings.values())
@@ -115,7 +115,7 @@ def reference(name: str) -> str:
     return f"{paper}:{rest.removeprefix('table') if rest.startswith('table') else TEXT}"
 
 
-def opened(table: str) -> PublishedTable:
+def open_table(table: str) -> PublishedTable:
     """A table by its short name, as ``ralle:2``. Raises NotFoundError."""
     known = {reference(name): name for name in published_names()}
     if table not in known:

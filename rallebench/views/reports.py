@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.analysis import deployment, radar, tables, waterfall
 from rallebench.analysis.changes import changes
-from rallebench.analysis.ranking import MultiRunComparison, answered, compare_many, with_mean
+from rallebench.analysis.ranking import MultiRunComparison, compare_many, ended_pairs, with_mean
 from rallebench.chains.chain import prompt_of
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
@@ -25,7 +25,7 @@ MOST_FLIPPED, MOST_RADARS = 200, 3
 LOST = "Where questions were lost"
 
 
-def report_of(
+def build_report(
     runs: Sequence[RunFolder], workspace: WorkspaceFolder, metric: str = ""
 ) -> tuple[str, Iterator[Section]]:
     """Title and sections: one run with all its questions, or a comparison.
@@ -57,9 +57,9 @@ def _run(run: RunFolder, workspace: WorkspaceFolder) -> Iterator[Section]:
             *failures,
         ),
     )
-    yield Section(LOST, _waterfall([(run.name, waterfall.waterfall_of(run, workspace))]))
+    yield Section(LOST, _waterfall([(run.name, waterfall.run_waterfall(run, workspace))]))
     yield Section("What was run", (Code(_settings(run.spec()["spec"]["settings"])),))
-    yield Section("Every question", (_question(*pair) for pair in answered(run)))
+    yield Section("Every question", (_question(*pair) for pair in ended_pairs(run)))
 
 
 def _summary(report: RunReport) -> str:
@@ -113,7 +113,7 @@ def _comparison(
     qids = {example.question.qid for example in compared.common}
     yield Section("Every metric", (*compared.warnings, tables.comparison(compared)))
     yield Section("Differences", (tables.differences(compared),))
-    falls = [(run.name, waterfall.waterfall_of(run, workspace).within(qids)) for run in runs]
+    falls = [(run.name, waterfall.run_waterfall(run, workspace).within(qids)) for run in runs]
     yield Section(LOST, _waterfall(falls))
     reports = [(run.name, with_mean(run, compared.metric)) for run in runs]
     for across, label in deployment.COST_AXES.items():
@@ -121,27 +121,27 @@ def _comparison(
         if figure.series:
             notes = deployment.notes(reports, compared.metric, across)
             yield Section(f"Quality against {label}", (figure, *notes))
-    for by in radar.axes_of(runs, compared.common)[:MOST_RADARS]:
+    for by in radar.possible_axes(runs, compared.common)[:MOST_RADARS]:
         axes = radar.over(runs, compared.common, compared.metric, by)
         yield Section(f"By {by}", (radar.figure(axes), radar.table(axes)))
     for other in runs[1:]:
-        blocks, pair = [_changed(runs[0], other)], compared.against[other.name]
+        blocks, pair = [_changes(runs[0], other)], compared.against[other.name]
         if pair.n:
-            blocks += _flipped(compared, runs[0], other, pair.flipped)
+            blocks += _flipped_rows(compared, runs[0], other, pair.flipped_ids)
         else:
             label = compared.measure.about["label"]
             blocks.append(f"No question is scored by {label} in both.")
         yield Section(f"{runs[0].name} and {other.name}", blocks)
 
 
-def _changed(first: RunFolder, other: RunFolder) -> Any:
+def _changes(first: RunFolder, other: RunFolder) -> Any:
     differences = changes(first.spec()["spec"], other.spec()["spec"])
     if not differences:
         return f"{first.name} and {other.name} have one chain, one dataset and equal settings."
     return tables.changes(differences, first.name, other.name)
 
 
-def _flipped(
+def _flipped_rows(
     compared: MultiRunComparison, first: RunFolder, other: RunFolder, qids: Sequence[str]
 ) -> Iterator[Any]:
     if not qids:

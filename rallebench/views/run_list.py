@@ -65,13 +65,13 @@ class RunRow:
 
 def rows(workspace: WorkspaceFolder) -> list[RunRow]:
     """All runs, the newest first. A damaged one is in the list with its problem."""
-    return _described(workspace)[0]
+    return _describe_runs(workspace)[0]
 
 
 def titles(workspace: WorkspaceFolder, works: Iterable[tuple[str, object]]) -> dict[str, str]:
     """Name → title of the runs of jobs, each with its name and its request; also of a run whose folder is not there yet, or not
     any more."""
-    here, binned, first = _described(workspace)
+    here, binned, first = _describe_runs(workspace)
     known = {row.name: row.title for row in (*binned, *here)}
     for name, work in works:
         if name not in known and isinstance(work, PreparedRun):
@@ -79,11 +79,13 @@ def titles(workspace: WorkspaceFolder, works: Iterable[tuple[str, object]]) -> d
             chain = request.flow.chain
             row = RunRow(name, "", request.dataset.name, chain=chain)
             own = {chain.name: chain} if chain else {}
-            known[name] = _titled(row, {**own, **first}).title
+            known[name] = _add_title(row, {**own, **first}).title
     return known
 
 
-def _described(workspace: WorkspaceFolder) -> tuple[list[RunRow], list[RunRow], dict[str, Chain]]:
+def _describe_runs(
+    workspace: WorkspaceFolder,
+) -> tuple[list[RunRow], list[RunRow], dict[str, Chain]]:
     """The runs, those in the bin, and the first chain of each name. A run keeps its title when one before it goes into the bin."""
     runs, binned = list_runs(workspace.runs), _bin(workspace)
     described = {str(run.path): _row(str(run.path), _version(run)) for run in (*runs, *binned)}
@@ -92,8 +94,8 @@ def _described(workspace: WorkspaceFolder) -> tuple[list[RunRow], list[RunRow], 
     for row in oldest_first:  # the titles of later runs say how they differ from it
         if row.chain is not None:
             first.setdefault(row.chain.name, row.chain)
-    here = [_titled(_with_state(described[str(run.path)], run.state()), first) for run in runs]
-    return here, [_titled(described[str(run.path)], first) for run in binned], first
+    here = [_add_title(_with_state(described[str(run.path)], run.state()), first) for run in runs]
+    return here, [_add_title(described[str(run.path)], first) for run in binned], first
 
 
 def _bin(workspace: WorkspaceFolder) -> list[RunFolder]:
@@ -101,9 +103,9 @@ def _bin(workspace: WorkspaceFolder) -> list[RunFolder]:
     return [RunFolder(file.parent) for file in files]
 
 
-def row_of(workspace: WorkspaceFolder, name: str) -> RunRow:
+def run_row(workspace: WorkspaceFolder, name: str) -> RunRow:
     """One run of the list. Raises UsageError."""
-    here, binned, _ = _described(workspace)
+    here, binned, _ = _describe_runs(workspace)
     for row in here:
         if row.name == name:
             return row
@@ -157,7 +159,7 @@ def _with_state(row: RunRow, state: Mapping[str, Any]) -> RunRow:
     return replace(row, state=str(state.get("state", "")), **counts)
 
 
-def _titled(row: RunRow, first: Mapping[str, Chain]) -> RunRow:
+def _add_title(row: RunRow, first: Mapping[str, Chain]) -> RunRow:
     """With a title: the user's, an own name as it is, else the chain's name and how it differs from the first of that name."""
     if row.title:
         return row
@@ -189,7 +191,7 @@ def _own_title(path: Path) -> str:
 
 
 def in_bin(workspace: WorkspaceFolder) -> list[RunRow]:
-    return _described(workspace)[1]
+    return _describe_runs(workspace)[1]
 
 
 def is_imported(row: RunRow) -> bool:
@@ -197,7 +199,7 @@ def is_imported(row: RunRow) -> bool:
     return row.workflow == IMPORTED
 
 
-def filtered(listed: Sequence[RunRow], words: str, dataset: str) -> list[RunRow]:
+def filter_rows(listed: Sequence[RunRow], words: str, dataset: str) -> list[RunRow]:
     """The runs of a dataset ("" all) that hold all words in their title, name, dataset or workflow."""
     terms = fold(words).split()
     return [

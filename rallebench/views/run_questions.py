@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rallebench.analysis.waterfall import SHORT, STAGES, waterfall_of
+from rallebench.analysis.waterfall import SHORT, STAGES, run_waterfall
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.folding import fold
@@ -117,7 +117,7 @@ def stages_known(workspace: WorkspaceFolder, run: RunFolder) -> bool:
 
 def read_stages(workspace: WorkspaceFolder, run: RunFolder) -> None:
     """Read the steps of all answers and keep where each question was lost."""
-    result = waterfall_of(run, workspace, at_most=MOST_PASSAGES)
+    result = run_waterfall(run, workspace, at_most=MOST_PASSAGES)
     file = _stages_file(workspace, run)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ def read_stages(workspace: WorkspaceFolder, run: RunFolder) -> None:
         return
 
 
-def filtered(listed: Sequence[QuestionRow], only: str, words: str) -> list[QuestionRow]:
+def filter_questions(listed: Sequence[QuestionRow], only: str, words: str) -> list[QuestionRow]:
     """The questions of one verdict or stage that hold all words in question, gold or answer."""
     terms = fold(words).split()
     return [
@@ -160,7 +160,9 @@ def lost_parts(listed: Sequence[QuestionRow]) -> list[tuple[str, str, int]]:
     return [(kind, ", ".join(parts[kind]), sums[kind]) for kind in order if sums[kind]]
 
 
-def opened(workspace: WorkspaceFolder, run: RunFolder, qid: str) -> tuple[Example, Episode | None]:
+def open_question(
+    workspace: WorkspaceFolder, run: RunFolder, qid: str
+) -> tuple[Example, Episode | None]:
     """A question of a run with its episode, without reading the others. Raises UsageError."""
     places = (row.at for row in questions(workspace, run) if row.qid == qid)
     return example(run, qid), run.find_episode(qid, next(places, None))

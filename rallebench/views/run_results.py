@@ -224,7 +224,7 @@ class MetricDifference:
     note: str = ""
 
     @property
-    def flipped(self) -> tuple[str, ...]:
+    def flipped_ids(self) -> tuple[str, ...]:
         """The ids of the questions on which B is better, then of those on which it is worse."""
         return self.gained + self.lost
 

@@ -73,7 +73,7 @@ def tiles(report: RunReport, chain: Chain | None = None) -> list[Tile]:
     picked = []
     decided = report.headline
     if decided in metrics and decided not in {family for family, _, _ in HEADLINES}:
-        about, unit = definition(report, decided), unit_of(report, decided)
+        about, unit = definition(report, decided), metric_unit(report, decided)
         picked.append(Tile(label(decided), metrics[decided], about, unit))
     for family, title, about in HEADLINES:
         name = next((m for m in metrics if m.partition("@")[0] == family), "")
@@ -87,7 +87,9 @@ def tiles(report: RunReport, chain: Chain | None = None) -> list[Tile]:
             "prompt_tokens",
             "completion_tokens",
         ):
-            picked.append(Tile(label(name), mean, definition(report, name), unit_of(report, name)))
+            picked.append(
+                Tile(label(name), mean, definition(report, name), metric_unit(report, name))
+            )
     return picked[:TILES]
 
 
@@ -115,7 +117,7 @@ def cards(report: RunReport) -> dict[str, dict[str, str]]:
     for name in (*report.metrics, *(judge.name for judge in report.judges)):
         with suppress(RalleError):
             facts = read_card(name).facts()
-            percent = {"Range": "0 to 100 %"} if unit_of(report, name) == "fraction" else {}
+            percent = {"Range": "0 to 100 %"} if metric_unit(report, name) == "fraction" else {}
             known[label(name)] = {**facts, **percent}
     return known
 
@@ -125,7 +127,7 @@ def judge_lines() -> list[tuple[str, str]]:
     return [(name, METRICS.entry(name).about) for name in METRICS.judge_names()]
 
 
-def unit_of(report: RunReport, name: str) -> str:
+def metric_unit(report: RunReport, name: str) -> str:
     """The unit of a metric of a run: "fraction" for a share of 1, which is written in percent, "" where it is not known."""
     mean = report.estimates.get(name)
     base = name.partition(":")[0]
@@ -191,20 +193,20 @@ def metric_choices() -> list[str]:
     return names
 
 
-def seconds_of(report: RunReport) -> Estimate | None:
+def mean_seconds(report: RunReport) -> Estimate | None:
     """The mean seconds of a question with their interval: what the steps of a question took."""
     mean = report.metrics.get("seconds")
     return mean if mean and mean.value is not None else None
 
 
-def answered(example: Example, episode: Episode | None) -> str:
+def answer_text(example: Example, episode: Episode | None) -> str:
     """The answer of an episode, or why there is none."""
     if episode is None:
         return "This question has not been asked yet."
     return episode.error or episode.answer
 
 
-def price_of(
+def price_text(
     workspace: WorkspaceFolder, dollars: float | None, llms: Sequence[str]
 ) -> tuple[str, str]:
     """The price of a run over these models, or the reason why it is no number. A model behind a server that has no price costs
@@ -223,7 +225,7 @@ COSTS: Mapping[str, str] = {label: key for key, label in deployment.COST_AXES.it
 """The costs to draw quality against: label → key of the report's cost."""
 
 
-def kinds_of(
+def kind_tables(
     workspace: WorkspaceFolder, titles: Mapping[str, str], metric: str
 ) -> list[tuple[str, Figure, Table]]:
     """The means of runs by each kind of question that their records name, or by dataset: (name, radar, table). ``titles``:
@@ -231,7 +233,7 @@ def kinds_of(
     runs = [RunFolder.open(workspace.runs, name) for name in titles]
     common = compare_many(runs, metric).common if not radar.share_nothing(runs) else ()
     drawn = []
-    for axes in radar.axes_of(runs, common):
+    for axes in radar.possible_axes(runs, common):
         value = radar.over(runs, common, metric, axes)
         lines = {titles.get(line, line): means for line, means in value.lines.items()}
         value = replace(value, by=axes.removeprefix("meta.").replace("_", " "), lines=lines)

@@ -58,20 +58,20 @@ def pieces(steps: Iterable[Step], workflow: str = "") -> list[Piece]:
     """The steps of an episode, in order, without the notes that are its tree."""
     result: list[Piece] = []
     for at, step in enumerate(steps):
-        result += [replace(piece, at=at) for piece in _of(step, workflow)]
+        result += [replace(piece, at=at) for piece in _step_pieces(step, workflow)]
     return result
 
 
 def beginning(request: Request, text: str, workflow: str = "") -> list[Piece]:
     """The same for a step in progress, whose reply so far is ``text``."""
     return (
-        _of(Step(request, Reply(text)), workflow)
+        _step_pieces(Step(request, Reply(text)), workflow)
         if isinstance(request, Generate)
         else [_asking(request)]
     )
 
 
-def _of(step: Step, workflow: str) -> list[Piece]:
+def _step_pieces(step: Step, workflow: str) -> list[Piece]:
     request, reply = step.request, step.reply
     if isinstance(request, Generate):
         thinking = [Piece("thinking", reply.thinking, 0)] if reply.thinking else []
@@ -178,7 +178,7 @@ def edit_text(reply: Reply, workflow: str = "") -> str:
     return reply.text.strip()
 
 
-def edited(reply: Reply, text: str) -> Reply:
+def edit_reply(reply: Reply, text: str) -> Reply:
     """The reply with another action. Raises UsageError for a text that is none."""
     text = text.strip()
     if not text:
@@ -198,4 +198,4 @@ def before(steps: Sequence[Step], at: int, text: str, workflow: str = "") -> tup
         raise UsageError("There is no action to go on from; run an episode first.")
     reply = steps[at].reply
     same = text.strip() == edit_text(reply, workflow).strip()
-    return (*steps[:at], steps[at] if same else replace(steps[at], reply=edited(reply, text)))
+    return (*steps[:at], steps[at] if same else replace(steps[at], reply=edit_reply(reply, text)))

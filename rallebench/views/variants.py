@@ -47,14 +47,14 @@ Cells = Mapping[tuple[str, str], VariantAnswer]
 """(``key_of`` a chain, question id) → its answer."""
 
 
-def key_of(chain: Chain) -> str:
+def answer_key(chain: Chain) -> str:
     """A key that is equal for chains that answer alike, whatever their names."""
     return digest(chain_to_json(chain)["actions"])[:16]
 
 
-def cell_of(chain: Chain, example: Example) -> tuple[str, str]:
+def cell_key(chain: Chain, example: Example) -> tuple[str, str]:
     """The key of the answer of a chain to a question."""
-    return key_of(chain), example.question.qid
+    return answer_key(chain), example.question.qid
 
 
 def variant_answer(chain: Chain, example: Example, episode: Episode) -> VariantAnswer:
@@ -80,19 +80,19 @@ def missing(
 ) -> list[tuple[Chain, Example]]:
     """The cells to be asked, question by question."""
     grid = product(examples, chains)
-    return [(chain, x) for x, chain in grid if cell_of(chain, x) not in cells]
+    return [(chain, x) for x, chain in grid if cell_key(chain, x) not in cells]
 
 
 def scores(
     chain: Chain, examples: Sequence[Example], cells: Cells, metric: str = "em"
 ) -> dict[str, float]:
     """Question id → score of a chain, where it was scored."""
-    answers = {x.question.qid: cells.get(cell_of(chain, x)) for x in examples}
+    answers = {x.question.qid: cells.get(cell_key(chain, x)) for x in examples}
     values = {qid: cell.score(metric) for qid, cell in answers.items() if cell}
     return {qid: value for qid, value in values.items() if value is not None}
 
 
-def mean_of(
+def chain_mean(
     chain: Chain, examples: Sequence[Example], cells: Cells, metric: str = "em"
 ) -> tuple[Estimate, Clusters]:
     """The mean of a chain over the questions that it answered, with its interval over articles; and these articles."""
@@ -103,7 +103,7 @@ def mean_of(
     return means(column, clusters.labels(qids), {metric: (0.0, 1.0)})[metric], clusters
 
 
-def counted(metric: str, scored: Sequence[float]) -> str:
+def count_note(metric: str, scored: Sequence[float]) -> str:
     """The count beside the mean of a variant, '' before a score.
 
     >>> counted("em", [1.0, 0.0]), counted("Rprec", [0.5]), counted("em", [])
@@ -125,7 +125,7 @@ def sample(examples: Sequence[Example], count: int) -> list[Example]:
     return [examples[int(i * step)] for i in range(count)]
 
 
-def paired(
+def compare_chains(
     base: Chain, other: Chain, examples: Sequence[Example], cells: Cells, metric: str = "em"
 ) -> PairedComparison:
     """``other`` against ``base`` on the questions that both have answered."""

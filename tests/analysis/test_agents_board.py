@@ -19,7 +19,7 @@ from rallebench.analysis.agents import (
 )
 from rallebench.analysis.agents.aspects import ASPECTS, analyse
 from rallebench.analysis.agents.leaderboard import board, strict_ranks
-from rallebench.analysis.agents.reading import system_of
+from rallebench.analysis.agents.reading import read_system
 from rallebench.core.errors import UsageError
 from rallebench.core.table_files import latex
 from rallebench.datasets.tasks import TASKS
@@ -58,7 +58,7 @@ A, B, C = System("react", "a-7b"), System("react", "b-13b"), System("pal", "a-7b
 def test_the_system_of_a_run_is_its_workflow_with_its_models(
     settings: dict[str, Any], system: System
 ) -> None:
-    assert system_of({"settings": settings}, "mine") == system
+    assert read_system({"settings": settings}, "mine") == system
 
 
 def summary(qid: str, reward: float, **more: Any) -> EpisodeSummary:

@@ -10,7 +10,7 @@ from rallebench import sandbox
 from rallebench.analysis.agents import AgentTask, EpisodeSummary, System, TaskRun
 from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, breakdown, classify
 from rallebench.analysis.agents.reading import summarize
-from rallebench.analysis.agents.traces import observed_by, observed_in, scratchpad_of
+from rallebench.analysis.agents.traces import observed_by, observed_in, scratchpad_text
 from rallebench.core.types import (
     Episode,
     Example,
@@ -30,7 +30,7 @@ from rallebench.workflows import REASONS
 GOLD = "Christiaan Huygens"
 
 
-def said(label: str, text: str) -> Step:
+def model_step(label: str, text: str) -> Step:
     return Step(
         Generate("m", (Message("user", f"Question: Who?\n{label}:"),)),
         Reply(text, prompt_tokens=7, completion_tokens=1),
@@ -38,17 +38,21 @@ def said(label: str, text: str) -> Step:
     )
 
 
-def observed(text: str, label: str = "Observation 1: ") -> Step:
+def observation_step(text: str, label: str = "Observation 1: ") -> Step:
     return Step(Note(label + text), Reply(label + text))
 
 
 def react(answer: str, seen: str, reason: str = "answered", last: str = "") -> Episode:
     """An episode of ReAct that searches once and then ends so."""
-    steps = [said("Thought 1", "I search."), said("Action 1", "Search[Titan]"), observed(seen)]
+    steps = [
+        model_step("Thought 1", "I search."),
+        model_step("Action 1", "Search[Titan]"),
+        observation_step(seen),
+    ]
     steps += (
         [
-            said("Action 2", last or f"Finish[{answer}]"),
-            observed("Episode finished.", "Observation 2: "),
+            model_step("Action 2", last or f"Finish[{answer}]"),
+            observation_step("Episode finished.", "Observation 2: "),
         ]
         if reason == "answered"
         else []
@@ -133,10 +137,10 @@ def test_a_reward_of_five_hundredths_is_right() -> None:
 
 def test_scratchpads_are_revals_and_observations_only_the_environments() -> None:
     episode = react("Galilei", FOUND)
-    assert scratchpad_of(episode) == (
+    assert scratchpad_text(episode) == (
         f"\nThought 1: I search.\nAction 1: Search[Titan]\nObservation 1: {FOUND}\nAction 2: Finish[Galilei]\nObservation 2: Episode finished."
     )
-    assert observed_by(episode) == FOUND == observed_in(scratchpad_of(episode))
+    assert observed_by(episode) == FOUND == observed_in(scratchpad_text(episode))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +158,7 @@ def test_the_models_own_words_in_an_observation_are_no_evidence(echo: str) -> No
 
 def test_a_programs_observations_are_the_answers_to_its_calls() -> None:
     steps = (
-        said("", "```python\nprint(Search('x'))\n```"),
+        model_step("", "```python\nprint(Search('x'))\n```"),
         Step(
             UseTool(
                 sandbox.TOOL, {"session": "s", "program": "print(Search('x'))", "functions": "{}"}
@@ -165,7 +169,7 @@ def test_a_programs_observations_are_the_answers_to_its_calls() -> None:
     )
     episode = Episode("q", "pal", steps, Outcome("Galilei"))
     assert observed_by(episode) == FOUND and classify(row(episode)) == "GE"
-    assert scratchpad_of(episode).endswith(f"{FOUND} Galilei")
+    assert scratchpad_text(episode).endswith(f"{FOUND} Galilei")
 
 
 REACT = System("react", "m")

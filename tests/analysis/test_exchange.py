@@ -21,18 +21,18 @@ def cli(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
     return command
 
 
-def exported(cli: CommandLine, form: str) -> str:
+def export_run(cli: CommandLine, form: str) -> str:
     ran = cli("export", "a b", "--format", form)
     assert ran.code == 0, ran.err
     return ran.out
 
 
-def predicted(cli: CommandLine, file: Path, *more: str) -> Ran:
+def import_predictions(cli: CommandLine, file: Path, *more: str) -> Ran:
     return cli.predictions(file, "back", *more)
 
 
 def test_a_trec_run_has_every_page_once_in_the_order_it_was_found(cli: CommandLine) -> None:
-    lines = [line.split() for line in exported(cli, "trec").splitlines()]
+    lines = [line.split() for line in export_run(cli, "trec").splitlines()]
     assert all(len(line) == 6 and line[1] == "Q0" and line[5] == "a_b" for line in lines)
     by_question: dict[str, list[list[str]]] = {}
     for line in lines:
@@ -49,23 +49,23 @@ def test_scores_that_trec_eval_cannot_tell_apart_give_way_to_ranks(
 ) -> None:
     file = tmp_path / "near.trec"
     file.write_text("q1 Q0 p1 1 1.00000002 t\nq1 Q0 p2 2 1.0 t\n")
-    predicted(cli, file)
+    import_predictions(cli, file)
     lines = [line.split() for line in cli("export", "back", "--format", "trec").out.splitlines()]
     assert [(line[2], line[4]) for line in lines] == [("p2", "1"), ("p1", "0.5")]
 
 
 def test_qrels_name_every_gold_page(cli: CommandLine) -> None:
-    assert exported(cli, "qrels").splitlines()[0] == "q1 0 p1 1"
-    assert len(exported(cli, "qrels").splitlines()) == 8
+    assert export_run(cli, "qrels").splitlines()[0] == "q1 0 p1 1"
+    assert len(export_run(cli, "qrels").splitlines()) == 8
 
 
 def test_a_failed_question_is_in_tables_and_not_in_predictions(cli: CommandLine) -> None:
-    table = list(csv.DictReader(io.StringIO(exported(cli, "csv"))))
-    rows = [json.loads(line) for line in exported(cli, "jsonl").splitlines()]
+    table = list(csv.DictReader(io.StringIO(export_run(cli, "csv"))))
+    rows = [json.loads(line) for line in export_run(cli, "jsonl").splitlines()]
     failed = [row["id"] for row in rows if row["error"]]
     assert failed and [row["id"] for row in table if row["error"]] == failed
     assert all(row["em"] == "" for row in table if row["error"]), "what failed is not scored 0"
-    kept = [json.loads(line)["id"] for line in exported(cli, "kilt").splitlines()]
+    kept = [json.loads(line)["id"] for line in export_run(cli, "kilt").splitlines()]
     assert kept == [row["id"] for row in rows if not row["error"]]
     assert (
         f"{len(failed)} failed questions are left out"
@@ -77,7 +77,7 @@ def test_a_failed_question_is_in_tables_and_not_in_predictions(cli: CommandLine)
 def test_exports_keep_the_scores(cli: CommandLine, tmp_path: Path, form: str, metric: str) -> None:
     file = tmp_path / f"predictions.{form}"
     assert cli("export", "a b", "--format", form, "--out", file).code == 0
-    ran = predicted(cli, file)
+    ran = import_predictions(cli, file)
     assert ran.code == 0, ran.err
     assert ("score 0" if form == "trec" else "they count as failed") in ran.err
     found = cli("compare", "a b", "back", "--metric", metric, "--json").json
@@ -89,7 +89,7 @@ def test_a_table_of_answers_becomes_a_run_that_is_scored_by_what_it_holds(
 ) -> None:
     file = tmp_path / "answers.csv"
     file.write_text("id,prediction\nq1,Titan\nq2,Charon\n", encoding="utf-8")
-    assert predicted(cli, file).code == 0
+    assert import_predictions(cli, file).code == 0
     report = json.loads((workspace / "runs" / "back" / "report.json").read_text())
     em = report["metrics"]["em"]
     assert (em["value"], em["n"]) == (0.5, 2)
@@ -148,7 +148,7 @@ def test_a_file_that_cannot_be_believed_is_one_sentence_and_leaves_no_run(
 ) -> None:
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
-    ran = predicted(cli, file)
+    ran = import_predictions(cli, file)
     assert ran.code == 2 and sentence in ran.last
     assert not (workspace / "runs" / "back").exists()
 
@@ -167,7 +167,7 @@ def test_every_line_counts_also_the_last_one_without_its_end(
 ) -> None:
     file = tmp_path / name
     file.write_bytes(text.encode())
-    ran = predicted(cli, file)
+    ran = import_predictions(cli, file)
     assert ran.code == 0, ran.err
     report = json.loads((workspace / "runs" / "back" / "report.json").read_text())
     assert report["n"] - report["n_errors"] == (8 if name == "p.run" else 2)
@@ -178,13 +178,13 @@ def test_bad_lines_are_left_out_on_demand(cli: CommandLine, tmp_path: Path) -> N
     file.write_text(
         '{"id": "q1", "answer": "Titan"}\n{"id": "q9", "answer": "x"}\n', encoding="utf-8"
     )
-    assert predicted(cli, file, "--skip-bad").code == 0
+    assert import_predictions(cli, file, "--skip-bad").code == 0
 
 
 def test_imports_are_not_continued(cli: CommandLine, tmp_path: Path, workspace: Path) -> None:
     file = tmp_path / "p.csv"
     file.write_text("id,answer\nq1,Titan\n", encoding="utf-8")
-    assert predicted(cli, file).code == 0
+    assert import_predictions(cli, file).code == 0
     bench = Workbench(workspace)
     with pytest.raises(UsageError, match="was made by 'imported', not by a chain"):
         bench.runs.open_question("back", 1)

@@ -27,7 +27,7 @@ BOTH = [
 
 
 @pytest.fixture
-def imported(cli: CommandLine, workspace: Path, tmp_path: Path) -> dict[str, RunFolder]:
+def imported_runs(cli: CommandLine, workspace: Path, tmp_path: Path) -> dict[str, RunFolder]:
     files = {
         "answers": ("a.csv", ANSWERS),
         "pages": ("p.trec", PAGES),
@@ -48,10 +48,12 @@ def values(run: RunFolder, metric: str) -> dict[str, float | None]:
     }
 
 
-def test_a_line_is_not_scored_by_answers_or_pages_it_lacks(imported: dict[str, RunFolder]) -> None:
-    assert values(imported["both"], "em") == {"q1": 1.0, "q2": 1.0, "q3": None}
-    assert values(imported["both"], "Rprec") == {"q1": 1.0, "q2": None, "q3": 1.0}
-    assert values(imported["both"], "KILT-em") == {"q1": 1.0, "q2": None, "q3": None}
+def test_a_line_is_not_scored_by_answers_or_pages_it_lacks(
+    imported_runs: dict[str, RunFolder],
+) -> None:
+    assert values(imported_runs["both"], "em") == {"q1": 1.0, "q2": 1.0, "q3": None}
+    assert values(imported_runs["both"], "Rprec") == {"q1": 1.0, "q2": None, "q3": 1.0}
+    assert values(imported_runs["both"], "KILT-em") == {"q1": 1.0, "q2": None, "q3": None}
 
 
 def test_a_line_without_pages_scores_0_as_in_kilts_scorer(cli: CommandLine, tmp_path: Path) -> None:
@@ -89,14 +91,14 @@ def test_an_empty_cell_is_an_empty_answer_and_scores_0(cli: CommandLine, tmp_pat
     ["em", "seconds", "prompt_tokens", "length", "answer_in_context@5", "similarity:hashing"],
 )
 def test_pages_alone_are_no_empty_answers_and_cost_nothing_known(
-    cli: CommandLine, imported: dict[str, RunFolder], metric: str
+    cli: CommandLine, imported_runs: dict[str, RunFolder], metric: str
 ) -> None:
     ran = cli("compare", "answers", "pages", "--metric", metric)
     assert ran.code == 2 and "is scored by" in ran.last and "in both" in ran.last
 
 
 def test_answers_alone_are_compared_by_their_answers_only(
-    cli: CommandLine, imported: dict[str, RunFolder]
+    cli: CommandLine, imported_runs: dict[str, RunFolder]
 ) -> None:
     found = cli.json("compare", "answers", "both", "--metric", "em")
     assert (found["n"], found["wins"], found["gained"]) == (2, 1, ["q2"])
@@ -113,16 +115,18 @@ def test_answers_alone_are_compared_by_their_answers_only(
     ],
 )
 def test_a_question_says_why_a_metric_does_not_judge_it(
-    imported: dict[str, RunFolder], name: str, metric: str, reason: str
+    imported_runs: dict[str, RunFolder], name: str, metric: str, reason: str
 ) -> None:
-    episode = imported[name].find_episode("q1")
+    episode = imported_runs[name].find_episode("q1")
     assert episode is not None
     (note,) = score([metric], [(episode, Gold(("Titan",)))])[metric].notes
     assert note == f"not scored: {reason}"
 
 
-def test_an_imported_runs_cost_is_unknown(cli: CommandLine, imported: dict[str, RunFolder]) -> None:
-    run = imported["answers"]
+def test_an_imported_runs_cost_is_unknown(
+    cli: CommandLine, imported_runs: dict[str, RunFolder]
+) -> None:
+    run = imported_runs["answers"]
     report = run.report()
     assert report is not None and report.cost is not None
     assert report.seconds_per_question is None and stored_cost(run).total.seconds is None
@@ -136,7 +140,7 @@ def test_an_imported_runs_cost_is_unknown(cli: CommandLine, imported: dict[str, 
 
 
 def test_the_waterfall_of_imported_predictions_tells_only_what_is_recorded(
-    cli: CommandLine, imported: dict[str, RunFolder]
+    cli: CommandLine, imported_runs: dict[str, RunFolder]
 ) -> None:
     runs = cli.json("analyse", "answers", "pages")["runs"]
     answers, pages = ({s: n for s, n in run["waterfall"].items() if n} for run in runs)

@@ -8,7 +8,7 @@ import pytest
 from small_suites import small_suites
 from small_workspace import QUESTIONS, RECORDS, CommandLine
 
-from rallebench.analysis.measures import UNDEFINED, headline, measure, own_of, shared_measures
+from rallebench.analysis.measures import UNDEFINED, headline, measure, own_metrics, shared_measures
 from rallebench.analysis.ranking import compare_many, with_mean
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.files import read_json, write_json
@@ -60,7 +60,7 @@ def test_a_run_without_definitions_says_so_and_others_are_told(runs: list[RunFol
         runs[0].path / "report.json",
         {key: value for key, value in reports[0].items() if key not in ("definitions", "seal")},
     )
-    assert own_of(runs[0]) == {"right": UNDEFINED}
+    assert own_metrics(runs[0]) == {"right": UNDEFINED}
     assert DEFINED in measure("right", runs).about["traps"], "a reader sees both"
     assert with_mean(runs[1], "right").metrics["right"].value == 0.0
 

@@ -22,7 +22,7 @@ def test_wins_ties_losses_and_the_flipped_questions_are_named() -> None:
     assert (found.n, found.a, found.b, found.difference) == (4, 0.5, 0.75, 0.25)
     assert (found.wins, found.ties, found.losses) == (2, 1, 1)
     assert (found.gained, found.lost) == (("q1", "q4"), ("q3",))
-    assert found.flipped == ("q1", "q4", "q3")
+    assert found.flipped_ids == ("q1", "q4", "q3")
 
 
 def test_scores_that_were_rounded_on_different_ways_are_equal() -> None:

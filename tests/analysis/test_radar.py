@@ -10,9 +10,9 @@ from small_workspace import RECORDS, CommandLine, make_workspace, write_lines
 from rallebench.analysis.radar import (
     DATASETS,
     Radar,
-    axes_of,
     over_datasets,
     over_field,
+    possible_axes,
     share_nothing,
 )
 from rallebench.analysis.radar import figure as radar_figure
@@ -64,7 +64,7 @@ def means(found: Radar, line: str) -> dict[str, tuple[float | None, int] | None]
 def test_kinds_of_question_are_the_axes_and_names_are_not(runs: dict[str, RunFolder]) -> None:
     both = some(runs, "read-titan-kinds", "read-echo-kinds")
     common = compare_many(both).common
-    assert axes_of(both, common) == ["meta.kind"]
+    assert possible_axes(both, common) == ["meta.kind"]
     found = over_field(both, common, "em", "meta.kind")
     assert means(found, "read-titan-kinds") == {
         "moon": (1 / 3, 3),
@@ -85,7 +85,7 @@ def test_a_line_is_a_chain_over_datasets_and_may_be_open(runs: dict[str, RunFold
         "closed-titan-one",
         "closed-titan-two",
     )
-    assert share_nothing(chosen) and axes_of(chosen, ()) == [DATASETS]
+    assert share_nothing(chosen) and possible_axes(chosen, ()) == [DATASETS]
     found = over_datasets(chosen)
     assert (list(found.lines), found.axes) == (["read", "closed"], ("one", "two", "three"))
     rings = svg.figure(radar_figure(found))
@@ -140,7 +140,7 @@ def test_drawings_are_whole_svg_and_escape_what_they_show(runs: dict[str, RunFol
 def test_a_page_calls_runs_by_titles_and_kinds(workspace: Path, runs: dict[str, RunFolder]) -> None:
     bench = Workbench(workspace)
     titles = {"read-titan-kinds": "mine", "read-echo-kinds": "read · echo"}
-    (_, figure, table), *_ = run_views.kinds_of(bench.workspace, titles, "em")
+    (_, figure, table), *_ = run_views.kind_tables(bench.workspace, titles, "em")
     assert (figure.title, figure.x, list(figure.series)) == (
         "EM by kind",
         "kind",

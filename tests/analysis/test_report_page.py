@@ -19,7 +19,7 @@ def cli(capfd: pytest.CaptureFixture[str], workspace: Path) -> CommandLine:
     return command
 
 
-def written(cli: CommandLine, tmp_path: Path, *runs: str) -> str:
+def write_report(cli: CommandLine, tmp_path: Path, *runs: str) -> str:
     ran = cli("report", *runs, "--out", tmp_path / "report.html", "--json")
     assert ran.code == 0, ran.err
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -28,7 +28,7 @@ def written(cli: CommandLine, tmp_path: Path, *runs: str) -> str:
 
 
 def test_a_run_is_shown_with_metrics_chain_and_questions(cli: CommandLine, tmp_path: Path) -> None:
-    text = written(cli, tmp_path, "first")
+    text = write_report(cli, tmp_path, "first")
     assert text.count("<details>") >= 8 and "Which moon of Saturn has a thick atmosphere?" in text
     for part in (
         "Where questions were lost",
@@ -40,7 +40,7 @@ def test_a_run_is_shown_with_metrics_chain_and_questions(cli: CommandLine, tmp_p
 
 
 def test_a_comparison_shows_what_was_changed_and_flipped(cli: CommandLine, tmp_path: Path) -> None:
-    text = written(cli, tmp_path, "first", "second")
+    text = write_report(cli, tmp_path, "first", "second")
     assert (
         "action 2: target" in text and "one sign-flip test" in text and "too few articles" in text
     )
@@ -52,14 +52,14 @@ def test_where_nothing_is_scored_in_both_nothing_is_equal(cli: CommandLine, tmp_
     file = tmp_path / "pages.run"
     file.write_text("q1 Q0 p1 1 2.0 tag\n", encoding="utf-8")
     assert cli.predictions(file, "pages").code == 0
-    text = written(cli, tmp_path, "first", "pages", "--metric", "has_answer")
+    text = write_report(cli, tmp_path, "first", "pages", "--metric", "has_answer")
     assert "No question is scored by has_answer in both." in text
     assert "No question changed its score." not in text
 
 
 def test_the_file_asks_no_network_and_runs_nothing(cli: CommandLine, tmp_path: Path) -> None:
     for runs in (("first",), ("first", "second")):
-        text = written(cli, tmp_path, *runs)
+        text = write_report(cli, tmp_path, *runs)
         assert not re.search(r"(?:src|href)=\"(?!data:text/csv|data:image/svg|#\")", text)
         assert "url(" not in text and "@import" not in text
         assert "<script" not in text and "default-src 'none'" in unescape(text)

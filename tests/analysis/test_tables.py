@@ -30,7 +30,7 @@ def runs(cli: CommandLine, workspace: Path) -> list[RunFolder]:
     return [RunFolder.open(workspace / "runs", llm) for llm in ("titan", "echo")]
 
 
-def row_of(table: Table, label: str) -> tuple[object, ...]:
+def table_row(table: Table, label: str) -> tuple[object, ...]:
     (row,) = (row for row in table.rows if str(row[0]).startswith(label))
     return row
 
@@ -41,13 +41,13 @@ def test_a_corpus_level_figure_stands_below_the_mean_of_its_metric(runs: list[Ru
     table = tables.metrics(report)
     labels = [str(row[0]) for row in table.rows]
     assert labels.index(OVER_ALL) == labels.index("BLEU") + 1
-    row = row_of(table, OVER_ALL)
+    row = table_row(table, OVER_ALL)
     assert row[1] == "bleu" and row[2] == report["bleu"].corpus_level
 
 
 def test_a_comparison_has_the_corpus_level_figure_of_every_run(runs: list[RunFolder]) -> None:
     compared = compare_many(runs)
-    row = row_of(tables.comparison(compared), OVER_ALL)
+    row = table_row(tables.comparison(compared), OVER_ALL)
     values = [score.value for score in compared.corpus_level["bleu"]]
     assert [mean.value for mean in row[1:3]] == values  # type: ignore[attr-defined]
     assert row[3:] == (None, 8), "no difference is drawn from it here"

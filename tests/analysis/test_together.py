@@ -40,7 +40,7 @@ def examples(texts: Sequence[str]) -> list[Example]:
     ]
 
 
-def answered(texts: Sequence[str]) -> dict[str, Episode]:
+def make_episodes(texts: Sequence[str]) -> dict[str, Episode]:
     return {f"q{i}": Episode(f"q{i}", "chain", (), Outcome(text)) for i, text in enumerate(texts)}
 
 
@@ -59,7 +59,7 @@ def gold() -> list[str]:
 
 @pytest.mark.parametrize("name", ["bleu", "chrf"])
 def test_a_better_run_is_beyond_its_interval_and_a_copy_is_not(gold: list[str], name: str) -> None:
-    worse, better = answered(nearly(gold, 3, 0.5)), answered(nearly(gold, 4, 0.1))
+    worse, better = make_episodes(nearly(gold, 3, 0.5)), make_episodes(nearly(gold, 4, 0.1))
     first, second, copy = corpus_level(name, examples(gold), [worse, better, worse])
     assert first.difference is None
     assert (copy.difference, copy.difference_low, copy.difference_high) == (0.0, 0.0, 0.0)
@@ -70,7 +70,7 @@ def test_a_better_run_is_beyond_its_interval_and_a_copy_is_not(gold: list[str], 
 
 
 def test_a_metric_without_a_figure_has_none_and_one_question_no_interval(gold: list[str]) -> None:
-    run = answered(gold)
+    run = make_episodes(gold)
     assert corpus_level("em", examples(gold), [run, run]) == ()
     one = corpus_level("bleu", examples(gold)[:1], [run, run])
     assert one == (CorpusScore(1.0, None, None, 1), CorpusScore(1.0, None, None, 1, 0.0))
@@ -82,7 +82,7 @@ def test_intervals_hold_the_true_difference_about_as_often_as_they_say() -> None
     held = 0
     for seed in range(20):
         gold = sentences(seed, 40)
-        both = [answered(nearly(gold, 100 * seed + i, 0.3)) for i in (1, 2)]
+        both = [make_episodes(nearly(gold, 100 * seed + i, 0.3)) for i in (1, 2)]
         _, other = corpus_level("bleu", examples(gold), both, seed=seed)
         assert other.difference_low is not None and other.difference_high is not None
         held += other.difference_low <= 0 <= other.difference_high

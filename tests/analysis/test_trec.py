@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from small_workspace import CommandLine
 
 from rallebench.analysis import trec
-from rallebench.analysis.predictions import form_of, import_run
-from rallebench.analysis.ranking import scores_of
+from rallebench.analysis.predictions import detect_form, import_run
+from rallebench.analysis.ranking import read_scores
 from rallebench.core.errors import BadFileError
 from rallebench.core.types import Episode, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.engine.store import RunFolder
-from rallebench.services.exchange import exported as services_exported
+from rallebench.services.exchange import export_lines as services_exported
 from rallebench.workspace.paths import WorkspaceFolder
 
 NAMES = {"ndcg@10": "nDCG@10", "map": "AP", "mrr": "RR", "success@1": "Success@1"}
@@ -60,7 +60,7 @@ def workspace_with(folder: Path, golds: Mapping[str, Mapping[str, int]]) -> Work
     return WorkspaceFolder(folder)
 
 
-def run_of(
+def make_run(
     workspace: WorkspaceFolder, found: Mapping[str, Sequence[str]], name: str = "own"
 ) -> RunFolder:
     """A run that retrieved these pages, best first."""
@@ -70,7 +70,7 @@ def run_of(
     return import_run(workspace, file, "asked", name)[0]
 
 
-def exported(workspace: WorkspaceFolder, run: RunFolder) -> tuple[Path, Path]:
+def export_run(workspace: WorkspaceFolder, run: RunFolder) -> tuple[Path, Path]:
     """(the run's file, its qrels)."""
     pages, qrels = workspace.path / f"{run.name}.run", workspace.path / f"{run.name}.qrels"
     pages.write_text("".join(trec.run_lines(run)), encoding="utf-8")
@@ -108,12 +108,12 @@ def test_a_run_scores_alike_here_in_ir_measures_and_when_it_is_imported_again(
     found = {qid: data.draw(pages) for qid in qids[1:]}
     found[qids[0]] = data.draw(pages.filter(bool))
     workspace = workspace_with(tmp_path_factory.mktemp("w"), dict(zip(qids, golds)))
-    run = run_of(workspace, found)
-    file, qrels = exported(workspace, run)
+    run = make_run(workspace, found)
+    file, qrels = export_run(workspace, run)
     again, silent = import_run(workspace, file, "asked", "again")
-    ours, theirs = scores_of(run, list(NAMES)), by_ir_measures(file, qrels)
+    ours, theirs = read_scores(run, list(NAMES)), by_ir_measures(file, qrels)
     assert silent == sum(not listed for listed in found.values()) == trec.without_line(run)
-    assert scores_of(again, list(NAMES)) == ours
+    assert read_scores(again, list(NAMES)) == ours
     for name, values in ours.items():
         assert {trec.encode(qid): value for qid, value in values.items()} == pytest.approx(
             theirs[name], abs=1e-9
@@ -133,18 +133,18 @@ def test_an_id_of_another_program_that_looks_encoded_stays_as_the_dataset_has_it
     workspace = workspace_with(tmp_path, {"q": {"http://x/a%20b": 1}, "r": {"c%d": 1}})
     (tmp_path / "their.run").write_text("q Q0 http://x/a%20b 1 2 t\nr Q0 c%d 1 2 t\n")
     run, _ = import_run(workspace, tmp_path / "their.run", "asked", "theirs")
-    assert scores_of(run, ["success@1"])["success@1"] == {"q": 1.0, "r": 1.0}
+    assert read_scores(run, ["success@1"])["success@1"] == {"q": 1.0, "r": 1.0}
 
 
 def test_grades_are_exported_as_they_are(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, {"q": {"a": 3, "b": 1, "c d": 2}})
-    _, qrels = exported(workspace, run_of(workspace, {"q": ["b", "a"]}))
+    _, qrels = export_run(workspace, make_run(workspace, {"q": ["b", "a"]}))
     assert qrels.read_text() == "q 0 a 3\nq 0 b 1\nq 0 c%20d 2\n"
 
 
 def test_grades_that_trec_eval_cannot_read_are_told(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, {"q": {"a": 0.5, "b": 1}})  # type: ignore[dict-item]
-    run = run_of(workspace, {"q": ["b"]})
+    run = make_run(workspace, {"q": ["b"]})
     lines, warning = services_exported(run, "qrels")
     assert [*lines] == ["q 0 a 0.5\n", "q 0 b 1\n"]
     assert warning == "1 grade with a fraction, which trec_eval cannot read."
@@ -160,8 +160,8 @@ def test_equal_scores_are_ordered_by_id_descending_as_in_trec_eval(tmp_path: Pat
     run, _ = import_run(workspace, file, "asked", "tied")
     found = {qid: [hit.passage.page_id for hit in e.hits] for qid, e in run.episodes().items()}
     assert found == {"q": ["c", "b", "a"], "r": ["é", "z"]}
-    _, qrels = exported(workspace, run)
-    ours = scores_of(run, list(NAMES))
+    _, qrels = export_run(workspace, run)
+    ours = read_scores(run, list(NAMES))
     for name, theirs in by_ir_measures(file, qrels).items():
         assert ours[name] == pytest.approx(theirs), name
 
@@ -169,7 +169,7 @@ def test_equal_scores_are_ordered_by_id_descending_as_in_trec_eval(tmp_path: Pat
 def test_the_second_column_is_q0_or_0_and_blank_lines_do_not_hide_it(tmp_path: Path) -> None:
     for number, column in enumerate(("Q0", "q0", "0")):
         (tmp_path / f"{number}.run").write_text(f"\n1 {column} p1 1 2.5 t\n")
-        assert form_of(tmp_path / f"{number}.run") == "trec"
+        assert detect_form(tmp_path / f"{number}.run") == "trec"
 
 
 def test_a_line_with_a_space_in_its_id_is_refused_rather_than_read_as_another(
@@ -211,6 +211,6 @@ def test_a_run_judged_by_passages_is_exported_by_passage(tmp_path: Path) -> None
     step = Step(Retrieve("x", "?", 2), Reply("", hits))
     with run.log() as log:
         run.append(log, Episode("q", "chain", (step,), Outcome("")), "s", 0.0)
-    pages, qrels = exported(workspace, run)
+    pages, qrels = export_run(workspace, run)
     assert [line.split()[2] for line in pages.read_text().splitlines()] == ["d%202", "d%201"]
     assert qrels.read_text() == "q 0 d%201 1\n"

@@ -39,14 +39,14 @@ def runs(cli: CommandLine, workspace: Path) -> Path:
 
 
 @pytest.fixture
-def compared(runs: Path) -> Compared:
+def compare_runs(runs: Path) -> Compared:
     return lambda *names, **more: compare_many(
         [RunFolder.open(runs, name) for name in names], **more
     )
 
 
-def test_every_metric_has_one_mean_per_run_and_the_best_is_marked(compared: Compared) -> None:
-    found = compared("titan", "echo")
+def test_every_metric_has_one_mean_per_run_and_the_best_is_marked(compare_runs: Compared) -> None:
+    found = compare_runs("titan", "echo")
     assert found.metric == "em"
     assert [mean.value for mean in found.cells["em"]] == [1 / 8, 0.0]
     assert found.best("em") == {0}
@@ -55,7 +55,7 @@ def test_every_metric_has_one_mean_per_run_and_the_best_is_marked(compared: Comp
     first, second = (mean.value for mean in found.cells["completion_tokens"])
     assert first is not None and second is not None and first < second
     assert found.best("completion_tokens") == {0}, "less is better for a cost"
-    alone = compared("titan", "echo", every=False)
+    alone = compare_runs("titan", "echo", every=False)
     assert set(alone.cells) == {"em"}
     assert (alone.against, alone.measures) == (found.against, found.measures)
 
@@ -69,8 +69,8 @@ def test_questions_that_runs_have_in_equal_files_are_read_once(runs: Path) -> No
     assert len(short) < len(titan)
 
 
-def test_only_shared_questions_count_and_every_run_meets_the_first(compared: Compared) -> None:
-    found = compared("titan", "echo", "short")
+def test_only_shared_questions_count_and_every_run_meets_the_first(compare_runs: Compared) -> None:
+    found = compare_runs("titan", "echo", "short")
     assert {row[0].n for row in found.cells.values()} == {5}
     assert [side.left_out for side in found.sides] == [3, 3, 0]
     assert (
@@ -83,8 +83,10 @@ def test_only_shared_questions_count_and_every_run_meets_the_first(compared: Com
     assert found.against["echo"].lost == ("q1",)
 
 
-def test_what_failed_in_one_run_is_left_out_for_all(compared: Compared, cli: CommandLine) -> None:
-    found = compared("titan", "echo", "picky")
+def test_what_failed_in_one_run_is_left_out_for_all(
+    compare_runs: Compared, cli: CommandLine
+) -> None:
+    found = compare_runs("titan", "echo", "picky")
     failed = found.sides[2].failed
     assert failed > 0
     assert {mean.n for mean in found.cells["em"]} == {8 - failed}
@@ -105,13 +107,13 @@ def test_what_failed_in_one_run_is_left_out_for_all(compared: Compared, cli: Com
     ],
 )
 def test_a_choice_that_cannot_be_compared_is_one_sentence(
-    compared: Compared, names: tuple[str, ...], sentence: str
+    compare_runs: Compared, names: tuple[str, ...], sentence: str
 ) -> None:
     with pytest.raises(UsageError, match=sentence):
-        compared(*names)
+        compare_runs(*names)
 
 
-def test_a_score_that_is_no_number_is_left_out_and_told(runs: Path, compared: Compared) -> None:
+def test_a_score_that_is_no_number_is_left_out_and_told(runs: Path, compare_runs: Compared) -> None:
     scores = runs / "echo" / "scores.jsonl"
     before = scores.read_text()
     lines = before.splitlines(keepends=True)
@@ -119,7 +121,7 @@ def test_a_score_that_is_no_number_is_left_out_and_told(runs: Path, compared: Co
     lines[at] = lines[at].replace('"value": 0.0', '"value": NaN')
     scores.write_text("".join(lines))
     try:
-        found = compared("titan", "echo")
+        found = compare_runs("titan", "echo")
     finally:
         scores.write_text(before)
     assert found.cells["em"][0].n == found.against["echo"].n == 7

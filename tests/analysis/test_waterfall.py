@@ -36,21 +36,21 @@ LONG = Gold((" ".join(["word"] * 30),), provenance=(frozenset({"p1"}),))
 UNANSWERED = Gold(provenance=(frozenset({"p1"}),))
 
 
-def found(*passages: Passage) -> Step:
+def search_step(*passages: Passage) -> Step:
     hits = tuple(Hit(passage, 1.0 / rank) for rank, passage in enumerate(passages, 1))
     return Step(Retrieve("r", "q", len(hits)), Reply("", hits))
 
 
-def opened(passage: Passage) -> Step:
+def page_step(passage: Passage) -> Step:
     told = Note(f"Opened the page {passage.title!r}.", (passage,))
     return Step(told, told.reply())
 
 
-def asked(prompt: str, reply: str) -> Step:
+def model_step(prompt: str, reply: str) -> Step:
     return Step(Generate("m", (Message("user", prompt),)), Reply(reply))
 
 
-def placed(
+def place_question(
     *steps: Step,
     answer: str = "",
     gold: Gold = PAGE,
@@ -67,16 +67,25 @@ def placed(
     return result
 
 
-NO, RHEA, TITAN = (asked(OTHER.text, "no"), asked(GOLD.text, "Rhea"), asked(GOLD.text, "Titan"))
+NO, RHEA, TITAN = (
+    model_step(OTHER.text, "no"),
+    model_step(GOLD.text, "Rhea"),
+    model_step(GOLD.text, "Titan"),
+)
 CASES: dict[str, tuple[tuple[Step, ...], str, str, dict[str, Any]]] = {
-    "not retrieved": ((found(OTHER), NO), "no", "not_retrieved", {}),
-    "retrieved and cut": ((found(OTHER, GOLD), NO), "no", "not_in_prompt", {}),
-    "in the prompt, another answer": ((found(GOLD), RHEA), "Rhea", "not_in_answer", {}),
-    "a sentence around the answer": ((found(GOLD), TITAN), "It is Titan", "lost_by_format", {}),
-    "right": ((found(GOLD), TITAN), "Titan", "right", {}),
-    "a page that was opened": ((opened(GOLD), TITAN), "Titan", "right", {}),
-    "another page was opened": ((opened(OTHER), NO), "no", "not_retrieved", {}),
-    "known without the page": ((found(OTHER), NO), "Titan", "right_without_support", {}),
+    "not retrieved": ((search_step(OTHER), NO), "no", "not_retrieved", {}),
+    "retrieved and cut": ((search_step(OTHER, GOLD), NO), "no", "not_in_prompt", {}),
+    "in the prompt, another answer": ((search_step(GOLD), RHEA), "Rhea", "not_in_answer", {}),
+    "a sentence around the answer": (
+        (search_step(GOLD), TITAN),
+        "It is Titan",
+        "lost_by_format",
+        {},
+    ),
+    "right": ((search_step(GOLD), TITAN), "Titan", "right", {}),
+    "a page that was opened": ((page_step(GOLD), TITAN), "Titan", "right", {}),
+    "another page was opened": ((page_step(OTHER), NO), "no", "not_retrieved", {}),
+    "known without the page": ((search_step(OTHER), NO), "Titan", "right_without_support", {}),
     "known without a retrieval": ((NO,), "Titan", "right_without_support", {}),
     "a closed book's wrong answer": ((NO,), "Rhea", "not_in_answer", {}),
     "a closed book's sentence": ((NO,), "It is Titan.", "lost_by_format", {}),
@@ -87,49 +96,74 @@ CASES: dict[str, tuple[tuple[Step, ...], str, str, dict[str, Any]]] = {
         "not_in_answer",
         {"gold": Gold(("Titan",))},
     ),
-    "retrieved, and nothing generated": ((found(GOLD),), "", "retrieved", {}),
-    "not retrieved, and nothing generated": ((found(OTHER),), "", "not_retrieved", {}),
-    "the corpus lacks the page": ((found(OTHER),), "no", "not_in_corpus", {"corpus": {"p2"}}),
-    "the corpus cannot be read": ((found(OTHER),), "no", "not_found", {"corpus": None}),
-    "gold without pages": ((found(OTHER),), "no", "not_found", {"gold": Gold(("Titan",))}),
-    "failed whatever it retrieved": ((found(GOLD),), "", "failed", {"error": "the model is gone"}),
-    "half an evidence set": ((found(GOLD), TITAN), "no", "not_retrieved", {"gold": BOTH}),
+    "retrieved, and nothing generated": ((search_step(GOLD),), "", "retrieved", {}),
+    "not retrieved, and nothing generated": ((search_step(OTHER),), "", "not_retrieved", {}),
+    "the corpus lacks the page": ((search_step(OTHER),), "no", "not_in_corpus", {"corpus": {"p2"}}),
+    "the corpus cannot be read": ((search_step(OTHER),), "no", "not_found", {"corpus": None}),
+    "gold without pages": ((search_step(OTHER),), "no", "not_found", {"gold": Gold(("Titan",))}),
+    "failed whatever it retrieved": (
+        (search_step(GOLD),),
+        "",
+        "failed",
+        {"error": "the model is gone"},
+    ),
+    "half an evidence set": ((search_step(GOLD), TITAN), "no", "not_retrieved", {"gold": BOTH}),
     "a whole evidence set": (
-        (found(GOLD, SECOND), asked(f"{GOLD.text}\n{SECOND.text}", "Titan")),
+        (search_step(GOLD, SECOND), model_step(f"{GOLD.text}\n{SECOND.text}", "Titan")),
         "Titan",
         "right",
         {"gold": BOTH},
     ),
     "one of two evidence sets": (
-        (found(SECOND), asked(SECOND.text, "Titan")),
+        (search_step(SECOND), model_step(SECOND.text, "Titan")),
         "Titan",
         "right",
         {"gold": EITHER},
     ),
-    "two retrievals together": ((found(OTHER), NO, found(GOLD), TITAN), "Titan", "right", {}),
-    "shown before it was retrieved": ((TITAN, found(GOLD)), "no", "not_in_prompt", {}),
-    "a note of the first title": (
-        (found(GOLD), Step(Note("Titan"), Reply("Titan"))),
+    "two retrievals together": (
+        (search_step(OTHER), NO, search_step(GOLD), TITAN),
         "Titan",
         "right",
         {},
     ),
-    "long gold answers": ((found(GOLD), TITAN), "something", "in_prompt", {"gold": LONG}),
-    "no gold answers": ((found(GOLD), TITAN), "some", "without_answers", {"gold": UNANSWERED}),
-    "no gold answers, empty": ((found(GOLD), TITAN), "", "without_answers", {"gold": UNANSWERED}),
-    "no gold answers, lost": ((found(OTHER), NO), "some", "not_retrieved", {"gold": UNANSWERED}),
-    "no gold at all": ((found(GOLD), TITAN), "Titan", "unanswerable", {"gold": Gold()}),
+    "shown before it was retrieved": ((TITAN, search_step(GOLD)), "no", "not_in_prompt", {}),
+    "a note of the first title": (
+        (search_step(GOLD), Step(Note("Titan"), Reply("Titan"))),
+        "Titan",
+        "right",
+        {},
+    ),
+    "long gold answers": ((search_step(GOLD), TITAN), "something", "in_prompt", {"gold": LONG}),
+    "no gold answers": (
+        (search_step(GOLD), TITAN),
+        "some",
+        "without_answers",
+        {"gold": UNANSWERED},
+    ),
+    "no gold answers, empty": (
+        (search_step(GOLD), TITAN),
+        "",
+        "without_answers",
+        {"gold": UNANSWERED},
+    ),
+    "no gold answers, lost": (
+        (search_step(OTHER), NO),
+        "some",
+        "not_retrieved",
+        {"gold": UNANSWERED},
+    ),
+    "no gold at all": ((search_step(GOLD), TITAN), "Titan", "unanswerable", {"gold": Gold()}),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_question_falls_where_it_was_lost(case: str) -> None:
     steps, answer, expected, more = CASES[case]
-    assert placed(*steps, answer=answer, **more).placed[0].stage == expected
+    assert place_question(*steps, answer=answer, **more).placed[0].stage == expected
 
 
 def test_without_gold_pages_a_passage_that_holds_an_answer_is_the_support_as_is_said() -> None:
-    result = placed(found(GOLD), TITAN, answer="Titan", gold=Gold(("Titan",)))
+    result = place_question(search_step(GOLD), TITAN, answer="Titan", gold=Gold(("Titan",)))
     assert (result.placed[0].stage, result.placed[0].by) == ("right", "answers")
     assert result.without_pages == 1
 
@@ -147,8 +181,8 @@ def test_without_gold_pages_a_passage_that_holds_an_answer_is_the_support_as_is_
 def test_passages_that_came_with_a_question_are_looked_at_and_no_corpus_is_missed(
     given: tuple[str, ...], prompt: str, answer: str, gold: str, expected: str
 ) -> None:
-    step = asked(prompt, answer)
-    result = placed(step, answer=answer, gold=Gold((gold,)), corpus=None, given=given)
+    step = model_step(prompt, answer)
+    result = place_question(step, answer=answer, gold=Gold((gold,)), corpus=None, given=given)
     assert (result.placed[0].stage, result.placed[0].by) == (expected, "given")
     assert (result.given_passages, result.without_pages) == (1, 0)
     assert result.tells and not result.misses_corpus
@@ -159,8 +193,8 @@ def test_passages_that_came_with_a_question_are_looked_at_and_no_corpus_is_misse
 def test_the_stages_come_in_order_and_every_question_is_in_one() -> None:
     examples = [Example(Question(f"q{i}", "Which moon?"), PAGE) for i in range(3)]
     episodes = [
-        Episode("q0", "chain", (found(OTHER),), Outcome("")),
-        Episode("q1", "chain", (found(GOLD), TITAN), Outcome("Titan")),
+        Episode("q0", "chain", (search_step(OTHER),), Outcome("")),
+        Episode("q1", "chain", (search_step(GOLD), TITAN), Outcome("Titan")),
         Episode("q2", "chain", (), None, "failed"),
     ]
     result = waterfall(examples, episodes, CORPUS)
@@ -170,9 +204,11 @@ def test_the_stages_come_in_order_and_every_question_is_in_one() -> None:
 
 
 def test_where_nothing_was_retrieved_and_no_pages_are_named_there_is_no_way_to_be_lost_on() -> None:
-    alone = placed(NO, answer="Rhea", gold=Gold(("Titan",)), corpus=None)
+    alone = place_question(NO, answer="Rhea", gold=Gold(("Titan",)), corpus=None)
     assert not alone.tells and not alone.within({"q"}).tells
     (note,) = notes([("a", alone)])
     assert note.startswith("a: nothing was retrieved and no question names gold pages")
     assert not figure([("a", alone)]).series
-    assert placed(found(OTHER), answer="Rhea", gold=Gold(("Titan",)), corpus=None).tells
+    assert place_question(
+        search_step(OTHER), answer="Rhea", gold=Gold(("Titan",)), corpus=None
+    ).tells

@@ -146,7 +146,7 @@ def test_two_runs_are_compared_question_by_question(ws: Workspace) -> None:
     danube = ws.run("read", "tiny-qa", llm="danube", metrics=["em", "f1"])
     em = danube.compare(titan)["em"]
     assert (em.a, em.b, em.difference, em.n) == (0.125, 0.25, 0.125, 8)
-    assert (em.wins, em.ties, em.losses) == (2, 5, 1) and em.flipped == ("q4", "q7", "q1")
+    assert (em.wins, em.ties, em.losses) == (2, 5, 1) and em.flipped_ids == ("q4", "q7", "q1")
     assert str(em) == "+0.125 (too few articles), n = 8; 2 wins, 5 ties, 1 loss"
     assert compare(titan, danube)["em"] == em and {"em", "f1"} <= {*compare(titan, danube)}
     assert danube.compare(titan).to_pandas().loc["em", "wins"] == 2
@@ -264,7 +264,7 @@ def test_a_stored_run_is_logged_later(ws: Workspace, monkeypatch: pytest.MonkeyP
 def test_a_sweep_is_an_experiment_with_its_runs(ws: Workspace) -> None:
     swept = ws.sweep("read", "tiny-qa", {"k": [1, 2]}, name="ks", metrics=["em"])
     assert len(swept.runs) == 2 and all("em" in run for run in swept.runs)
-    assert "ks: 2 runs" in repr(swept) and not swept.failed
+    assert "ks: 2 runs" in repr(swept) and not swept.failures
     again = ws.sweep("read", "tiny-qa", {"k": [1, 2]}, name="ks", metrics=["em"])
     assert {run.name for run in again.runs} == {run.name for run in swept.runs}
     with pytest.raises(RalleError, match="exists already"):

@@ -42,7 +42,7 @@ def write(path: Path, content: bytes) -> Path:
     return path
 
 
-def refused(ran: Ran, *said: str) -> None:
+def assert_refused(ran: Ran, *said: str) -> None:
     """One sentence on the last line that names all of ``said``; exit code 2; nothing on stdout."""
     assert ran.code == 2, ran
     assert ran.out == "" and "Traceback" not in ran.err
@@ -80,7 +80,7 @@ def test_a_bad_corpus_is_refused_with_its_line_and_no_index_appears(
     corpus = write(tmp_path / name, content)
     before = everything(workspace)
     ran = cli(f"index --corpus {corpus} --name bad --kind", *kind)
-    refused(ran, str(corpus), message)
+    assert_refused(ran, str(corpus), message)
     assert everything(workspace) == before
 
 
@@ -89,7 +89,7 @@ def test_a_bad_page_map_is_refused(cli: CommandLine, workspace: Path) -> None:
     before = everything(workspace)
     corpus = f"--corpus {workspace / 'corpus.tsv'} --page-map {pages}"
     said = f"{pages} is not UTF-8 text (byte 0); save it as UTF-8"
-    refused(cli(f"index {corpus} --name x --kind bm25"), said)
+    assert_refused(cli(f"index {corpus} --name x --kind bm25"), said)
     assert everything(workspace) == before
 
 
@@ -126,7 +126,7 @@ def test_a_bad_dataset_is_refused_with_its_line_before_anything_is_asked(
     questions = write(tmp_path / "q.jsonl", content)
     before = everything(workspace)
     ran = cli(f"run --chain read --dataset {questions} --limit 1 --no-mlflow")
-    refused(ran, str(questions), message)
+    assert_refused(ran, str(questions), message)
     assert everything(workspace) == before
 
 
@@ -172,7 +172,7 @@ def test_a_bad_chain_file_is_refused(
     content = content if isinstance(content, bytes) else json.dumps(content).encode()
     path = write(tmp_path / "bad.json", content)
     before = everything(workspace)
-    refused(cli(*verb, "--chain", path), str(path), message)
+    assert_refused(cli(*verb, "--chain", path), str(path), message)
     assert everything(workspace) == before
 
 
@@ -198,8 +198,8 @@ def test_a_template_that_cannot_work_is_refused_before_the_run(
     path = tmp_path / "x.json"
     path.write_text(json.dumps(chain("x", action)))
     before = everything(workspace)
-    refused(cli(f"run --chain {path} --dataset tiny-qa --no-mlflow"), message)
-    refused(cli(f"ask --chain {path} --question q"), message)
+    assert_refused(cli(f"run --chain {path} --dataset tiny-qa --no-mlflow"), message)
+    assert_refused(cli(f"ask --chain {path} --question q"), message)
     assert everything(workspace) == before
 
 
@@ -278,7 +278,7 @@ def test_a_bad_file_of_models_is_refused_and_marked_in_the_list(
     content, message = MODEL_FILES[case]
     path = write(workspace / "llms.json", content)
     before = everything(workspace)
-    refused(cli("ask --chain read --llm m --question q"), str(path), message)
+    assert_refused(cli("ask --chain read --llm m --question q"), str(path), message)
     listed = {row["name"]: row["about"] for row in cli.json("list llms")["llms"]}
     name = "m" if "model 'm'" in message else "llms.json"
     assert listed[name].startswith(f"cannot be read: {path}") and message in listed[name]
@@ -309,7 +309,7 @@ def test_a_model_that_cannot_be_made_is_refused_before_anything_is_written(
     (workspace / "llms.json").write_text(json.dumps({"m": entry}))
     before = everything(workspace)
     run = "run --chain read --retriever starter-bm25 --llm m --dataset tiny-qa"
-    refused(cli(f"{run} --no-mlflow"), message)
+    assert_refused(cli(f"{run} --no-mlflow"), message)
     assert everything(workspace) == before
 
 
@@ -369,7 +369,7 @@ def test_an_endpoint_that_always_refuses_stops_the_run(cli: CommandLine, workspa
 # ── the disk ─────────────────────────────────────────────────────────────────
 
 
-def limited(size: int) -> Callable[[], None]:
+def limit_file_size(size: int) -> Callable[[], None]:
     """No file may grow beyond ``size`` bytes, as on a full disk."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
@@ -382,7 +382,9 @@ def limited(size: int) -> Callable[[], None]:
 def test_a_build_on_a_full_disk_is_gone(kind: tuple[str, ...], size: int, workspace: Path) -> None:
     before = everything(workspace)
     build: list[str | Path] = ["index", "--corpus", workspace / "corpus.tsv", "--name", "x"]
-    ran = in_a_process(*build, "--kind", *kind, "--workspace", workspace, preexec_fn=limited(size))
+    ran = in_a_process(
+        *build, "--kind", *kind, "--workspace", workspace, preexec_fn=limit_file_size(size)
+    )
     if ran.returncode == 0:
         pytest.skip("all of this index fits")
     assert ran.returncode == 1, ran.stderr
@@ -399,7 +401,7 @@ def test_a_build_on_a_full_disk_is_gone(kind: tuple[str, ...], size: int, worksp
 @pytest.mark.parametrize("size", [200, 1_500, 6_000])
 def test_a_run_on_a_full_disk_can_be_resumed(size: int, cli: CommandLine, workspace: Path) -> None:
     run = "run --chain closed --dataset tiny-qa --no-mlflow --name x --metrics em"
-    ran = in_a_process(f"{run} --workspace", workspace, preexec_fn=limited(size))
+    ran = in_a_process(f"{run} --workspace", workspace, preexec_fn=limit_file_size(size))
     assert ran.returncode in (0, 1), ran.stderr
     assert "Traceback" not in ran.stderr
     if ran.returncode == 1:
@@ -449,10 +451,14 @@ def test_what_is_written_replaces_no_pipe_folder_or_input(cli: CommandLine, tmp_
     questions = cli.workspace / "datasets" / "tiny-qa.jsonl"
     link.symlink_to(questions)
     before = questions.read_bytes()
-    refused(cli(f"{PICK} {pipe}"), f"--output {pipe} is no plain file; name a file to write.")
-    refused(cli(f"{PICK} {tmp_path}"), f"--output {tmp_path} is a folder; name a file in it.")
+    assert_refused(
+        cli(f"{PICK} {pipe}"), f"--output {pipe} is no plain file; name a file to write."
+    )
+    assert_refused(
+        cli(f"{PICK} {tmp_path}"), f"--output {tmp_path} is a folder; name a file in it."
+    )
     for same in (questions, link):
-        refused(cli(PICK, same), f"--output {same} is the file that is read; name another.")
+        assert_refused(cli(PICK, same), f"--output {same} is the file that is read; name another.")
     assert pipe.is_fifo() and link.is_symlink() and questions.read_bytes() == before
 
 
@@ -463,12 +469,14 @@ def test_an_export_never_replaces_a_file_of_the_workspace(cli: CommandLine, tmp_
     for verb in (("export", "kept", "--format", "csv"), ("report", "kept")):
         spec = cli.workspace / "runs" / "kept" / "run.json"
         before = spec.read_bytes()
-        refused(
+        assert_refused(
             cli(*verb, "--out", spec),
             f"--out {spec} belongs to the workspace and would be lost; name another file.",
         )
-        refused(cli(*verb, "--out", pipe), f"--out {pipe} is no plain file; name a file to write.")
-        refused(cli(*verb, "--out", tmp_path), "is a folder; name a file in it")
+        assert_refused(
+            cli(*verb, "--out", pipe), f"--out {pipe} is no plain file; name a file to write."
+        )
+        assert_refused(cli(*verb, "--out", tmp_path), "is a folder; name a file in it")
         assert spec.read_bytes() == before and pipe.is_fifo()
 
 
@@ -530,7 +538,7 @@ def test_a_run_that_is_worked_on_cannot_be_resumed(cli: CommandLine, workspace: 
     while "1/8" not in working.stderr.readline():
         assert working.poll() is None
     ran = cli(f"{run} --resume")
-    refused(ran, "The run 'x' is locked by another process; wait for it or stop it.")
+    assert_refused(ran, "The run 'x' is locked by another process; wait for it or stop it.")
     working.communicate(timeout=60)
     assert working.returncode == 0
     assert len(read_lines(workspace / "runs" / "x" / "episodes.jsonl")) == 8
@@ -550,7 +558,7 @@ def with_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def damaged(
+def damage_run(
     with_run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[CommandLine, Path]]:
     """Replace a file of the run ``x``; → the command line in that workspace, and the run's folder."""
@@ -602,12 +610,12 @@ RUN_FILES: dict[str, tuple[str, Any, str]] = {
 
 @pytest.mark.parametrize("case", RUN_FILES)
 def test_a_damaged_run_is_refused_with_the_file_and_the_mend(
-    case: str, damaged: Callable[..., tuple[CommandLine, Path]]
+    case: str, damage_run: Callable[..., tuple[CommandLine, Path]]
 ) -> None:
     name, content, message = RUN_FILES[case]
-    cli, folder = damaged(name, content)
+    cli, folder = damage_run(name, content)
     kept = (folder / "episodes.jsonl").read_bytes()
-    refused(cli(f"{RUN_X} --resume"), message)
+    assert_refused(cli(f"{RUN_X} --resume"), message)
     assert (folder / "episodes.jsonl").read_bytes() == kept
 
 
@@ -625,9 +633,9 @@ def test_a_damaged_run_is_refused_with_the_file_and_the_mend(
     ],
 )
 def test_what_a_run_can_make_again_is_made_again(
-    name: str, content: Any, damaged: Callable[..., tuple[CommandLine, Path]]
+    name: str, content: Any, damage_run: Callable[..., tuple[CommandLine, Path]]
 ) -> None:
-    cli, folder = damaged(name, content)
+    cli, folder = damage_run(name, content)
     result = cli.json(f"{RUN_X} --resume")
     assert (result["n"], result["n_errors"], result["metrics"]["em"]["value"]) == (8, 0, 1 / 8)
     assert json.loads((folder / "report.json").read_text())["complete"]
@@ -682,9 +690,11 @@ def test_a_damaged_manifest_is_named_with_the_mend(
     folder = workspace / "indexes" / "tiny"
     write(folder / "manifest.json", content)
     before = everything(workspace)
-    refused(cli("search --index tiny x"), message, f"Remove the folder {folder}; build it again.")
+    assert_refused(
+        cli("search --index tiny x"), message, f"Remove the folder {folder}; build it again."
+    )
     ran = cli("run --chain read --dataset tiny-qa --no-mlflow")
-    refused(ran, "Action 1 of 'read': ", message)
+    assert_refused(ran, "Action 1 of 'read': ", message)
     listed = {row["name"]: row["about"] for row in cli.json("list retrievers")["retrievers"]}
     assert "cannot be read" in listed["tiny"] and message in listed["tiny"]
     assert "starter-bm25" in listed
@@ -703,10 +713,10 @@ def test_a_manifest_that_was_edited_is_not_believed(
     path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
     said = f"{path} was edited after the index was built; undo that, or "
     search = cli("search --index tiny x")
-    refused(search, said, f"remove the folder {path.parent}; build it again.")
+    assert_refused(search, said, f"remove the folder {path.parent}; build it again.")
     assert search.last.count("again") == 1
     build = cli("index --corpus", str(workspace / "corpus.tsv"), "--name", "tiny", "--kind", "bm25")
-    refused(build, said, f"Remove the folder {path.parent} before.")
+    assert_refused(build, said, f"Remove the folder {path.parent} before.")
 
 
 @pytest.mark.slow
@@ -733,7 +743,7 @@ def test_a_damaged_starter_index_says_it_is_built_anew(cli: CommandLine, workspa
     folder = workspace / "indexes" / "starter-bm25"
     (folder / "manifest.json").write_text("{")
     ran = cli("search --index starter-bm25 Titan")
-    refused(ran, f"Remove the folder {folder}; it is built anew when next asked for.")
+    assert_refused(ran, f"Remove the folder {folder}; it is built anew when next asked for.")
     assert (folder / "manifest.json").read_text() == "{", (
         "what somebody may want to mend is not touched"
     )
@@ -755,7 +765,7 @@ def test_an_index_whose_build_was_killed_is_not_there_and_is_built_again(
         building.wait()
     assert list((workspace / "indexes").glob(".x.*.part")), "a killed process cannot clean up"
     assert "x" not in [row["name"] for row in cli.json("list retrievers")["retrievers"]]
-    refused(cli("search --index x passage"), "There is no index 'x'.")
+    assert_refused(cli("search --index x passage"), "There is no index 'x'.")
     cli.json(f"index --corpus {workspace / 'corpus.tsv'} --name x --kind bm25")
     assert sorted(path.name for path in (workspace / "indexes").iterdir()) == ["tiny", "x"]
 
@@ -764,7 +774,7 @@ def test_a_folder_that_is_no_index_is_never_replaced(cli: CommandLine, workspace
     (workspace / "indexes" / "x").mkdir()
     (workspace / "indexes" / "x" / "thesis.txt").write_text("precious")
     ran = cli(f"index --corpus {workspace / 'corpus.tsv'} --name x --kind bm25")
-    refused(
+    assert_refused(
         ran,
         f"{workspace / 'indexes' / 'x'} exists and is not an index; choose another name or move it away.",
     )

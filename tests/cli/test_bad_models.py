@@ -64,7 +64,7 @@ def test_the_preset_of_an_absent_package_is_refused_with_its_install_line(
 IMPOSSIBLE = {"allOf": [{"type": "string"}, {"type": "integer"}]}
 
 
-def asked(cli: CommandLine, behaviour: Behaviour, *more: str, name: str = "r") -> Any:
+def ask_model(cli: CommandLine, behaviour: Behaviour, *more: str, name: str = "r") -> Any:
     """The report of a run of eight questions, asked one after the other."""
 
     def behave(handler: Handler) -> None:
@@ -84,7 +84,7 @@ def test_a_reply_of_thinking_alone_is_a_failed_question_without_a_score(cli: Com
         text, thought = ("", "The Danube?") if thinks else ("Titan", "")
         answer(text, reasoning_content=thought)(handler)
 
-    ran = asked(cli, think_of_the_danube)
+    ran = ask_model(cli, think_of_the_danube)
     assert (ran.json["n"], ran.json["n_errors"], ran.json["metrics"]["em"]["n"]) == (8, 1, 7)
     lines = [line for line in cli.episodes("r") if line.get("error")]
     assert len(lines) == 1 and "only thought and gave no answer" in lines[0]["error"]
@@ -96,8 +96,8 @@ def test_thoughts_before_an_answer_are_kept_and_not_scored(cli: CommandLine, par
     text, more = f"<think>{thoughts}</think>\n\nTitan", {}
     if parts:
         text, more = "Titan", {"reasoning_content": thoughts}
-    plain = asked(cli, answer("Titan"), name="plain").json["metrics"]
-    scored = asked(cli, answer(text, **more)).json["metrics"]
+    plain = ask_model(cli, answer("Titan"), name="plain").json["metrics"]
+    scored = ask_model(cli, answer(text, **more)).json["metrics"]
     assert plain["em"]["value"] > 0
     for name in ("em", "f1", "has_answer"):
         assert scored[name] == plain[name]
@@ -113,7 +113,7 @@ def test_a_server_that_changes_its_model_is_told_after_the_run(cli: CommandLine)
         model = "old" if next(count) < 3 else "new"
         send_json({**completion("Titan"), "model": model})(handler)
 
-    ran = asked(cli, change)
+    ran = ask_model(cli, change)
     (told,) = (line for line in ran.err.splitlines() if "another model" in line)
     assert ran.code == 0 and "1 of 8 replies" in told and "answer the questions again" in told
 
@@ -125,6 +125,6 @@ def test_a_schema_that_no_text_can_satisfy_stops_the_run_with_the_mend(cli: Comm
     saved = json.loads(file.read_text())
     saved["actions"][0] |= options
     file.write_text(json.dumps(saved))
-    ran = asked(cli, answer("Titan"), "--chain", "closed")
+    ran = ask_model(cli, answer("Titan"), "--chain", "closed")
     assert ran.code == 2 and "fits no text (incompatible types); mend the schema" in ran.last
     assert not (cli.workspace / "runs" / "r").exists()

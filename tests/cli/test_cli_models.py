@@ -22,7 +22,7 @@ def cli(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
     return CommandLine(capfd, tmp_path)
 
 
-def saved(cli: CommandLine) -> dict[str, Any]:
+def saved_models(cli: CommandLine) -> dict[str, Any]:
     return json.loads((cli.workspace / "llms.json").read_text())  # type: ignore[no-any-return]
 
 
@@ -33,15 +33,15 @@ def test_a_preset_is_listed_added_changed_and_deleted(cli: CommandLine) -> None:
     assert (
         made.keys() == {"name", "backend", "settings", "said"} and made["backend"] == "transformers"
     )
-    assert made["settings"] == saved(cli)["tiny"]["settings"]
+    assert made["settings"] == saved_models(cli)["tiny"]["settings"]
     assert (
         made["settings"]["model"] == "HuggingFaceTB/SmolLM2-135M-Instruct"
         and made["settings"]["quantization"] == "8bit"
     )
     cli.json("models change tiny --set max_tokens=9")
-    assert saved(cli)["tiny"]["settings"] == {**made["settings"], "max_tokens": 9}
+    assert saved_models(cli)["tiny"]["settings"] == {**made["settings"], "max_tokens": 9}
     assert "tiny" in [row["name"] for row in cli.json("list llms")["llms"]]
-    assert cli.json("models delete tiny")["users"] == [] and saved(cli) == {}
+    assert cli.json("models delete tiny")["users"] == [] and saved_models(cli) == {}
 
 
 def test_only_the_converted_copy_of_a_model_is_deleted(cli: CommandLine, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_only_the_converted_copy_of_a_model_is_deleted(cli: CommandLine, tmp_pat
     cli.json("models add river --backend transformers --set", f"model={file}")
     copy = write_converted(cli.workspace / "cache", file)
     assert cli.json("models delete river --converted")["name"] == "river"
-    assert "river" in saved(cli) and not copy.exists()
+    assert "river" in saved_models(cli) and not copy.exists()
     assert cli("models delete river --converted").code == 2
 
 
@@ -129,10 +129,10 @@ def test_a_wrong_request_is_one_sentence_and_changes_nothing(
     cli: CommandLine, arguments: tuple[str, ...], words: str
 ) -> None:
     cli.json("models add echo --backend scripted --set echo=true")
-    before = saved(cli)
+    before = saved_models(cli)
     ran = cli("models", *arguments)
     assert ran.code == 2 and words in ran.err.splitlines()[-1] and ran.out == ""
-    assert saved(cli) == before
+    assert saved_models(cli) == before
 
 
 def test_a_server_that_is_down_is_a_failure_not_a_wrong_request(cli: CommandLine) -> None:

@@ -28,20 +28,20 @@ def random_bytes(data: bytes) -> bytes:
 def other_types(data: bytes) -> bytes | None:
     """JSON of the same keys whose values, two levels down, are of other types; None for what is no JSON."""
 
-    def changed(value: Any, depth: int) -> Any:
+    def change(value: Any, depth: int) -> Any:
         if isinstance(value, dict):
-            return {key: changed(inner, depth + 1) for key, inner in value.items()}
+            return {key: change(inner, depth + 1) for key, inner in value.items()}
         if isinstance(value, list):
-            return {"0": 1} if depth > 1 else [changed(inner, depth) for inner in value]
+            return {"0": 1} if depth > 1 else [change(inner, depth) for inner in value]
         return ["x"] if depth > 1 else value
 
     try:
-        return json.dumps(changed(json.loads(data), 0)).encode()
+        return json.dumps(change(json.loads(data), 0)).encode()
     except ValueError:
         pass
     try:
         return b"".join(
-            json.dumps(changed(json.loads(row), 0)).encode() + b"\n" for row in data.splitlines()
+            json.dumps(change(json.loads(row), 0)).encode() + b"\n" for row in data.splitlines()
         )
     except ValueError:
         return None
@@ -104,7 +104,7 @@ QUICK_DAMAGES = {"random bytes", "other types", "null"}
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with two runs, a sweep, an imported corpus and a combination of retrievers."""
     folder = make_workspace(tmp_path_factory.mktemp("finished") / "workspace")
     run = "run --dataset tiny-qa --no-mlflow --name"
@@ -134,14 +134,18 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_a_damaged_file_is_one_sentence_and_no_traceback(
-    file: str, damage: str, finished: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    file: str,
+    damage: str,
+    finished_workspace: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    original = (finished / file).read_bytes()
+    original = (finished_workspace / file).read_bytes()
     damaged = DAMAGES[damage](original)
     if damage == "other types" and damaged is None:
         pytest.skip("no JSON")
     for number, verb in enumerate(READ_BY[file]):
-        folder = copy_workspace(finished, tmp_path / str(number))
+        folder = copy_workspace(finished_workspace, tmp_path / str(number))
         if damaged is None:
             (folder / file).unlink()
         else:

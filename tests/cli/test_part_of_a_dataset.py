@@ -11,7 +11,7 @@ from small_workspace import RECORDS, CommandLine, read_lines
 RUN = "run --chain read --dataset tiny-qa --no-mlflow"
 
 
-def asked(workspace: Path, run: str) -> list[str]:
+def asked_questions(workspace: Path, run: str) -> list[str]:
     return [row["id"] for row in read_lines(workspace / "runs" / run / "questions.jsonl")]
 
 
@@ -22,15 +22,15 @@ def fingerprint(workspace: Path, run: str) -> str:
 def test_a_smaller_sample_begins_a_larger_one(cli: CommandLine, workspace: Path) -> None:
     for count in (2, 4):
         cli.json(f"{RUN} --sample {count} --name s{count}")
-    assert len(asked(workspace, "s4")) == 4
-    assert asked(workspace, "s4")[:2] == asked(workspace, "s2")
+    assert len(asked_questions(workspace, "s4")) == 4
+    assert asked_questions(workspace, "s4")[:2] == asked_questions(workspace, "s2")
 
 
 def test_another_seed_draws_another_sample(cli: CommandLine, workspace: Path) -> None:
     samples = set()
     for seed in range(4):
         cli.json(f"{RUN} --sample 3 --seed {seed} --name s{seed}")
-        samples.add(tuple(asked(workspace, f"s{seed}")))
+        samples.add(tuple(asked_questions(workspace, f"s{seed}")))
     assert len(samples) > 1
 
 
@@ -47,13 +47,13 @@ def test_a_run_grows_and_keeps_its_fingerprint(
     cli: CommandLine, workspace: Path, part: str
 ) -> None:
     small = cli.json(f"{RUN} {part} 2 --name x")
-    before = fingerprint(workspace, "x"), asked(workspace, "x")
+    before = fingerprint(workspace, "x"), asked_questions(workspace, "x")
     grown = cli.json(f"{RUN} {part} 4 --name x --resume")
     whole = cli.json(f"{RUN} {part} 4 --name y")
     assert (small["n"], grown["n"]) == (2, 4)
     assert fingerprint(workspace, "x") == before[0]
-    assert asked(workspace, "x")[:2] == before[1]
-    assert asked(workspace, "x") == asked(workspace, "y")
+    assert asked_questions(workspace, "x")[:2] == before[1]
+    assert asked_questions(workspace, "x") == asked_questions(workspace, "y")
     assert len(read_lines(workspace / "runs" / "x" / "episodes.jsonl")) == 4  # none was asked twice
     assert grown["metrics"]["em"] == whole["metrics"]["em"]
 
@@ -82,5 +82,5 @@ def test_a_changed_dataset_does_not_grow_a_run(cli: CommandLine, workspace: Path
 def test_a_sweep_draws_its_questions(cli: CommandLine, workspace: Path) -> None:
     cli.json("sweep --chain read --vary k=1,2 --name s --dataset tiny-qa --sample 3 --no-mlflow")
     cli.json(f"{RUN} --sample 3 --name drawn")
-    variants = {tuple(asked(workspace, f.name)) for f in (workspace / "runs").glob("s *")}
-    assert variants == {tuple(asked(workspace, "drawn"))}
+    variants = {tuple(asked_questions(workspace, f.name)) for f in (workspace / "runs").glob("s *")}
+    assert variants == {tuple(asked_questions(workspace, "drawn"))}

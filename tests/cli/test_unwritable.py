@@ -167,7 +167,7 @@ def a_process_writing(*paths: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def unfinished(folder: Path) -> list[str]:
+def unfinished_files(folder: Path) -> list[str]:
     return sorted(path.name for kind in ("part", "lock") for path in folder.rglob(f".*.*.{kind}"))
 
 
@@ -177,10 +177,10 @@ def test_what_a_killed_process_left_half_written_goes_at_the_next_opening(worksp
         workspace / "runs" / "mine" / "state.json",
         workspace / "experiments" / "mine" / "asked.jsonl",
     ):
-        assert len(unfinished(workspace)) == 8
-    assert len(unfinished(workspace)) == 8, "a killed process cannot clean up"
+        assert len(unfinished_files(workspace)) == 8
+    assert len(unfinished_files(workspace)) == 8, "a killed process cannot clean up"
     Workbench(workspace).close()
-    assert unfinished(workspace) == []
+    assert unfinished_files(workspace) == []
 
 
 def test_what_a_living_process_is_writing_stays_however_long_it_takes(workspace: Path) -> None:
@@ -189,7 +189,7 @@ def test_what_a_living_process_is_writing_stays_however_long_it_takes(workspace:
         for path in workspace.rglob(".*.part"):
             os.utime(path, (1_000_000_000, 1_000_000_000))
         Workbench(workspace).close()
-        assert len(unfinished(workspace)) == 4 and not list(workspace.rglob(".left.*"))
+        assert len(unfinished_files(workspace)) == 4 and not list(workspace.rglob(".left.*"))
 
 
 def test_a_part_of_our_own_process_is_abandoned_unless_its_lock_is_held(workspace: Path) -> None:
@@ -198,15 +198,15 @@ def test_a_part_of_our_own_process_is_abandoned_unless_its_lock_is_held(workspac
         handle.write(b"{}")
         (workspace / ".retrievers.json.0f4b66d01c2e.part").write_text("half")
         Workbench(workspace).close()
-        assert [name.split(".")[1] for name in unfinished(workspace)] == ["llms", "llms"]
-    assert unfinished(workspace) == []
+        assert [name.split(".")[1] for name in unfinished_files(workspace)] == ["llms", "llms"]
+    assert unfinished_files(workspace) == []
     assert (workspace / "llms.json").read_text() == "{}"
 
 
 def test_a_lock_that_outlived_its_part_is_gone_at_the_next_opening(workspace: Path) -> None:
     (workspace / ".llms.json.0f4b66d01c2e.lock").write_text("")
     Workbench(workspace).close()
-    assert unfinished(workspace) == []
+    assert unfinished_files(workspace) == []
 
 
 def test_hidden_files_of_other_programs_stay(workspace: Path) -> None:
@@ -224,12 +224,12 @@ def test_a_file_system_without_locks_takes_files_and_loses_none(
 ) -> None:
     fcntl = pytest.importorskip("fcntl")
 
-    def unsupported(*_: object) -> None:
+    def refuse_lock(*_: object) -> None:
         raise OSError(errno.ENOTSUP, "Operation not supported")
 
-    monkeypatch.setattr(fcntl, "flock", unsupported)
+    monkeypatch.setattr(fcntl, "flock", refuse_lock)
     with writing(workspace / "llms.json") as handle:
         handle.write(b"{}")
         remove_all_abandoned(workspace)
         assert len(list(workspace.glob(".llms.json.*.part"))) == 1
-    assert (workspace / "llms.json").read_text() == "{}" and unfinished(workspace) == []
+    assert (workspace / "llms.json").read_text() == "{}" and unfinished_files(workspace) == []

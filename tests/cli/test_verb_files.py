@@ -38,7 +38,7 @@ def count_words(args):
 
 
 @pytest.fixture
-def installed(tmp_path: Path) -> Mapping[str, str]:
+def installed_environment(tmp_path: Path) -> Mapping[str, str]:
     """The environment of a process in which a distribution with the verb is installed."""
     folder = tmp_path / "site"
     write_distribution(folder, "verbs", "count_words_verb", VERB)
@@ -46,22 +46,29 @@ def installed(tmp_path: Path) -> Mapping[str, str]:
 
 
 def ran(
-    installed: Mapping[str, str], workspace: Path, *words: str
+    installed_environment: Mapping[str, str], workspace: Path, *words: str
 ) -> subprocess.CompletedProcess[str]:
     call = command("count-words", *words, "--workspace", workspace)
-    return subprocess.run(call, env=installed, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        call, env=installed_environment, capture_output=True, text=True, timeout=60
+    )
 
 
 @pytest.mark.slow
-def test_one_file_adds_a_verb_with_all_it_has(installed: Mapping[str, str], tmp_path: Path) -> None:
-    help_text = ran(installed, tmp_path, "--help").stdout
+def test_one_file_adds_a_verb_with_all_it_has(
+    installed_environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    help_text = ran(installed_environment, tmp_path, "--help").stdout
     assert "Count the words of texts." in help_text and "--strict" in help_text
     assert "example: rallebench count-words 'one two'" in help_text
-    done = ran(installed, tmp_path, "one two", "--json")
+    done = ran(installed_environment, tmp_path, "one two", "--json")
     assert (done.returncode, done.stdout) == (0, '{\n  "one two": 2\n}\n'), done.stderr
-    assert ran(installed, tmp_path, "one two").stdout == "Words\ntext     words\none two      2\n"
-    partly = ran(installed, tmp_path, "one two", "", "--strict")
+    assert (
+        ran(installed_environment, tmp_path, "one two").stdout
+        == "Words\ntext     words\none two      2\n"
+    )
+    partly = ran(installed_environment, tmp_path, "one two", "", "--strict")
     assert (partly.returncode, partly.stderr) == (1, "1 text is empty. Leave it out.\n")
     assert "one two" in partly.stdout, "the result is printed all the same"
-    wrong = ran(installed, tmp_path, "forbidden")
+    wrong = ran(installed_environment, tmp_path, "forbidden")
     assert (wrong.returncode, wrong.stdout) == (2, "")

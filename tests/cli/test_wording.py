@@ -10,7 +10,7 @@ import pytest
 
 import rallebench
 from rallebench.api.wording import reword as in_python
-from rallebench.cli.wording import worded
+from rallebench.cli.wording import word_error
 from rallebench.core.errors import HINTS, Hint, UsageError
 from rallebench.gui.wording import on_page
 
@@ -118,7 +118,7 @@ WORDS = {
 def test_each_front_end_ends_an_error_with_the_mend_in_its_own_words(hint: Hint) -> None:
     error = UsageError("That cannot be.", hint=hint)
     terminal, page, python = WORDS[hint]
-    assert worded(error) == f"That cannot be; {terminal}."
+    assert word_error(error) == f"That cannot be; {terminal}."
     assert on_page(error) == f"That cannot be; {page}."
     assert str(in_python(error)) == str(in_python(in_python(error))) == f"That cannot be; {python}."
     assert type(in_python(error)) is UsageError
@@ -135,7 +135,7 @@ def test_an_unknown_kind_of_hint_is_refused_where_it_is_raised() -> None:
 
 def test_an_error_without_a_hint_keeps_its_sentence() -> None:
     error = UsageError("The name 'a/b'\nis no name; use letters.")
-    assert worded(error) == "The name 'a/b' is no name; use letters."
+    assert word_error(error) == "The name 'a/b' is no name; use letters."
 
 
 OTHERS = {"cli", "gui"}

@@ -8,7 +8,7 @@ from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.settings import check_values
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.experiments.benchmarks import BENCHMARKS, benchmarks
-from rallebench.services.experiments import rules_of
+from rallebench.services.experiments import experiment_rules
 from rallebench.views import designs, published
 from rallebench.views.lists import line
 
@@ -18,7 +18,7 @@ OWN = {"baselines", "batch", "sweep", "tradeoff"}
 @pytest.mark.parametrize("kind", EXPERIMENTS.names())
 def test_every_experiment_says_what_it_is_and_takes_its_own_defaults(kind: str) -> None:
     entry = EXPERIMENTS.entry(kind)
-    assert entry.about.endswith((".", "?")) and rules_of(kind).noun
+    assert entry.about.endswith((".", "?")) and experiment_rules(kind).noun
     assert all(setting.must_be for setting in entry.form.values())
     written = {name: str(setting.default) for name, setting in entry.form.items()}
     assert check_values(kind, entry.form, written) == check_values(kind, entry.form, {})
@@ -47,7 +47,7 @@ def test_every_benchmark_offers_one_of_its_suites_and_one_of_its_tables_first(na
     assert benchmark.name == name and benchmark.title and benchmark.paper.startswith("arXiv:")
     assert designs.first_suite(name) == benchmark.first_suite
     assert published.benchmark_name(benchmark.first_table) == name
-    assert published.opened(benchmark.first_table).rows
+    assert published.open_table(benchmark.first_table).rows
 
 
 def test_every_experiment_has_one_place_and_each_place_its_own_names() -> None:

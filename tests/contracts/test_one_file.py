@@ -273,7 +273,7 @@ def test_an_index_kind_is_listed_built_searched_swept_estimated_verified_and_del
     estimate = last(bench.data.estimate_build(corpus, "titles", parameters={"longest": 5}))
     assert isinstance(estimate, BuildEstimate) and 0 < estimate.ram_search < estimate.ram_build
     assert last(bench.data.verify_index("by-title")).files == len(manifest["files"])
-    assert "weight" in bench.data.knobs_of("by-title")
+    assert "weight" in bench.data.search_settings("by-title")
     bench.data.delete_index("by-title")
     assert not (workspace / "indexes" / "by-title").exists()
     bench.close()

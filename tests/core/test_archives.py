@@ -67,7 +67,7 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceFolder:
 def unpack(space: WorkspaceFolder, name: str, content: bytes) -> Path:
     path = space.path / name
     path.write_bytes(content)
-    return uploads.unpacked(space, path)
+    return uploads.unpack_upload(space, path)
 
 
 @pytest.mark.parametrize("name", ARCHIVES)

@@ -109,7 +109,7 @@ def test_graded_gold_is_decided_by_ndcg(cli: CommandLine) -> None:
     for name in ("search", "blind"):
         report_of(cli, f"graded {name}", "--dataset", "graded", chain=name)
     assert cli.json("compare", "graded search", "graded blind")["metric"] == "ndcg@3"
-    row = run_list.row_of(Workbench(cli.workspace).workspace, "graded search")
+    row = run_list.run_row(Workbench(cli.workspace).workspace, "graded search")
     assert row.metric == "ndcg@3" and row.mean and row.mean.n == 8
 
 
@@ -133,7 +133,7 @@ def test_baselines_of_a_retrieval_are_compared_by_the_retrieval(cli: CommandLine
 def test_the_list_tiles_and_verdicts_of_a_retrieval_show_its_retrieval(cli: CommandLine) -> None:
     report = report_of(cli, "search")
     bench = Workbench(cli.workspace)
-    row = run_list.row_of(bench.workspace, "search")
+    row = run_list.run_row(bench.workspace, "search")
     assert row.metric == "Rprec" and row.mean == report.metrics["Rprec"]
     labels = [tile.label for tile in run_views.tiles(report, chain_from_json(CHAINS[0]))]
     assert labels[0] == "R-precision" and not {"EM", "F1"} & {*labels}

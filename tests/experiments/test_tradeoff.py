@@ -20,7 +20,7 @@ from rallebench.core.runs import RunOptions
 from rallebench.experiments.tradeoff import Point, Tradeoff, from_json, probe
 from rallebench.experiments.tradeoff.exact import nearest_rows
 from rallebench.experiments.tradeoff.running import read_swept, settings_of, tradeoff_settings
-from rallebench.services.jobs import pieces_of
+from rallebench.services.jobs import job_pieces
 from rallebench.services.workbench import Workbench
 
 KINDS = ("flat", "hnsw")
@@ -187,7 +187,7 @@ def test_measuring_can_be_stopped_and_continued(bench: Workbench) -> None:
     def follow() -> Iterator[Any]:
         indexes = ["tiny", "tiny-hnsw"]
         work = measure(bench, "halted", indexes, 5)
-        return pieces_of(bench.jobs.submit("trade-off", "halted", 0, lambda job: work))
+        return job_pieces(bench.jobs.submit("trade-off", "halted", 0, lambda job: work))
 
     work = follow()
     while not isinstance(next(work), Finished):

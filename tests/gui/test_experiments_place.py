@@ -532,7 +532,7 @@ def test_an_index_trade_off_is_measured_drawn_and_saved(page: Page) -> None:
 
 
 def test_every_published_table_opens_and_is_saved(page: Page) -> None:
-    for tables in published.listed().values():
+    for tables in published.list_tables().values():
         for name, _ in tables:
             drawn = view_of(page, f"experiments/published?table={name}")
             assert "arXiv" in drawn and "aria-current=true" in drawn

@@ -168,7 +168,7 @@ def test_times_that_the_cache_replays_are_not_compared(ran: Page) -> None:
 
 
 def test_runs_of_one_title_are_told_apart_by_their_minute_or_their_second(ran: Page) -> None:
-    row = run_list.row_of(ran.workbench.workspace, "first")
+    row = run_list.run_row(ran.workbench.workspace, "first")
     times = ["2026-01-02T10:20:03", "2026-01-02T10:20:44", "2026-01-02T10:31:00"]
     titles = [x.title for x in tell_apart([replace(row, created=time) for time in times])]
     assert len(set(titles)) == 3 and titles[0].endswith("10:20:03") and titles[2].endswith("10:31")
@@ -248,11 +248,11 @@ def test_a_damaged_title_is_marked_with_its_mend_and_the_run_stays_whole(
 ) -> None:
     path = ran.workbench.runs.open(SECOND).path / TITLE
     path.write_text(damage)
-    row = run_list.row_of(ran.workbench.workspace, SECOND)
+    row = run_list.run_row(ran.workbench.workspace, SECOND)
     assert row.title == f"{SECOND} (title.json was damaged by another program; rename the run)"
     assert row.mean is not None
     ran.call("runs.rename", {"id": SECOND, "as": ""})
-    assert run_list.row_of(ran.workbench.workspace, SECOND).title == "read · k 1 · echo"
+    assert run_list.run_row(ran.workbench.workspace, SECOND).title == "read · k 1 · echo"
 
 
 def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:

@@ -247,7 +247,7 @@ def test_the_page_offers_its_form_runs_it_and_draws_its_table(
         drawn = text_of(page, "experiments/list?kind=suite&paper=tides")
         assert "Tides" in drawn and "Tides, low water" in drawn
         form = designs.suite_about("tides-low")[2]
-        assert designs.advanced(form) == ["tone"], "folded away as it declares"
+        assert designs.advanced_settings(form) == ["tone"], "folded away as it declares"
         fields = {
             "suite": "tides-low",
             "shown": "tides-low",
@@ -266,5 +266,5 @@ def test_the_page_offers_its_form_runs_it_and_draws_its_table(
         assert "Luna" in text_of(page, "experiments/one?id=low")
         shown = text_of(page, "experiments/published?table=tides:1")
         assert "Luna" in shown and "ours: titan (low" in shown
-        (figure,) = published.figures(published.opened("tides:1"))
+        (figure,) = published.figures(published.open_table("tides:1"))
         assert figure.title == "Right answers" and "Luna" in figure.series

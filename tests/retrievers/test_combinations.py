@@ -31,7 +31,7 @@ NAMED = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace = make_workspace(tmp_path_factory.mktemp("combinations") / "made")
     corpus, pages = workspace / "corpus.tsv", workspace / "pages.json"
     built(workspace / "indexes", "tiny-graph", corpus, "hnsw", encoder=Hashing(), page_map=pages)
@@ -54,8 +54,10 @@ def loaded(bench: Workbench) -> list[str]:
 # ── what a name means ────────────────────────────────────────────────────────
 
 
-def test_an_index_is_no_combination_and_a_combination_has_all_its_settings(made: Path) -> None:
-    workspace = WorkspaceFolder(made)
+def test_an_index_is_no_combination_and_a_combination_has_all_its_settings(
+    template_workspace: Path,
+) -> None:
+    workspace = WorkspaceFolder(template_workspace)
     assert workspace.retriever("tiny") is None
     both = workspace.retriever("both")
     assert both is not None and both.of == ["tiny", "tiny-graph"]
@@ -86,9 +88,9 @@ def test_an_index_is_no_combination_and_a_combination_has_all_its_settings(made:
     ],
 )
 def test_a_combination_can_be_written_out(
-    made: Path, reference: str, kind: str, of: list[str], settings: dict[str, Any]
+    template_workspace: Path, reference: str, kind: str, of: list[str], settings: dict[str, Any]
 ) -> None:
-    entry = WorkspaceFolder(made).retriever(reference)
+    entry = WorkspaceFolder(template_workspace).retriever(reference)
     assert entry is not None and (entry.kind, entry.of) == (kind, of)
     assert settings.items() <= entry.settings.items()
 
@@ -117,9 +119,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_reference_is_one_sentence_before_anything_is_loaded(made: Path, case: str) -> None:
+def test_a_wrong_reference_is_one_sentence_before_anything_is_loaded(
+    template_workspace: Path, case: str
+) -> None:
     reference, sentence = WRONG[case]
-    bench = Workbench(made)
+    bench = Workbench(template_workspace)
     with pytest.raises(UsageError) as refused:
         list(bench.models.load(reference, "retriever"))
     assert sentence in str(refused.value) and "\n" not in str(refused.value)
@@ -127,8 +131,8 @@ def test_a_wrong_reference_is_one_sentence_before_anything_is_loaded(made: Path,
     bench.close()
 
 
-def test_combinations_are_listed_with_one_line_each(made: Path) -> None:
-    listed = WorkspaceFolder(made).retrievers()
+def test_combinations_are_listed_with_one_line_each(template_workspace: Path) -> None:
+    listed = WorkspaceFolder(template_workspace).retrievers()
     assert listed["both"] == "words and vectors"
     assert listed["ring"] == "Hybrid by rank: weighted reciprocal-rank fusion."
     assert listed["careful"] == "tiny-graph with ef_search=40"
@@ -250,8 +254,8 @@ def test_a_page_does_not_load_a_heavy_model_by_the_way(bench: Workbench, workspa
 # ── chains, runs and the command line ────────────────────────────────────────
 
 
-def test_a_chain_is_checked_with_what_its_combination_names(made: Path) -> None:
-    workspace = WorkspaceFolder(made)
+def test_a_chain_is_checked_with_what_its_combination_names(template_workspace: Path) -> None:
+    workspace = WorkspaceFolder(template_workspace)
     good = workspace.chain("hybrid")
     check_chain(workspace, good)
     check_chain(workspace, good.replace_action(0, target="rrf:tiny,(tiny-graph?ef_search=9)"))

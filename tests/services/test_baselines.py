@@ -32,7 +32,7 @@ from rallebench.core.runs import RunOptions
 from rallebench.core.types import Action, Chain, Example
 from rallebench.experiments import baselines
 from rallebench.experiments.baselines import baseline_name, written
-from rallebench.services.jobs import pieces_of
+from rallebench.services.jobs import job_pieces
 from rallebench.services.workbench import Workbench
 from rallebench.views import experiment_groups
 from rallebench.views.experiment_requests import baselines_request
@@ -46,7 +46,7 @@ TWO = chain(
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = make_workspace(tmp_path_factory.mktemp("lines") / "made")
     (folder / "chains" / "two.json").write_text(json.dumps(TWO))
     write_lines(
@@ -222,7 +222,7 @@ def test_the_lines_of_a_run_are_let_go_again_and_asked_once(bench: Workbench) ->
     result = complete(perform(bench, "read"))
     assert [run.run for run in result.runs] == ["read closed-book", "read random", "read oracle"]
     assert {line.name for line in bench.models.status()} == {"titan", "tiny"} and not any(
-        "gold" in name for name in bench.models.ended()
+        "gold" in name for name in bench.models.load_outcomes()
     )
     again = complete(perform(bench, "read"))
     assert all(run.reused for run in again.runs) and again.document == result.document
@@ -257,7 +257,7 @@ def test_a_stop_ends_the_lines_and_they_can_be_continued_afterwards(bench: Workb
 
     def follow() -> Iterator[Any]:
         work = perform(bench, "late")
-        return pieces_of(bench.jobs.submit("baselines", "late", 0, lambda job: work))
+        return job_pieces(bench.jobs.submit("baselines", "late", 0, lambda job: work))
 
     lines = follow()
     next(lines)

@@ -172,7 +172,11 @@ def test_citations_are_worked_out_once_when_the_turn_ended(bench: Workbench, rea
     talk = Talk()
     turn = talk.ask(bench.asking, read, "Which moon of Saturn has a thick atmosphere?", None)
     for event in bench.asking.chat(read, (), turn.question):
-        assert turn.cited == () and turn.support is None
+        assert turn.cited_sentences == () and turn.support is None
         turn.take(event)
-    (sentence,) = turn.cited
-    assert sentence.text == "Titan" and sentence.citations and turn.cited is turn.cited
+    (sentence,) = turn.cited_sentences
+    assert (
+        sentence.text == "Titan"
+        and sentence.citations
+        and turn.cited_sentences is turn.cited_sentences
+    )

@@ -28,7 +28,7 @@ from rallebench.views import (
     published,
     run_requests,
 )
-from rallebench.views.experiment_design import Design, command, request_of
+from rallebench.views.experiment_design import Design, build_request, command
 from rallebench.views.run_requests import BenchmarkOptions
 from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.flows import chain_flow
@@ -116,7 +116,10 @@ def test_every_benchmark_has_its_settings_and_lists_their_values(bench: Workbenc
         for name in names:
             _, _, form = designs.suite_about(name)
             offered = catalog.choices(bench.workspace, form)
-            assert set(designs.advanced(form)) <= form.keys() and offered.keys() <= form.keys()
+            assert (
+                set(designs.advanced_settings(form)) <= form.keys()
+                and offered.keys() <= form.keys()
+            )
             for setting in (setting for setting in form if form[setting].many):
                 default = str(form[setting].default or "")
                 known = {*offered.get(setting, ())}
@@ -149,7 +152,7 @@ def test_every_benchmark_has_its_settings_and_lists_their_values(bench: Workbenc
 )
 def test_what_was_chosen_is_a_command_line(bench: Workbench, design: Design, words: str) -> None:
     design.dataset = "tiny-qa"
-    line = command(request_of(bench.workspace, design, bench.workspace.chain("read"))).split()
+    line = command(build_request(bench.workspace, design, bench.workspace.chain("read"))).split()
     assert line[:3] == ["python", "-m", "rallebench"]
     rest = iter(line[3:])
     assert all(word in rest for word in words.split()), line
@@ -163,7 +166,7 @@ def test_models_that_are_ticked_are_compared_and_else_the_one_that_is_chosen_is_
 ) -> None:
     settings = {"reval-scholar": {"models": models, "workflows": ["react"]}}
     design = Design(kind="suite", suite="reval-scholar", llm=llm, settings=settings)
-    request = request_of(bench.workspace, design, bench.workspace.chain("read"))
+    request = build_request(bench.workspace, design, bench.workspace.chain("read"))
     assert request.settings["models"] == compared
     assert request.llm == ("" if compared else llm)
 
@@ -201,7 +204,7 @@ def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbenc
     assert same.cached == 8 and same.seconds is not None and same.seconds[0] == 0
 
 
-def asked(bench: Workbench, chain: Chain, name: str, seconds: float) -> None:
+def store_run(bench: Workbench, chain: Chain, name: str, seconds: float) -> None:
     """A stored run of four questions that took ``seconds`` by the clock."""
     options = BenchmarkOptions(dataset="tiny-qa", limit=4, track=False)
     prepared = run_requests.of_chain(bench.workspace, chain, options, run=name)
@@ -216,8 +219,8 @@ def asked(bench: Workbench, chain: Chain, name: str, seconds: float) -> None:
 
 def test_the_time_of_a_plan_is_a_range_from_runs_of_the_same_chain(bench: Workbench) -> None:
     chain = bench.workspace.chain("read")
-    asked(bench, chain, "first", 8.0)
-    asked(bench, replace(chain, name="by another name"), "second", 16.0)
+    store_run(bench, chain, "first", 8.0)
+    store_run(bench, replace(chain, name="by another name"), "second", 16.0)
     low, high = forecasts.FASTER * 2.0, forecasts.SLOWER * 4.0
     known = forecasts.of_flow(bench, chain_flow(chain))
     assert known is not None and known.seconds == pytest.approx((3.0, low, high))
@@ -226,21 +229,21 @@ def test_the_time_of_a_plan_is_a_range_from_runs_of_the_same_chain(bench: Workbe
 @pytest.mark.parametrize("other", ["closed", "another k", "another model"])
 def test_a_run_of_another_chain_tells_no_time(bench: Workbench, other: str) -> None:
     chain = bench.workspace.chain("read")
-    asked(bench, bench.workspace.chain("closed"), "closed", 0.1)
+    store_run(bench, bench.workspace.chain("closed"), "closed", 0.1)
     variants = {
         "closed": chain,
         "another k": with_overrides(chain, {"k": 1}),
         "another model": with_overrides(chain, {"llm": "echo"}),
     }
     if other != "closed":
-        asked(bench, chain, "read", 0.1)
+        store_run(bench, chain, "read", 0.1)
         assert forecasts.of_flow(bench, chain_flow(chain)) is not None
     assert forecasts.of_flow(bench, chain_flow(variants[other])) is None
 
 
 def test_a_run_of_a_model_that_is_another_now_tells_no_time(bench: Workbench) -> None:
     chain = bench.workspace.chain("read")
-    asked(bench, chain, "read", 8.0)
+    store_run(bench, chain, "read", 8.0)
     assert forecasts.of_flow(bench, chain_flow(chain)) is not None
     path = bench.workspace.runs / "read" / "run.json"
     stored = read_json(path)
@@ -279,7 +282,7 @@ def test_a_plan_that_must_build_an_index_of_unknown_size_names_no_time(bench: Wo
 
 def test_an_estimate_measures_the_indexes_that_must_be_built(bench: Workbench) -> None:
     request = sweep(bench, {"index.chunk_size": ["50", "100"]})
-    job = experiment_jobs.estimate(bench, request, forecasts.planned(bench, request))
+    job = experiment_jobs.estimate(bench, request, forecasts.plan_request(bench, request))
     assert job.wait(60) and job.error is None
     value = forecasts.forecast(bench, request)
     assert value.seconds is None and value.building is not None and value.building[0] > 0
@@ -292,12 +295,12 @@ def test_the_first_questions_of_a_large_run_stand_for_the_others_in_its_plan(
 ) -> None:
     played: list[str] = []
 
-    def answered(flow: Any, question: Any, *more: Any) -> Any:
+    def answer(flow: Any, question: Any, *more: Any) -> Any:
         played.append(question.qid)
         return dry_run_answer(flow, question, *more)
 
     dry_run_answer = dry_run._answer
-    monkeypatch.setattr(dry_run, "_answer", answered)
+    monkeypatch.setattr(dry_run, "_answer", answer)
     monkeypatch.setattr(dry_run, "MOST_PLAYED", 3)
     plan = bench.experiments.plan(sweep(bench, {"k": ["1"]}))
     assert set(played) == {"q1", "q2", "q3"}
@@ -401,7 +404,7 @@ def test_a_variant_wins_only_where_it_is_shown_to_be_better_than_every_other(
 def test_progress_is_one_over_all_runs_and_says_little_of_much(bench: Workbench) -> None:
     request = sweep(bench, {"k": ["1", "2"]})
     job = bench.experiments.start(
-        request, RunOptions(track=False), forecasts.planned(bench, request)
+        request, RunOptions(track=False), forecasts.plan_request(bench, request)
     )
     assert job.wait(60) and job.error is None
     whole = [event for event in job.events() if getattr(event, "task", None) == ""]
@@ -414,7 +417,7 @@ def test_progress_is_one_over_all_runs_and_says_little_of_much(bench: Workbench)
 
 
 def test_published_tables_have_short_names_and_print_as_the_paper_does() -> None:
-    names = [name for tables in published.listed().values() for name, _ in tables]
+    names = [name for tables in published.list_tables().values() for name, _ in tables]
     assert len(set(names)) == len(names) and {"ralle:2", "rgb:1", "rgb:text"} <= {*names}
-    table = published.as_table(published.opened("rgb:1"))
+    table = published.as_table(published.open_table("rgb:1"))
     assert table.labels[:3] == ("System", "model", "en_0") and table.rows[0][2] == "96.33"

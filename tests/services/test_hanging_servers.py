@@ -16,7 +16,7 @@ from rallebench.core.entries import LLMEntry
 from rallebench.core.runs import PreparedRun
 from rallebench.core.types import Chain
 from rallebench.engine import loop
-from rallebench.services.episodes import EpisodeRequest, example_of
+from rallebench.services.episodes import EpisodeRequest, chosen_example
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 
@@ -76,7 +76,7 @@ def test_a_run_that_is_part_of_work_is_stopped(bench: Workbench, server: Loopbac
 
 
 def test_an_episode_of_an_agent_is_stopped(bench: Workbench, server: Loopback) -> None:
-    question = example_of(bench.workspace, "tiny-qa", "q1")
+    question = chosen_example(bench.workspace, "tiny-qa", "q1")
     settings = {"env.retriever": "tiny"}
     state = bench.asking.start_episode(
         EpisodeRequest("react", "wikipedia", "far", settings, *question)

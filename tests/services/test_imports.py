@@ -39,14 +39,14 @@ def beir(tmp_path: Path) -> Path:
     return folder
 
 
-def zipped(path: Path, members: dict[str, str]) -> Path:
+def zip_members(path: Path, members: dict[str, str]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in members.items():
             archive.writestr(name, text)
     return path
 
 
-def done(bench: Workbench, request: ImportRequest) -> Any:
+def import_result(bench: Workbench, request: ImportRequest) -> Any:
     job = imports.start(bench, request)
     assert job.wait(60)
     if job.error:
@@ -77,7 +77,7 @@ def test_an_archive_is_unpacked_without_hidden_files_and_ways_out(
 ) -> None:
     path, members = tmp_path / name, {"in/a.txt": "A", "in/.hidden": "x", "../out.txt": "B"}
     if name == "a.zip":
-        zipped(path, members)
+        zip_members(path, members)
     else:
         with tarfile.open(path, "w:gz") as tar:
             for member, text in members.items():
@@ -87,12 +87,12 @@ def test_an_archive_is_unpacked_without_hidden_files_and_ways_out(
             link = tarfile.TarInfo("in/link")
             link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
             tar.addfile(link)
-    folder = uploads.unpacked(bench.workspace, path)
+    folder = uploads.unpack_upload(bench.workspace, path)
     files = sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
     assert folder.name == "in" and files == ["a.txt"]
     assert not [*tmp_path.rglob("out.txt")]
-    zipped(tmp_path / "two moons.zip", {"a.txt": "A", "b.txt": "B"})
-    assert uploads.unpacked(bench.workspace, tmp_path / "two moons.zip").name == "two moons"
+    zip_members(tmp_path / "two moons.zip", {"a.txt": "A", "b.txt": "B"})
+    assert uploads.unpack_upload(bench.workspace, tmp_path / "two moons.zip").name == "two moons"
 
 
 def test_a_damaged_archive_and_one_that_unpacks_to_far_too_much_leave_nothing(
@@ -100,16 +100,16 @@ def test_a_damaged_archive_and_one_that_unpacks_to_far_too_much_leave_nothing(
 ) -> None:
     (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04 no archive")
     with pytest.raises(BadFileError, match=r"bad\.zip is a damaged archive"):
-        uploads.unpacked(bench.workspace, tmp_path / "bad.zip")
+        uploads.unpack_upload(bench.workspace, tmp_path / "bad.zip")
     monkeypatch.setattr(uploads, "MAX_UNPACKED", 1000)
-    zipped(tmp_path / "bomb.zip", {"a.txt": "0" * 5_000_000})
+    zip_members(tmp_path / "bomb.zip", {"a.txt": "0" * 5_000_000})
     with pytest.raises(BadFileError, match="more than 200 times its size"):
-        uploads.unpacked(bench.workspace, tmp_path / "bomb.zip")
+        uploads.unpack_upload(bench.workspace, tmp_path / "bomb.zip")
     assert not list((bench.workspace.cache / "uploads").iterdir())
 
 
 def test_what_is_no_archive_stays_where_it_is(bench: Workbench, docs: Path) -> None:
-    assert uploads.unpacked(bench.workspace, docs) == docs
+    assert uploads.unpack_upload(bench.workspace, docs) == docs
 
 
 # recognised
@@ -166,7 +166,7 @@ def test_passages_longer_than_the_encoder_reads_are_told_before_and_after(
     many = imports.long_sentence(corpus, Chunking(400), "minilm")
     assert "1 of 3 passages" in many and many.endswith("Choose smaller chunks.")
     request = ImportRequest("rivers", rows, "corpus", indexes=("dense",))
-    assert done(bench, request).long.startswith("1 of 2 passages (50 %) is longer")
+    assert import_result(bench, request).long.startswith("1 of 2 passages (50 %) is longer")
     manifest = bench.workspace.manifests()["rivers-minilm"]
     assert (manifest.window, manifest.longer, manifest.longer_counted) == (254, 1, 2)
 
@@ -183,28 +183,31 @@ def test_an_import_builds_words_dense_and_hybrid_by_default(bench: Workbench, do
         indexes=("bm25", "dense", "hybrid"),
         encoder="hashing",
     )
-    result = done(bench, request)
+    result = import_result(bench, request)
     assert result.corpus.passages == 2
     assert result.indexes == ("handbook-bm25", "handbook-hashing", "handbook-hybrid")
     manifests = bench.workspace.manifests()
     assert manifests["handbook-bm25"].chunking == {"size": 50, "overlap": 0, "unit": "words"}
     assert bench.workspace.retriever("handbook-hybrid").of == ["handbook-bm25", "handbook-hashing"]  # type: ignore[union-attr]
-    assert done(bench, request).indexes == result.indexes, "the same again changes nothing"
+    assert import_result(bench, request).indexes == result.indexes, "the same again changes nothing"
 
 
 def test_a_dataset_and_both_are_imported(bench: Workbench, tmp_path: Path, beir: Path) -> None:
     write_lines(tmp_path / "qa.jsonl", RECORDS)
     assert (
-        done(bench, ImportRequest("mine", tmp_path / "qa.jsonl", "dataset")).dataset.questions == 8
+        import_result(
+            bench, ImportRequest("mine", tmp_path / "qa.jsonl", "dataset")
+        ).dataset.questions
+        == 8
     )
-    result = done(bench, ImportRequest("sci", beir, "both", "beir"))
+    result = import_result(bench, ImportRequest("sci", beir, "both", "beir"))
     assert result.corpus.passages == 1 and result.dataset.questions == 1
     assert "sci" in bench.workspace.corpus_cards() and "sci" in bench.workspace.dataset_paths()
 
 
 def test_an_import_of_an_upload_removes_the_upload(bench: Workbench, docs: Path) -> None:
     source = uploads.lay_out(bench.workspace, [(docs / "titan.md", "titan.md")])
-    done(bench, ImportRequest("titan", source, "corpus"))
+    import_result(bench, ImportRequest("titan", source, "corpus"))
     assert not source.exists() and "titan" in bench.workspace.corpus_cards()
 
 

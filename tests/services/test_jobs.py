@@ -12,7 +12,7 @@ import pytest
 
 from rallebench.core.errors import BackendError, StoppedError, UsageError
 from rallebench.core.events import Operation, Progress, Warned
-from rallebench.services.jobs import Job, JobManager, pieces_of
+from rallebench.services.jobs import Job, JobManager, job_pieces
 
 SECONDS = 10
 
@@ -48,7 +48,7 @@ def test_jobs_follow_hears_all_from_the_beginning_and_reads_results(jobs: JobMan
     next(first)
     gate.opened.set()
     assert [event.task for event in first] == ["b"]
-    assert [event.task for event in list(pieces_of(job))[:-1]] == ["a", "b"]
+    assert [event.task for event in list(job_pieces(job))[:-1]] == ["a", "b"]
     assert (job.status, job.result) == ("finished", "done")
     assert list(job.tasks) == ["a", "b"] and job.ended is not None and job.ended >= job.started
 
@@ -156,11 +156,11 @@ def test_work_anew_does_not_join_what_is_stopping(jobs: JobManager) -> None:
 def test_work_that_cannot_begin_leaves_no_job_that_seems_to_run(
     jobs: JobManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(job: Job) -> Operation[str]:
+    def refuse(job: Job) -> Operation[str]:
         raise UsageError("There is no chain 'c'.")
 
     with pytest.raises(UsageError, match="no chain 'c'"):
-        jobs.submit("run", "r", 1, refused)
+        jobs.submit("run", "r", 1, refuse)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", raise_no_thread)
         with pytest.raises(BackendError, match="The run of 'r' failed: RuntimeError: no thread"):

@@ -40,7 +40,7 @@ QUESTION = Question("q", "Which moon of Saturn has a thick atmosphere?")
 class Gated(Scripted):
     """A scripted model that answers once the gate is open; ``late``: the answers that it gave after it was closed."""
 
-    begun, gate = threading.Event(), threading.Event()
+    begin_work, gate = threading.Event(), threading.Event()
     late = 0
     closed = False
 
@@ -64,7 +64,7 @@ class Gated(Scripted):
         self.closed = True
 
 
-def gated(name: str, **settings: Any) -> Gated:
+def open_gated(name: str, **settings: Any) -> Gated:
     """A model that waits for a test."""
     return Gated(name, **settings)
 
@@ -94,7 +94,7 @@ def bench(
     small_suites: None,  # noqa: F811
 ) -> Iterator[Workbench]:
     assert "gated" not in LLMS and "small" not in BUILDERS, "asking loads the registries"
-    monkeypatch.setitem(LLMS._entries, "gated", Entry("gated", gated))
+    monkeypatch.setitem(LLMS._entries, "gated", Entry("gated", open_gated))
     monkeypatch.setitem(
         EXPERIMENTS._entries,
         "build-small",
@@ -148,7 +148,7 @@ def episode(bench: Workbench) -> None:
     list(bench.asking.run_agent(agent, QUESTION, stream=True))
 
 
-def tried(bench: Workbench) -> None:
+def try_model(bench: Workbench) -> None:
     list(bench.models.load("gated", "language model"))
     bench.asking.ask_model("gated", "Are you there?")
 
@@ -172,11 +172,11 @@ USES: dict[str, tuple[Callable[[Workbench], Any], str]] = {
         lambda bench: list(bench.asking.execute_chain(CHAIN, QUESTION)),
         "the chain 'closed', which is being executed",
     ),
-    "try a model": (tried, "a prompt that tries it"),
+    "try a model": (try_model, "a prompt that tries it"),
 }
 
 
-def begun(
+def begin_work(
     work: Callable[[Workbench], Any], bench: Workbench
 ) -> tuple[threading.Thread, list[BaseException]]:
     """The thread in which work goes on, which waits for the gate, and its errors."""
@@ -199,7 +199,7 @@ def begun(
 @pytest.mark.parametrize("use", USES)
 def test_what_uses_a_model_keeps_it_loaded_until_its_end_named(bench: Workbench, use: str) -> None:
     work, holder = USES[use]
-    thread, errors = begun(work, bench)
+    thread, errors = begin_work(work, bench)
     with pytest.raises(UsageError) as refused:
         bench.models.unload("gated")
     assert str(refused.value) == f"'gated' is in use by {holder}; stop that, or wait for its end."
@@ -268,13 +268,13 @@ def test_a_program_with_a_chain_holds_its_models_until_it_is_closed(bench: Workb
 # ── how a lease ends ─────────────────────────────────────────────────────────
 
 
-def started(bench: Workbench) -> Job:
+def start_sweep(bench: Workbench) -> Job:
     """The job of a sweep."""
     return bench.jobs.submit("sweep", "ks", 1, lambda job: one_sweep(bench))
 
 
 def test_a_stopped_sweep_holds_nothing(bench: Workbench) -> None:
-    job = started(bench)
+    job = start_sweep(bench)
     assert Gated.begun.wait(SECONDS)
     job.stop()
     Gated.gate.set()
@@ -363,7 +363,7 @@ def night(bench: Workbench) -> Job:
     return bench.runs.start(plan)
 
 
-@pytest.mark.parametrize("begin", [night, started])
+@pytest.mark.parametrize("begin", [night, start_sweep])
 def test_closing_stops_the_work_first(bench: Workbench, begin: Callable[[Workbench], Job]) -> None:
     job = begin(bench)
     assert Gated.begun.wait(SECONDS)

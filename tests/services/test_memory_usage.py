@@ -28,7 +28,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceFolder:
     return WorkspaceFolder(folder)
 
 
-def loaded(workspace: WorkspaceFolder, *rows: tuple[str, str, int, int]) -> LoadedTable:
+def loaded_table(workspace: WorkspaceFolder, *rows: tuple[str, str, int, int]) -> LoadedTable:
     """A table with (name, kind, ram, vram) of each row."""
     table = LoadedTable(workspace)
     for name, kind, ram, vram in rows:
@@ -39,7 +39,7 @@ def loaded(workspace: WorkspaceFolder, *rows: tuple[str, str, int, int]) -> Load
 def test_what_is_elsewhere_or_too_small_to_measure_is_unknown(workspace: WorkspaceFolder) -> None:
     llm = "language model"
     rows = (("far", llm, 9, 0), ("titan", llm, 5, 7), ("tiny", "retriever", -3, 0))
-    footprint = loaded(workspace, *rows).footprint(["far", "titan", "tiny", "not loaded"])
+    footprint = loaded_table(workspace, *rows).footprint(["far", "titan", "tiny", "not loaded"])
     assert footprint == {"far": None, "titan": {"ram": 5, "vram": 7}, "tiny": None}
 
 
@@ -47,7 +47,7 @@ def test_a_combination_is_counted_with_its_parts_and_nothing_twice(
     workspace: WorkspaceFolder,
 ) -> None:
     sizes = (("tiny", 4), ("starter-bm25", 2), (BOTH, 0), ("other", 9))
-    table = loaded(workspace, *((name, "retriever", ram, 0) for name, ram in sizes))
+    table = loaded_table(workspace, *((name, "retriever", ram, 0) for name, ram in sizes))
     table.parts[BOTH] = [("tiny", "retriever"), ("starter-bm25", "retriever")]
     assert table.footprint([BOTH, "tiny"]) == {
         BOTH: {"ram": 0, "vram": 0},

@@ -92,7 +92,7 @@ def test_a_typed_key_is_sent_and_stands_in_no_file_and_no_environment(bench: Wor
     sentence = bench.models.set_key("far", f" {KEY} ")
     entry = bench.models.entry("far")
     assert entry.settings["api_key_env"] == "SERVER_10_0_0_7_KEY" and KEY not in sentence
-    own: Endpoint = endpoint_of(entry)
+    own: Endpoint = model_endpoint(entry)
     assert key_from_environment("far", own) == KEY and "key typed" in line(bench, "far").about
     assert KEY not in os.environ.values()
     written = [
@@ -103,7 +103,7 @@ def test_a_typed_key_is_sent_and_stands_in_no_file_and_no_environment(bench: Wor
     assert key_from_environment("far", own) == ""
 
 
-def endpoint_of(entry: LLMEntry) -> Endpoint:
+def model_endpoint(entry: LLMEntry) -> Endpoint:
     return Endpoint(
         base_url=str(entry.settings["base_url"]), api_key_env=str(entry.settings["api_key_env"])
     )

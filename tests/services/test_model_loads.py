@@ -92,7 +92,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 20.0) -> None:
         time.sleep(0.01)
 
 
-def followed(loads: ModelManager, name: str, ends: list[str]) -> threading.Thread:
+def follow_load(loads: ModelManager, name: str, ends: list[str]) -> threading.Thread:
     """A visitor who waits for a load; how it ended is appended to ``ends``."""
 
     joined = threading.Event()
@@ -115,7 +115,7 @@ def followed(loads: ModelManager, name: str, ends: list[str]) -> threading.Threa
 
 def test_a_cancelled_load_ends_for_all_who_follow_and_leaves_nothing(loads: ModelManager) -> None:
     ends: list[str] = []
-    visitors = [followed(loads, "one", ends) for _ in range(2)]
+    visitors = [follow_load(loads, "one", ends) for _ in range(2)]
     wait_for(lambda: "weights" in loads.loading()["one"].message)
     assert loads.cancel("one") == "Cancelling one …"
     for visitor in visitors:
@@ -126,7 +126,7 @@ def test_a_cancelled_load_ends_for_all_who_follow_and_leaves_nothing(loads: Mode
         "Loading one was cancelled and its memory given back: this process holds "
     )
     assert loads.status() == [] and loads.loading() == {}
-    assert str(loads.ended()["one"]) == ends[0]
+    assert str(loads.load_outcomes()["one"]) == ends[0]
 
 
 @pytest.mark.slow
@@ -148,7 +148,7 @@ def test_a_load_that_waits_is_cancelled_before_it_begins_alone(loads: ModelManag
     assert [loaded.name for loaded in loads.status()] == ["one", "quick"]
     assert Slow.opened == 1
     assert (
-        str(loads.ended()["two"])
+        str(loads.load_outcomes()["two"])
         == "Loading two was cancelled before its turn came; nothing was loaded."
     )
 
@@ -171,7 +171,7 @@ def test_a_step_that_cannot_be_interrupted_keeps_nobody_waiting(
 ) -> None:
     monkeypatch.setattr("rallebench.services.models.GRACE", 0.1)
     ends: list[str] = []
-    visitor = followed(loads, "stuck", ends)
+    visitor = follow_load(loads, "stuck", ends)
     wait_for(lambda: "weights" in loads.loading()["stuck"].message)
     started = time.monotonic()
     loads.cancel("stuck")
@@ -310,7 +310,7 @@ while True:
 loads.cancel("wide")
 while loads.loading():
     time.sleep(0.01)
-left[str(loads.ended()["wide"])[:40]] = left_now()
+left[str(loads.load_outcomes()["wide"])[:40]] = left_now()
 print(json.dumps({"held": held.ram, "expected": loaded.expected, "took": loaded.ram, "left": left}))
 """
 

@@ -9,7 +9,7 @@ import pytest
 from rallebench.core.events import Event, IndexReady, Operation, Progress, complete
 from rallebench.engine.plan import Plan, PlannedRun, Range
 from rallebench.gui import jobs as chip
-from rallebench.services.experiments import _counted
+from rallebench.services.experiments import _count_progress
 from rallebench.services.jobs import Job
 
 
@@ -22,7 +22,7 @@ class Clock:
         return self.now
 
 
-def job_of(*counts: tuple[float, int], total: int | None = 100) -> tuple[Job, Clock]:
+def counting_job(*counts: tuple[float, int], total: int | None = 100) -> tuple[Job, Clock]:
     """A job with these (time, count)."""
     clock = Clock()
     job = Job("run", "r", clock=clock)
@@ -41,52 +41,52 @@ def left_at(job: Job, clock: Clock, now: float) -> float | None:
 def test_no_time_is_left_to_say_before_two_batches_are_complete() -> None:
     batch = [(20 + 0.01 * i, i) for i in range(1, 21)]
     second = [(40 + 0.01 * i, 20 + i) for i in range(1, 21)]
-    job, clock = job_of((0, 0), *batch)
+    job, clock = counting_job((0, 0), *batch)
     assert left_at(job, clock, 39) is None
-    job, clock = job_of((0, 0), *batch, *second[:3])
+    job, clock = counting_job((0, 0), *batch, *second[:3])
     assert left_at(job, clock, 40.1) is None, "the second batch is still coming in"
-    job, clock = job_of((0, 0), *batch, *second)
+    job, clock = counting_job((0, 0), *batch, *second)
     assert left_at(job, clock, 41) == pytest.approx(60, abs=2)
 
 
 def test_the_time_left_runs_down_while_a_batch_is_asked() -> None:
-    job, clock = job_of((0, 0), (10, 20), (20, 40))
+    job, clock = counting_job((0, 0), (10, 20), (20, 40))
     assert left_at(job, clock, 21) == pytest.approx(29)
     assert left_at(job, clock, 29) == pytest.approx(21)
 
 
 def test_no_time_is_left_to_say_while_nothing_comes() -> None:
-    job, clock = job_of((0, 0), (10, 20), (20, 40))
+    job, clock = counting_job((0, 0), (10, 20), (20, 40))
     assert left_at(job, clock, 45) is not None
     assert left_at(job, clock, 60) is None
 
 
 def test_a_resumed_run_is_timed_from_where_it_began_again() -> None:
-    job, clock = job_of((0, 60), (10, 70), (20, 80))
+    job, clock = counting_job((0, 60), (10, 70), (20, 80))
     assert left_at(job, clock, 21) == pytest.approx(19)
 
 
 def test_the_time_of_one_stage_says_nothing_of_the_next() -> None:
-    job, clock = job_of((0, 0), (10, 50), (20, 100), (30, 0), (40, 20))
+    job, clock = counting_job((0, 0), (10, 50), (20, 100), (30, 0), (40, 20))
     assert left_at(job, clock, 41) is None
 
 
 def test_a_job_whose_total_is_unknown_has_no_share_even_if_a_part_of_it_has_one() -> None:
-    job, _ = job_of((0, 3), total=None)
+    job, _ = counting_job((0, 3), total=None)
     assert job.standing is None and chip.done_share(job) is None and chip.progress_words(job) == ""
     job.publish(Progress("r/reader", 30, 200))
     assert job.standing is None
 
 
 def test_all_counted_is_not_all_done_while_the_job_goes_on() -> None:
-    job, clock = job_of((0, 0), (10, 50), (20, 100))
+    job, clock = counting_job((0, 0), (10, 50), (20, 100))
     clock.now = 30
     assert job.standing is not None and job.standing.share < 1 and job.standing.left is None
     assert "left" not in chip.progress_words(job)
 
 
 def test_the_chip_and_the_row_of_a_job_say_the_same_time() -> None:
-    job, clock = job_of((0, 0), (10, 20), (20, 40))
+    job, clock = counting_job((0, 0), (10, 20), (20, 40))
     clock.now = 21
     assert "40 % · about 30 s left" in chip._chip([job], [])
     assert chip.progress_words(job) == "40 of 100 · about 30 s left"
@@ -96,7 +96,7 @@ def test_the_chip_and_the_row_of_a_job_say_the_same_time() -> None:
 # an experiment that builds indexes
 
 
-def plan_of(builds: int, **more: Any) -> Plan:
+def make_plan(builds: int, **more: Any) -> Plan:
     asked = Range(30, 30)
     runs = tuple(
         PlannedRun(f"size={i}", "", "chain", "d", 30, 30, asked, asked, ("m",), ("i",))
@@ -105,7 +105,7 @@ def plan_of(builds: int, **more: Any) -> Plan:
     return Plan("sweep", "s", runs, indexes=builds, builds=("recipe",) * builds, **more)
 
 
-def shares_of(planned: Plan, *events: Event) -> list[float | None]:
+def list_shares(planned: Plan, *events: Event) -> list[float | None]:
     """The share of a job after each of these events."""
 
     def work() -> Operation[Any]:
@@ -118,13 +118,13 @@ def shares_of(planned: Plan, *events: Event) -> list[float | None]:
         job.publish(event)
         shares.append(job.standing.share if job.standing else None)
 
-    complete(_counted(work(), planned), hear)
+    complete(_count_progress(work(), planned), hear)
     return shares
 
 
 def test_passages_that_are_encoded_are_no_answered_questions() -> None:
     building = [Progress("size=0", i, 900, "encoding passages") for i in range(0, 901, 60)]
-    shares = [share for share in shares_of(plan_of(2), *building) if share is not None]
+    shares = [share for share in list_shares(make_plan(2), *building) if share is not None]
     assert shares == sorted(shares) and 0.1 < shares[-1] < 0.25, "an index of two, of two runs"
 
 
@@ -134,9 +134,9 @@ def test_building_is_a_part_of_the_whole_until_the_last_question() -> None:
         whole += [Progress(f"size={i}", 450, 900, "encoding passages")]
         whole += [IndexReady(f"size={i}", f"index-{i}", True)]
         whole += [Progress(f"size={i}", done, 30) for done in (0, 15, 30)]
-    shares = [share for share in shares_of(plan_of(2), *whole) if share is not None]
+    shares = [share for share in list_shares(make_plan(2), *whole) if share is not None]
     assert shares == sorted(shares) and shares[-1] == 0.99
-    halfway = shares_of(plan_of(2), *whole[:5])[-1]
+    halfway = list_shares(make_plan(2), *whole[:5])[-1]
     assert halfway == pytest.approx(0.5)
 
 
@@ -154,9 +154,9 @@ def test_no_time_is_left_to_say_while_an_index_must_still_be_built() -> None:
 
 def test_an_index_that_was_there_after_all_is_not_waited_for() -> None:
     ready = [IndexReady(f"size={i}", f"index-{i}", False) for i in range(2)]
-    assert shares_of(plan_of(2), *ready)[-1] == pytest.approx(0.5)
+    assert list_shares(make_plan(2), *ready)[-1] == pytest.approx(0.5)
 
 
 def test_an_experiment_whose_rows_come_first_has_no_share() -> None:
-    shares = shares_of(plan_of(0, rows=("facts",)), Progress("size=0", 30, 30))
+    shares = list_shares(make_plan(0, rows=("facts",)), Progress("size=0", 30, 30))
     assert set(shares) == {None}

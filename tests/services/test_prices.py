@@ -23,7 +23,7 @@ def server(**settings: Any) -> LLMEntry:
     return LLMEntry(backend="openai_compatible", settings={"model": "m", **settings})
 
 
-def asked(llm: str, tokens: int = 1000) -> Step:
+def priced_step(llm: str, tokens: int = 1000) -> Step:
     return Step(
         Generate(llm, (Message("user", "Who?"),)),
         Reply("Ada", prompt_tokens=tokens, completion_tokens=tokens // 2),
@@ -46,8 +46,8 @@ def test_a_use_costs_what_the_entry_says_wherever_it_is_said(
     bench.workspace.save_llm("far", entry)
     assert price_of_use(entry) == prices
     dollars = 0.002 if prices == PRICES else None
-    of_step = price([asked("far")], bench.models.prices_of_use())
-    of_run, why = run_views.price_of(bench.workspace, dollars, ["far"])
+    of_step = price([priced_step("far")], bench.models.prices_of_use())
+    of_run, why = run_views.price_text(bench.workspace, dollars, ["far"])
     assert of_step == of_run and of_step.startswith(words)
     assert ("this machine" in why) == (words == "none")
     assert forecasts._is_free(bench, {"far"}) == (words == "none")
@@ -56,13 +56,13 @@ def test_a_use_costs_what_the_entry_says_wherever_it_is_said(
 def test_a_model_that_is_gone_and_tokens_that_nobody_counted_have_no_known_price(
     bench: Workbench,
 ) -> None:
-    assert run_views.price_of(bench.workspace, None, ["gone"])[0] == "unknown"
-    assert price([asked("gone")], bench.models.prices_of_use()) == "unknown"
+    assert run_views.price_text(bench.workspace, None, ["gone"])[0] == "unknown"
+    assert price([priced_step("gone")], bench.models.prices_of_use()) == "unknown"
     bench.workspace.save_llm("far", server(base_url=HERE, prices=PRICES))
-    words, why = run_views.price_of(bench.workspace, None, ["far"])
+    words, why = run_views.price_text(bench.workspace, None, ["far"])
     assert words == "unknown" and "counts no tokens" in why
-    assert price([asked("far", 0)], bench.models.prices_of_use()) == "unknown"
+    assert price([priced_step("far", 0)], bench.models.prices_of_use()) == "unknown"
 
 
 def test_a_free_model_needs_no_count_of_tokens(bench: Workbench) -> None:
-    assert price([asked("titan", 0)], bench.models.prices_of_use()) == "none"
+    assert price([priced_step("titan", 0)], bench.models.prices_of_use()) == "none"

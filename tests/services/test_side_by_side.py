@@ -152,7 +152,7 @@ def test_a_cancelled_load_ends_alone_while_it_waits_for_the_other(
     for job in models._jobs.list("load"):
         assert job.wait(PATIENCE)
     assert [line.name for line in models.status()] == ["two"]
-    assert isinstance(models.ended()["one"], StoppedError)
+    assert isinstance(models.load_outcomes()["one"], StoppedError)
 
 
 def test_an_unknown_index_ends_the_load_of_the_chain_and_nothing_stays_held(

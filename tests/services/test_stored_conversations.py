@@ -25,7 +25,7 @@ def read(bench: Workbench) -> Chain:
     return bench.workspace.chain("read")
 
 
-def file_of(bench: Workbench) -> Path:
+def stored_file(bench: Workbench) -> Path:
     return bench.workspace.path / "conversations" / f"{WINDOW}.json"
 
 
@@ -53,7 +53,7 @@ def test_a_conversation_comes_back_with_branches_steps_and_sources(
     restored = again.turns[1]
     assert restored.standalone == second.standalone == "Who discovered Titan?"
     assert contents(restored) == contents(second) and restored.history == second.history
-    assert (restored.sources, restored.cited) == (second.sources, second.cited)
+    assert (restored.sources, restored.cited_sentences) == (second.sources, second.cited_sentences)
     third = ask(bench, again, read, "And when?")
     assert third.history[0].content == MOON, "a restored conversation goes on"
 
@@ -84,7 +84,7 @@ def test_an_answer_that_the_end_of_the_program_cut_off_is_stopped(
 def test_a_damaged_file_is_set_aside(
     bench: Workbench, caplog: pytest.LogCaptureFixture, damage: str
 ) -> None:
-    path = file_of(bench)
+    path = stored_file(bench)
     path.parent.mkdir()
     path.write_text(damage)
     assert load(bench.workspace, WINDOW) == []
@@ -110,12 +110,12 @@ def test_a_damaged_conversation_hides_no_other(
     for talk in talks:
         talk.ask(bench.asking, read, MOON, None)
     save(bench.workspace, WINDOW, talks)
-    stored = read_json(file_of(bench))
+    stored = read_json(stored_file(bench))
     stored["conversations"][0]["turns"][0] |= change
-    write_json(file_of(bench), stored)
+    write_json(stored_file(bench), stored)
     (left,) = load(bench.workspace, WINDOW)
     assert left.turns[0].question == MOON and "1 of its conversations are whole" in caplog.text
-    assert read_json(file_of(bench).with_suffix(".damaged")) == stored
+    assert read_json(stored_file(bench).with_suffix(".damaged")) == stored
     assert len(load(bench.workspace, WINDOW)) == 1
 
 
@@ -123,9 +123,9 @@ def test_a_state_that_no_turn_has_is_damage(bench: Workbench, read: Chain) -> No
     talk = Talk()
     talk.ask(bench.asking, read, MOON, None)
     save(bench.workspace, WINDOW, [talk])
-    stored = read_json(file_of(bench))
+    stored = read_json(stored_file(bench))
     stored["conversations"][0]["turns"][0]["state"] = "lost"
-    write_json(file_of(bench), stored)
+    write_json(stored_file(bench), stored)
     assert load(bench.workspace, WINDOW) == []
 
 
@@ -144,9 +144,9 @@ def test_a_window_without_conversations_has_no_file(bench: Workbench, read: Chai
     talk = Talk()
     talk.ask(bench.asking, read, MOON, None)
     save(bench.workspace, WINDOW, [talk])
-    assert file_of(bench).exists()
+    assert stored_file(bench).exists()
     save(bench.workspace, WINDOW, [Talk()])
-    assert not file_of(bench).exists()
+    assert not stored_file(bench).exists()
 
 
 def test_a_disk_that_takes_no_file_ends_no_conversation(

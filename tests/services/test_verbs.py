@@ -29,7 +29,7 @@ from rallebench.services.episodes import EpisodeRequest
 from rallebench.services.jobs import Job
 from rallebench.services.load_queue import LoadJob
 from rallebench.services.models import ModelManager
-from rallebench.services.tracking import group_of
+from rallebench.services.tracking import experiment_group
 from rallebench.services.workbench import Workbench
 from rallebench.views import catalog, comparing, library, lists
 from rallebench.views.experiment_requests import baselines_request, suite_request
@@ -64,7 +64,7 @@ def read(bench: Workbench) -> Chain:
     return bench.workspace.chain("read")
 
 
-def loaded(bench: Workbench, *names: str) -> Workbench:
+def load_all(bench: Workbench, *names: str) -> Workbench:
     for name in names:
         list(bench.models.load(name, RETRIEVER if name == "tiny" else LLM))
     return bench
@@ -91,7 +91,7 @@ def run(bench: Workbench, *names: str) -> Workbench:
 
 
 def test_what_is_loaded_has_a_row_each_and_is_handed_out_as_a_snapshot(bench: Workbench) -> None:
-    models = loaded(bench, "titan", "tiny").models
+    models = load_all(bench, "titan", "tiny").models
     assert [(row.name, row.kind) for row in models.status()] == [
         ("titan", LLM),
         ("tiny", RETRIEVER),
@@ -101,7 +101,7 @@ def test_what_is_loaded_has_a_row_each_and_is_handed_out_as_a_snapshot(bench: Wo
         models.is_loaded_as("titan", RETRIEVER)
     assert list(models.memory(["tiny", "echo"])) == ["tiny"]
     assert models.prices() == {"titan": None}
-    assert str(models.ended()["titan"]).startswith("loaded titan: ")
+    assert str(models.load_outcomes()["titan"]).startswith("loaded titan: ")
     backends = models.backends
     models.unload("titan")
     assert list(backends.llms) == ["titan"] and list(models.backends.llms) == []
@@ -121,7 +121,7 @@ def test_a_heavy_model_is_refused_unless_it_is_loaded(bench: Workbench) -> None:
 def test_a_scripted_model_takes_no_memory_that_could_be_told(bench: Workbench) -> None:
     models = bench.models
     assert models.room("titan") is None and models.room_in_every_form("titan") == {}
-    assert models.quantization_of("titan") == "none"
+    assert models.loaded_quantization("titan") == "none"
     assert model_entries.needs({}).bytes == 0 and model_entries.needs({}).fits
 
 
@@ -130,7 +130,7 @@ def another_load(models: ModelManager) -> Iterator[None]:
     """A load that runs alone, so that all others wait."""
     load = LoadJob("other", LLM, None, [])
     load.job = Job("load", "other")
-    with models.queue.turn_of(load):
+    with models.queue.wait_turn(load):
         yield
 
 
@@ -161,7 +161,7 @@ def test_entries_are_read_added_once_and_deleted_with_what_breaks(bench: Workben
         models.add("mine", echo)
     with pytest.raises(UsageError, match="'tiny' is a retriever"):
         models.add("tiny", echo)
-    _, note = loaded(bench, "mine").models.add("mine", echo, replace=True)
+    _, note = load_all(bench, "mine").models.add("mine", echo, replace=True)
     assert "is loaded with its earlier settings" in note
     with pytest.raises(UsageError) as refusal:
         models.delete("mine")
@@ -217,7 +217,7 @@ def test_an_agent_is_checked_without_loading_and_runs_an_episode(bench: Workbenc
 
 
 def test_an_episode_goes_on_as_a_job_and_is_read_by_its_name(bench: Workbench) -> None:
-    loaded(bench, "titan", "tiny")
+    load_all(bench, "titan", "tiny")
     settings = {"env.retriever": "tiny", "steps": 1}
     example = bench.asking.example("tiny-qa", "q1")
     begun = bench.asking.start_episode(
@@ -259,7 +259,7 @@ def test_a_run_in_the_background_is_a_job_with_a_folder(bench: Workbench) -> Non
     job = bench.runs.start(benchmark(bench))
     assert bench.jobs.list("run") == (job,) and bench.jobs.list("sweep") == ()
     assert job.wait(20)
-    folder = bench.runs.folder_of(job)
+    folder = bench.runs.job_folder(job)
     assert folder is not None and folder.name == "x"
 
 
@@ -311,7 +311,7 @@ def test_an_experiment_that_was_run_is_known_by_name_and_kind(
     experiments.stop("s")
     assert (bench.workspace.runs / newest / "stop").exists()
     run(bench, "x")
-    kinds = [experiments.kinds_of(name) for name in ("x", "s", "y")]
+    kinds = [experiments.kinds_named(name) for name in ("x", "s", "y")]
     assert kinds == [["run"], ["suite"], []]
     request = baselines_request(bench.workspace, "x")
     assert (request.kind, request.settings) == ("baselines", {"run": "x"})
@@ -368,11 +368,11 @@ def test_an_index_is_estimated_verified_and_deleted_unless_it_is_loaded(bench: W
     *_, verified = bench.data.verify_index("tiny")
     manifest = bench.workspace.manifests()["tiny"]
     assert verified.name == "tiny" and verified.files == len(manifest.files)
-    assert dict(bench.data.knobs_of("tiny")) == {}, (
+    assert dict(bench.data.search_settings("tiny")) == {}, (
         "an index of words has no settings of its search"
     )
     with pytest.raises(UsageError) as refusal:
-        loaded(bench, "tiny").data.delete_index("tiny")
+        load_all(bench, "tiny").data.delete_index("tiny")
     assert refusal.value.hint == Hint("unload", "tiny")
     bench.models.unload("tiny")
     assert bench.data.delete_index("tiny").startswith("Deleted the index tiny")
@@ -429,7 +429,7 @@ def test_runs_are_logged_and_put_below_a_parent(bench: Workbench, suite: Experim
     result = complete(bench.experiments.run(suite, UNTRACKED))
     ids = [bench.tracking.log_run(bench.runs.open(part.run)) for part in result.runs]
     assert len(set(ids)) == 2
-    group = group_of(bench.workspace, result.document, "suite")
+    group = experiment_group(bench.workspace, result.document, "suite")
     assert group is not None and bench.tracking.log_group(group)
     assert bench.tracking.track_run(bench.runs.open(result.runs[0].run)) == ""
     assert bench.tracking.track_experiment(result.document, "suite") == ""

@@ -72,17 +72,19 @@ def counting(name: str, **settings: Any) -> Counting:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_workspace(tmp_path_factory.mktemp("made"))
 
 
 @pytest.fixture
-def workbench(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+def workbench(
+    template_workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Workbench]:
     assert "counting" not in LLMS, (
         "asking loads the registry, so that the entry below is not its first"
     )
     monkeypatch.setitem(LLMS._entries, "counting", Entry("counting", counting))
-    workbench = Workbench(copy_workspace(made, tmp_path / "workspace"))
+    workbench = Workbench(copy_workspace(template_workspace, tmp_path / "workspace"))
     for name, settings in (("counted", {}), ("broken", {"broken": True})):
         workbench.workspace.save_llm(name, LLMEntry(backend="counting", settings=settings))
     Counting.made = Counting.closed = 0
@@ -94,7 +96,7 @@ def names(workbench: Workbench) -> list[tuple[str, str]]:
     return [(line.name, line.kind) for line in workbench.models.status()]
 
 
-def untracked(benchmark: PreparedRun) -> PreparedRun:
+def without_tracking(benchmark: PreparedRun) -> PreparedRun:
     return replace(benchmark, options=replace(benchmark.options, track=False))
 
 
@@ -103,7 +105,7 @@ def plan(workbench: Workbench, chain: Chain = READ_CHAIN, **more: Any) -> Prepar
     return prepared(workbench.workspace, chain, "tiny-qa", **settings)
 
 
-def ended(job: Job, seconds: float = 30.0) -> Job:
+def wait_for_end(job: Job, seconds: float = 30.0) -> Job:
     assert job.wait(seconds)
     return job
 
@@ -204,7 +206,7 @@ def test_a_model_of_gigabytes_is_loaded_only_when_asked_to(workbench: Workbench)
     assert step.reply.hits, "an action needs only what it names itself"
     with pytest.raises(NotFoundError, match=message):
         workbench.asking.execute_action(chain, 1, TITAN, (step,))
-    job = ended(workbench.runs.start(plan(workbench, chain)))
+    job = wait_for_end(workbench.runs.start(plan(workbench, chain)))
     assert (job.status, str(job.error)) == ("failed", message)
     assert not (workbench.workspace.runs / "x").exists()
 
@@ -347,22 +349,22 @@ def test_a_run_of_a_name_that_runs_is_refused(workbench: Workbench) -> None:
     with pytest.raises(UsageError, match="The run 'x' is running already"):
         workbench.runs.start(made)
     workbench.runs.stop("x")
-    ended(job)
+    wait_for_end(job)
 
 
 def test_runs_stop_ends_soon_and_resume_continues_where_it_stopped(workbench: Workbench) -> None:
     job = workbench.runs.start(plan(workbench, SLOW_CHAIN, batch_size=1))
-    while (folder := workbench.runs.folder_of(job)) is None or not folder.heads():
+    while (folder := workbench.runs.job_folder(job)) is None or not folder.heads():
         time.sleep(0.01)
     workbench.runs.stop("x")
-    assert ended(job, 5).status == "stopped"
+    assert wait_for_end(job, 5).status == "stopped"
     folder.ask_to_stop()  # a wish that came too late is none for the next session
     assert 1 <= len(folder.heads()) < len(RECORDS)
     resumed = workbench.runs.resume("x")
     request = resumed.request
     assert (resumed.options.resume, request.flow.chain) == (True, SLOW_CHAIN)
     assert request.metrics == ("em",)
-    assert ended(workbench.runs.start(untracked(resumed))).status == "finished"
+    assert wait_for_end(workbench.runs.start(without_tracking(resumed))).status == "finished"
     report = folder.report()
     assert report is not None and (report.n_done, report.n_errors) == (len(RECORDS), 0)
 
@@ -371,7 +373,7 @@ def test_a_stop_that_is_asked_while_the_models_load_is_not_lost(workbench: Workb
     chain = Chain("c", (Action("generate", "{question}", target="counted"),))
     job = workbench.runs.start(plan(workbench, chain))
     workbench.runs.stop("x")
-    assert ended(job).status == "stopped"
+    assert wait_for_end(job).status == "stopped"
     assert workbench.runs.open("x").heads() == {}
 
 
@@ -382,7 +384,7 @@ def test_runs_resume_works_from_another_folder(
     write_lines(tmp_path / "own.jsonl", RECORDS[:2])
     monkeypatch.chdir(tmp_path)
     made = prepared(workbench.workspace, READ_CHAIN, "own.jsonl", name="x", track=False)
-    ended(workbench.runs.start(made))
+    wait_for_end(workbench.runs.start(made))
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert workbench.runs.resume("x").request.examples == made.request.examples
 
@@ -391,15 +393,15 @@ def test_a_run_of_another_process_is_seen_and_stopped_by_its_folder(workbench: W
     made = plan(workbench, SLOW_CHAIN, batch_size=1)
     other = Workbench(workbench.workspace.path)
     job = other.runs.start(made)
-    while (folder := other.runs.folder_of(job)) is None or not folder.heads():
+    while (folder := other.runs.job_folder(job)) is None or not folder.heads():
         time.sleep(0.01)
     workbench.runs.stop("x")
-    assert ended(job, 5).status == "stopped"
+    assert wait_for_end(job, 5).status == "stopped"
     other.close()
 
 
 def test_a_damaged_run_stands_in_the_list_and_harms_no_other(workbench: Workbench) -> None:
-    ended(workbench.runs.start(plan(workbench)))
+    wait_for_end(workbench.runs.start(plan(workbench)))
     (workbench.workspace.runs / "broken").mkdir()
     (workbench.workspace.runs / "broken" / "run.json").write_text("{")
     assert {run.name for run in workbench.runs.list()} == {"x", "broken"}

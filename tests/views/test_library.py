@@ -17,14 +17,14 @@ from rallebench.views import gold_coverage, library, passages
 from rallebench.views.gold_coverage import Coverage
 
 
-def imported(bench: Workbench, name: str = "moons") -> Workbench:
+def import_corpus(bench: Workbench, name: str = "moons") -> Workbench:
     place = bench.workspace.path
     list(bench.data.import_corpus(name, place / "corpus.tsv", page_map=place / "pages.json"))
     return bench
 
 
 def test_corpora_and_datasets_have_counts_and_the_own_ones_can_be_deleted(bench: Workbench) -> None:
-    starter, moons = library.corpora(imported(bench).workspace)
+    starter, moons = library.corpora(import_corpus(bench).workspace)
     assert (starter.name, starter.own, starter.passages, starter.pages) == (
         "starter",
         False,
@@ -65,7 +65,7 @@ def test_retrievers_say_built_missing_damaged_combined_and_loaded(bench: Workben
 
 
 def test_coverage_is_told_for_every_corpus_and_index(bench: Workbench) -> None:
-    imported(bench)
+    import_corpus(bench)
     assert gold_coverage.coverage(bench.workspace, "tiny-qa", "moons") == Coverage(6, 6)
     assert gold_coverage.coverage(bench.workspace, "tiny-qa", "corpus.tsv") == Coverage(6, 6)
     starter = gold_coverage.coverage(bench.workspace, "tiny-qa", "starter")
@@ -89,7 +89,7 @@ def test_an_index_made_of_another_index_is_over_that_ones_corpus() -> None:
 
 
 def test_a_deletion_says_what_else_it_breaks(bench: Workbench) -> None:
-    imported(bench)
+    import_corpus(bench)
     bench.data.combine("both", "rrf", ["tiny", "starter-bm25"], {})
     path = bench.workspace.path / "chains" / "written.json"
     path.write_text(
@@ -111,18 +111,18 @@ def test_a_deletion_says_what_else_it_breaks(bench: Workbench) -> None:
 
 
 def test_passages_and_records_are_read_by_place_and_filtered_by_words(bench: Workbench) -> None:
-    imported(bench)
+    import_corpus(bench)
     assert len(passages.corpus_rows(bench.workspace, "moons")) == 6
     rows = list(passages.corpus_rows(bench.workspace, "moons", "DANUBE"))
     (danube,) = passages.passages_at(bench.workspace, "moons", rows)
     assert (
         danube.title == "Danube"
-        and passages.row_of(bench.workspace, "moons", danube.doc_id) == rows[0]
+        and passages.passage_row(bench.workspace, "moons", danube.doc_id) == rows[0]
     )
     assert len(passages.corpus_rows(bench.workspace, "starter")) == 371
     first = passages.passages_at(bench.workspace, "starter", [0])[0]
-    assert passages.row_of(bench.workspace, "starter", first.doc_id) == 0
-    assert passages.row_of(bench.workspace, "starter", "nobody") is None
+    assert passages.passage_row(bench.workspace, "starter", first.doc_id) == 0
+    assert passages.passage_row(bench.workspace, "starter", "nobody") is None
     assert [x.question.qid for x in passages.records(bench.workspace, "tiny-qa", "danube")] == [
         "q4",
         "q7",

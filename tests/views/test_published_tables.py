@@ -28,7 +28,7 @@ DOMAINS = {"wiki": "Wikipedia", "aminer": "scholar"}
 HALF = Estimate(0.5, 0.4, 0.6, 300)
 
 
-def stored(workspace: Path, name: str, *rows: OwnRow) -> None:
+def store_experiment(workspace: Path, name: str, *rows: OwnRow) -> None:
     """An experiment that has ended with these rows."""
     folder = workspace / "experiments" / name
     folder.mkdir(parents=True)
@@ -50,8 +50,8 @@ def workbench(tmp_path: Path) -> Any:
 
 
 def test_our_rows_stand_below_the_printed_ones_in_the_papers_unit(workbench: Workbench) -> None:
-    stored(workbench.workspace.path, "night", noise_row())
-    value = published.opened("rgb:1")
+    store_experiment(workbench.workspace.path, "night", noise_row())
+    value = published.open_table("rgb:1")
     table = published.as_table(value, published.own_rows(workbench.workspace, value))
     assert table.rows[-1][0] == "ours: reader (night, n = 300)"
     cells = dict(zip(table.labels, table.rows[-1]))
@@ -63,10 +63,10 @@ def test_our_rows_stand_below_the_printed_ones_in_the_papers_unit(workbench: Wor
 
 
 def test_a_row_that_is_not_comparable_is_named_with_its_reason(workbench: Workbench) -> None:
-    stored(
+    store_experiment(
         workbench.workspace.path, "few", noise_row("ours are of 20 questions, the paper's of 300")
     )
-    value = published.opened("rgb:1")
+    value = published.open_table("rgb:1")
     own = published.own_rows(workbench.workspace, value)
     table = published.as_table(value, own)
     assert len(table.rows) == len(value.rows) and published.counts(workbench.workspace) == {}
@@ -76,15 +76,15 @@ def test_a_row_that_is_not_comparable_is_named_with_its_reason(workbench: Workbe
 
 
 def test_rows_of_named_experiments_alone_or_a_sentence(workbench: Workbench) -> None:
-    stored(workbench.workspace.path, "night", noise_row())
-    stored(workbench.workspace.path, "day", noise_row())
-    value = published.opened("rgb:1")
+    store_experiment(workbench.workspace.path, "night", noise_row())
+    store_experiment(workbench.workspace.path, "day", noise_row())
+    value = published.open_table("rgb:1")
     names = [
         beside.experiment for beside in published.own_rows(workbench.workspace, value, ["day"])
     ]
     assert names == ["day"] and len(published.own_rows(workbench.workspace, value)) == 2
     with pytest.raises(NotFoundError, match=r"^The experiment 'day' has nothing of this table"):
-        published.own_rows(workbench.workspace, published.opened("rgb:3"), ["day"])
+        published.own_rows(workbench.workspace, published.open_table("rgb:3"), ["day"])
     with pytest.raises(UsageError):
         published.own_rows(workbench.workspace, value, ["noon"])
     (workbench.workspace.path / "experiments" / "day" / "report.json").write_text("{")
@@ -100,7 +100,7 @@ def test_every_drawing_has_a_mark_for_every_figure_that_it_draws(name: str) -> N
         assert drawn and all(isinstance(y, (int, float)) for y in drawn)
 
 
-def printed(name: str) -> list[dict[str, Any]]:
+def printed_rows(name: str) -> list[dict[str, Any]]:
     """The rows of a table's file, not by the code that draws them."""
     rows: list[dict[str, Any]] = json.loads(table_file(name).read_text())["rows"]
     return rows
@@ -110,7 +110,7 @@ def printed(name: str) -> list[dict[str, Any]]:
     "name", [name for name in published_names() if table_figures(published_table(name))[1]]
 )
 def test_every_drawn_point_is_a_figure_of_the_tables_file(name: str) -> None:
-    table, rows = published_table(name), printed(name)
+    table, rows = published_table(name), printed_rows(name)
     for plot in table_figures(table)[1]:
         figure = plot.figure(table.rows)
         fitting = [row for row in rows if plot.where.items() <= row["settings"].items()]
@@ -142,15 +142,15 @@ def test_every_drawn_point_is_a_figure_of_the_tables_file(name: str) -> None:
 def test_r_evals_radars_are_means_of_the_tasks_of_an_environment_and_level() -> None:
     levels = {
         row["settings"]["id"]: (row["settings"]["domain"], row["settings"]["level"])
-        for row in printed("reval_table1")
+        for row in printed_rows("reval_table1")
     }
     values: dict[tuple[str, str], dict[str, float]] = {}
-    for row in printed("reval_table3") + printed("reval_table5"):
+    for row in printed_rows("reval_table3") + printed_rows("reval_table5"):
         system = row["settings"]["workflow"], row["settings"]["llm"]
         values.setdefault(system, {}).update(
             {c: v for c, v in row["values"].items() if c in levels}
         )
-    figures = [f for f in published.figures(published.opened("reval:3")) if "level" in f.title]
+    figures = [f for f in published.figures(published.open_table("reval:3")) if "level" in f.title]
     drawn = {
         (f.title.partition(",")[0], llm): dict(p) for f in figures for llm, p in f.series.items()
     }
@@ -163,7 +163,7 @@ def test_r_evals_radars_are_means_of_the_tasks_of_an_environment_and_level() -> 
 
 
 def test_r_evals_rings_have_the_shares_of_its_text_and_name_what_is_not_printed() -> None:
-    first, second = published.figures(published.opened("reval:text"))
+    first, second = published.figures(published.open_table("reval:text"))
     assert (first.title, second.title) == ("PAL + gpt-4", "PAL + gpt-3.5-turbo")
     assert dict(first.series["right and wrong"]) == {"ACC": 43.6, "WA": 56.4}
     outside = dict(first.series["classes"])
@@ -174,8 +174,8 @@ def test_r_evals_rings_have_the_shares_of_its_text_and_name_what_is_not_printed(
 
 def test_our_row_is_a_series_of_its_own_where_its_settings_fit(workbench: Workbench) -> None:
     row = own_row("rgb_table7", "reader", {"Acc": HALF}, language="en")
-    stored(workbench.workspace.path, "facts", row)
-    value = published.opened("rgb:7")
+    store_experiment(workbench.workspace.path, "facts", row)
+    value = published.open_table("rgb:7")
     english, chinese = published.figures(value, published.own_rows(workbench.workspace, value))
     assert english.series["ours: reader (facts)"][0] == ("Acc", Estimate(50.0, 40.0, 60.0, 300))
     assert not any(name.startswith("ours") for name in chinese.series)
@@ -183,7 +183,7 @@ def test_our_row_is_a_series_of_its_own_where_its_settings_fit(workbench: Workbe
 
 def test_words_are_searched_in_names_headings_and_rows() -> None:
     def names(words: str) -> list[str]:
-        return [name for tables in published.searched(words).values() for name, _ in tables]
+        return [name for tables in published.search_tables(words).values() for name, _ in tables]
 
     assert names("rgb table 7")[0] == "rgb:7"
     assert names("DiskANN memory") == ["ralle:4"]
@@ -191,7 +191,7 @@ def test_words_are_searched_in_names_headings_and_rows() -> None:
 
 
 def test_brackets_have_the_digits_of_their_column() -> None:
-    table = published.as_table(published.opened("ralle:2"))
+    table = published.as_table(published.open_table("ralle:2"))
     cells = [str(cell) for row in table.rows for cell in row]
     assert "42.1 (49.0)" in cells and not any(cell.endswith("(49)") for cell in cells)
 
@@ -201,7 +201,7 @@ def test_brackets_have_the_digits_of_their_column() -> None:
 
 def test_a_table_is_printed_in_all_forms(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     cli = CommandLine(capfd, tmp_path)
-    stored(cli.workspace, "night", noise_row())
+    store_experiment(cli.workspace, "night", noise_row())
     listed = {row["name"] for row in cli.json("list", "published")["published"]}
     assert {"ralle:2", "rgb:text", "reval:5"} <= listed and len(listed) == len(published_names())
     shown = cli("report", "--published", "rgb:1")

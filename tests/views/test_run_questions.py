@@ -7,7 +7,7 @@ from page_views import run_of
 
 from rallebench.core.errors import UsageError
 from rallebench.services.workbench import Workbench
-from rallebench.views.run_questions import opened, questions, read_stages
+from rallebench.views.run_questions import open_question, questions, read_stages
 
 
 def test_a_question_of_a_run_is_listed_with_its_verdict_and_the_first_gold_answer(
@@ -25,7 +25,7 @@ def test_a_question_of_a_run_is_listed_with_its_verdict_and_the_first_gold_answe
 
 def test_a_question_is_opened_with_all_its_gold_and_its_steps(bench: Workbench) -> None:
     run_of(bench, "first")
-    example, episode = opened(bench.workspace, bench.runs.open("first"), "q1")
+    example, episode = open_question(bench.workspace, bench.runs.open("first"), "q1")
     assert example.gold.answers == ("Titan",) and example.gold.pages == {"p1"}
     assert episode is not None and len(episode.steps) == 2
 
@@ -33,4 +33,4 @@ def test_a_question_is_opened_with_all_its_gold_and_its_steps(bench: Workbench) 
 def test_a_question_that_a_run_does_not_have_is_refused(bench: Workbench) -> None:
     run_of(bench, "first")
     with pytest.raises(UsageError, match="The run 'first' has no question 'q99'; choose one"):
-        opened(bench.workspace, bench.runs.open("first"), "q99")
+        open_question(bench.workspace, bench.runs.open("first"), "q99")

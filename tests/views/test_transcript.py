@@ -15,21 +15,21 @@ from rallebench.views.transcript import (
     actions,
     before,
     beginning,
+    edit_reply,
     edit_text,
-    edited,
     pieces,
 )
 from rallebench.workflows.edits import EDITED, was_edited
 
 
-def said(prompt: str, text: str, *calls: ToolCall) -> Step:
+def model_step(prompt: str, text: str, *calls: ToolCall) -> Step:
     return Step(Generate("llm", (Message("user", prompt),)), Reply(text, tool_calls=calls))
 
 
-CALL = said("Question: Who?", "I search.", ToolCall("c1", "Search", '{"entity": "Ada"}'))
+CALL = model_step("Question: Who?", "I search.", ToolCall("c1", "Search", '{"entity": "Ada"}'))
 STEPS = (
-    said("…\nThought 1:", "I search."),
-    said("…\nAction 1:", "Search[Ada]"),
+    model_step("…\nThought 1:", "I search."),
+    model_step("…\nAction 1:", "Search[Ada]"),
     Step(Note("Observation 1: A countess."), Reply("")),
 )
 
@@ -37,19 +37,19 @@ STEPS = (
 @pytest.mark.parametrize(
     ("step", "expected"),
     [
-        (said("…\nThought 2:", " Hm. "), [("thought", "Hm.", "2")]),
-        (said("…\nAction 12:", "Search[Ada]"), [("action", "Search[Ada]", "12")]),
+        (model_step("…\nThought 2:", " Hm. "), [("thought", "Hm.", "2")]),
+        (model_step("…\nAction 12:", "Search[Ada]"), [("action", "Search[Ada]", "12")]),
         (
-            said("…\nThought 1:", "Hm.\nAction 1: Search[Ada]"),
+            model_step("…\nThought 1:", "Hm.\nAction 1: Search[Ada]"),
             [("thought", "Hm.", "1"), ("action", "Search[Ada]", "1")],
         ),
-        (said("…\nPlan:", "1. Search."), [("plan", "1. Search.", "")]),
+        (model_step("…\nPlan:", "1. Search."), [("plan", "1. Search.", "")]),
         (CALL, [("thought", "I search.", ""), ("action", 'Search({"entity": "Ada"})', "")]),
         (
-            said("?", 'Thought: Hm.\nAction: Search\nAction Input: {"entity": "Ada"}'),
+            model_step("?", 'Thought: Hm.\nAction: Search\nAction Input: {"entity": "Ada"}'),
             [("thought", "Hm.", ""), ("action", 'Search({"entity": "Ada"})', "")],
         ),
-        (said("?", "So it is 1815."), [("reply", "So it is 1815.", "")]),
+        (model_step("?", "So it is 1815."), [("reply", "So it is 1815.", "")]),
         (
             Step(Note("Observation 3: A countess."), Reply("")),
             [("observation", "A countess.", "3")],
@@ -92,12 +92,12 @@ def test_an_edited_action_keeps_what_was_before_it_and_says_that_it_was_edited()
 
 def test_a_call_is_edited_as_a_call() -> None:
     assert edit_text(CALL.reply) == 'Search({"entity": "Ada"})'
-    changed = edited(CALL.reply, 'Lookup({"keyword": "1815"})')
+    changed = edit_reply(CALL.reply, 'Lookup({"keyword": "1815"})')
     assert (
         changed.tool_calls == (ToolCall("c1", "Lookup", '{"keyword": "1815"}'),)
         and changed.note == EDITED
     )
-    assert edited(CALL.reply, "Finish()").tool_calls[0].arguments == "{}"
+    assert edit_reply(CALL.reply, "Finish()").tool_calls[0].arguments == "{}"
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_a_call_is_edited_as_a_call() -> None:
 )
 def test_what_is_no_action_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        edited(CALL.reply, text)
+        edit_reply(CALL.reply, text)

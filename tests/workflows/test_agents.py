@@ -35,16 +35,18 @@ PROGRAM = "print(Search('Titan (moon)').split()[0])"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = make_workspace(tmp_path_factory.mktemp("made") / "w")
     add_llm(folder, "agent", replies=REPLIES, default="Finish[?]")
     add_llm(folder, "coder", default=PROGRAM)
     return folder
 
 
-def on_tiny(made: Path, workflow: str, **given: str) -> Agent:
+def on_tiny(template_workspace: Path, workflow: str, **given: str) -> Agent:
     settings = {"retriever": "tiny", **given}
-    return prepare_agent(WorkspaceFolder(made), workflow, "wikipedia", "agent", settings)
+    return prepare_agent(
+        WorkspaceFolder(template_workspace), workflow, "wikipedia", "agent", settings
+    )
 
 
 ON_TINY = "--env wikipedia --retriever tiny"
@@ -89,7 +91,7 @@ CASES = [
 
 @pytest.mark.parametrize(("workflow", "env", "given"), CASES)
 def test_a_workflow_sends_the_golden_prompt_byte_for_byte(
-    workflow: str, env: str, given: dict[str, str], made: Path
+    workflow: str, env: str, given: dict[str, str], template_workspace: Path
 ) -> None:
     acts = (
         WORKFLOWS.entry(workflow).traits["needs_env"]
@@ -97,7 +99,9 @@ def test_a_workflow_sends_the_golden_prompt_byte_for_byte(
     )
     name = "_".join([workflow, env, *(f"{key}-{value}" for key, value in given.items())])
     file = GOLDEN / f"{name}.txt"
-    found = sent(workflow, env, made, **({"env.retriever": "tiny"} if acts else {}), **given)
+    found = sent(
+        workflow, env, template_workspace, **({"env.retriever": "tiny"} if acts else {}), **given
+    )
     if os.environ.get("UPDATE_GOLDEN"):  # the change is then reviewed as a diff
         file.write_bytes(found.encode())
     assert found.encode() == file.read_bytes()
@@ -153,10 +157,10 @@ def test_the_program_of_a_demonstration_runs_and_prints_its_answer(env: str) -> 
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_loaded(
-    workflow: str, env: str, given: dict[str, str], said: str, made: Path
+    workflow: str, env: str, given: dict[str, str], said: str, template_workspace: Path
 ) -> None:
     with pytest.raises(UsageError) as error:
-        prepare_agent(WorkspaceFolder(made), workflow, env, "agent", given)
+        prepare_agent(WorkspaceFolder(template_workspace), workflow, env, "agent", given)
     assert said in str(error.value) and "\n" not in str(error.value)
 
 
@@ -179,29 +183,31 @@ def test_a_pool_that_is_none_is_named(shots: str, said: str, tmp_path: Path) -> 
     assert said in str(error.value)
 
 
-def test_what_changes_an_answer_changes_the_fingerprint(made: Path) -> None:
+def test_what_changes_an_answer_changes_the_fingerprint(template_workspace: Path) -> None:
     def identity(**given: str) -> str:
-        return json.dumps(on_tiny(made, "react", **given).as_json())
+        return json.dumps(on_tiny(template_workspace, "react", **given).as_json())
 
     assert identity() == identity()
     others = ({}, {"shots": "1"}, {"similar": "3"}, {"one_call": "true"})
     assert len({identity(**given) for given in others}) == 4
 
 
-def test_functions_are_offered_to_models_that_can_be_told_of_them(made: Path) -> None:
+def test_functions_are_offered_to_models_that_can_be_told_of_them(template_workspace: Path) -> None:
     class Plain:
         calls_tools = False
 
     def native(llm: object, **given: str) -> bool:
-        return on_tiny(made, "dfsdt", **given).calls_natively(llm)
+        return on_tiny(template_workspace, "dfsdt", **given).calls_natively(llm)
 
     assert native(Scripted()) and not native(Plain()) and not native(object())
     assert native(Plain(), protocol="native") and not native(Scripted(), protocol="text")
 
 
-def test_the_models_own_window_is_the_context_unless_another_is_given(made: Path) -> None:
+def test_the_models_own_window_is_the_context_unless_another_is_given(
+    template_workspace: Path,
+) -> None:
     def reason(**given: str) -> str:
-        agent = on_tiny(made, "zero-shot", **given)
+        agent = on_tiny(template_workspace, "zero-shot", **given)
         llm = Scripted(["Finish[x]"])
         llm.context_window = 20  # type: ignore[attr-defined]
         backends, _ = agent.flow.open(Backends(llms={"agent": llm}))

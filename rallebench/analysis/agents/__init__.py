@@ -116,7 +116,7 @@ def domain_name(domain: str) -> str:
     return DOMAIN_NAMES.get(domain, domain)
 
 
-def groups_of(runs: Sequence[TaskRun]) -> tuple[TaskGroup, ...]:
+def list_groups(runs: Sequence[TaskRun]) -> tuple[TaskGroup, ...]:
     """The groups of the runs: Wikipedia first, levels in R-Eval's order."""
     domains, levels = list(DOMAIN_NAMES), [*LEVELS, ""]
 
@@ -127,7 +127,7 @@ def groups_of(runs: Sequence[TaskRun]) -> tuple[TaskGroup, ...]:
     return tuple(sorted({run.task.group for run in runs}, key=place))
 
 
-def tasks_of(runs: Sequence[TaskRun]) -> tuple[AgentTask, ...]:
+def list_tasks(runs: Sequence[TaskRun]) -> tuple[AgentTask, ...]:
     """The tasks of the runs in R-Eval's order, then others by name."""
     return tuple(
         sorted(
@@ -137,7 +137,7 @@ def tasks_of(runs: Sequence[TaskRun]) -> tuple[AgentTask, ...]:
     )
 
 
-def systems_of(runs: Sequence[TaskRun]) -> tuple[System, ...]:
+def list_systems(runs: Sequence[TaskRun]) -> tuple[System, ...]:
     """Each system once, in the order of the runs."""
     return tuple(dict.fromkeys(run.system for run in runs))
 

@@ -18,10 +18,10 @@ from rallebench.analysis.agents import (
     TaskRun,
     domain_name,
     group_mean,
-    groups_of,
+    list_groups,
+    list_systems,
+    list_tasks,
     mean,
-    systems_of,
-    tasks_of,
 )
 from rallebench.analysis.agents.errors import errors
 from rallebench.analysis.agents.leaderboard import performance
@@ -47,10 +47,10 @@ def analyse(
         raise UsageError("No run is named; name one or more runs of agents.")
     options = options or AnalysisOptions()
     analysis = ASPECTS[aspect](runs, options)
-    return replace(analysis, notes=(*notes_of(runs, options.original), *analysis.notes))
+    return replace(analysis, notes=(*aspect_notes(runs, options.original), *analysis.notes))
 
 
-def notes_of(runs: Sequence[TaskRun], original: bool = False) -> tuple[str, ...]:
+def aspect_notes(runs: Sequence[TaskRun], original: bool = False) -> tuple[str, ...]:
     """The failed and unanswered questions of the runs, and tasks with unequal numbers of questions."""
     effect = "count as 0, as in R-Eval" if original else "are in no figure"
     notes = [
@@ -75,11 +75,11 @@ def notes_of(runs: Sequence[TaskRun], original: bool = False) -> tuple[str, ...]
 
 def matching(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     """A radar per workflow: every model's mean over the tasks of each environment and level."""
-    groups = groups_of(runs)
+    groups = list_groups(runs)
     axes = [group.label for group in groups]
     workflows: list[dict[str, Any]] = []
     for workflow in dict.fromkeys(run.system.workflow for run in runs):
-        systems = [system for system in systems_of(runs) if system.workflow == workflow]
+        systems = [system for system in list_systems(runs) if system.workflow == workflow]
         models = {
             system.llm or workflow: [group_mean(runs, system, group) for group in groups]
             for system in systems
@@ -115,13 +115,13 @@ def _radar(workflow: Mapping[str, Any]) -> Figure:
 
 def deployment(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     """F1 against seconds and tokens, by environment."""
-    models = {system.llm for system in systems_of(runs)}
+    models = {system.llm for system in list_systems(runs)}
     if unknown := [name for name in options.sizes if name not in models]:
         raise UsageError(f"There is a size for {unknown[0]!r}, but no run of that model.")
-    domains = dict.fromkeys(task.domain for task in tasks_of(runs))
+    domains = dict.fromkeys(task.domain for task in list_tasks(runs))
     points = []
     for domain in domains:
-        for system in systems_of(runs):
+        for system in list_systems(runs):
             in_domain = [r for r in runs if r.system == system and r.task.domain == domain]
             if any(run.rows for run in in_domain):
                 points.append(_deployment_point(system, domain, in_domain, options.sizes))
@@ -167,13 +167,13 @@ def _deployment_point(
         "reward": mean([row.reward for row in rows]),
         "seconds": mean([row.seconds for row in sample]),
         "tokens": mean([row.tokens for row in sample]),
-        "size": sizes.get(system.llm, size_of(system.llm)),
+        "size": sizes.get(system.llm, model_size(system.llm)),
         "memory": max((run.memory for run in runs if run.memory), default=None),
         "n_timed": sum(row.seconds is not None for row in sample),
     }
 
 
-def size_of(llm: str) -> float | None:
+def model_size(llm: str) -> float | None:
     """Billions of parameters in a model's name, or R-Eval's assumption; None if unknown.
 
     >>> size_of("llama-2-13b-chat"), size_of("smollm2-135m"), size_of("gpt-4-turbo"), size_of("reader")
@@ -213,7 +213,7 @@ def _size_text(point: Mapping[str, Any]) -> str:
 
 def normalization(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     """Every system divided by a reference, a label or a run's name; default: the first system."""
-    systems, groups = systems_of(runs), groups_of(runs)
+    systems, groups = list_systems(runs), list_groups(runs)
     by_name = {run.name: run.system for run in runs} | {system.label: system for system in systems}
     if options.reference and options.reference not in by_name:
         known = ", ".join(system.label for system in systems)
@@ -271,8 +271,8 @@ def _boxes(
 
 def combination(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     """The best system for each question."""
-    tasks = tasks_of(runs)
-    combined = [_combined(task, [run for run in runs if run.task == task]) for task in tasks]
+    tasks = list_tasks(runs)
+    combined = [_combine_systems(task, [run for run in runs if run.task == task]) for task in tasks]
     rows = tuple(
         (
             oracle["task"],
@@ -295,7 +295,7 @@ def combination(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     return Analysis("combination", {"tasks": combined}, (table,), {"combination": figure})
 
 
-def _combined(task: AgentTask, runs: Sequence[TaskRun]) -> dict[str, Any]:
+def _combine_systems(task: AgentTask, runs: Sequence[TaskRun]) -> dict[str, Any]:
     """The ``oracle``, which picks the best system for each of the ``n`` questions that all answered, 0..1, and the ``best`` system,
     None if ``tied`` systems share the highest mean; deviations are those of the population, per question."""
     rewards = {

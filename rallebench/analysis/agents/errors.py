@@ -20,9 +20,9 @@ from rallebench.analysis.agents import (
     System,
     TaskGroup,
     TaskRun,
-    groups_of,
+    list_groups,
+    list_systems,
     mean,
-    systems_of,
 )
 from rallebench.core.answers import find_answers, normalize_answer
 from rallebench.core.tables import Cell, Figure, Table
@@ -173,7 +173,7 @@ def breakdown(system: System, runs: Sequence[TaskRun], original: bool = False) -
         system,
         rows,
         _mean_shares([_mean_shares(tasks) for tasks in by_group.values()]),
-        groups_of(runs),
+        list_groups(runs),
         0 if original else sum(run.failed for run in runs),
         sum(row.reward is None for run in runs for row in run.rows),
     )
@@ -188,7 +188,7 @@ def errors(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     original = options.original
     systems = [
         breakdown(system, [run for run in runs if run.system == system], original)
-        for system in systems_of(runs)
+        for system in list_systems(runs)
     ]
     names = ORIGINAL if original else tuple(CLASSES)
     value = {

@@ -14,10 +14,10 @@ from rallebench.analysis.agents import (
     TaskGroup,
     TaskRun,
     domain_name,
-    groups_of,
+    list_groups,
+    list_systems,
+    list_tasks,
     mean,
-    systems_of,
-    tasks_of,
 )
 from rallebench.core.tables import Column, Table
 
@@ -100,7 +100,7 @@ def _complete_mean(
 def performance(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     """Scores by task, means and ranks."""
     scores = {(run.system, run.task): run.reward for run in runs}
-    leaderboard = board(systems_of(runs), tasks_of(runs), scores, groups_of(runs))
+    leaderboard = board(list_systems(runs), list_tasks(runs), scores, list_groups(runs))
     tasks = leaderboard.tasks
     value = {
         "tasks": [{"name": t.name, "environment": t.domain, "level": t.level} for t in tasks],
@@ -129,10 +129,12 @@ def performance(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
             for run in runs
         ],
     }
-    return Analysis("performance", value, tables_of(leaderboard), tex=tex_of(leaderboard))
+    return Analysis(
+        "performance", value, leaderboard_tables(leaderboard), tex=paper_table(leaderboard)
+    )
 
 
-def tables_of(leaderboard: Leaderboard) -> tuple[Table, Table]:
+def leaderboard_tables(leaderboard: Leaderboard) -> tuple[Table, Table]:
     """The scores and their means in percent; the ranks by group and domain."""
     domains = leaderboard.domains
     scores = Table(
@@ -165,7 +167,7 @@ def tables_of(leaderboard: Leaderboard) -> tuple[Table, Table]:
     return scores, ranks
 
 
-def tex_of(leaderboard: Leaderboard) -> Table:
+def paper_table(leaderboard: Leaderboard) -> Table:
     """The paper's table: scores by task, and the rank after each group and mean."""
     columns = [Column("System", "text")]
     rows: list[list[str | float | None]] = [[system.label] for system in leaderboard.systems]

@@ -16,7 +16,7 @@ from typing import Any
 
 from rallebench.analysis.agents import System
 from rallebench.analysis.agents.reading import summarize
-from rallebench.analysis.ranking import answered
+from rallebench.analysis.ranking import ended_pairs
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import sha256_file
 from rallebench.core.runs import DatasetRef, RunRequest, imported_flow
@@ -47,7 +47,7 @@ NOT_FOUND = "Could not find that p"
 def lines(run: RunFolder) -> Iterator[str]:
     """A run as R-Eval's log: JSON lines in the run's order. A failed question has ``error`` and the reward
     0; only the first gold answer is written and scored."""
-    for example, episode in answered(run):
+    for example, episode in ended_pairs(run):
         row = summarize(example, episode, original=True)
         value: dict[str, Any] = {
             "question": row.question,
@@ -68,7 +68,7 @@ def lines(run: RunFolder) -> Iterator[str]:
 # reading
 
 
-def rows_of(file: Path) -> list[dict[str, Any]]:
+def read_rows(file: Path) -> list[dict[str, Any]]:
     """The checked rows of a log, the last of equal questions with equal answers.
 
     ``repeated``: the number of earlier rows with the same question and answer. Raises BadFileError with
@@ -78,7 +78,7 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
         raise UsageError(f"There is no file {file}; give a log of R-Eval in JSON lines.")
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for line, row in Source(file).objects():
-        value = _checked(row, f"{file}, line {line}")
+        value = _check_row(row, f"{file}, line {line}")
         key = (value["question"], value["answer"])
         value["repeated"] = rows[key]["repeated"] + 1 if key in rows else 0
         rows[key] = value
@@ -87,7 +87,7 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _checked(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _check_row(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     missing = [name for name in NEEDED if name not in row]
     if missing:
         raise BadFileError(
@@ -153,7 +153,7 @@ def import_log(
     before anything is written.
     """
     check_free(workspace.path, "run", name)
-    rows = rows_of(file)
+    rows = read_rows(file)
     system, named = named_by(file.resolve())
     system = System(workflow or system.workflow or name, llm or system.llm)
     settings = {
@@ -161,7 +161,7 @@ def import_log(
         "sha256": sha256_file(file),
         "system": {"workflow": system.workflow, "llm": system.llm},
     }
-    examples = tuple(example_of(row) for row in rows)
+    examples = tuple(log_example(row) for row in rows)
     request = RunRequest(
         imported_flow(IMPORTED, settings),
         DatasetRef(dataset or named),
@@ -169,10 +169,10 @@ def import_log(
         METRICS,
         name=name,
     )
-    return write_run(workspace.runs, request, [episode_of(row, system.workflow) for row in rows])
+    return write_run(workspace.runs, request, [log_episode(row, system.workflow) for row in rows])
 
 
-def example_of(row: Mapping[str, Any]) -> Example:
+def log_example(row: Mapping[str, Any]) -> Example:
     """The question of a row of ``rows_of``, with the row's own answer as gold."""
     keys = ("reward", "correct", "halted", "error", "prompt", "exe_time")
     record = {
@@ -188,18 +188,18 @@ def _qid(row: Mapping[str, Any]) -> str:
     return digest([row["question"], row["answer"]])[:16]
 
 
-def episode_of(row: Mapping[str, Any], workflow: str = "") -> Episode:
+def log_episode(row: Mapping[str, Any], workflow: str = "") -> Episode:
     """The episode of a row of ``rows_of``: its scratchpad as the only step, and its prediction as the answer."""
     pad = row["scratchpad"]
     return Episode(
         _qid(row),
         IMPORTED,
         (Step(Note(pad), Reply(pad)),),
-        Outcome(row["prediction"], reason_of(row, workflow)),
+        Outcome(row["prediction"], stop_reason(row, workflow)),
     )
 
 
-def reason_of(row: Mapping[str, Any], workflow: str = "") -> str:
+def stop_reason(row: Mapping[str, Any], workflow: str = "") -> str:
     """The stop reason of a logged episode. Halted after ten steps: the step limit; earlier: the context
     limit; without marked steps: ``halted``."""
     if row["error"]:

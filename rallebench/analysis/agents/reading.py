@@ -8,8 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.analysis.agents import AgentTask, EpisodeSummary, System, TaskRun
-from rallebench.analysis.agents.traces import observed_by, observed_in, prompt_of, scratchpad_of
-from rallebench.analysis.ranking import answered
+from rallebench.analysis.agents.traces import (
+    first_prompt,
+    observed_by,
+    observed_in,
+    scratchpad_text,
+)
+from rallebench.analysis.ranking import ended_pairs
 from rallebench.core.types import Episode, Example, Gold, Note, Outcome
 from rallebench.datasets.tasks import DOMAINS, LEVELS, find_task
 from rallebench.engine.score import memory_use, stored_examples
@@ -55,10 +60,10 @@ def read(folders: Sequence[RunFolder], *, original: bool = False) -> tuple[TaskR
 
 def read_run(run: RunFolder, *, original: bool = False) -> TaskRun:
     """A run of an agent, a chain or an imported log. Raises BadFileError for a damaged one."""
-    document, examples, pairs = run.spec(), stored_examples(run), list(answered(run))
+    document, examples, pairs = run.spec(), stored_examples(run), list(ended_pairs(run))
     return TaskRun(
         run.name,
-        system_of(document["spec"], run.name),
+        read_system(document["spec"], run.name),
         _task(document["spec"], examples),
         tuple(
             summarize(example, episode, original=original)
@@ -71,7 +76,7 @@ def read_run(run: RunFolder, *, original: bool = False) -> TaskRun:
     )
 
 
-def system_of(spec: Mapping[str, Any], name: str) -> System:
+def read_system(spec: Mapping[str, Any], name: str) -> System:
     """Workflow and model of a run; a chain's workflow is its name."""
     settings = spec["settings"]
     if isinstance(agent := settings.get("agent") or settings.get("system"), Mapping):
@@ -125,9 +130,9 @@ def summarize(example: Example, episode: Episode, *, original: bool = False) -> 
         halted, failed = bool(logged["halted"]), bool(logged["error"])
     else:
         scratchpad, observed, prompt = (
-            scratchpad_of(episode),
+            scratchpad_text(episode),
             observed_by(episode),
-            prompt_of(episode),
+            first_prompt(episode),
         )
         replies = [step.reply for step in episode.steps]
         tokens = sum(reply.prompt_tokens + reply.completion_tokens for reply in replies) or None

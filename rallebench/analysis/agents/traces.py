@@ -27,7 +27,7 @@ _ENDS = frozenset({"Episode finished.", "Answer is CORRECT", "Answer is INCORREC
 """Observations of the final action."""
 
 
-def scratchpad_of(episode: Episode) -> str:
+def scratchpad_text(episode: Episode) -> str:
     """The model's text and the observations after the question, in the form of R-Eval's log."""
     lines = episode.workflow in LINES
     parts = list(_lines(episode.steps) if lines else _messages(episode.steps))
@@ -60,7 +60,7 @@ def _without_echo(observation: str) -> str:
     return _ECHO.sub("", observation)
 
 
-def prompt_of(episode: Episode) -> str:
+def first_prompt(episode: Episode) -> str:
     """The first prompt without its final label; '' without a request to a model."""
     first = next(
         (step.request for step in episode.steps if isinstance(step.request, Generate)), None

@@ -180,7 +180,7 @@ def chosen_agent(chosen: dict[str, Any]) -> tuple[str, str, str, dict[str, Any]]
 def run(page: Page, event: Event) -> Iterator[Patch]:
     """Start an episode and follow it."""
     chosen, dataset = remember(page, event), window_bench(page, event).dataset
-    question = episodes.example_of(page.workbench.workspace, dataset, chosen["question"])
+    question = episodes.chosen_example(page.workbench.workspace, dataset, chosen["question"])
     yield from start(page, event, EpisodeRequest(*chosen_agent(chosen), *question))
 
 

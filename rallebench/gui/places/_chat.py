@@ -159,7 +159,7 @@ def conversations(page: Page, event: Event) -> Markup:
             plural(len(path), "turn"),
         )
     workspace, window = page.workbench.workspace, event.session["window"]
-    return rows + html.note(stored_conversations.damage_of(workspace, window))
+    return rows + html.note(stored_conversations.damage_note(workspace, window))
 
 
 # asking
@@ -344,7 +344,7 @@ def keep(page: Page, event: Event) -> Patch:
     titles = {hit.passage.page_id: hit.passage.title for hit in turn.sources if hit.passage.page_id}
     cited = {
         turn.sources[citation.number - 1].passage.page_id
-        for sentence in turn.cited
+        for sentence in turn.cited_sentences
         for citation in sentence.citations
     }
     if titles:

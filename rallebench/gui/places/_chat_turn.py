@@ -99,7 +99,7 @@ def branches(talk: Talk, turn: Turn) -> Markup:
 def answer_html(turn: Turn) -> Markup:
     """The answer with a mark behind each supported sentence."""
     text, listed = "", list[Citation]()
-    for sentence in turn.cited:
+    for sentence in turn.cited_sentences:
         plain = re.sub(f"[{_OPEN}{_CLOSE}]", "", sentence.text)
         words = plain.rstrip()
         marks = ""
@@ -131,7 +131,7 @@ def remark(talk: Talk, turn: Turn) -> Markup:
     if not turn.answer.strip():
         return html.note("The answer is empty.")
     words = []
-    sentences = [sentence for sentence in turn.cited if sentence.text.strip()]
+    sentences = [sentence for sentence in turn.cited_sentences if sentence.text.strip()]
     unmarked = sum(not sentence.citations for sentence in sentences)
     if turn.sources and unmarked == len(sentences):
         words.append("No passage holds the words of this answer.")
@@ -161,7 +161,7 @@ def sources_html(turn: Turn | None, cite: int | None = None) -> Markup:
     """The sources of an answer with the cited spans; the chosen citation is scrolled into view."""
     if turn is None or (turn.state == "running" and not turn.sources):
         return html.empty("The sources of an answer appear here.")
-    citations = [citation for sentence in turn.cited for citation in sentence.citations]
+    citations = [citation for sentence in turn.cited_sentences for citation in sentence.citations]
     chosen = citations[cite] if cite is not None and 0 <= cite < len(citations) else None
     rows = Markup()
     for number, hit in enumerate(turn.sources, 1):

@@ -90,7 +90,8 @@ def build_kind(page: Page, event: Event) -> Patch:
 def form_documents(page: Page, event: Event, name: str) -> str:
     """The documents of a form: a typed path, else the corpus in the field ``name``."""
     return str(
-        event.path("path") or gold_coverage.place_of(page.workbench.workspace, event.text(name))
+        event.path("path")
+        or gold_coverage.corpus_source(page.workbench.workspace, event.text(name))
     )
 
 

@@ -18,7 +18,7 @@ LINES, WIDTH = 8, 60
 
 def check_button(page: Page, name: str, stage: str) -> Markup:
     """The button that starts or continues the check of a stage, with its count; "" if nothing is left to check."""
-    done, rows, _ = service.unchecked(page.workbench.workspace, name, stage)
+    done, rows, _ = service.check_progress(page.workbench.workspace, name, stage)
     if not rows:
         return Markup()
     words = f"Check row by row ({done:,} of {rows:,})"
@@ -28,7 +28,7 @@ def check_button(page: Page, name: str, stage: str) -> Markup:
 def check(page: Page, event: Event) -> Patch:
     """The next unchecked row."""
     name, stage = event.text("id"), event.text("stage")
-    done, rows, row = service.unchecked(page.workbench.workspace, name, stage)
+    done, rows, row = service.check_progress(page.workbench.workspace, name, stage)
     if row is None:
         return {
             "drawer": "",

@@ -286,7 +286,7 @@ def preview(page: Page, event: Event) -> Patch:
         state["source"] = str(event.path("path"))
     if not state.get("source"):
         raise UsageError("No file is given; drop one, or type the path of a file or folder.")
-    state["source"] = str(uploads.unpacked(page.workbench.workspace, Path(state["source"])))
+    state["source"] = str(uploads.unpack_upload(page.workbench.workspace, Path(state["source"])))
     if before.get("step") == "preview" and not files:
         keep(state, event)
     state["step"] = "preview"

@@ -121,7 +121,7 @@ def pick(page: Page, event: Event) -> Patch:
     """Show a row of either list in full."""
     view, name, id = event.text("view"), event.query.get("id", ""), event.text("id")
     if view == "corpus":
-        chosen = passage_view(passages.passage_of(page.workbench.workspace, name, id), name)
+        chosen = passage_view(passages.load_passage(page.workbench.workspace, name, id), name)
     else:
         chosen = record_view(name, page.workbench.asking.example(name, id))
     return {f"#{view}-chosen": chosen}
@@ -141,7 +141,7 @@ def refilter(page: Page, event: Event) -> Patch:
 def open_corpus(page: Page, event: Event) -> Patch:
     name, find = event.query.get("id", ""), event.query.get("find", "")
     rows = passages.corpus_rows(page.workbench.workspace, name, find)
-    row = passages.row_of(page.workbench.workspace, name, event.query.get("q", ""))
+    row = passages.passage_row(page.workbench.workspace, name, event.query.get("q", ""))
     at = list(rows).index(row) if row is not None and row in rows else 0
     first = passages.passages_at(page.workbench.workspace, name, [rows[at]]) if rows else []
     chosen = passage_view(first[0], name) if first else Markup()
@@ -183,7 +183,9 @@ def cut(page: Page, event: Event) -> Patch:
     chunking, own = form_chunking(event), str(event.data.get("text") or "")
     if own.strip():
         return {"#corpus-text": mark_chunks(own, chunking)}
-    passage = passages.passage_of(page.workbench.workspace, event.text("corpus"), event.text("doc"))
+    passage = passages.load_passage(
+        page.workbench.workspace, event.text("corpus"), event.text("doc")
+    )
     text = (
         mark_chunks(passage.text, chunking, passage.doc_id, passage.title)
         if chunking

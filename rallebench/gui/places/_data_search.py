@@ -155,7 +155,7 @@ def search_form(page: Page, event: Event, name: str, names: list[str]) -> Markup
     if question and not query:
         with suppress(RalleError):
             query = page.workbench.asking.example(chosen, question).question.text
-    knobs = page.workbench.data.knobs_of(name)
+    knobs = page.workbench.data.search_settings(name)
     more = Markup()
     if knobs:
         fields = form.draw(knobs, {}, {}, prefix="knob-")
@@ -199,7 +199,7 @@ query_field = partial(
 def offer(page: Page, event: Event) -> Patch:
     """Take the chosen question as the query."""
     dataset, query, qid = event.text("set"), event.text("query"), ""
-    if example := passages.example_of(page.workbench.workspace, dataset, event.text("q")):
+    if example := passages.find_example(page.workbench.workspace, dataset, event.text("q")):
         query, qid = example.question.text, example.question.qid
     return {
         "address": html.address("data/index", id=event.text("id"), set=dataset, q=qid),
@@ -210,12 +210,12 @@ def offer(page: Page, event: Event) -> Patch:
 
 def search(page: Page, event: Event) -> Iterator[Patch]:
     """Search; loads the retriever if necessary."""
-    example = passages.example_of(page.workbench.workspace, event.text("set"), event.text("q"))
+    example = passages.find_example(page.workbench.workspace, event.text("set"), event.text("q"))
     gold = example.gold if example else Gold()
     query = event.text("query") or (example.question.text if example else "")
     name, k = event.text("id"), event.whole("k", "k")
     k = 10 if k is None else k
-    known = page.workbench.data.knobs_of(name)
+    known = page.workbench.data.search_settings(name)
     values = form.read(known, event, prefix="knob-", owner=f"index {name!r}")
     knobs = {key: value for key, value in values.items() if event.text(f"knob-{key}")}
     for piece in page.workbench.data.search(name, query, k, knobs=knobs, gold_pages=gold.pages):

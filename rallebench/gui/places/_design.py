@@ -104,7 +104,7 @@ def read(page: Page, event: Event) -> Design:
 
 def design_request(page: Page, event: Event, design: Design) -> ExperimentRequest:
     """The chosen settings as a request. Raises UsageError, NotFoundError."""
-    return experiment_design.request_of(
+    return experiment_design.build_request(
         page.workbench.workspace,
         design,
         varied_chain(page, event, design),
@@ -241,7 +241,7 @@ def questions(
     fields += form.questions(design.limit, most=most)
     if metric:
         blank, names = "the usual metric (EM)", filter(groups.decides, catalog.names("metrics"))
-        decides = [(name, groups.label_of(name)) for name in names]
+        decides = [(name, groups.metric_label(name)) for name in names]
         fields += form.chooser("Decided by", "metric", decides, design.metric, blank=blank)
     return three(fields, more)
 
@@ -263,7 +263,7 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
         '<div class="seg" role="group" aria-label="Paper">{}</div>{}<p class="note">{} {}</p>{}'
     ).format(tabs, three(what), about, tables, form.hidden_fields(shown=design.suite))
     over = {n for n, s in known.items() if n in PARTS or not DATA.isdisjoint(s.kinds_named)}
-    over.difference_update(designs.advanced(known))
+    over.difference_update(designs.advanced_settings(known))
     size = form.fields(form.questions(design.limit))
     return (
         ("Which benchmark", which),
@@ -274,9 +274,12 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
 
 def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: Set[str]) -> Markup:
     """Some settings of a benchmark: lists first, then datasets or paths with the workspace's suggestions, then the rest by type."""
-    values = {"models": [design.llm], **experiment_design.typed(design)}
-    choices, folded = catalog.choices(page.workbench.workspace, known), designs.advanced(known)
-    if sets := designs.sets_of(
+    values = {"models": [design.llm], **experiment_design.typed_settings(design)}
+    choices, folded = (
+        catalog.choices(page.workbench.workspace, known),
+        designs.advanced_settings(known),
+    )
+    if sets := designs.suite_sets(
         page.workbench.workspace, design.suite, str(values.get("data") or "")
     ):
         choices["set"] = sets

@@ -108,7 +108,7 @@ def run_rows(job: Job) -> Markup:
         if best := experiment_jobs.headline(part):
             share = experiment_groups.is_share(best[0])
             score = f"{100 * best[1]:.1f} %" if share else text(best[1])
-            mean = f"{experiment_groups.label_of(best[0])} {score}"
+            mean = f"{experiment_groups.metric_label(best[0])} {score}"
         message = on_page(part.message) if part.state != "done" else ""
         about = html.join_facts(where, mean, message)
         name = html.state(plain_label(part.label), kind=kind)
@@ -140,7 +140,7 @@ def _rank_table(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     document, chooser = value.document, Markup()
     warned = Markup().join(map(warning, document["warnings"]))
     if stored.kind == "sweep" and len(value.metrics) > 1:
-        options = [(name, experiment_groups.label_of(name)) for name in value.metrics]
+        options = [(name, experiment_groups.metric_label(name)) for name in value.metrics]
         chooser = go_select("Decided by", "by", options, document["metric"] or "")
     whole = experiment_results.ranking_table(value)
     rows = tuple((plain_label(str(row[0])), *row[1:-3]) for row in whole.rows)
@@ -160,7 +160,7 @@ def ranking(value: Ranking) -> Markup:
     """The variants, best first, each with its paired difference to the best and Holm's p."""
     variants, lines = value.document["variants"], []
     name = value.document["metric"] or next(iter(value.metrics), "")
-    share, replayed = experiment_groups.is_share(name), experiment_results.replayed(value)
+    share, replayed = experiment_groups.is_share(name), experiment_results.replayed_runs(value)
     for i, row in enumerate(variants):
         run, mean = row["run"], row["metrics"].get(name)
         seconds = getattr(value.reports[run].metrics.get("seconds"), "value", None)
@@ -183,7 +183,7 @@ def ranking(value: Ranking) -> Markup:
                 compare if i else html.link("use in Build", html.address("build/one", run=run)),
             ]
         )
-    label = experiment_groups.label_of(name)
+    label = experiment_groups.metric_label(name)
     deltas = (">To the first", ">p, corrected", ">Time a question", ">Questions", "")
     table = html.rows(("", "Variant", f">{label}", "", *deltas), lines)
     note = "Differences are paired, question by question."
@@ -220,7 +220,7 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     )
     if group.winner and group.mean is not None:
         more = f"; it is {group.beside}" if group.beside else ""
-        score = f"{experiment_groups.label_of(group.metric)} {100 * group.mean['value']:.1f} %"
+        score = f"{experiment_groups.metric_label(group.metric)} {100 * group.mean['value']:.1f} %"
         best = f"{group.winner} has {score}{more}."
     return Markup('{}{}<div class="wide">{}</div>{}<div class="row">{}</div>{}').format(
         say(best), warning_notes(failed), table, html.note(note), choosers, figures.plots([figure])
@@ -294,7 +294,7 @@ def _runs(stored: StoredExperiment) -> Markup:
             html.link(plain_label(label), _runs_list.address(run), "nm"),
             Markup("<small>{}</small>").format(run),
         ]
-        for label, run in experiment_results.runs_of(stored)
+        for label, run in experiment_results.experiment_runs(stored)
     ]
     if not lines:
         return Markup()

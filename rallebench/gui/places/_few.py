@@ -24,9 +24,9 @@ from rallebench.render.numbers import plural, time_range
 from rallebench.services import forecasts
 from rallebench.views import variants
 from rallebench.views.chain_versions import is_saved
-from rallebench.views.run_questions import filtered
+from rallebench.views.run_questions import filter_questions
 from rallebench.views.run_requests import BenchmarkOptions, of_chain
-from rallebench.views.variants import FEW, PairedComparison, VariantAnswer, cell_of, key_of
+from rallebench.views.variants import FEW, PairedComparison, VariantAnswer, answer_key, cell_key
 
 MOST_VARIANTS, MOST_QUESTIONS = 8, 200
 NOTHING = {
@@ -84,7 +84,9 @@ class Sheet:
 
     def against(self, chain: Chain) -> PairedComparison:
         """A variant compared with the base."""
-        return variants.paired(self.chains[0], chain, self.examples, self.grid.cells, self.metric)
+        return variants.compare_chains(
+            self.chains[0], chain, self.examples, self.grid.cells, self.metric
+        )
 
 
 def register(page: Page) -> None:
@@ -118,7 +120,7 @@ def grid_questions(page: Page, bench: Bench, grid: VariantGrid) -> list[Example]
         return variants.sample(examples, int(grid.sample))
     ids = set(grid.picked)
     if grid.sample == "wrong":
-        wrong = filtered(all_rows(page, bench), "wrong", "")
+        wrong = filter_questions(all_rows(page, bench), "wrong", "")
         ids = {row.qid for row in wrong[:MOST_QUESTIONS]}
     return [x for x in examples if x.question.qid in ids]
 
@@ -182,8 +184,8 @@ def table(sheet: Sheet) -> Markup:
 def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
     """The name of a variant, its mean, and its difference from the base."""
     scored = variants.scores(chain, sheet.examples, sheet.grid.cells, sheet.metric).values()
-    mean, articles = variants.mean_of(chain, sheet.examples, sheet.grid.cells, sheet.metric)
-    counted = variants.counted(sheet.metric, list(scored))
+    mean, articles = variants.chain_mean(chain, sheet.examples, sheet.grid.cells, sheet.metric)
+    counted = variants.count_note(sheet.metric, list(scored))
     name, more, beside = sheet.label(chain), Markup(), "compared with this"
     if index:
         beside = difference(sheet.against(chain))
@@ -217,7 +219,7 @@ def difference(pair: PairedComparison) -> Markup:
 def cell(sheet: Sheet, chain: Chain, x: Example, index: int) -> Markup:
     """The answer of a variant to a question."""
     cells = sheet.grid.cells
-    value, first = cells.get(cell_of(chain, x)), cells.get(cell_of(sheet.chains[0], x))
+    value, first = cells.get(cell_key(chain, x)), cells.get(cell_key(sheet.chains[0], x))
     tint, inside = "", Markup("<small>–</small>")
     if value:
         inside = Markup('{}<span dir="auto">{}</span>').format(
@@ -294,7 +296,7 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
             answer = variants.variant_answer(chain, x, episode)
             if grid.running is not going:
                 return
-            grid.cells[cell_of(chain, x)] = answer
+            grid.cells[cell_key(chain, x)] = answer
     yield draw_parts(page, event)
 
 
@@ -302,12 +304,12 @@ def duration_of_all(sheet: Sheet, whole: int) -> str:
     """The duration of ``whole`` questions per column, from the answers so far; "" while a column has none."""
     expected = 0.0
     for chain in sheet.chains:
-        cells = (sheet.grid.cells.get(cell_of(chain, x)) for x in sheet.examples)
+        cells = (sheet.grid.cells.get(cell_key(chain, x)) for x in sheet.examples)
         took = [cell.seconds for cell in cells if cell and cell.seconds]
         if not took:
             return ""
         expected += whole * sum(took) / len(took)
-    return time_range(*forecasts.widened(expected)[1:])
+    return time_range(*forecasts.widen(expected)[1:])
 
 
 def ask_all(page: Page, event: Event) -> Patch:
@@ -397,7 +399,7 @@ def add(page: Page, event: Event) -> Iterator[Patch]:
     chain, present = read_chain(event), window_sheet(page, event).chains
     if len(present) >= MOST_VARIANTS:
         raise UsageError(f"A grid has at most {MOST_VARIANTS} columns; remove one first.")
-    if key_of(chain) in map(key_of, present):
+    if answer_key(chain) in map(answer_key, present):
         raise UsageError(
             "Nothing is different from a chain that is in the grid already; change a field."
         )
@@ -420,7 +422,7 @@ def use(page: Page, event: Event) -> Patch:
     before, chain = bench.chain, others.pop(index)
     is_same = chain.name == before.name
     bench.edit(Chain(before.name, chain.actions, before.about) if is_same else chain)
-    if key_of(before) not in map(key_of, window_sheet(page, event).chains):
+    if answer_key(before) not in map(answer_key, window_sheet(page, event).chains):
         others.insert(index, before)
     say = "This variant is the chain in Build now; Undo returns."
     return {"say": say, **draw_parts(page, event), **header(page, bench)}

@@ -81,7 +81,7 @@ def server_settings(event: Event) -> dict[str, Any]:
 
 
 def find(page: Page, event: Event) -> Patch:
-    names = model_entries.served(server_settings(event))
+    names = model_entries.server_models(server_settings(event))
     if not names:
         raise UsageError(
             "The server answers but has no model yet; load or fetch one there, then find models again."
@@ -210,7 +210,7 @@ def preset_facts(page: Page, event: Event) -> Patch:
 def add_preset(page: Page, event: Event) -> Patch:
     """Add a preset and load it, which downloads it. Refused if its package is not installed."""
     chosen = event.text("preset")
-    entry = model_entries.entry_of(
+    entry = model_entries.build_entry(
         page.workbench.workspace, chosen_quantization(event), preset=chosen
     )
     return save_entry(page, "", entry, wish=chosen, then="load")

@@ -59,10 +59,10 @@ def search(page: Page, event: Event) -> Patch:
 def papers(page: Page, words: str) -> Markup:
     """Each paper's tables: contents, number of questions, number of our experiments in them."""
     counts, drawn = published.counts(page.workbench.workspace), Markup()
-    for paper, tables in published.searched(words).items():
+    for paper, tables in published.search_tables(words).items():
         lines, addresses = [], []
         for name, about in tables:
-            value = published.opened(name)
+            value = published.open_table(name)
             title = html.link(_number(name).capitalize(), address(name), "nm")
             ours = counts.get(name, 0)
             lines.append(
@@ -82,7 +82,7 @@ def papers(page: Page, words: str) -> Markup:
 
 def open_table(page: Page, event: Event, chosen: str) -> Patch:
     """A table beside the list of all, with our runs and its drawings. Raises NotFoundError."""
-    value = published.opened(chosen)
+    value = published.open_table(chosen)
     paper = chosen.partition(":")[0]
     own = published.own_rows(page.workbench.workspace, value)
     table = published.as_table(value, own)
@@ -159,7 +159,7 @@ def _number(reference: str) -> str:
 
 def _list(chosen: str) -> Markup:
     drawn = Markup()
-    for paper, tables in published.listed().items():
+    for paper, tables in published.list_tables().items():
         items = Markup()
         for name, about in tables:
             label = _number(name).capitalize()
@@ -175,7 +175,7 @@ def _list(chosen: str) -> Markup:
 def save(page: Page, event: Event) -> Patch:
     """Download the table as a file."""
     name, suffix = event.text("table"), event.text("suffix")
-    value = published.opened(name)
+    value = published.open_table(name)
     own = published.own_rows(page.workbench.workspace, value)
     table = published.as_table(value, own)
     text = latex(table) if suffix == "tex" else csv_table(table)

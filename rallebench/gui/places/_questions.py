@@ -13,7 +13,7 @@ from rallebench.gui import form, html
 from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
 from rallebench.gui.places._bench import Bench
-from rallebench.views.run_questions import QuestionRow, counts, filtered, last_verdicts
+from rallebench.views.run_questions import QuestionRow, counts, filter_questions, last_verdicts
 
 FILTERS = (
     ("", "All"),
@@ -100,7 +100,7 @@ def chips(page: Page, bench: Bench) -> Markup:
 
 def list_parts(page: Page, bench: Bench) -> Markup:
     """Filters with counts, and the list below them."""
-    rows = filtered(all_rows(page, bench), bench.only, bench.words)
+    rows = filter_questions(all_rows(page, bench), bench.only, bench.words)
     own = Markup()
     if words := bench.words.strip():
         own = html.button(f"Ask “{words[:60]}”", "build.pick", kind="own", words=words)
@@ -120,7 +120,7 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
         return []
     examples, part = page.workbench.workspace.questions(key["dataset"]), slice(start, start + count)
     if key["only"] or key["words"]:
-        rows = filtered(bench_rows(page, bench, examples), key["only"], key["words"])[part]
+        rows = filter_questions(bench_rows(page, bench, examples), key["only"], key["words"])[part]
     else:
         rows = bench_rows(page, bench, examples[part])
     none = {"none": html.VERDICTS["none"]}

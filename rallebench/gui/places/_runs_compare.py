@@ -75,7 +75,7 @@ def pair(page: Page, a: str, b: str, metric: str) -> Markup:
 
 def title_rows(page: Page, names: Sequence[str]) -> list[RunRow]:
     """The compared runs by distinct titles."""
-    return tell_apart([run_list.row_of(page.workbench.workspace, name) for name in names])
+    return tell_apart([run_list.run_row(page.workbench.workspace, name) for name in names])
 
 
 def tell_apart(rows: list[RunRow]) -> list[RunRow]:
@@ -171,14 +171,14 @@ def flips(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) ->
         f"{pair.wins:,} better", f"{pair.losses:,} worse", f"{same:,} the same"
     )
     head = html.heading("Questions that flipped", counts)
-    if not pair.flipped:
+    if not pair.flipped_ids:
         return head + html.note("Every question has the same score in both runs.")
     runs = [page.workbench.runs.open(row.name) for row in both]
     answers = [
         {x.qid: x for x in run_questions.questions(page.workbench.workspace, run)} for run in runs
     ]
     lines, addresses = [], []
-    for qid in list(pair.flipped)[:MOST_FLIPS]:
+    for qid in list(pair.flipped_ids)[:MOST_FLIPS]:
         example = run_questions.example(runs[0], qid)
         accepted = example.gold.answers
         cells = [
@@ -246,7 +246,7 @@ def folds(page: Page, compared: run_views.MultiRunComparison, both: Sequence[Run
         means = [
             compared.cells[name][i].value if name in compared.cells else None for name in spent
         ]
-        price, _ = run_views.price_of(
+        price, _ = run_views.price_text(
             page.workbench.workspace, row.usd, row.chain.llms if row.chain else ()
         )
         times.append(figures.duration(means[0]))
@@ -271,7 +271,7 @@ def plots(
         every = figures.table(run_views.comparison(under_titles(compared, titles)))
         gist = f"{sum(map(compared.is_printed, compared.cells))} metrics"
         yield html.fold("Every metric", every, gist=gist, id="compare-metrics")
-    for axes, drawing, value in run_views.kinds_of(page.workbench.workspace, titles, metric):
+    for axes, drawing, value in run_views.kind_tables(page.workbench.workspace, titles, metric):
         gist = numbers.plural(len(value.rows), drawing.x)
         inside = figures.plots([drawing]) + figures.table(value)
         yield html.fold(f"By {drawing.x}", inside, gist=gist, id=f"compare-by-{axes}")

@@ -38,7 +38,7 @@ def tiles(page: Page, run: RunFolder, report: RunReport) -> Markup:
         if tile.label == "EM":
             below = f"{round((tile.mean.value or 0) * n):,} of {n:,} right"
         boxes += _tile(tile.label, figures.quantity(tile.mean, tile.unit), below, tile.about)
-    if mean := run_views.seconds_of(report):
+    if mean := run_views.mean_seconds(report):
         whole = f"{numbers.text(report.seconds or 0, 'duration')} on the clock"
         boxes += _tile("Time a question", figures.quantity(mean, "seconds"), whole, CLOCK)
     boxes += _tile("Price", *price_figure(page, report))
@@ -59,7 +59,7 @@ def price_figure(page: Page, report: RunReport) -> tuple[str, str]:
         return "unknown", "imported predictions do not say it"
     total = cost.total if cost else CostTotal()
     llms = [*total.usd_unknown_for, *(cost.prices if cost else ())]
-    words, why = run_views.price_of(page.workbench.workspace, total.usd, llms)
+    words, why = run_views.price_text(page.workbench.workspace, total.usd, llms)
     each = 0.0 if why else (total.usd or 0.0) / max(1, total.questions or 0)
     return words, why or f"{numbers.text(each, 'usd')} a question"
 
@@ -73,7 +73,7 @@ def metrics(page: Page, run: RunFolder) -> Markup:
         **{name: result.estimate for name, result in report.own.items()},
         **run_views.table_metrics(report, run_views.run_chain(run)),
     }.items():
-        unit, interval = run_views.unit_of(report, name), "–"
+        unit, interval = run_views.metric_unit(report, name), "–"
         if unit == "fraction" and mean.low is not None and mean.high is not None:
             interval = f"{100 * mean.low:.1f} to {100 * mean.high:.1f}"
         about = Markup("<small>{}</small>").format(run_views.definition(report, name))

@@ -124,7 +124,7 @@ def running(page: Page, job: Job, more: str = "") -> Markup:
 def so_far(page: Page, job: Job) -> str:
     """The share of right answers of a run in progress, "" before the first."""
     with suppress(RalleError):
-        if folder := page.workbench.runs.folder_of(job):
+        if folder := page.workbench.runs.job_folder(job):
             count = run_questions.counts(run_questions.questions(page.workbench.workspace, folder))
             right, wrong = count.get("right", 0), count["wrong"]
             return f"{100 * right / (right + wrong):.1f} % right so far" if right + wrong else ""
@@ -134,7 +134,7 @@ def so_far(page: Page, job: Job) -> str:
 def shown_rows(page: Page, filters: dict[str, Any]) -> list[RunRow]:
     """The runs that pass ``filters``: ``words`` and ``dataset``, '' for all."""
     listed = run_list.rows(page.workbench.workspace)
-    return run_list.filtered(listed, filters["words"], filters["dataset"])
+    return run_list.filter_rows(listed, filters["words"], filters["dataset"])
 
 
 def table(page: Page, event: Event) -> Markup:
@@ -202,7 +202,7 @@ def run_row(page: Page, row: RunRow) -> Markup:
     )
     price = ""
     if not run_list.is_imported(row):
-        price, _ = run_views.price_of(
+        price, _ = run_views.price_text(
             page.workbench.workspace, row.usd, chain.llms if chain else ()
         )
     tick = Markup('<input type="checkbox" value="{}" aria-label="Choose {} to compare">').format(
@@ -285,7 +285,7 @@ def refresh(page: Page, event: Event) -> Patch:
 
 
 def ask_title(page: Page, event: Event) -> Patch:
-    row = run_list.row_of(page.workbench.workspace, event.text("id"))
+    row = run_list.run_row(page.workbench.workspace, event.text("id"))
     more = form.on_enter("runs.rename", id=row.name)
     note = f"Its folder stays {row.name}: experiments and MLflow know it by that name. Leave it empty to return to the name made from what differs."
     body = form.text("as", "Name", row.title, more=more) + html.note(note)

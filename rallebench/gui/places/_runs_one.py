@@ -37,7 +37,7 @@ def folder(page: Page, event: Event) -> RunFolder:
     name = event.text("run") or event.query.get("id", "")
     if not name:
         raise UsageError("The address names no run; choose one of the list.")
-    run_list.row_of(page.workbench.workspace, name)
+    run_list.run_row(page.workbench.workspace, name)
     return page.workbench.runs.open(name)
 
 
@@ -45,7 +45,7 @@ def open_run(page: Page, event: Event) -> Patch:
     """The run, opened at the section, filter and question of the address."""
     name, part = event.query.get("id", ""), event.query.get("part", "questions")
     job = page.workbench.jobs.get("run", name)
-    if job is not None and not job.done and page.workbench.runs.folder_of(job) is None:
+    if job is not None and not job.done and page.workbench.runs.job_folder(job) is None:
         title = run_list.titles(page.workbench.workspace, [(job.name, job.identity)])[name]
         # preparing its index and models
         head = html.crumb("Runs", "#/runs/list", title, "starting")
@@ -57,7 +57,7 @@ def open_run(page: Page, event: Event) -> Patch:
         back = html.button("Bring it back", "runs.bring_back", id=name)
         head = html.crumb("Runs", "#/runs/list", "Run")
         return html.view("runs/run", "Run", head, html.empty(str(error), back), kind="wide")
-    row = run_list.row_of(page.workbench.workspace, run.name)
+    row = run_list.run_row(page.workbench.workspace, run.name)
     if part == "config":
         body = html.pre(json.dumps(run.spec(), ensure_ascii=False, indent=2), "pre code")
     elif part in ("metrics", "cost"):
@@ -179,7 +179,7 @@ def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
 def fitting(page: Page, run: RunFolder, query: Mapping[str, Any]) -> list[QuestionRow]:
     """The questions that pass the filter."""
     every = run_questions.questions(page.workbench.workspace, run)
-    return run_questions.filtered(every, query.get("only", ""), query.get("words", ""))
+    return run_questions.filter_questions(every, query.get("only", ""), query.get("words", ""))
 
 
 def opened_first(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
@@ -210,7 +210,7 @@ def detail(page: Page, run: RunFolder, qid: str) -> Markup:
             "Choose a question: its steps appear here. J and K move through the list."
         )
     try:
-        example, episode = run_questions.opened(page.workbench.workspace, run, qid)
+        example, episode = run_questions.open_question(page.workbench.workspace, run, qid)
     except RalleError as error:
         return html.problem(error)
     gold, prices, build, steps, spent = (
@@ -222,7 +222,7 @@ def detail(page: Page, run: RunFolder, qid: str) -> Markup:
     )
     answers = run_questions.questions(page.workbench.workspace, run)
     kind = next((row.kind for row in answers if row.qid == qid), "none")
-    answer, spec = run_views.answered(example, episode), run.spec()["spec"]
+    answer, spec = run_views.answer_text(example, episode), run.spec()["spec"]
     if spec["settings"].get("agent"):
         build = html.link("Open in Build", html.address("build/agent", run=run.name, q=qid))
     elif spec["settings"].get("chain"):
@@ -285,7 +285,7 @@ def live(page: Page, event: Event) -> Patch:
     going = job is not None and not job.done
     patch: Patch = {
         "#run-head": heading(
-            page, run_list.row_of(page.workbench.workspace, run.name), "questions"
+            page, run_list.run_row(page.workbench.workspace, run.name), "questions"
         ),
         "#run-live": running(page, job) if job is not None and going else Markup(),
         "#run-chips": chips(page, run, event.query.get("only", "")),

@@ -173,7 +173,7 @@ def run(page: Page, event: Event) -> Patch:
 
 
 def _start(page: Page, request: ExperimentRequest, track: bool = True) -> None:
-    planned = forecasts.planned(page.workbench, request)
+    planned = forecasts.plan_request(page.workbench, request)
     options = RunOptions(track=track and request.kind != "tradeoff")
     page.workbench.experiments.start(request, options, planned)
 
@@ -181,7 +181,9 @@ def _start(page: Page, request: ExperimentRequest, track: bool = True) -> None:
 def estimate(page: Page, event: Event) -> Patch:
     design = read(page, event)
     request = design_request(page, event, design)
-    experiment_jobs.estimate(page.workbench, request, forecasts.planned(page.workbench, request))
+    experiment_jobs.estimate(
+        page.workbench, request, forecasts.plan_request(page.workbench, request)
+    )
     return {"#x-plan": plan(page, event, design)}
 
 
@@ -231,7 +233,7 @@ def news(page: Page, event: Event) -> Patch:
 
 
 def _ended_note(page: Page) -> str:
-    return " ".join(f"{job.id} {job.ended}" for job in experiment_jobs.ended(page.workbench))
+    return " ".join(f"{job.id} {job.ended}" for job in experiment_jobs.ended_jobs(page.workbench))
 
 
 # finished experiments
@@ -264,7 +266,7 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
     if group.ended:
         mean = bar = Markup()
         if group.mean:
-            label = Markup("<small>{}</small>").format(groups.label_of(group.metric))
+            label = Markup("<small>{}</small>").format(groups.metric_label(group.metric))
             mean = figures.percent(group.mean, share=group.share) + label
             bar = figures.interval_bar(group.mean) if group.share else Markup()
         winner = (

@@ -22,7 +22,7 @@ from rallebench.render import report as reports
 from rallebench.services import exchange, forecasts
 from rallebench.views import catalog, gold_coverage, run_views
 from rallebench.views.chain_versions import is_saved
-from rallebench.views.reports import report_of
+from rallebench.views.reports import build_report
 from rallebench.views.run_requests import BenchmarkOptions, of_chain, of_flow
 
 PATIENCE = 0.7
@@ -255,7 +255,7 @@ def ask_form(page: Page, event: Event) -> Patch:
 def download(page: Page, event: Event) -> Patch:
     """Download the run in another tool's format."""
     name, shape = event.text("run"), event.text("shape")
-    lines, caveat = exchange.exported(page.workbench.runs.open(name), shape)
+    lines, caveat = exchange.export_lines(page.workbench.runs.open(name), shape)
     text = "".join(lines).encode("utf-8", "backslashreplace").decode()
     file = {"name": f"{name}{FORMS.get(shape, ('', '.txt'))[1]}", "text": text}
     return {"download": file, "say": caveat} if caveat else {"download": file}
@@ -265,7 +265,7 @@ def report(page: Page, event: Event) -> Patch:
     """Download the run, or a comparison, as one HTML file."""
     names = event.text("run").split(",")
     runs = [page.workbench.runs.open(name) for name in names]
-    title, sections = report_of(runs, page.workbench.workspace)
+    title, sections = build_report(runs, page.workbench.workspace)
     text = "".join(reports.page(title, sections, time.strftime("%Y-%m-%d %H:%M")))
     return {"download": {"name": f"{names[0]}.html", "text": text, "type": "text/html"}}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, classify
-from rallebench.analysis.agents.logs import NOT_FOUND, episode_of, example_of, named_by, rows_of
+from rallebench.analysis.agents.logs import NOT_FOUND, log_episode, log_example, named_by, read_rows
 from rallebench.analysis.agents.reading import SCORED, summarize
 from rallebench.core.types import Gold
 from rallebench.datasets.reading import read_questions
@@ -32,12 +32,12 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     ``environment_failed``: rows without reward whose page or person could not be found. Raises NotFoundError, BadFileError.
     """
     check_file(guess, "a log of R-Eval, a JSON object a line")
-    rows = rows_of(guess)
+    rows = read_rows(guess)
     golds, missing, notes = _golds(rows, guess, gold)
     summaries = []
     for row in rows:
         accepted = Gold(answers=golds[row["question"], row["answer"]][:1])
-        summaries.append(summarize(replace(example_of(row), gold=accepted), episode_of(row)))
+        summaries.append(summarize(replace(log_example(row), gold=accepted), log_episode(row)))
     errors = {"original": dict.fromkeys(ORIGINAL, 0), "corrected": dict.fromkeys(CLASSES, 0)}
     for summary in summaries:
         for way, counts in errors.items() if summary.reward is not None else ():

@@ -11,8 +11,13 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rallebench.analysis.agents import System, groups_of, tasks_of
-from rallebench.analysis.agents.leaderboard import Leaderboard, board, tables_of, tex_of
+from rallebench.analysis.agents import System, list_groups, list_tasks
+from rallebench.analysis.agents.leaderboard import (
+    Leaderboard,
+    board,
+    leaderboard_tables,
+    paper_table,
+)
 from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.experiments import ExperimentRequest, Release, Report
 from rallebench.core.files import DiskError, sha256_file
@@ -174,16 +179,16 @@ def _report(
     failed: Mapping[str, str],
     wording: Wording,
 ) -> Report:
-    tasks = tasks_of([cell.task_run for cell in cells])
+    tasks = list_tasks([cell.task_run for cell in cells])
     scored = [cell for cell in cells if cell.label in results]
     scores = {
         (cell.system, cell.questions.task): results[cell.label].mean(REWARD) for cell in scored
     }
     with_result = {cell.system for cell in scored}
     systems = [s for s in dict.fromkeys(cell.system for cell in cells) if s in with_result]
-    groups = groups_of([cell.task_run for cell in scored])
+    groups = list_groups([cell.task_run for cell in scored])
     leaderboard = board(systems, tasks, scores, groups)
-    tables = tables_of(leaderboard)
+    tables = leaderboard_tables(leaderboard)
     own = _own_rows(request, scored, results, leaderboard, wording)
     by_system = {
         system.label: [results[cell.label] for cell in scored if cell.system == system]
@@ -203,7 +208,7 @@ def _report(
         {
             "scores.csv": csv_table(tables[0]),
             "ranks.csv": csv_table(tables[1]),
-            "table.tex": latex(tex_of(leaderboard)),
+            "table.tex": latex(paper_table(leaderboard)),
         },
         tables=(
             *tables,

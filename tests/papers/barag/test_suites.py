@@ -58,7 +58,7 @@ MODELS: Mapping[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workspace = make_workspace(tmp_path_factory.mktemp("barag") / "workspace")
     models: dict[str, Any] = scripted(MODELS)
     models["tools"] = {

@@ -60,7 +60,7 @@ def answer(number: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("grid")
     (folder / "data").mkdir()
     asks = [f"{TOWNS[n]}的{THINGS[n % 4]}投资" for n in range(8)]

@@ -74,7 +74,7 @@ def correction(qid: str, beginning: str, wrong: str, right: str) -> dict[str, st
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("crud")
     (folder / "crud-data").mkdir(parents=True)
     rows = [

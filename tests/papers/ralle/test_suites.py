@@ -42,7 +42,7 @@ OFFICIAL = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = make_workspace(tmp_path_factory.mktemp("kilt") / "workspace")
     (folder / "data").mkdir()
     for name, rows in OFFICIAL.items():
@@ -52,8 +52,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cli(capfd: pytest.CaptureFixture[str], made: Path) -> CommandLine:
-    return CommandLine(capfd, made)
+def cli(capfd: pytest.CaptureFixture[str], template_workspace: Path) -> CommandLine:
+    return CommandLine(capfd, template_workspace)
 
 
 def suite(cli: CommandLine, name: str, run: str, *pairs: str, llm: str = "titan") -> Any:
@@ -89,12 +89,14 @@ def test_the_sets_are_ralles_eleven_in_its_order() -> None:
     assert sum(one.rows["dev"] for one in SETS.values()) == 51_304
 
 
-def test_a_set_is_a_run_of_a_chain_and_is_continued_as_any(cli: CommandLine, made: Path) -> None:
+def test_a_set_is_a_run_of_a_chain_and_is_continued_as_any(
+    cli: CommandLine, template_workspace: Path
+) -> None:
     (part,) = suite(cli, "kilt-nq", "one", "k=2")["parts"]
     assert (part["label"], part["run"], part["n"]) == ("nq read", "one nq read", 8)
     assert value(part, "em") == 0.125
     assert list(part["metrics"]) == ["em", "KILT-em", "has_answer_all", "Rprec", "recall@5"]
-    folder = made / "runs" / part["run"]
+    folder = template_workspace / "runs" / part["run"]
     spec = json.loads((folder / "run.json").read_text())["spec"]
     assert (spec["workflow"], spec["settings"]["chain"]["name"]) == ("chain", "read-qa")
     scored = [(row["qid"], row["metric"]) for row in read_lines(folder / "scores.jsonl")]
@@ -103,7 +105,7 @@ def test_a_set_is_a_run_of_a_chain_and_is_continued_as_any(cli: CommandLine, mad
     assert sum(cli.json("analyse", part["run"])["runs"][0]["waterfall"].values()) == 8
     before = (folder / "episodes.jsonl").read_bytes()
     command = "run --chain read-qa --retriever tiny --llm titan --set k=2 --resume --no-mlflow"
-    data = made / "data" / "nq-dev-kilt.jsonl"
+    data = template_workspace / "data" / "nq-dev-kilt.jsonl"
     again = cli(command, "--name", part["run"], "--dataset", data)
     assert again.code == 0, again.err
     assert (folder / "episodes.jsonl").read_bytes() == before
@@ -147,13 +149,19 @@ def test_a_printed_average_is_over_the_sets_that_ours_is_over_or_absent() -> Non
     assert printed_row("x", sets, cells, [ours, fewer])[-1] is None
 
 
-def test_without_datasets_all_that_are_there_are_run(cli: CommandLine, made: Path) -> None:
+def test_without_datasets_all_that_are_there_are_run(
+    cli: CommandLine, template_workspace: Path
+) -> None:
     found = suite(cli, "kilt", "all", "mode=retrieve", llm="")
     assert [part["label"].split()[0] for part in found["parts"]] == ["fev", "ay2", "trex", "nq"]
     assert all(list(part["metrics"]) == ["Rprec", "recall@5"] for part in found["parts"])
-    scores = read_lines(made / "runs" / "all nq retrieve" / "scores.jsonl")
+    scores = read_lines(template_workspace / "runs" / "all nq retrieve" / "scores.jsonl")
     assert not any("accuracy" in row["metric"] for row in scores)
-    expected = {"file": str(made / "data" / "nq-dev-kilt.jsonl"), "rows": 8, "official": False}
+    expected = {
+        "file": str(template_workspace / "data" / "nq-dev-kilt.jsonl"),
+        "rows": 8,
+        "official": False,
+    }
     assert found["data"]["nq"] == expected
     differs = "nq-dev-kilt.jsonl has 8 rows and KILT's nq-dev-kilt.jsonl 2,837, so it is not"
     assert any(note.startswith(differs) for note in found["notes"])
@@ -167,22 +175,27 @@ def test_a_linked_title_stays_whole_and_only_ralles_ends_at_a_comma(cli: Command
     assert value(original, "accuracy") == 0.5 and "has_answer" in original["metrics"]
 
 
-def test_the_query_of_entity_linking_is_rewritten_or_not(cli: CommandLine, made: Path) -> None:
+def test_the_query_of_entity_linking_is_rewritten_or_not(
+    cli: CommandLine, template_workspace: Path
+) -> None:
     suite(cli, "kilt-ay2", "re", "mode=read,retrieve", llm="")
     suite(cli, "kilt-ay2", "plain", "mode=read,retrieve", "rewrite=false", llm="")
     for mode in ("read", "retrieve"):
-        assert queries(made, f"re ay2 {mode}") == ['What is "Titan" ?', 'What is "Lamar County" ?']
-        assert queries(made, f"plain ay2 {mode}") == [row["input"] for row in LINKS]
+        assert queries(template_workspace, f"re ay2 {mode}") == [
+            'What is "Titan" ?',
+            'What is "Lamar County" ?',
+        ]
+        assert queries(template_workspace, f"plain ay2 {mode}") == [row["input"] for row in LINKS]
 
 
 def test_rows_without_rewrite_el_stand_below_with_the_change(
-    cli: CommandLine, made: Path, like_the_papers: None
+    cli: CommandLine, template_workspace: Path, like_the_papers: None
 ) -> None:
     modes = "mode=retrieve,retrieve-plain"
     found = suite(cli, "kilt", "rows", modes, "datasets=ay2,nq", llm="")
     labels = ["ay2 retrieve", "ay2 retrieve-plain", "nq retrieve"]
     assert [part["label"] for part in found["parts"]] == labels  # of NQ the query is the same
-    assert queries(made, "rows ay2 retrieve-plain") == [row["input"] for row in LINKS]
+    assert queries(template_workspace, "rows ay2 retrieve-plain") == [row["input"] for row in LINKS]
     rewritten, plain, change, *printed = found["tables"][0]["rows"]
     assert [row[0] for row in (rewritten, plain, change)] == [
         "tiny, retrieve",
@@ -194,7 +207,9 @@ def test_rows_without_rewrite_el_stand_below_with_the_change(
     assert change[1] == (pytest.approx(gap) if gap else None)
     assert change[3] == pytest.approx(gap / 2)
     assert "RaLLe's paper: BM25, without REWRITE-EL" in [row[0] for row in printed]
-    alone = cli.suite("kilt-nq", f"data={made / 'data'}", "retriever=tiny", "mode=retrieve-plain")
+    alone = cli.suite(
+        "kilt-nq", f"data={template_workspace / 'data'}", "retriever=tiny", "mode=retrieve-plain"
+    )
     assert alone.code == 2 and "mode=retrieve-plain is of entity linking" in alone.last
 
 
@@ -251,8 +266,12 @@ def test_ralles_figures_stand_only_beside_its_own_files(cli: CommandLine) -> Non
     )
 
 
-def test_gold_pages_that_an_index_lacks_and_failures_are_said(cli: CommandLine, made: Path) -> None:
-    file = write_lines(made / "lost.jsonl", [record("x", "Who?", "Titan", "p9"), *RECORDS])
+def test_gold_pages_that_an_index_lacks_and_failures_are_said(
+    cli: CommandLine, template_workspace: Path
+) -> None:
+    file = write_lines(
+        template_workspace / "lost.jsonl", [record("x", "Who?", "Titan", "p9"), *RECORDS]
+    )
     found = suite(cli, "kilt-nq", "lost", f"file={file}", llm="picky")
     part, notes = found["parts"][0], "\n".join(found["notes"])
     assert "lost: 6 of 7 gold pages are in this index (tiny);" in notes
@@ -260,9 +279,11 @@ def test_gold_pages_that_an_index_lacks_and_failures_are_said(cli: CommandLine, 
     assert f"nq read: {part['n_errors']} of 9 questions failed" in notes
 
 
-def test_gold_without_pages_is_not_scored_by_retrieval(cli: CommandLine, made: Path) -> None:
+def test_gold_without_pages_is_not_scored_by_retrieval(
+    cli: CommandLine, template_workspace: Path
+) -> None:
     bare = [{**row, "output": [{"answer": "Titan"}]} for row in RECORDS]
-    file = write_lines(made / "bare.jsonl", bare)
+    file = write_lines(template_workspace / "bare.jsonl", bare)
     found = suite(cli, "kilt-nq", "bare", f"file={file}", "mode=read,retrieve")
     (part,) = found["parts"]
     assert (part["label"], list(part["metrics"])) == ("nq read", ["em", "has_answer_all"])
@@ -301,14 +322,17 @@ def test_gold_without_pages_is_not_scored_by_retrieval(cli: CommandLine, made: P
     ],
 )
 def test_a_wrong_request_or_file_is_one_sentence_and_writes_nothing(
-    cli: CommandLine, made: Path, name: str, settings: str, sentence: str
+    cli: CommandLine, template_workspace: Path, name: str, settings: str, sentence: str
 ) -> None:
-    before = everything(made)
-    data, file = str(made / "data"), str(made / "datasets" / "tiny-qa.jsonl")
+    before = everything(template_workspace)
+    data, file = (
+        str(template_workspace / "data"),
+        str(template_workspace / "datasets" / "tiny-qa.jsonl"),
+    )
     pairs = settings.replace("FILE", file).replace("DATA", data).split()
     llm = "" if "LLM=" in pairs else "titan"
     ran = cli.suite(name, "retriever=tiny", *(p for p in pairs if p != "LLM="), llm=llm)
-    assert ran.code == 2 and sentence in ran.last and everything(made) == before
+    assert ran.code == 2 and sentence in ran.last and everything(template_workspace) == before
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ BOTH = ("tasks=hotpotqa,soay_easy", "retriever=tiny")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = make_workspace(tmp_path_factory.mktemp("made") / "w")
     entries = json.loads((folder / "llms.json").read_text()) | dict(MODELS)
     (folder / "llms.json").write_text(json.dumps(entries))
@@ -287,11 +287,11 @@ def request(workspace: Path, **settings: str) -> ExperimentRequest:
     return ExperimentRequest(WorkspaceFolder(workspace), "oracle-7b", checked)
 
 
-def test_a_plan_counts_calls_and_writes_no_run(made: Path) -> None:
-    (part,) = plan("reval", request(made, tasks="hotpotqa", steps="3"), "p").runs
+def test_a_plan_counts_calls_and_writes_no_run(template_workspace: Path) -> None:
+    (part,) = plan("reval", request(template_workspace, tasks="hotpotqa", steps="3"), "p").runs
     assert (part.questions, part.left, part.retrievers) == (8, 8, ("tiny",))
     assert part.generations.high == 48
-    assert not list((made / "runs").glob("p *"))
+    assert not list((template_workspace / "runs").glob("p *"))
 
 
 @pytest.mark.parametrize(
@@ -310,10 +310,14 @@ def test_a_plan_counts_calls_and_writes_no_run(made: Path) -> None:
         ({"tokenizer": "WORKSPACE"}, "holds no tokenizer; give one that holds its tokenizer.json"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(settings: dict[str, str], said: str, made: Path) -> None:
-    filled = {key: value.replace("WORKSPACE", str(made)) for key, value in settings.items()}
+def test_what_is_wrong_is_one_sentence(
+    settings: dict[str, str], said: str, template_workspace: Path
+) -> None:
+    filled = {
+        key: value.replace("WORKSPACE", str(template_workspace)) for key, value in settings.items()
+    }
     with pytest.raises(UsageError) as error:
-        plan("reval", request(made, **{"tasks": "hotpotqa", **filled}), "p")
+        plan("reval", request(template_workspace, **{"tasks": "hotpotqa", **filled}), "p")
     assert said in str(error.value) and "\n" not in str(error.value)
 
 
