@@ -75,19 +75,19 @@ def show_plan(
             raise UsageError("--probe goes with --plan; without it everything is run.")
         return None
     if not hasattr(args, "probe"):
-        value = experiment_jobs.plan_json(workbench.experiments.plan(request))
-        return Result(value, experiments.plan_blocks(value))
+        plan = workbench.experiments.plan(request)
+        return Result(experiment_jobs.plan_json(plan), experiments.plan_blocks(plan))
     questions = QUESTIONS if probe is None else probe
     if questions < 0:
         raise UsageError(
             f"--probe is {questions}; it must be 0 for none, or a number of questions."
         )
-    value = follow(
+    plan = follow(
         experiment_jobs.plan_with_costs(
             workbench.experiments, request, questions=questions, batch_size=args.batch_size
         )
     )
-    return Result(value, experiments.plan_blocks(value))
+    return Result(experiment_jobs.plan_json(plan, probe=True), experiments.plan_blocks(plan))
 
 
 def read_settings(pairs: Iterable[str]) -> dict[str, str]:

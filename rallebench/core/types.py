@@ -105,6 +105,9 @@ class Example:
     record: Mapping[str, Any] = field(default_factory=dict)
 
 
+Json = Mapping[str, Any]
+"""An object of a user's own JSON: settings, tool arguments, extra fields. A thing with a name is a dataclass."""
+
 ActionKind = Literal["retrieve", "generate", "identity"]
 Dialect = Literal["fstring", "eval"]
 

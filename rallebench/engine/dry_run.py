@@ -25,6 +25,7 @@ from rallebench.core.experiments import (
     RowsRequest,
     WorkRequest,
 )
+from rallebench.core.forecast import Forecast, PlannedRun, Range, flow_identity
 from rallebench.core.report import Estimate
 from rallebench.core.runs import Backends, RunRequest, RunResult, records_sha256
 from rallebench.core.types import (
@@ -43,7 +44,6 @@ from rallebench.core.types import (
 )
 from rallebench.engine.driver import complete_run_request, drive
 from rallebench.engine.judging import pass_request
-from rallebench.engine.plan import Plan, PlannedRun, Range, flow_identity
 from rallebench.engine.ports import WorkContext
 from rallebench.engine.rowfile import RowFile
 from rallebench.engine.store import JUDGES, RunFolder
@@ -70,7 +70,7 @@ class Needs(NamedTuple):
     warnings: dict[str, None]
 
 
-class Rehearser:
+class DryRunner:
     """The player that answers with fake replies: ``text``, and ``value`` for every metric.
 
     ``runs``: the requested runs, each with a digest of its questions, which differs where they are made of fake answers.
@@ -222,26 +222,26 @@ def plan(
     request: ExperimentRequest,
     experiment: Callable[[ExperimentRequest], Experiment],
     context: WorkContext,
-) -> Plan:
+) -> Forecast:
     """Everything that ``perform`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
     MismatchError if a run of that name was made with other settings."""
     needs = Needs({}, {}, {}, {}, {})
-    rehearsals = [
-        _dry_run(experiment(request), Rehearser(request, context, *fake, needs)) for fake in FAKES
+    dry_runs = [
+        _dry_run(experiment(request), DryRunner(request, context, *fake, needs)) for fake in FAKES
     ]
-    most, least = (count(len(runs) for runs, _ in rehearsals) for count in (max, min))
+    most, least = (count(len(runs) for runs, _ in dry_runs) for count in (max, min))
     runs = tuple(
-        _merge([played[i] if i < len(played) else None for played, _ in rehearsals])
+        _merge([played[i] if i < len(played) else None for played, _ in dry_runs])
         for i in range(most)
     )
     open_end = ""
-    if not any(ended for played, ended in rehearsals if len(played) == most):
+    if not any(ended for played, ended in dry_runs if len(played) == most):
         last = runs[-1].label if runs else [*needs.built, *needs.rows, *needs.missing][-1]
         open_end = f"The work after {last!r} depends on its answers and can only be planned when they exist."
     elif least < most:
         open_end = f"How many runs there are depends on the answers; at least {least}."
     builds = tuple(needs.missing.values())
-    return Plan(
+    return Forecast(
         request.kind,
         request.name,
         runs,
@@ -255,10 +255,10 @@ def plan(
     )
 
 
-def _merge(rehearsals: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
+def _merge(dry_runs: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
     """One run from every dry run; None: a dry run without it."""
-    runs = [rehearsal[0] for rehearsal in rehearsals if rehearsal is not None]
-    same = len({rehearsal[1] for rehearsal in rehearsals if rehearsal is not None}) == 1
+    runs = [dry_run[0] for dry_run in dry_runs if dry_run is not None]
+    same = len({dry_run[1] for dry_run in dry_runs if dry_run is not None}) == 1
     # Character by character, because the end of such a label is a digest of fake answers.
     label = runs[0].label if same else os.path.commonprefix([run.label for run in runs]).rstrip()  # noqa: RUF071
     return replace(
@@ -269,12 +269,12 @@ def _merge(rehearsals: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
         left=max(run.left for run in runs),
         generations=reduce(Range.either, (run.generations for run in runs)),
         retrievals=reduce(Range.either, (run.retrievals for run in runs)),
-        depends=not same or len(runs) < len(rehearsals),
+        depends=not same or len(runs) < len(dry_runs),
     )
 
 
 def _dry_run(
-    experiment: Experiment, player: Rehearser
+    experiment: Experiment, player: DryRunner
 ) -> tuple[list[tuple[PlannedRun, str]], bool]:
     """(the runs that came, whether the experiment came to its end). Raises RalleError for a wrong request."""
     try:

@@ -21,15 +21,14 @@ from rallebench.core.experiments import (
     RowsRequest,
     WorkRequest,
 )
+from rallebench.core.forecast import QUANTITIES, Forecast, PilotSample
 from rallebench.core.runs import Backends, RunRequest, RunResult
 from rallebench.core.scoring import Judgements
 from rallebench.core.types import Episode, Generate, Retrieve, Step
 from rallebench.engine import loop
 from rallebench.engine.cost import llm_prices, total
 from rallebench.engine.driver import drive
-from rallebench.engine.estimate import QUANTITIES, CostEstimate, PilotSample, estimate_cost
 from rallebench.engine.judging import pass_request
-from rallebench.engine.plan import Plan
 from rallebench.engine.ports import WorkContext
 from rallebench.engine.score import own_scores
 
@@ -58,7 +57,7 @@ class _Enough(Exception):
 class Pilot:
     """The player that really asks ``questions`` evenly spaced questions of each run, and stores nothing but replies."""
 
-    plan: Plan
+    plan: Forecast
     context: WorkContext
     questions: int
     batch_size: int
@@ -141,7 +140,7 @@ class Pilot:
 
 
 def pilot(
-    plan: Plan,
+    plan: Forecast,
     request: ExperimentRequest,
     experiment: Callable[[ExperimentRequest], Experiment],
     context: WorkContext,
@@ -149,8 +148,8 @@ def pilot(
     questions: int = QUESTIONS,
     batch_size: int = 20,
     seconds: float = MOST_SECONDS,
-) -> Operation[CostEstimate]:
-    """Ask ``questions`` of each run of a plan through the loop, evenly spread over it; returns the estimate.
+) -> Operation[Forecast]:
+    """Ask ``questions`` of each run of a plan through the loop, evenly spread over it; returns the plan with their costs.
 
     A run made of earlier answers gets those of the pilot. Raises RalleError: what cannot be asked, and BackendError where
     all questions of a run fail.
@@ -170,7 +169,7 @@ def pilot(
         if error is player.failure or not player.samples:
             raise
     samples = player.samples + [None] * (len(plan.runs) - len(player.samples))
-    return estimate_cost(plan, samples)
+    return plan.measure(samples)
 
 
 def _sample(

@@ -1,10 +1,11 @@
-"""The parts, the plan and the pilot of an experiment, from their JSON."""
+"""The parts of an experiment's report, from their JSON; its plan and the costs of a pilot."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from rallebench.core.forecast import Forecast, Interval, PlannedRun, Range
 from rallebench.core.numbers import UNKNOWN, as_estimate, no_interval
 from rallebench.core.tables import Column, Format, Table
 from rallebench.render.numbers import text
@@ -45,35 +46,28 @@ def parts(report: Mapping[str, Any]) -> Iterator[Table]:
         yield Table(title, tuple(columns), rows, note=note)
 
 
-def plan(value: Mapping[str, Any]) -> Table:
+def plan(forecast: Forecast) -> Table:
     """A row for every part, the sum last; with expected costs where a pilot measured them."""
-    pilot = value.get("probe")
-    parts = [*value["plan"], {"label": "all", "depends": False, **value["total"]}]
-    estimates = [*pilot["parts"], pilot["total"]] if pilot else []
-    rows = []
-    for number, part in enumerate(parts):
-        about = "about " if part["depends"] else ""
-        calls = [part[name] for name in ("generations", "retrievals")]
-        rows.append(
-            (
-                part["label"],
-                f"{about}{part['questions']:,}",
-                f"{part['left']:,}",
-                *(about * (count["high"] != 0) + span(count) for count in calls),
-                *(_amounts(estimates[number]) if pilot else ()),
-            )
-        )
+    parts = [_part(run.label, run, "about " * run.depends) for run in forecast.runs]
+    rows = [*parts, _part("all", forecast)]
+    pilot = forecast.pilot
+    if pilot:
+        rows = [(*row, *_amounts(costs)) for row, costs in zip(rows, [*pilot.parts, pilot.total])]
     columns = (*_PLAN, *(Column(label) for label, _ in _COST.values() if pilot))
-    kind = value.get("suite") or value["experiment"]
-    return Table(f"{kind}: {value['name']} would run", columns, tuple(rows))
+    return Table(f"{forecast.kind}: {forecast.name} would run", columns, tuple(rows))
 
 
-def plan_blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
+def _part(label: str, part: PlannedRun | Forecast, about: str = "") -> tuple[str, ...]:
+    calls = (
+        about * (count.high != 0) + span(count) for count in (part.generations, part.retrievals)
+    )
+    return (label, f"{about}{part.questions:,}", f"{part.left:,}", *calls)
+
+
+def plan_blocks(forecast: Forecast) -> tuple[Table | str, ...]:
     """The plan, the costs of its indexes, and its notes."""
-    costs = (value.get("indexes") or {}).get("costs")
-    notes = value["probe"]["notes"] if value.get("probe") else value["notes"]
-    lines = [f"Indexes: {costs}"] if costs else []
-    return (plan(value), *lines, *(f"Note: {note}" for note in notes))
+    lines = [f"Indexes: {forecast.index_costs}"] if forecast.index_costs else []
+    return (plan(forecast), *lines, *(f"Note: {note}" for note in forecast.notes))
 
 
 def forms(described: Iterable[Mapping[str, Any]]) -> str:
@@ -88,25 +82,24 @@ def forms(described: Iterable[Mapping[str, Any]]) -> str:
     return "\n\n".join(texts)
 
 
-def span(value: Mapping[str, Any]) -> str:
+def span(count: Range) -> str:
     """A number of calls between two bounds.
 
-    >>> span({"low": 1200, "high": 1200}), span({"low": 5, "high": 10}), span({"low": 5, "high": None})
+    >>> span(Range(1200, 1200)), span(Range(5, 10)), span(Range(5, None))
     ('1,200', '5 to 10', 'at least 5')
     """
-    low, high = value["low"], value["high"]
-    if high is None:
-        return f"at least {low:,}"
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    if count.high is None:
+        return f"at least {count.low:,}"
+    return f"{count.low:,}" if count.low == count.high else f"{count.low:,} to {count.high:,}"
 
 
-def amount(value: Mapping[str, float | None], format: Format) -> str:
+def amount(value: Interval, format: Format) -> str:
     """An expected amount with its bounds.
 
-    >>> amount({"value": 90.0, "low": 60.0, "high": 130.0}, "duration"), amount({"value": None}, "count")
+    >>> amount(Interval(90.0, 60.0, 130.0), "duration"), amount(Interval(), "count")
     ('1 min 30 s (1 min to 2 min 10 s)', 'unknown')
     """
-    numbers = [value.get(key) for key in ("value", "low", "high")]
+    numbers = [value.value, value.low, value.high]
     if format == "count":
         numbers = [None if number is None else round(number) for number in numbers]
     expected, low, high = (text(number, format, UNKNOWN) for number in numbers)
@@ -114,5 +107,5 @@ def amount(value: Mapping[str, float | None], format: Format) -> str:
     return f"{expected} ({low} to {high})" if bounded else expected
 
 
-def _amounts(estimate: Mapping[str, Mapping[str, float | None]]) -> list[str]:
-    return [amount(estimate[name], format) for name, (_, format) in _COST.items()]
+def _amounts(costs: Mapping[str, Interval]) -> list[str]:
+    return [amount(costs[name], format) for name, (_, format) in _COST.items()]

@@ -9,11 +9,10 @@ from typing import Any
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Failed, Finished, Operation, Progress
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.forecast import Forecast, PilotCosts, as_json
 from rallebench.core.runs import RunResult
-from rallebench.engine.estimate import CostEstimate, as_json
+from rallebench.core.types import Json
 from rallebench.engine.headline import deciding_metric
-from rallebench.engine.plan import Plan
-from rallebench.engine.plan import as_json as json_of_plan
 from rallebench.experiments import SUITES
 from rallebench.metrics import metric
 from rallebench.services.experiments import Experiments, nouns_of_experiments
@@ -38,19 +37,19 @@ class PartState:
     means: dict[str, tuple[Any, int]] = field(default_factory=dict)
 
 
-def estimate(workbench: Workbench, request: ExperimentRequest, planned: Plan) -> Job:
-    """Ask a few questions of each run of a plan in a job; its result is a ``CostEstimate``."""
+def estimate(workbench: Workbench, request: ExperimentRequest, planned: Forecast) -> Job:
+    """Ask a few questions of each run of a plan in a job; its result is the ``Forecast`` with its costs."""
     identity = repr((request.kind, request.as_json()))
     work = workbench.experiments.pilot(planned, request)
     return workbench.jobs.submit(PILOT, request.name, identity, lambda job: work, anew=True)
 
 
-def newest_estimate(workbench: Workbench, request: ExperimentRequest) -> CostEstimate | None:
-    """The estimate of the newest pilot of this very request, None if none has ended well."""
+def pilot_costs(workbench: Workbench, request: ExperimentRequest) -> PilotCosts | None:
+    """The costs that the newest pilot of this very request measured, None if none has ended well."""
     job = workbench.jobs.get(PILOT, request.name)
-    if job is None or not isinstance(job.result, CostEstimate):
+    if job is None or not isinstance(job.result, Forecast):
         return None
-    return job.result if job.identity == repr((request.kind, request.as_json())) else None
+    return job.result.pilot if job.identity == repr((request.kind, request.as_json())) else None
 
 
 def active(workbench: Workbench) -> list[Job]:
@@ -124,21 +123,19 @@ def is_cost(name: str) -> bool:
 # plans
 
 
-def plan_json(plan: Plan) -> dict[str, Any]:
-    return json_of_plan(plan, "suite" if plan.kind in SUITES else "experiment")
+def plan_json(plan: Forecast, *, probe: bool = False) -> Json:
+    """A plan as JSON, with its measured costs for ``probe``."""
+    return as_json(plan, "suite" if plan.kind in SUITES else "experiment", probe=probe)
 
 
 def plan_with_costs(
     experiments: Experiments, request: ExperimentRequest, *, questions: int, batch_size: int
-) -> Operation[dict[str, Any]]:
-    """The plan of an experiment as JSON, with the costs that a pilot of ``questions`` per run measures (0: none)."""
-    planned = experiments.plan(request)
-    value: dict[str, Any] = {**plan_json(planned), "probe": None}
+) -> Operation[Forecast]:
+    """The plan of an experiment with the costs that a pilot of ``questions`` per run measures (0: none)."""
+    plan = experiments.plan(request)
     if not questions:
-        return value
-    if planned.builds:
-        costs = yield from index_costs(request.workspace, tuple(planned.builds))
-        value["indexes"]["costs"] = costs.sentence
-    pilot = experiments.pilot(planned, request, questions=questions, batch_size=batch_size)
-    value["probe"] = as_json((yield from pilot))
-    return value
+        return plan
+    if plan.builds:
+        costs = yield from index_costs(request.workspace, plan.builds)
+        plan = replace(plan, index_costs=costs.sentence)
+    return (yield from experiments.pilot(plan, request, questions=questions, batch_size=batch_size))

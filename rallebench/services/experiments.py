@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from operator import attrgetter
 from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Event, Failed, Finished, IndexReady, Operation, Progress
 from rallebench.core.experiments import ExperimentRequest, ExperimentResult
+from rallebench.core.forecast import Forecast
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
 from rallebench.engine.driver import ExperimentRules
 from rallebench.engine.dry_run import plan
-from rallebench.engine.estimate import CostEstimate
 from rallebench.engine.experiment_store import (
     REPORT,
     ExperimentStore,
     check_free,
 )
 from rallebench.engine.pilot import QUESTIONS, pilot
-from rallebench.engine.plan import Plan
 from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.experiments.prepared_run import check_options
 from rallebench.experiments.tradeoff import Tradeoff, from_json
@@ -64,7 +63,7 @@ class Experiments:
         self._workspace, self._models = parts.workspace, parts.models
         self.store = ExperimentStore(self._workspace.path)
 
-    def plan(self, request: ExperimentRequest) -> Plan:
+    def plan(self, request: ExperimentRequest) -> Forecast:
         """Everything that ``run`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
         MismatchError if a run of that name was made with other settings."""
         with self._lease(request, "the plan of ") as lease:
@@ -72,14 +71,14 @@ class Experiments:
 
     def pilot(
         self,
-        planned: Plan,
+        planned: Forecast,
         request: ExperimentRequest,
         *,
         questions: int = QUESTIONS,
         batch_size: int = 20,
         **limits: float,
-    ) -> Operation[CostEstimate]:
-        """Ask a few questions of each run of a plan; returns what the whole will cost. See ``engine.pilot``."""
+    ) -> Operation[Forecast]:
+        """Ask a few questions of each run of a plan; returns the plan with the costs of all. See ``engine.pilot``."""
         with self._lease(request, "the probe of ") as lease:
             work = pilot(
                 planned,
@@ -90,10 +89,11 @@ class Experiments:
                 batch_size=batch_size,
                 **limits,
             )
-            estimate = yield from work
-            return replace(estimate, building=(yield from self._measure_builds(planned)))
+            measured = yield from work
+            building = yield from self._measure_builds(planned)
+            return measured.with_building(building)
 
-    def _measure_builds(self, planned: Plan) -> Operation[float]:
+    def _measure_builds(self, planned: Forecast) -> Operation[float]:
         """The seconds to build the indexes of a plan that are not there, measured on a sample of each."""
         seconds, encoders = 0.0, self._models.encoders
         for recipe in planned.builds:
@@ -120,7 +120,7 @@ class Experiments:
         self,
         request: ExperimentRequest,
         options: RunOptions = DEFAULT_OPTIONS,
-        planned: Plan | None = None,
+        planned: Forecast | None = None,
     ) -> Job:
         """Begin an experiment as a job, or join the job that performs it. ``planned``: for one progress over all its runs.
 
@@ -182,7 +182,7 @@ class Experiments:
 
 
 def _count_progress(
-    work: Operation[ExperimentResult], planned: Plan
+    work: Operation[ExperimentResult], planned: Forecast
 ) -> Operation[ExperimentResult]:
     """The same work, with a progress over all its runs and indexes, whose task is ""."""
     count = _Count(planned)
@@ -204,7 +204,7 @@ def _count_progress(
 class _Count:
     """The answered questions and built indexes of a planned experiment. Its total is unknown where rows come first."""
 
-    def __init__(self, planned: Plan) -> None:
+    def __init__(self, planned: Forecast) -> None:
         self._sizes = {run.label: run.questions for run in planned.runs}
         self._done: dict[str, int] = {}
         self._indexes, self._needed = len(planned.builds), planned.indexes

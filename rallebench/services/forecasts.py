@@ -14,15 +14,14 @@ from rallebench.analysis.paired import has_power
 from rallebench.core.costs import CostTotal
 from rallebench.core.errors import RalleError
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.forecast import Forecast, PilotCosts, Seconds, flow_identity
 from rallebench.core.prices import FREE
 from rallebench.core.runs import Backends, FlowSpec
 from rallebench.core.types import Chain, Example, Generate, Note, Retrieve
-from rallebench.engine.estimate import CostEstimate
-from rallebench.engine.plan import Plan, flow_identity
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.experiments.sweeps import remarks
 from rallebench.experiments.sweeps.running import variants_of
-from rallebench.services.experiment_jobs import newest_estimate
+from rallebench.services import experiment_jobs
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.cache import chunks_folder, read_chunks
@@ -44,10 +43,6 @@ RANKED = ("sweep", "batch", "baselines")
 """Kinds whose last step ranks real answers, which a plan without answers cannot."""
 
 
-Seconds = tuple[float, float, float]
-"""(expected, low, high)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Speed:
     """Seconds a question of the earlier runs of a chain (expected, low, high), and dollars, None without a price."""
@@ -56,70 +51,39 @@ class Speed:
     usd: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """``left``: questions that no run of this name has answered. ``generations``, ``retrievals``: (low, high), None for an open
-    end. ``seconds``: of the questions and of the indexes to build, None if one of them is not known; ``building``: of these indexes; ``usd``: None where a price is not set, 0.0 for local models; ``basis``:
-    where both come from. ``cached``: those generations that the reply cache answers, None where that is not known."""
-
-    plan: Plan
-    runs: int
-    questions: int
-    left: int
-    generations: tuple[int, int | None]
-    retrievals: tuple[int, int | None]
-    seconds: Seconds | None
-    usd: float | None
-    basis: str
-    cached: int | None
-    smallest: float | None
-    builds: int
-    building: Seconds | None
-    notes: tuple[str, ...]
-
-
 def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
-    """Everything that can be said without asking a model. Raises RalleError for a wrong request."""
-    planned_runs = plan_request(workbench, request)
-    done = newest_estimate(workbench, request)
-    seconds, usd, basis = _pilot_time(done) if done else _earlier_time(workbench, planned_runs)
-    notes = [*(done.notes if done else planned_runs.notes)]
-    if request.kind == "sweep":
-        notes += remarks(variants_of(request.settings))
-    generations = _sum(planned_runs, "generations")
-    cached = _cached_calls(workbench, request)
-    if cached is not None and generations[1] is not None:
-        cached = min(cached, generations[1])
-    if cached and seconds and not done:
-        rest = 1 - cached / (generations[1] or cached)
+    """The plan of an experiment with everything known of its cost; asks no model. Raises RalleError for a wrong request."""
+    plan = plan_request(workbench, request)
+    plan = replace(plan, pilot=experiment_jobs.pilot_costs(workbench, request))
+    pilot = plan.pilot
+    seconds, usd, basis = _pilot_time(pilot) if pilot else _earlier_time(workbench, plan)
+    calls, cached = plan.generations.high, _cached_calls(workbench, request)
+    if cached is not None and calls is not None:
+        cached = min(cached, calls)
+    if cached and seconds and not pilot:
+        rest = 1 - cached / (calls or cached)
         seconds, usd = _times(seconds, rest), None if usd is None else rest * usd
-    of_builds = building(workbench, planned_runs)
-    if of_builds is None and done and done.building is not None:
-        of_builds = widen(done.building)
+    of_builds = building(workbench, plan)
+    if of_builds is None and pilot and pilot.building is not None:
+        of_builds = widen(pilot.building)
     if seconds is not None:
         seconds = None if of_builds is None else _sum_seconds([seconds, of_builds])
-    if usd is None and _is_free(workbench, {llm for run in planned_runs.runs for llm in run.llms}):
+    if usd is None and _is_free(workbench, {llm for run in plan.runs for llm in run.llms}):
         usd = 0.0
-    questions = max((run.questions for run in planned_runs.runs), default=0)
-    return Forecast(
-        planned_runs,
-        len(planned_runs.runs) or len(planned_runs.measurements),
-        sum(run.questions for run in planned_runs.runs),
-        sum(run.left for run in planned_runs.runs),
-        generations,
-        _sum(planned_runs, "retrievals"),
-        seconds,
-        usd,
-        basis,
-        cached,
-        smallest_difference(questions) if len(planned_runs.runs) > 1 else None,
-        len(planned_runs.builds),
-        of_builds,
-        tuple(dict.fromkeys(notes)),
+    questions = max((run.questions for run in plan.runs), default=0)
+    return replace(
+        plan,
+        seconds=seconds,
+        building=of_builds,
+        usd=usd,
+        basis=basis,
+        cached=cached,
+        smallest=smallest_difference(questions) if len(plan.runs) > 1 else None,
+        remarks=tuple(remarks(variants_of(request.settings))) if request.kind == "sweep" else (),
     )
 
 
-def plan_request(workbench: Workbench, request: ExperimentRequest) -> Plan:
+def plan_request(workbench: Workbench, request: ExperimentRequest) -> Forecast:
     """The runs of an experiment. Raises RalleError for a wrong request."""
     value = workbench.experiments.plan(request)
     return replace(value, open_end="") if request.kind in RANKED else value
@@ -140,13 +104,7 @@ def smallest_difference(questions: int) -> float | None:
     return None
 
 
-def _sum(planned: Plan, name: str) -> tuple[int, int | None]:
-    ranges = [getattr(run, name) for run in planned.runs]
-    highs = [r.high for r in ranges]
-    return sum(r.low for r in ranges), None if None in highs else sum(highs)
-
-
-def _pilot_time(done: CostEstimate) -> tuple[Seconds | None, float | None, str]:
+def _pilot_time(done: PilotCosts) -> tuple[Seconds | None, float | None, str]:
     """Time and dollars of a pilot."""
     time_, usd = done.total["seconds"], done.total["usd"]
     count = sum(len(sample.rows) for sample in done.samples if sample)
@@ -157,7 +115,9 @@ def _pilot_time(done: CostEstimate) -> tuple[Seconds | None, float | None, str]:
     return seconds, usd.value if not unpriced else None, f"from {count} questions asked"
 
 
-def _earlier_time(workbench: Workbench, planned: Plan) -> tuple[Seconds | None, float | None, str]:
+def _earlier_time(
+    workbench: Workbench, planned: Forecast
+) -> tuple[Seconds | None, float | None, str]:
     """Time and dollars carried over from the newest runs of the same chains and models; None if one of these has no run."""
     left = [run for run in planned.runs if run.left]
     known = _earlier_runs(workbench) if left else []
@@ -182,7 +142,7 @@ def _sum_seconds(several: Sequence[Seconds]) -> Seconds:
     return expected, low, high
 
 
-def building(workbench: Workbench, planned: Plan) -> Seconds | None:
+def building(workbench: Workbench, planned: Forecast) -> Seconds | None:
     """The time to build the indexes that are not there: their passages at the rate of their encoder here; None where the passages
     were never counted or the encoder never measured."""
     space = workbench.workspace

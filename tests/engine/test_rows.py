@@ -18,11 +18,11 @@ from rallebench.core.experiments import (
     Report,
     RowsRequest,
 )
+from rallebench.core.forecast import QUANTITIES, Interval
 from rallebench.core.registry import Entry
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Flow, Generate, Message, Outcome
 from rallebench.engine.dry_run import plan
-from rallebench.engine.estimate import QUANTITIES, Interval
 from rallebench.experiments import BUILDERS, EXPERIMENTS
 from rallebench.services.builders import builder_request, open_builder
 from rallebench.services.workbench import Workbench
@@ -87,7 +87,10 @@ def test_a_builders_plan_and_pilot_write_nothing_and_promise_no_cost(bench: Work
         "only stages that ask a model cost requests"
     )
     estimate = complete(bench.experiments.pilot(planned, request(bench)))
-    assert estimate.total == dict.fromkeys(QUANTITIES, Interval()), "not known, which is not 0"
+    assert estimate.pilot is not None
+    assert estimate.pilot.total == dict.fromkeys(QUANTITIES, Interval()), (
+        "not known, which is not 0"
+    )
     assert "the sums are not known" in estimate.notes[0]
     assert everything(bench.workspace.path) == before
 

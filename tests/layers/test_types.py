@@ -74,7 +74,7 @@ SUBSCRIPTS: dict[str, int] = {
     "chains": 30,
     "checkpoints": 11,
     "cli": 163,
-    "core": 78,
+    "core": 79,
     "corpora": 20,
     "datasets": 106,
     "encoders": 65,
@@ -87,7 +87,7 @@ SUBSCRIPTS: dict[str, int] = {
     "metrics": 41,
     "papers": 612,
     "reader": 12,
-    "render": 38,
+    "render": 22,
     "retrievers": 52,
     "sandbox": 23,
     "server": 20,
@@ -121,6 +121,11 @@ def is_dictionary(node: ast.AST) -> bool:
     )
 
 
+def is_user_json(node: ast.Assign) -> bool:
+    """Return whether a statement defines ``core.types.Json``."""
+    return ast.unparse(node.targets[0]) == "Json"
+
+
 def aliases(tree: ast.Module) -> Iterator[str]:
     """The names at the top of a module that mean such a dictionary; a user's own JSON is allowed."""
     for node in tree.body:
@@ -147,8 +152,11 @@ def hints(tree: ast.Module) -> int:
         if isinstance(node, ast.ImportFrom):
             imported = {name.name for name in node.names}
             names |= {name for module, name in known_aliases() if module == node.module} & imported
+    user_json = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and is_user_json(node)
+    ]
     return sum(
-        is_dictionary(node)
+        (is_dictionary(node) and node not in user_json)
         or (isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load))
         for node in ast.walk(tree)
     )

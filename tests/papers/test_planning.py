@@ -12,9 +12,8 @@ from small_workspace import CommandLine, add_llm, everything
 
 from rallebench.core.errors import BackendError, MismatchError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.forecast import Forecast, Interval, PilotCosts, PilotSample, Range
 from rallebench.core.registry import Entry
-from rallebench.engine.estimate import CostEstimate, Interval, PilotSample, estimate_cost
-from rallebench.engine.plan import Plan, Range
 from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.services.workbench import Workbench
 
@@ -27,7 +26,7 @@ def asked(
     return ExperimentRequest(bench.workspace, llm, SUITES.settings(suite, settings), limit)
 
 
-def planned(bench: Workbench, suite: str, name: str = "n", **more: Any) -> Plan:
+def planned(bench: Workbench, suite: str, name: str = "n", **more: Any) -> Forecast:
     return plan(suite, asked(bench, suite, **more), name)
 
 
@@ -80,28 +79,35 @@ def test_a_name_of_other_settings_is_refused_before_anything_runs(bench: Workben
         planned(bench, "small-alone", llm="")
 
 
+def costs(forecast: Forecast) -> PilotCosts:
+    assert forecast.pilot is not None
+    return forecast.pilot
+
+
 def test_a_suite_that_asks_no_model_says_so_and_costs_nothing() -> None:
-    found = estimate_cost(Plan("small-alone", "n", ()), [])
+    found = Forecast("small-alone", "n", ()).measure([])
     assert found.notes == ("It asks no model: it only works on existing files.",)
-    assert found.total["usd"] == Interval(0, 0, 0)
+    assert costs(found).total["usd"] == Interval(0, 0, 0)
 
 
 # what it would cost
 
 
-def probed(bench: Workbench, suite: str, questions: int = 2, **more: Any) -> CostEstimate:
+def probed(bench: Workbench, suite: str, questions: int = 2, **more: Any) -> Forecast:
     found = planned(bench, suite, **more)
     *_, last = probe(bench, found, asked(bench, suite, **more), questions=questions)
-    assert isinstance(last, CostEstimate)
+    assert isinstance(last, Forecast)
     return last
 
 
 def test_a_few_questions_are_answered_and_carried_over_to_all_left(bench: Workbench) -> None:
     found = probed(bench, "small-alone")
-    assert [sample.questions for sample in found.samples if sample] == [2, 2]
-    assert found.total["model_calls"] == Interval(16, 16, 16)
-    assert found.total["completion_tokens"].value == 16
-    assert found.total["seconds"].value is not None and found.total["usd"] == Interval()
+    assert [sample.questions for sample in costs(found).samples if sample] == [2, 2]
+    assert costs(found).total["model_calls"] == Interval(16, 16, 16)
+    assert costs(found).total["completion_tokens"].value == 16
+    assert (
+        costs(found).total["seconds"].value is not None and costs(found).total["usd"] == Interval()
+    )
     assert "US dollars are not known for titan (no prices)." in found.notes
     assert not (bench.workspace.path / "runs").exists()
 
@@ -119,8 +125,8 @@ def test_what_the_probe_asked_is_not_asked_again(bench: Workbench) -> None:
 
 def test_a_later_part_is_probed_with_the_answers_of_the_probe(bench: Workbench) -> None:
     found = probed(bench, "small-judged")
-    assert [sample.questions for sample in found.samples if sample] == [2, 2]
-    assert found.parts[1]["model_calls"].value == 8
+    assert [sample.questions for sample in costs(found).samples if sample] == [2, 2]
+    assert costs(found).parts[1]["model_calls"].value == 8
 
 
 def cost(seconds: float = 1.0, usd: float | None = None) -> dict[str, float | None]:
@@ -132,22 +138,22 @@ def cost(seconds: float = 1.0, usd: float | None = None) -> dict[str, float | No
 def test_the_bounds_are_those_of_the_least_and_the_largest_question(bench: Workbench) -> None:
     made = planned(bench, "small-alone", times="1")
     rows = (cost(1.0, 0.5), cost(3.0, 0.5))
-    total = estimate_cost(made, [PilotSample(2, 0, rows)]).total
+    total = costs(made.measure([PilotSample(2, 0, rows)])).total
     assert total["seconds"] == Interval(16, 8, 24)
     assert total["usd"] == Interval(4, 4, 4) and total["completion_tokens"] == Interval()
-    assert estimate_cost(made, [PilotSample(1, 0, rows[:1])]).total["seconds"] == Interval(8, 8, 8)
+    assert costs(made.measure([PilotSample(1, 0, rows[:1])])).total["seconds"] == Interval(8, 8, 8)
 
 
 def test_a_part_that_was_not_reached_is_estimated_from_similar_parts_and_says_so(
     bench: Workbench,
 ) -> None:
     made = planned(bench, "small-alone", times="2")
-    found = estimate_cost(made, [PilotSample(2, 1, (cost(), cost()), "It broke."), None])
-    assert found.parts[1]["seconds"].value == 8
+    found = made.measure([PilotSample(2, 1, (cost(), cost()), "It broke."), None])
+    assert costs(found).parts[1]["seconds"].value == 8
     assert "time 2: not asked; estimated from similar runs." in found.notes
     (failure,) = [note for note in found.notes if note.startswith("1 of the probe's questions")]
     assert "It broke." in failure
-    assert estimate_cost(made, [None, None]).total["seconds"] == Interval()
+    assert costs(made.measure([None, None])).total["seconds"] == Interval()
 
 
 def test_a_probe_whose_questions_all_fail_ends_with_the_reason(bench: Workbench) -> None:
@@ -193,8 +199,8 @@ def test_why_parts_could_not_be_probed_is_said_where_the_suite_goes_on_without_t
 def test_an_unprobed_part_is_estimated_from_others_beside_the_reason(bench: Workbench) -> None:
     made = planned(bench, "small-alone", times="2")
     down = PilotSample(0, 0, (), "The server is down.")
-    found = estimate_cost(made, [PilotSample(1, 0, (cost(usd=0.0),)), down])
-    assert found.parts[1]["seconds"].value == 8 and found.total["seconds"].value == 16
+    found = made.measure([PilotSample(1, 0, (cost(usd=0.0),)), down])
+    assert costs(found).parts[1]["seconds"].value == 8 and costs(found).total["seconds"].value == 16
     assert found.notes[0] == "time 2: could not be probed: The server is down."
     assert "1 questions of 1 part " in found.notes[1]
     assert "time 2: not asked; estimated from similar runs." in found.notes

@@ -12,10 +12,10 @@ from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest, StoredExperiment
 from rallebench.core.files import read_json, write_json
+from rallebench.core.forecast import Forecast, Range
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain
 from rallebench.engine import dry_run
-from rallebench.engine.plan import Plan
 from rallebench.gui.places.experiments import facts
 from rallebench.services import experiment_jobs, forecasts
 from rallebench.services.workbench import Workbench
@@ -192,7 +192,7 @@ def test_an_experiment_is_continued_with_the_seed_it_was_begun_with(bench: Workb
 def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbench) -> None:
     request = sweep(bench, {"k": ["1", "2"]}, limit=4)
     value = forecasts.forecast(bench, request)
-    assert (value.runs, value.questions, value.left, value.generations) == (2, 8, 8, (8, 8))
+    assert (value.count, value.questions, value.left, value.generations) == (2, 8, 8, Range(8, 8))
     assert value.seconds is None and value.usd == 0.0 and not value.notes
     run(bench, request)
     again = forecasts.forecast(bench, request)
@@ -253,8 +253,8 @@ def test_a_run_of_a_model_that_is_another_now_tells_no_time(bench: Workbench) ->
     assert forecasts.of_flow(bench, chain_flow(chain)) is None
 
 
-def index_plan(bench: Workbench, recipe: Any) -> Plan:
-    return Plan("sweep", "s", (), indexes=1, builds=(recipe,))
+def index_plan(bench: Workbench, recipe: Any) -> Forecast:
+    return Forecast("sweep", "s", (), indexes=1, builds=(recipe,))
 
 
 def test_indexes_to_build_are_timed_by_their_passages_and_the_measured_encoder(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rallebench.core.events import Event, IndexReady, Operation, Progress, complete
-from rallebench.engine.plan import Plan, PlannedRun, Range
+from rallebench.core.forecast import Forecast, PlannedRun, Range
 from rallebench.gui import jobs as chip
 from rallebench.services.experiments import _count_progress
 from rallebench.services.jobs import Job
@@ -96,16 +96,16 @@ def test_the_chip_and_the_row_of_a_job_say_the_same_time() -> None:
 # an experiment that builds indexes
 
 
-def make_plan(builds: int, **more: Any) -> Plan:
+def make_plan(builds: int, **more: Any) -> Forecast:
     asked = Range(30, 30)
     runs = tuple(
         PlannedRun(f"size={i}", "", "chain", "d", 30, 30, asked, asked, ("m",), ("i",))
         for i in range(2)
     )
-    return Plan("sweep", "s", runs, indexes=builds, builds=("recipe",) * builds, **more)
+    return Forecast("sweep", "s", runs, indexes=builds, builds=("recipe",) * builds, **more)
 
 
-def list_shares(planned: Plan, *events: Event) -> list[float | None]:
+def list_shares(planned: Forecast, *events: Event) -> list[float | None]:
     """The share of a job after each of these events."""
 
     def work() -> Operation[Any]:

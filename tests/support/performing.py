@@ -8,9 +8,9 @@ from typing import Any
 
 from rallebench.core.events import Operation, complete
 from rallebench.core.experiments import ExperimentRequest, ExperimentResult
+from rallebench.core.forecast import Forecast
 from rallebench.core.runs import PreparedRun, RunOptions
 from rallebench.core.types import Chain
-from rallebench.engine.plan import Plan
 from rallebench.experiments.prepared_run import prepare_run
 from rallebench.experiments.sweeps.running import sweep_settings
 from rallebench.services.builders import builder_request
@@ -58,7 +58,7 @@ def build(
         bench.close()
 
 
-def plan(suite: str, request: ExperimentRequest, name: str) -> Plan:
+def plan(suite: str, request: ExperimentRequest, name: str) -> Forecast:
     """The plan of a suite."""
     bench = Workbench(request.workspace.path)
     try:
@@ -68,7 +68,7 @@ def plan(suite: str, request: ExperimentRequest, name: str) -> Plan:
 
 
 def probe(
-    bench: Workbench, planned: Plan, request: ExperimentRequest, **options: Any
+    bench: Workbench, planned: Forecast, request: ExperimentRequest, **options: Any
 ) -> Iterator[Any]:
     """Perform the pilot of a planned suite."""
     request = replace(request, kind=planned.kind, name=planned.name)

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import map_events
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.forecast import Forecast
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
@@ -139,15 +140,16 @@ def form_request(page: Page, event: Event) -> ExperimentRequest:
 
 
 def plan(page: Page, event: Event) -> Patch:
-    return drawn_plan(page.workbench.experiments.plan(form_request(page, event)))
+    return draw_plan(page.workbench.experiments.plan(form_request(page, event)))
 
 
-def drawn_plan(planned: Any, more: str = "") -> Patch:
+def draw_plan(planned: Forecast, more: str = "") -> Patch:
     """A plan: its runs and stages, with notes."""
     head = Markup()
     if planned.runs:
-        asks = sum(run.generations.high for run in planned.runs)
-        head = Markup("<p>{} runs, at most {:,} requests</p>").format(len(planned.runs), asks)
+        most = planned.generations.high
+        requests = "requests" if most is None else f"at most {most:,} requests"
+        head = Markup("<p>{} runs, {}</p>").format(len(planned.runs), requests)
     inside = Markup("{}{}{}{}").format(
         html.heading("Plan", first=True), head, html.bullets(planned.notes), more
     )
@@ -160,18 +162,19 @@ def pilot(page: Page, event: Event) -> Iterator[Patch]:
     planned = page.workbench.experiments.plan(request)
     stop = html.stop_stream("builder.pilot")
     waiting = Markup('<p class="note">{} … {}</p>')
-    estimate = yield from map_events(
+    measured = yield from map_events(
         page.workbench.experiments.pilot(planned, request),
-        lambda news: drawn_plan(
+        lambda news: draw_plan(
             planned, waiting.format(getattr(news, "message", "") or "asking", stop)
         ),
     )
-    seconds, dollars = estimate.total["seconds"], estimate.total["usd"].value
+    total = measured.pilot.total if measured.pilot else {}
+    seconds, dollars = total["seconds"], total["usd"].value
     low, high = seconds.low, seconds.high
     took = "" if low is None or high is None else time_range(low, high)
     words = html.join_facts(took, text(dollars, "usd") if dollars else "")
     words = Markup("<p><b>{}</b></p>").format(words or "The time cannot be foreseen.")
-    yield drawn_plan(planned, words + html.bullets(estimate.notes))
+    yield draw_plan(planned, words + html.bullets(measured.notes))
 
 
 def begin(page: Page, request: ExperimentRequest) -> None:

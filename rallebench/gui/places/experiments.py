@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.forecast import Forecast
 from rallebench.core.runs import RunOptions
 from rallebench.gui import figures, form, html, jobs
 from rallebench.gui.frame import PLACES, Event, Page
@@ -31,7 +32,7 @@ from rallebench.render.experiments import span
 from rallebench.render.numbers import moment, plural, text, time_range
 from rallebench.services import experiment_jobs, forecasts, model_lines
 from rallebench.services.experiment_jobs import PILOT
-from rallebench.services.forecasts import CHANGING, Forecast, forecast
+from rallebench.services.forecasts import CHANGING, forecast
 from rallebench.services.jobs import Job
 from rallebench.views import designs, experiment_design
 from rallebench.views import experiment_groups as groups
@@ -327,7 +328,7 @@ def _draw_steps(design: Design, value: Forecast, name: str, pilot: Job | None) -
     verb = "Start" if noun == "run" else "Run"
     if 0 < value.left < value.questions:
         verb = "Continue"
-    notes, runs = list(map(warning, value.notes)), value.plan.runs
+    notes, runs = list(map(warning, value.notes)), value.runs
     warned, more = Markup().join(notes[:MOST_NOTES]), notes[MOST_NOTES:]
     if more:
         warned += html.fold(f"{len(more)} more notes", Markup().join(more))
@@ -340,7 +341,7 @@ def _draw_steps(design: Design, value: Forecast, name: str, pilot: Job | None) -
     if listing:
         listing = Markup('<ul class="x-list">{}</ul>').format(listing)
         listing = html.fold(plural(len(runs), "run"), listing, id="x-runs")
-    label = f"{verb} {plural(value.runs, noun)}" if value.runs else "Run"
+    label = f"{verb} {plural(value.count, noun)}" if value.count else "Run"
     run_button = html.button(label, "experiments.run", kind="primary", with_=FORM)
     measured = value.basis.endswith("asked")
     measure = estimating(pilot, measured=measured) if value.left and runs else Markup()
@@ -363,7 +364,7 @@ def _big(value: Forecast, noun: str) -> Markup:
     duration, about = "–", "time not known yet"
     if value.questions and not value.left:
         duration, about = "0 s", "all answered"
-    elif value.cached and value.cached == value.generations[1]:
+    elif value.cached and value.cached == value.generations.high:
         duration, about = "a few s", "from the cache"
     elif value.seconds is not None:
         duration, about = time_range(*value.seconds[1:]), value.basis
@@ -377,8 +378,8 @@ def _big(value: Forecast, noun: str) -> Markup:
     left = "questions"
     if value.left != value.questions:
         left = f"of {value.questions:,} questions left"
-    runs = f"{noun}{'s' * (value.runs != 1)}"
-    cells = [(f"{value.runs:,}", runs), (f"{value.left:,}", left), (duration, about), (price, of)]
+    runs = f"{noun}{'s' * (value.count != 1)}"
+    cells = [(f"{value.count:,}", runs), (f"{value.left:,}", left), (duration, about), (price, of)]
     if not value.questions:  # without questions there is nothing to say about them
         cells.pop(1)
     return Markup().join(
@@ -392,19 +393,20 @@ def facts(value: Forecast) -> list[str]:
     lines = []
     if value.questions and not value.left:
         lines.append("Every question is answered already, so this costs nothing.")
-    if value.generations[0] or value.generations[1]:
-        (low, high), (least, most) = value.generations, value.retrievals
-        calls = f"{span({'low': low, 'high': high})} call{'s' * ((high or low) != 1)} to models"
+    if calls_to_models := value.generations.high or value.generations.low:
+        calls = f"{span(value.generations)} call{'s' * (calls_to_models != 1)} to models"
         if value.cached:
-            known = "all" if value.cached == high else f"{value.cached:,} of them"
+            known = "all" if value.cached == value.generations.high else f"{value.cached:,} of them"
             calls += f", {known} from the cache,"
-        searches = f"{span({'low': least, 'high': most})} search{'es' * ((most or least) != 1)}"
+        count = value.retrievals.high or value.retrievals.low
+        searches = f"{span(value.retrievals)} search{'es' * (count != 1)}"
         lines.append(f"{calls} and {searches}.")
     if value.builds and (took := value.building):
-        each = "an index" if value.builds == 1 else f"{value.builds:,} indexes"
+        count = len(value.builds)
+        each = "an index" if count == 1 else f"{count:,} indexes"
         lines.append(f"Building {each} takes {time_range(*took[1:])}.")
     if value.smallest and value.smallest < 1:
-        questions = max(run.questions for run in value.plan.runs)
+        questions = max(run.questions for run in value.runs)
         sentence = f"{questions:,} questions show a difference of about {100 * value.smallest:.1f} points or more"
         share = f"{100 * CHANGING:.0f} % of the answers change"
         few = value.smallest > CHANGING  # that many more change, all in one direction

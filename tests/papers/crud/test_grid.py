@@ -13,9 +13,9 @@ from small_workspace import CommandLine, everything, scripted, write_lines
 
 from rallebench.analysis.paired import PairedComparison
 from rallebench.core.experiments import ExperimentRequest, ExperimentResult
+from rallebench.core.forecast import as_json
 from rallebench.corpora.store import PassageStore
 from rallebench.engine.experiment_store import run_name
-from rallebench.engine.plan import as_json
 from rallebench.experiments import SUITES
 from rallebench.papers.crud.configurations import (
     FACTORS,
