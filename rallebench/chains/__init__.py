@@ -1,1 +1,1 @@
-"""Chains: their template language, what one action is asked, and a whole chain as a flow."""
+"""Chains: their template language, the request of one action, and a whole chain as a flow."""

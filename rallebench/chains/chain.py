@@ -1,7 +1,7 @@
 """A chain as a flow: fill the template of each action from the steps before it, then send the request.
 
-The variables of the templates are RaLLe's, to the last separator: a retriever's ``response`` joins the passages by
-``"; "``, ``wiki_id_title`` joins ``"title, page id"`` by ``"; "``; the reply of an identity action is its own prompt.
+The template variables are RaLLe's, down to the separators: a retriever's ``response`` joins the passages with ``"; "``,
+``wiki_id_title`` joins ``"title, page id"`` with ``"; "``; the reply of an identity action is its own prompt.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OWN = ("max_tokens", "temperature", "seed", "stop", "system")
 
 
 def bindings(question: Question, steps: Sequence[Step]) -> dict[str, Any]:
-    """The variables for the template of the next action."""
+    """Return the template variables of the next action."""
     return {
         "question": question.text,
         "history": history_text(question.history),
@@ -44,12 +44,12 @@ def bindings(question: Question, steps: Sequence[Step]) -> dict[str, Any]:
 
 
 def history_text(history: Sequence[Message]) -> str:
-    """The earlier turns of a chat, a line each: ``User: …``, ``Assistant: …``."""
+    """Return the earlier turns of a chat, one per line: ``User: …``, ``Assistant: …``."""
     return "\n".join(f"{message.role.capitalize()}: {message.content}" for message in history)
 
 
 def prompt_of(request: Request) -> str:
-    """The interpreted template of a request: the query, the last user message, or the note."""
+    """Return the filled template of a request: the query, the last user message, or the note."""
     if isinstance(request, Retrieve):
         return request.query
     if isinstance(request, Generate):
@@ -58,12 +58,12 @@ def prompt_of(request: Request) -> str:
 
 
 def wiki_id_title(step: Step) -> str:
-    """RaLLe's ``title, id; title, id; …`` of a retrieval, '' for any other step."""
+    """Return RaLLe's ``title, id; title, id; …`` of a retrieval, '' for any other step."""
     return "; ".join(f"{hit.passage.title}, {hit.passage.page_id}" for hit in step.reply.hits)
 
 
 def documents(step: Step) -> list[dict[str, Any]]:
-    """The retrieved passages as plain mappings, whose titles may hold commas."""
+    """Return the retrieved passages as plain mappings. Their titles may contain commas."""
     return [
         {
             "rank": rank,
@@ -78,12 +78,12 @@ def documents(step: Step) -> list[dict[str, Any]]:
 
 
 def interpret(action: Action, question: Question, steps: Sequence[Step]) -> str:
-    """The action's template with its variables filled in. Raises TemplateError."""
+    """Fill the action's template. Raises TemplateError."""
     return render(action.template, action.dialect, bindings(question, steps))
 
 
 def plan(action: Action, question: Question, steps: Sequence[Step]) -> Request:
-    """The request of the action after these steps; nothing is sent. Raises TemplateError, UsageError."""
+    """Return the action's request after these steps, without sending it. Raises TemplateError, UsageError."""
     prompt = interpret(action, question, steps)
     if action.kind == "retrieve":
         if not action.target:
@@ -116,7 +116,7 @@ def _generate(action: Action, prompt: str, question: Question, steps: Sequence[S
 
 
 def evidence(prompt: str, question: Question, steps: Sequence[Step]) -> Evidence:
-    """The question and the passages that the prompt holds word for word."""
+    """Return the question and the passages that the prompt contains word for word."""
     seen: dict[str, Passage] = {}
     for passage in (
         *question.passages,
@@ -129,7 +129,7 @@ def evidence(prompt: str, question: Question, steps: Sequence[Step]) -> Evidence
 
 
 def sources(question: str, steps: Sequence[Step]) -> list[Hit]:
-    """The retrieved passages that the last prompt holds word for word, best first, each once."""
+    """Return the retrieved passages that the last prompt contains word for word, best first, without duplicates."""
     if len(steps) < 2:
         return list(steps[-1].reply.hits) if steps else []
     seen = evidence(prompt_of(steps[-1].request), Question("", question), steps[:-1]).passages
@@ -142,9 +142,9 @@ def sources(question: str, steps: Sequence[Step]) -> list[Hit]:
 
 
 def as_flow(chain: Chain, question: Question) -> Flow:
-    """The chain as a generator; an action with an empty template ends it, as in RaLLe.
+    """Return the chain as a generator. An action with an empty template ends it, as in RaLLe.
 
-    The answer is the reply to the last generate or identity action, '' without such an action.
+    The answer is the reply to the last generate or identity action, or '' without one.
     """
     steps: list[Step] = []
     answer = ""

@@ -1,7 +1,7 @@
-"""A chain in a conversation: a question that leans on the earlier turns is first put so that it stands alone.
+"""A chain in a conversation: a question that depends on earlier turns is first rewritten so that it stands alone.
 
-A language model rewrites it, or the names of the earlier turns are joined to it. The chain then answers that question like
-any other, so its prompts are those of Build. A chain with ``{history}`` in a template reads the conversation itself.
+A language model rewrites it, or the names of the earlier turns are appended. The chain then answers that question like
+any other, so its prompts are the same as in Build. A chain with ``{history}`` in a template reads the conversation itself.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from rallebench.core.text import CJK_CHARACTER, sentences, tokenize
 from rallebench.core.types import Chain, Flow, Generate, Message, Note, Question
 
 MESSAGES, MESSAGE_CHARACTERS = 6, 400
-"""How much of the conversation the model reads that rewrites a question."""
+"""Messages of the conversation, and characters of each, in the rewriter's prompt."""
 MAX_TOKENS, LONGEST = 96, 400
-"""Of a rewritten question: tokens, and characters. A longer reply is no question."""
+"""Maximum tokens and characters of a rewritten question. A longer reply is discarded."""
 SHARE, PREFIX = 1 / 3, 5
-"""How many of the telling words of a question its rewriting must hold, and the letters by which they are compared."""
+"""Minimum share of a question's content words in its rewriting, and number of letters by which words are compared."""
 LONGEST_NAME, NAMES_OF_ANSWER = 40, 2
-"""Characters: a longer answer is a sentence and no name; the first names of it that are joined."""
+"""Maximum characters of a name (a longer answer is a sentence), and number of names taken from a sentence."""
 MOST_NAMES = 6
 SHORT_QUESTION, SHORT_CHINESE = 2, 8
-"""A question of so few words, or of so few Chinese characters, leans on what was said before."""
+"""Maximum words, or Chinese characters, of a question that is assumed to depend on earlier turns."""
 
 _REFERRING = re.compile(
     r"\b(?:he|him|his|himself|she|her|hers|herself|it|its|itself|they|them|their|theirs|this|these|those)\b"
@@ -51,7 +51,7 @@ _DATE = re.compile(
     r"(?=.*\d)[\d ,]*(?:january|february|march|april|may|june|july|august|september|october|november|december)[\d ,]*",
     re.IGNORECASE,
 )
-"""A date is no name, whatever its capital: nobody asks about it with "he" or "it"."""
+"""A date is not used as a name, despite its capital: "he" and "it" do not refer to dates."""
 _JOINING = _words("of the de da di van von der la le al and")
 _LABEL = re.compile(
     r"^\s*(?:(?:the\s+)?(?:rewritten|standalone|stand-alone|new|last)?\s*question|改写后的问题|问题)\s*[:：]\s*",
@@ -69,7 +69,7 @@ class Rewriter:
 
 
 def as_conversation(chain: Chain, question: Question, rewriter: Rewriter) -> Flow:
-    """The chain as a flow over the question, put so that it stands alone; without earlier turns nothing is asked."""
+    """Return the chain as a flow over the rewritten question; without earlier turns no rewriter is asked."""
     request = rewriting(chain, question, rewriter)
     if request is not None:
         reply = yield request
@@ -78,8 +78,9 @@ def as_conversation(chain: Chain, question: Question, rewriter: Rewriter) -> Flo
 
 
 def rewriting(chain: Chain, question: Question, rewriter: Rewriter) -> Generate | Note | None:
-    """What puts the question so that it stands alone: a request to the model, or a note of the joined question. None where it
-    stands alone, or where the chain reads the conversation itself."""
+    """Return a request to the rewriter, or a note with the expanded question; None if the question stands alone, or if
+    the chain reads the conversation itself.
+    """
     if not any(message.role == "user" for message in question.history) or reads_history(chain):
         return None
     joined = with_names(question)
@@ -94,7 +95,9 @@ def rewriting(chain: Chain, question: Question, rewriter: Rewriter) -> Generate 
 
 
 def reads_history(chain: Chain) -> bool:
-    """Return whether a template of the chain holds the earlier turns; a malformed one does not."""
+    """Return whether a template of the chain contains the earlier turns; a malformed template counts as one that does
+    not.
+    """
     for action in chain.actions:
         try:
             if "history" in names_used(action.template, action.dialect):
@@ -105,7 +108,7 @@ def reads_history(chain: Chain) -> bool:
 
 
 def standalone(question: Question, reply: str) -> str:
-    """The question in a reply, or the joined question where the reply is none.
+    """Return the rewritten question in a reply, or the question with names if the reply is unusable.
 
     >>> told = (Message("user", "Where was Marie Curie born?"), Message("assistant", "In Warsaw."))
     >>> standalone(Question("", "When did she die?", history=told), 'Question: "When did Marie Curie die?"')
@@ -123,7 +126,7 @@ def standalone(question: Question, reply: str) -> str:
 
 
 def _keeps(text: str, question: Question) -> bool:
-    """Return whether a rewritten question holds enough of the telling words of the question."""
+    """Return whether a rewritten question keeps enough of the question's content words."""
     telling, held = (
         {word[:PREFIX] for word in tokenize(words) if word not in _OPENING}
         for words in (_REFERRING.sub(" ", question.text), text)
@@ -132,10 +135,10 @@ def _keeps(text: str, question: Question) -> bool:
 
 
 def with_names(question: Question) -> str:
-    """The question with the names of the turns before it, the newest first, back to the last that stood alone.
+    """Append the names of the turns before it, newest first, back to the last question that stood alone.
 
-    Retrievers and readers profit from names more than from whole questions before this one. Without a name the last
-    question that stood alone is joined.
+    Retrievers and readers profit from names more than from whole earlier questions. If there are no names, the last
+    question that stood alone is appended.
 
     >>> told = (Message("user", "Who wrote Hamlet?"), Message("assistant", "William Shakespeare"))
     >>> with_names(Question("", "Where was he born?", history=told))
@@ -169,7 +172,7 @@ def with_names(question: Question) -> str:
 
 
 def leans(text: str) -> bool:
-    """Return whether a question needs the turns before it: it names nothing, refers to something, or is only a few words.
+    """Return whether a question depends on earlier turns: it contains no name, refers back, or is very short.
 
     >>> [leans(text) for text in ("When did she die?", "And Pierre Curie?", "Where was Pierre Curie born?")]
     [True, True, False]
@@ -184,7 +187,7 @@ def leans(text: str) -> bool:
 
 
 def names(text: str) -> list[str]:
-    """The names in a text: what stands in quotation marks, and words with a capital, but for a first word alone.
+    """Return the names in a text: quoted phrases, and capitalised words except a single first word.
 
     >>> names("Who told Charles Darwin of the birds?"), names("Pierre Curie died of what?"), names("Against which pest?")
     (['Charles Darwin'], ['Pierre Curie'], [])
@@ -213,7 +216,7 @@ def names(text: str) -> list[str]:
 
 
 def _names_of(answer: str) -> list[str]:
-    """An answer that is a name, else the first names of its first sentence."""
+    """Return an answer that is itself a name, else the first names of its first sentence."""
     answer = answer.strip().rstrip(".。")
     named = sum(map(len, names(answer)))
     opens = set(answer.lower().split()[:1]) & _OPENING

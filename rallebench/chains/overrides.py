@@ -1,4 +1,4 @@
-"""A chain with some of its settings changed: another model, retriever or k, and ``--set``."""
+"""Overrides of a chain's settings: model, retriever, k, and ``--set``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rallebench.core.types import Action, Chain
 def override(
     chain: Chain, llm: str | None = None, retriever: str | None = None, k: int | None = None
 ) -> Chain:
-    """The chain with another model, retriever or number of passages in its actions.
+    """Replace the model, retriever or number of passages in the chain's actions.
 
-    None (or '') keeps a setting; a chain without such an action stays as it is, so that an override fits a whole folder
-    of chains. Raises UsageError if ``k`` is not 1 to 10,000.
+    None (or '') keeps a setting. A chain without such an action is returned unchanged, so that one override fits a whole
+    folder of chains. Raises UsageError if ``k`` is not 1 to 10,000.
     """
     if k is not None and not 1 <= k <= MAX_K:
         raise UsageError(f"k is {k}; the number of passages must be 1 to {MAX_K:,}.")
@@ -39,16 +39,16 @@ def overridden(
     *,
     all_fit: bool = True,
 ) -> Chain:
-    """The chain with another model, retriever and ``key=value`` settings. Raises UsageError for what fits no action."""
+    """Apply another model, retriever and ``key=value`` settings. Raises UsageError for a setting that fits no action."""
     changed = override(chain, llm=llm, retriever=retriever)
     return with_overrides(changed, parse_settings(list(settings)), all_fit=all_fit)
 
 
 def with_overrides(chain: Chain, settings: Mapping[str, Any], *, all_fit: bool = True) -> Chain:
-    """``--set``: ``k``, generation settings for all generate actions, or ``N.field`` for action N (from 1).
+    """Apply ``--set``: ``k``, generation settings for all generate actions, or ``N.field`` for action N (from 1).
 
-    Raises UsageError for a setting that no action has; with ``all_fit`` false it is left out, so that
-    one setting serves a whole folder of chains.
+    Raises UsageError for a setting that no action has; if ``all_fit`` is false it is ignored, so that one setting serves
+    a whole folder of chains.
     """
     for key, value in settings.items():
         number, dot, name = key.partition(".")
@@ -60,7 +60,7 @@ def with_overrides(chain: Chain, settings: Mapping[str, Any], *, all_fit: bool =
         kind = "retrieve" if key == "k" else "generate"
         fits = [i for i, action in enumerate(chain.actions) if action.kind == kind]
         if not fits and all_fit:
-            raise UsageError(f"{key}: no action of this chain has it.")
+            raise UsageError(f"{key}: no action of this chain has this setting.")
         for index in fits:
             chain = _set(chain, index, key, value, key)
     return chain

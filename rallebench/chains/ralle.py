@@ -1,8 +1,8 @@
 """Reading and writing of RaLLe's experiment files and of our own chain files.
 
-RaLLe's form has no place for a chain's name and for generation settings. The name is the file's; generation settings,
-if there are any, stand under an extra key ``generation`` of the action. RaLLe ignores unknown keys, so it loads such a
-file unchanged.
+RaLLe's format has no field for a chain's name and for generation settings. The file name serves as name; generation
+settings, if any, are written under an additional key ``generation`` of the action. RaLLe ignores unknown keys, so it
+loads such a file unchanged.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ _TARGETS: Mapping[ActionKind, str] = {"generate": "llm_name", "retrieve": "retri
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A chain and its dataset. ``num_evaluate`` None means all questions. RaLLe's ``resume`` is not read: a run knows itself
-    where it stopped."""
+    """A chain and its dataset. ``num_evaluate``: None means all questions. RaLLe's ``resume`` is ignored: a run itself records
+    its progress.
+    """
 
     chain: Chain
     dataset_name: str = ""
@@ -42,11 +43,11 @@ class Experiment:
     batch_size: int = 1
 
 
-# ── RaLLe's form ─────────────────────────────────────────────────────────────
+# ── RaLLe's format ───────────────────────────────────────────────────────────
 
 
 def experiment_from_json(value: Any, place: str = "the file", name: str = "") -> Experiment:
-    """RaLLe's experiment JSON → Experiment; ``place`` opens the error messages, ``name`` names the chain.
+    """Read RaLLe's experiment JSON. ``place`` starts the error messages, ``name`` names the chain.
 
     As in RaLLe's own files: actions beyond ``len_chain`` are ignored, numbers may be text, an Identity has no target,
     ``f-strings`` is the default, ``num_evaluate`` ≤ 0 means all. A missing model or retriever name becomes '' and a
@@ -108,9 +109,9 @@ def _action(value: Any, place: str) -> Action:
 def experiment_to_json(
     chain: Chain, dataset_name: str = "", num_evaluate: int | None = None, batch_size: int = 1
 ) -> dict[str, Any]:
-    """The chain in RaLLe's form; ``num_evaluate`` None is written as -1.
+    """Return the chain in RaLLe's format; ``num_evaluate`` None is written as -1.
 
-    RaLLe's templates have neither ``documents`` nor ``history``: RaLLe loads a chain with them, but cannot run it. The
+    RaLLe's templates know neither ``documents`` nor ``history``: RaLLe loads a chain with them, but cannot run it. The
     chain's name and ``about`` are not written.
     """
     dataset = {
@@ -141,9 +142,9 @@ def _saved(action: Action) -> dict[str, Any]:
 
 
 def load_chain_file(path: Path) -> Chain:
-    """The chain of a file in our own form or in RaLLe's, JSON or (by its suffix) YAML.
+    """Load a chain from a file in our own format or in RaLLe's, as JSON or (by its suffix) YAML.
 
-    A chain in RaLLe's form has the file's name without suffix. Raises BadFileError.
+    A chain in RaLLe's format is named after the file. Raises BadFileError.
     """
     path = Path(path)
     value = _read_yaml(path) if path.suffix.lower() in (".yaml", ".yml") else read_json(path)
@@ -166,7 +167,7 @@ def _read_yaml(path: Path) -> Any:
         return yaml.safe_load(text)
     except Exception as error:  # PyYAML's constructors raise more than YAMLError for a malformed number, date or tag
         mark = getattr(error, "problem_mark", None)
-        lines = text.count("\n")  # a bracket that is never closed is marked behind the last line
+        lines = text.count("\n")  # an unclosed bracket is reported after the last line
         place = f"line {min(mark.line + 1, lines)}: " if mark else ""
         reason = getattr(error, "problem", None) or str(error) or type(error).__name__
         raise BadFileError(f"{path} is not valid YAML ({place}{reason}).") from None
@@ -176,7 +177,7 @@ def _read_yaml(path: Path) -> Any:
 
 
 def as_object(value: Any, place: str) -> dict[str, Any]:
-    """``value`` if it is a JSON object. Raises BadFileError about ``place``."""
+    """Return ``value`` if it is a JSON object. Raises BadFileError about ``place``."""
     if not isinstance(value, dict):
         raise BadFileError(f"{place} is {quoted(value)}; it should be a JSON object.")
     return value
@@ -189,7 +190,7 @@ def _text(value: Any, place: str) -> str:
 
 
 def _whole(value: Any, place: str, default: int) -> int:
-    """A whole number, also as text: RaLLe's page saves numbers as text."""
+    """Read a whole number, also from text: RaLLe's page saves numbers as text."""
     if value is None:
         return default
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,9}\s*", value, re.ASCII):
@@ -206,5 +207,5 @@ def _one_of(known: Mapping[str, Any], value: Any, place: str) -> Any:
 
 
 def quoted(value: Any) -> str:
-    """A value of the file in a sentence."""
+    """Quote a value of the file for a sentence."""
     return "missing" if value is None else reprlib.repr(value)

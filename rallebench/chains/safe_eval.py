@@ -1,12 +1,12 @@
 """A small interpreter for the expression of an eval template, over plain values only.
 
-Only nodes with a handler can run, and each operation is paid for before it runs. Names lead only to the template's
+Only nodes with a handler can run, and each operation is paid for before it runs. Names refer only to the template's
 variables, calls only to the tables of ``safe_methods`` and ``safe_functions``.
 
-Why not simpleeval 1.0.8: with the same methods it built 810 MB by ``join`` and 100 MB from ``'%99999999d' % 1`` and
-``'x'.zfill(99999999)``, ran out of 2 GB in ``replace``, took 1.5 to 2 s for sums of lists, nested lists and
+Reasons against simpleeval 1.0.8: with the same methods it built 810 MB by ``join`` and 100 MB from ``'%99999999d' % 1``
+and ``'x'.zfill(99999999)``, ran out of 2 GB in ``replace``, took 1.5 to 2 s for sums of lists, nested lists and
 ``9**4000000``, ignored ``!r`` in f-strings, returned bound methods as values, and has neither set comprehensions nor
-``.format``. Mending all this would replace its handlers until it is this file.
+``.format``. Fixing all this would replace its handlers with this file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TROUBLE = (TypeError, ValueError, ArithmeticError, LookupError)
 
 
 def evaluate(parsed: Parsed, variables: Scope, budget: Budget) -> Value:
-    """The value of a checked expression over plain ``variables``. Raises TemplateRefused with the position."""
+    """Evaluate a checked expression over plain ``variables``. Raises TemplateRefused with the position."""
     return _Evaluation(parsed, budget).value(parsed.body, variables)
 
 
@@ -49,9 +49,9 @@ class _Evaluation:
         self.budget = budget
 
     def value(self, node: ast.expr, scope: Scope) -> Value:
-        """The value of ``node``; an error has the position of the innermost failing node."""
+        """Evaluate ``node``. An error has the position of the innermost failing node."""
         try:
-            self.budget.left -= STEP  # spend(STEP), but this is the busiest line
+            self.budget.left -= STEP  # spend(STEP), inlined in the busiest line
             if self.budget.left < 0:
                 self.budget.spend(0)
             return _HANDLERS[type(node)](self, node, scope)
@@ -83,7 +83,9 @@ class _Evaluation:
         try:
             return item(container, key, "", self.budget)
         except TemplateRefused:
-            return item(container, key, _source(node.value), self.budget)  # again, for the message
+            return item(
+                container, key, _source(node.value), self.budget
+            )  # evaluated again, for the message
 
     def part(self, container: Value, node: ast.Slice, scope: Scope) -> Value:
         bounds = [
@@ -103,7 +105,7 @@ class _Evaluation:
     # ── operators ──
 
     def chain(self, node: ast.BinOp, scope: Scope) -> Value:
-        """``a + b + c …`` without recursion; texts are joined once, at the end."""
+        """Evaluate ``a + b + c …`` without recursion; texts are joined once, at the end."""
         links: list[ast.BinOp] = []
         leftmost: ast.expr = node
         while isinstance(leftmost, ast.BinOp):
@@ -236,7 +238,7 @@ class _Evaluation:
             parts = elements(value, self.budget)
             if len(parts) != len(target.elts):
                 raise TemplateRefused(
-                    f"{len(target.elts)} names cannot be given {len(parts)} values"
+                    f"{len(parts)} values cannot be assigned to {len(target.elts)} names"
                 )
             for name, part in zip(target.elts, parts, strict=True):
                 self.budget.spend(STEP // 2)
@@ -267,7 +269,7 @@ _HANDLERS: Mapping[type[ast.expr], Callable[[_Evaluation, Any, Scope], Value]] =
 
 
 def _source(node: ast.AST) -> str:
-    """The text of ``node``, shortened, for a message."""
+    """Return the source of ``node``, shortened, for a message."""
     try:
         text: str = ast.unparse(node)
         return clip(text)
@@ -276,11 +278,11 @@ def _source(node: ast.AST) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Python's own words, unless they would name functions of this package."""
+    """Return Python's own message, unless it would name functions of this package."""
     words = str(error) or type(error).__name__
     if any(
         sign in words
         for sign in ("positional argument", "keyword argument", "keyword-only", "multiple values")
     ):
-        return "it takes other values than it was given"
+        return "it was given the wrong arguments"
     return words

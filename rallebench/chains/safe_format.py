@@ -1,7 +1,7 @@
 """Format strings: the part of ``str.format`` that reads only the variables.
 
-A field is ``{name}``, ``{name[0][title]}``, with ``!r``, ``!s`` or ``!a`` and a format spec. There are no attributes
-and no fields within fields; widths and precisions go up to ``MAX_WIDTH``. The rest means the same as in Python, which
+A field is ``{name}`` or ``{name[0][title]}``, with ``!r``, ``!s`` or ``!a`` and a format spec. Attributes and nested
+fields are not allowed; widths and precisions go up to ``MAX_WIDTH``. Everything else means the same as in Python, which
 the tests check against ``str.format`` itself.
 """
 
@@ -39,12 +39,12 @@ _SPEC = re.compile(
 
 
 DOUBLED = "write '{{' and '}}' for braces that are text"
-"""The mend of a brace that was meant as text."""
+"""Advice about a brace that was meant as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A replacement field; ``at`` is the position of its brace, from 0."""
+    """A replacement field; ``at``: the position of its brace, from 0."""
 
     at: int
     name: str
@@ -54,7 +54,7 @@ class Field:
 
 
 def parse_format(text: str) -> tuple[str | Field, ...]:
-    """Literal texts and fields in order. Raises TemplateRefused with the position."""
+    """Return literal texts and fields in order. Raises TemplateRefused with the position."""
     return _cached_parse(text) if len(text) <= 2_000 else _parse(text)
 
 
@@ -82,7 +82,7 @@ def _parse(text: str) -> tuple[str | Field, ...]:
     return tuple(piece for piece in pieces if piece != "")
 
 
-_cached_parse = lru_cache(maxsize=64)(_parse)  # a template is filled once for every question
+_cached_parse = lru_cache(maxsize=64)(_parse)  # a template is filled once per question
 
 
 def _parse_field(text: str, start: int) -> tuple[Field, int]:
@@ -91,7 +91,7 @@ def _parse_field(text: str, start: int) -> tuple[Field, int]:
         raise TemplateRefused(_why_no_field(text, start), start)
     name, keys, conversion, spec = match.groups()
     why = ""
-    if re.search(r"[^\w.]", name):  # such as JSON, whose braces are text
+    if re.search(r"[^\w.]", name):  # for example JSON, whose braces are text
         why = not_a_variable(name)
     elif "." in name:
         why = f"attributes are not allowed: {clip(match[0])} may only use [number] or [key]"
@@ -117,7 +117,7 @@ def _why_no_field(text: str, start: int) -> str:
 
 
 def not_a_variable(name: str) -> str:
-    """The refusal of a field whose name no variable can have."""
+    """Return the refusal of a field whose name no variable can have."""
     return f"{clip(name)!r} is not the name of a variable: {DOUBLED}"
 
 
@@ -132,7 +132,7 @@ def _key(key: str, start: int) -> int | str:
 
 
 def check_spec(spec: str, at: int | None = None) -> None:
-    """Raises TemplateRefused unless ``spec`` is a plain format spec with width and precision ≤ ``MAX_WIDTH``."""
+    """Raise TemplateRefused unless ``spec`` is a plain format spec with width and precision ≤ ``MAX_WIDTH``."""
     match = _SPEC.fullmatch(spec)
     if not match:
         raise TemplateRefused(f"the format spec {clip(spec)!r} is not allowed: {DOUBLED}", at)
@@ -145,14 +145,14 @@ def check_spec(spec: str, at: int | None = None) -> None:
 
 
 def format_value(value: Value, conversion: str, spec: str, budget: Budget) -> str:
-    """The text of a field for ``value``. ``conversion`` is '', 'r', 's' or 'a'; ``spec`` is checked before."""
+    """Format ``value`` for a field. ``conversion``: '', 'r', 's' or 'a'; ``spec`` was checked before."""
     budget.spend(STEP)
     if conversion == "s":
         value = as_text(value, budget)
     elif conversion:
         value = as_repr(value, budget)
         if conversion == "a" and not value.isascii():
-            # Python's ascii() differs from repr() only in escaping all but ASCII
+            # Python's ascii() differs from repr() only in escaping everything but ASCII
             value = value.encode("ascii", "backslashreplace").decode("ascii")
             budget.text(len(value), True)
     if not spec:
@@ -172,7 +172,7 @@ def format_value(value: Value, conversion: str, spec: str, budget: Budget) -> st
 
 
 def fill(pieces: Sequence[str | Field], value_of: Callable[[Field], Value], budget: Budget) -> str:
-    """The text of parsed ``pieces``; ``value_of`` gives a field's variable. Errors carry the position."""
+    """Fill parsed ``pieces``; ``value_of`` returns a field's variable. Errors carry the position."""
     return joined((_written(piece, value_of, budget) for piece in pieces), budget)
 
 
@@ -198,7 +198,7 @@ def _fill_field(field: Field, value_of: Callable[[Field], Value], budget: Budget
 def format_call(
     text: str, args: Sequence[Value], kwargs: Mapping[str, Value], budget: Budget
 ) -> str:
-    """``text.format(*args, **kwargs)``; fields are automatic, numbered or named."""
+    """Return ``text.format(*args, **kwargs)``; fields are automatic, numbered or named."""
     budget.spend(4 * STEP + 10 * len(text) + STEP * (text.count("{") + text.count("}")))
     following = iter(range(len(args)))
     styles: set[bool] = set()
@@ -207,14 +207,14 @@ def format_call(
         if field.name and not field.name.isdecimal():
             if field.name in kwargs:
                 return kwargs[field.name]
-            raise TemplateRefused(f"format was given no value named {clip(field.name)!r}")
+            raise TemplateRefused(f"format was given no argument named {clip(field.name)!r}")
         styles.add(bool(field.name))
         if len(styles) == 2:
             raise TemplateRefused("{} and {0} cannot be mixed in one text")
         position = _key(field.name, field.at) if field.name else next(following, len(args))
         if isinstance(position, str) or position >= len(args):
             raise TemplateRefused(
-                f"format was given {len(args)} value{'s' * (len(args) != 1)}, and a field asks for more"
+                f"format was given {len(args)} argument{'s' * (len(args) != 1)}, and a field needs more"
             )
         return args[position]
 

@@ -1,7 +1,7 @@
 """The functions and operators of eval templates: Python's own, over plain values, each paid for before it runs.
 
-Iterators, and generator expressions too, are lists here, so that their length is known and paid for. An error in a
-later element therefore shows even if any() or all() would have stopped before it.
+Iterators and generator expressions are lists here, so that their length is known and paid for. Therefore an error in a
+later element shows even if any() or all() would have stopped before it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def _sum(budget: Budget, values: Value, /, start: Value = 0) -> Value:
     for number in elements(values, budget, ordered=False):
         budget.spend(STEP // 2)
         if type(number) not in NUMBERS:
-            raise TemplateRefused(f"sum is only allowed over numbers, and here is {kind(number)}")
+            raise TemplateRefused(
+                f"sum is only allowed over numbers, but one of these is {kind(number)}"
+            )
         total = check_number(total + number)
     return total
 
@@ -161,14 +163,14 @@ OPERATORS: Mapping[type[ast.operator], tuple[str, Callable[[Value, Value], Value
     ast.Mod: ("%", operators.mod),
     ast.Pow: ("**", operators.pow),
 }
-"""Node → its sign, and what it does with two numbers."""
+"""Node → its sign, and its function over two numbers."""
 
 PERCENT = "formatting a text with % is not allowed: use .format(...) or an f-string"
 _MOST_EXPONENT = 64
 
 
 def arithmetic(operator: ast.operator, left: Value, right: Value, budget: Budget) -> Value:
-    """``left + right`` and so on, for numbers; concatenation of lists, repetition of texts and lists."""
+    """Evaluate ``left + right`` and so on for numbers, concatenation of lists, repetition of texts and lists."""
     sign, calculate = OPERATORS[type(operator)]
     if type(left) in NUMBERS and type(right) in NUMBERS:
         is_power = isinstance(operator, ast.Pow) and type(left) is not float
@@ -176,7 +178,7 @@ def arithmetic(operator: ast.operator, left: Value, right: Value, budget: Budget
             raise TemplateRefused(
                 f"a power with an exponent beyond {_MOST_EXPONENT} is not allowed"
             )
-        # At most 4,096 bits before the check.
+        # at most 4,096 bits before the check
         return check_number(calculate(left, right))
     if isinstance(operator, ast.Add) and type(left) is type(right) and type(left) in (list, tuple):
         budget.elements(len(left) + len(right))

@@ -32,7 +32,7 @@ Method = Callable[..., Value]  # (budget, self, *args, **kwargs)
 
 
 def _of_characters(method: Method, units: int) -> Method:
-    """A method that reads each character once, for ``units`` each, and may return a new text."""
+    """Wrap a method that reads each character once, at ``units`` each, and may return a new text."""
 
     def call(budget: Budget, text: str, /, *args: Value) -> Value:
         budget.spend(units * len(text))
@@ -48,7 +48,7 @@ def _of_characters(method: Method, units: int) -> Method:
 
 
 def _stripping(method: Method) -> Method:
-    """``strip``, ``lstrip`` and ``rstrip``: each character may be compared with the whole argument."""
+    """Wrap ``strip``, ``lstrip`` and ``rstrip``: each character may be compared with the whole argument."""
 
     def call(budget: Budget, text: str, characters: str | None = None, /) -> str:
         budget.spend(4 * len(text) * (1 + len(characters or "") // 8))
@@ -60,8 +60,9 @@ def _stripping(method: Method) -> Method:
 
 
 def search_cost(text: str, part: Value, backward: bool = False) -> int:
-    """Units to find ``part`` in ``text``: backwards, and forwards if either is short, Python compares it at every
-    position; else its two-way search is linear."""
+    """Return the units for finding ``part`` in ``text``. Backwards, and forwards if either is short, Python compares it
+    at every position; otherwise its two-way search is linear.
+    """
     slow = backward or len(text) < 2_500 or len(_check_text(part)) < 100
     return len(text) * (4 + slow * len(_check_text(part)) // 4) + len(part)
 
@@ -73,7 +74,7 @@ def _check_text(value: Value) -> str:
 
 
 def _searching(method: Method, backward: bool = False) -> Method:
-    """``find``, ``count``, ``partition`` and similar methods."""
+    """Wrap ``find``, ``count``, ``partition`` and similar methods."""
 
     def call(budget: Budget, text: str, part: Value, /, *bounds: Value) -> Value:
         budget.spend(search_cost(text, part, backward))
@@ -86,7 +87,7 @@ def _searching(method: Method, backward: bool = False) -> Method:
 
 
 def _affix(method: Method) -> Method:
-    """``startswith`` and ``endswith``, with one text or a tuple of them."""
+    """Wrap ``startswith`` and ``endswith``, with one text or a tuple of texts."""
 
     def call(budget: Budget, text: str, affix: Value, /, *bounds: Value) -> bool:
         for part in affix if type(affix) is tuple else (affix,):
@@ -97,7 +98,7 @@ def _affix(method: Method) -> Method:
 
 
 def _padding(method: Method) -> Method:
-    """``ljust``, ``rjust``, ``center`` and ``zfill``."""
+    """Wrap ``ljust``, ``rjust``, ``center`` and ``zfill``."""
 
     def call(budget: Budget, text: str, width: int, /, *fill: Value) -> str:
         if width > MAX_WIDTH:
@@ -113,7 +114,7 @@ def _padding(method: Method) -> Method:
 
 
 def _splitting(method: Method, backward: bool = False) -> Method:
-    """``split`` and ``rsplit``, which stop at the number of parts that the budget allows."""
+    """Wrap ``split`` and ``rsplit``, which stop at the number of parts that the budget allows."""
 
     def call(budget: Budget, text: str, /, sep: str | None = None, maxsplit: int = -1) -> list[str]:
         budget.spend(4 * len(text) if sep is None else search_cost(text, sep, backward))
@@ -165,12 +166,12 @@ def _format(budget: Budget, text: str, /, *args: Value, **kwargs: Value) -> str:
 
 
 def elements(value: Value, budget: Budget, ordered: bool = True) -> Any:
-    """The elements of ``value`` as a list or tuple; those of a set only if order has no effect."""
+    """Return the elements of ``value`` as a list or tuple; a set is allowed only if order has no effect."""
     if type(value) in (list, tuple):
         budget.spend(len(value))
         return value
     if type(value) not in (str, dict, set):
-        raise TemplateRefused(f"{kind(value)} holds no elements to go through")
+        raise TemplateRefused(f"{kind(value)} cannot be iterated over")
     if type(value) is set and ordered:
         raise TemplateRefused(UNORDERED)
     budget.elements(len(value))
@@ -190,7 +191,7 @@ def _index(
 
 
 def count_equal(budget: Budget, values: Any, sought: Value, /) -> int:
-    """The number of ``values`` that are the same as ``sought``."""
+    """Count the ``values`` that are the same as ``sought``."""
     budget.spend(STEP // 2 * len(values))
     return sum(same(value, sought, budget) for value in values)
 
@@ -202,7 +203,7 @@ def _get(
 
 
 def _listing(method: Callable[[dict[Value, Value]], Iterable[Value]], each: int) -> Method:
-    """``items``, ``keys`` and ``values`` as lists, for ``each`` elements an entry."""
+    """Wrap ``items``, ``keys`` and ``values``, which return lists here, at ``each`` elements per entry."""
 
     def call(budget: Budget, mapping: dict[Value, Value], /) -> list[Value]:
         budget.elements(each * len(mapping))
@@ -226,7 +227,7 @@ _TEXT_METHODS: Sequence[tuple[Callable[[Method], Method], str]] = (
     (_splitting, "split"),
     (partial(_splitting, backward=True), "rsplit"),
 )
-"""How methods of texts are paid for, and their names."""
+"""Wrappers that pay for methods of texts, with the names of the methods."""
 
 _SEQUENCE: Mapping[str, Method] = {"index": _index, "count": count_equal}
 

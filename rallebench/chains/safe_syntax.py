@@ -66,12 +66,12 @@ class Parsed:
     text: str
 
     def place(self, node: ast.AST) -> int:
-        """The position of ``node`` in the template, from 0."""
+        """Return the position of ``node`` in the template, from 0."""
         return _place(node, self.text, self.line_starts)
 
 
 def parse(text: str) -> Parsed:
-    """The checked tree of an eval template. Raises TemplateRefused with the position."""
+    """Parse and check an eval template. Raises TemplateRefused with the position."""
     check_limit(len(text), MAX_TEMPLATE, "a template of {} characters")
     return _cached_parse(text) if len(text) <= 2_000 else _parse(text)
 
@@ -107,8 +107,8 @@ def _place(node: ast.AST, text: str, starts: tuple[int, ...]) -> int:
 def _scan(text: str) -> None:
     """Check that brackets and quotes match, and the limits of nesting and code. Raises TemplateRefused.
 
-    Brackets within an f-string are left to Python's parser: quotes nest differently in its versions, so a template
-    with an f-string must be short instead.
+    Brackets within an f-string are left to Python's parser, because quotes nest differently in its versions; instead, a
+    template with an f-string must be short.
     """
     open_brackets: list[tuple[str, int]] = []
     position = in_strings = 0
@@ -194,7 +194,7 @@ class _At(Exception):
 
 
 def _check(body: ast.expr, text: str, starts: tuple[int, ...]) -> dict[str, int]:
-    """The free names of a tree. Raises _At for a forbidden node, or one deeper than ``MAX_NESTING``."""
+    """Return the free names of a tree. Raises _At for a forbidden node, or one deeper than ``MAX_NESTING``."""
     names: dict[str, int] = {}
     stack: list[tuple[ast.AST, int, frozenset[str]]] = [(body, 1, frozenset())]
     while stack:
@@ -216,9 +216,9 @@ def _check(body: ast.expr, text: str, starts: tuple[int, ...]) -> dict[str, int]
 
 
 def _scoped_children(node: ast.AST, local: frozenset[str]) -> list[tuple[ast.AST, frozenset[str]]]:
-    """The parts of ``node`` to check, each with the names bound by comprehensions around it."""
+    """Return the parts of ``node`` to check, each with the names bound by surrounding comprehensions."""
     if isinstance(node, ast.Call):
-        # the function's name and the method's name were checked with the call itself
+        # the names of function and method were checked with the call itself
         receiver = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         values = [word.value for word in node.keywords]
         return [(child, local) for child in (*receiver, *node.args, *values)]

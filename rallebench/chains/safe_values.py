@@ -1,7 +1,7 @@
 """The values of a template, plain data only, and its budget: each value is compared, indexed and written at a known cost.
 
-A template is refused within 100 ms and 50 MB. Loops exist only as comprehensions, so both follow from an allowance
-of *units*, which every operation pays **before** it runs: a unit is about one copied or compared byte, a node of the
+A template is refused within 100 ms and 50 MB. Loops exist only as comprehensions, so an allowance of *units*, which
+every operation pays **before** it runs, ensures both: a unit is about one copied or compared byte, a node of the
 expression costs ``STEP`` units, an element of a list ``ELEMENT``. The costs come from timing each method in its worst
 case over the whole allowance; the slowest unit took about 3 ns, and a real prompt of 500,000 characters spends about
 a tenth.
@@ -32,7 +32,7 @@ ELEMENT = 80  # units of one element of a list: its slot and a small object
 
 
 class TemplateRefused(Exception):
-    """A template does something forbidden or impossible. ``at``: the position from 0, if known."""
+    """The template does something forbidden or impossible. ``at``: the position from 0, if known."""
 
     def __init__(self, message: str, at: int | None = None) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class Budget:
         self.left = units
 
     def spend(self, units: int) -> None:
-        """Draw ``units``; TemplateRefused if they are not there."""
+        """Deduct ``units``. Raises TemplateRefused if too few are left."""
         self.left -= units
         if self.left < 0:
             raise TemplateRefused(
@@ -57,7 +57,7 @@ class Budget:
             )
 
     def text(self, length: int, ascii_only: bool) -> None:
-        """Pay for a text of ``length`` characters; beyond ASCII one may take four bytes."""
+        """Pay for a text of ``length`` characters; a text beyond ASCII may take four bytes per character."""
         check_length(length)
         self.spend(length if ascii_only else 4 * length)
 
@@ -68,12 +68,12 @@ class Budget:
 
 
 def check_length(length: int) -> None:
-    """Raises TemplateRefused if a text of ``length`` characters would be too long."""
+    """Raise TemplateRefused if a text of ``length`` characters would be too long."""
     check_limit(length, MAX_TEXT, "a text of {} characters")
 
 
 def check_limit(count: int, limit: int, phrase: str) -> None:
-    """Raises TemplateRefused if ``count`` is above the limit; ``phrase`` names the thing, with {} for the count."""
+    """Raise TemplateRefused if ``count`` is above the limit; ``phrase`` names the thing, with {} for the count."""
     if count > limit:
         size = phrase.format(f"{count:,}")
         raise TemplateRefused(f"{size} is not allowed: the limit is {limit:,}")
@@ -89,7 +89,7 @@ def clip(text: str, length: int = 60) -> str:
 
 
 def listing(names: list[str], last: str = "and") -> str:
-    """Names as part of a sentence.
+    """Join names for use in a sentence.
 
     >>> listing(["a", "b", "c"])
     'a, b and c'
@@ -120,14 +120,14 @@ UNORDERED = "a set has no order, so the prompt would change from run to run: use
 
 
 def kind(value: Value) -> str:
-    """The kind of ``value`` for a message: 'a text', 'a list' and so on."""
+    """Return the kind of ``value`` for a message: 'a text', 'a list' and so on."""
     return TYPE_NAMES.get(type(value), "an object")
 
 
 def plain(value: object, name: str) -> Value:
-    """``value`` of the variable ``name`` as plain data: exactly Python's own types, all the way down.
+    """Return ``value`` of the variable ``name`` as plain data: exactly Python's own types, at every depth.
 
-    Raises TemplateRefused for anything else, so that no object with behaviour ever meets a template.
+    Raises TemplateRefused for anything else, so that no object with behaviour ever reaches a template.
     """
     if type(value) in SCALARS:
         return value
@@ -147,7 +147,7 @@ def plain(value: object, name: str) -> Value:
 
 
 def check_number(value: Value) -> Value:
-    """``value`` if it is a number within bounds, else TemplateRefused."""
+    """Return ``value`` if it is a number within bounds. Raises TemplateRefused otherwise."""
     if type(value) is int and not -INTEGER_BOUND < value < INTEGER_BOUND:
         raise TemplateRefused("a whole number beyond 2**64 is not allowed")
     if type(value) not in NUMBERS:
@@ -156,7 +156,7 @@ def check_number(value: Value) -> Value:
 
 
 def check_key(key: Value, budget: Budget) -> Value:
-    """``key`` if a dict or set may hold it: a scalar, or a tuple of scalars. Pays for finding it."""
+    """Return ``key`` if a dict or set may contain it: a scalar, or a tuple of scalars. Pays for the lookup."""
     for part in key if type(key) is tuple else (key,):
         if type(part) not in SCALARS:
             raise TemplateRefused(
@@ -167,7 +167,7 @@ def check_key(key: Value, budget: Budget) -> Value:
 
 
 def joined(pieces: Iterable[str], budget: Budget) -> str:
-    """``"".join(pieces)``, refused as soon as it is too long."""
+    """Return ``"".join(pieces)``, refused as soon as it is too long."""
     parts: list[str] = []
     length = 0
     for piece in pieces:
@@ -179,17 +179,16 @@ def joined(pieces: Iterable[str], budget: Budget) -> str:
 
 
 def as_text(value: Value, budget: Budget) -> str:
-    """``str(value)``."""
     return value if type(value) is str else as_repr(value, budget)
 
 
 def as_repr(value: Value, budget: Budget) -> str:
-    """``repr(value)``. Sets are refused: their order differs from process to process."""
+    """Return ``repr(value)``. Sets are refused: their order differs from process to process."""
     if type(value) not in SCALARS:
         pieces: list[str] = []
         _write(value, pieces, budget)
         return joined(pieces, budget)
-    text = repr(value)  # at most ten times as long as the text it is made of
+    text = repr(value)  # at most ten times as long as the text it is made from
     budget.text(len(text), text.isascii())
     return text
 
@@ -214,7 +213,6 @@ def _write(value: Value, pieces: list[str], budget: Budget) -> None:
 
 
 def equal(left: Value, right: Value, budget: Budget) -> bool:
-    """``left == right``."""
     if type(left) in SCALARS or type(right) in SCALARS or type(left) is not type(right):
         if type(left) is str and type(right) is str and len(left) == len(right):
             budget.spend(4 * len(left))
@@ -236,14 +234,15 @@ def equal(left: Value, right: Value, budget: Budget) -> bool:
 
 
 def same(left: Value, right: Value, budget: Budget) -> bool:
-    """Return whether Python treats two elements as equal: they are one object (such as a nan), or equal."""
+    """Return whether Python treats two elements as equal: they are the same object (such as a nan), or equal."""
     return left is right or equal(left, right, budget)
 
 
 def less(left: Value, right: Value, budget: Budget, *, or_equal: bool = False) -> bool:
-    """``left < right``, or ``<=``, for two numbers, two texts, or two lists or tuples of them.
+    """Return ``left < right``, or ``<=``, for two numbers, two texts, or two lists or tuples of them.
 
-    Lists are compared by their first two elements that are not ``same``. With nan, ``<=`` is not the opposite of ``>``.
+    Lists are compared by their first two elements that are not ``same``. With nan, ``<=`` is not the opposite of
+    ``>``.
     """
     if type(left) in NUMBERS and type(right) in NUMBERS:
         return bool(left <= right if or_equal else left < right)
@@ -265,7 +264,7 @@ def _paid(values: Iterable[Value], budget: Budget) -> Iterable[Value]:
 
 
 def item(container: Value, key: Value, label: str, budget: Budget) -> Value:
-    """``container[key]``; ``label`` is the container's name in the template, such as ``response``.
+    """Return ``container[key]``; ``label``: the container's name in the template, such as ``response``.
 
     Raises TemplateRefused with a sentence that describes the container.
     """
@@ -288,7 +287,7 @@ def item(container: Value, key: Value, label: str, budget: Budget) -> Value:
 
 
 def _extent(container: Value, label: str) -> str:
-    """The extent of ``container`` in words; for the lists of a chain, in the words of a chain."""
+    """Describe the length of ``container``; for the lists of a chain, in terms of its actions."""
     count = len(container)
     span = f"{label}[0]" if count == 1 else f"{label}[0] … {label}[{count - 1}]"
     if label in ("prompt", "response", "wiki_id_title", "documents"):

@@ -1,4 +1,4 @@
-"""Chains as our own JSON: read, checked, written."""
+"""Reading, checking and writing of chains in our own JSON format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_K = 10_000
 
 
 class SavedAction(Strict):
-    """One action as it stands in a chain file."""
+    """One action of a chain file."""
 
     kind: Literal["retrieve", "generate", "identity"]
     template: str
@@ -33,7 +33,7 @@ class SavedAction(Strict):
 
 
 class SavedChain(Strict):
-    """Our own chain file."""
+    """A chain file in our own format."""
 
     format: Literal["rallebench-chain/1"] = CHAIN_FORMAT
     name: str = Field(min_length=1, max_length=200)
@@ -42,7 +42,7 @@ class SavedChain(Strict):
 
 
 def chain_from_json(value: Any, place: str = "the chain") -> Chain:
-    """Our own form → Chain; BadFileError names what is wrong."""
+    """Read a chain in our own format. Raises BadFileError, which names the error."""
     saved = parse_entry(SavedChain, value, place)
     actions = []
     for number, action in enumerate(saved.actions, 1):
@@ -52,7 +52,7 @@ def chain_from_json(value: Any, place: str = "the chain") -> Chain:
 
 
 def chain_to_json(chain: Chain) -> dict[str, Any]:
-    """Chain → our own form; settings that do not apply to an action are left out."""
+    """Return a chain in our own format; settings that do not apply to an action are left out."""
     actions = []
     for action in chain.actions:
         saved: dict[str, Any] = {
@@ -72,7 +72,7 @@ def chain_to_json(chain: Chain) -> dict[str, Any]:
 
 
 def save_chain(chain: Chain, path: Path) -> None:
-    """Write our own form, whole or not at all."""
+    """Write our own format atomically."""
     write_json(path, chain_to_json(chain))
 
 
@@ -84,7 +84,7 @@ _NUMBERS = {
 
 
 def checked_generation(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Check the generation settings that every backend shares; others pass through to the backend."""
+    """Check the generation settings that all backends share; others pass through to the backend."""
     checked = dict(settings)
     for name, setting in _NUMBERS.items():
         value = checked.get(name)
@@ -109,11 +109,11 @@ def checked_generation(settings: Mapping[str, Any], place: str) -> dict[str, Any
 
 
 VERSIONS, MOST_VERSIONS = ".versions", 50
-"""The folder of earlier versions beside saved chains; then the oldest goes."""
+"""Folder of earlier versions beside saved chains, and their maximum number; the oldest is deleted beyond it."""
 
 
 def save_version(chain: Chain, path: Path) -> None:
-    """Save a chain; the one that it replaces is kept as a version."""
+    """Save a chain; the replaced file is kept as a version."""
     old = path.read_bytes() if path.is_file() else None
     since = path.stat().st_mtime_ns if old is not None else 0
     save_chain(chain, path)

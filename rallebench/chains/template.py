@@ -30,10 +30,10 @@ VARIABLES = ("question", "history", "prompt", "response", "wiki_id_title", "docu
 
 
 def render(template: str, dialect: str, variables: Mapping[str, object]) -> str:
-    """The text of ``template`` with its variables filled in.
+    """Fill ``template`` with its variables.
 
     ``variables``: ``question`` and ``history`` are texts; ``prompt``, ``response`` and ``wiki_id_title`` are
-    lists of texts and ``documents`` a list of lists of dicts (``rank title text page_id doc_id score``), each with an
+    lists of texts and ``documents`` a list of lists of dicts (``rank title text page_id doc_id score``), each with one
     element per finished action. Raises only TemplateError, within 100 ms.
 
     >>> render("{question}?", "fstring", {"question": "who"})
@@ -49,13 +49,13 @@ def render(template: str, dialect: str, variables: Mapping[str, object]) -> str:
 
 
 def check(template: str, dialect: str) -> None:
-    """Raise TemplateError for any error in ``template`` that shows without values."""
+    """Raise TemplateError for any error in ``template`` that can be found without values."""
     with _template_errors(template, VARIABLES):
         _check_names(_names(template, dialect), VARIABLES)
 
 
 def names_used(template: str, dialect: str) -> frozenset[str]:
-    """The variables in ``template``. Raises TemplateError if it is malformed.
+    """Return the variables in ``template``. Raises TemplateError if it is malformed.
 
     >>> sorted(names_used("' / '.join(d['title'] for d in documents[0])", "eval"))
     ['documents']
@@ -77,7 +77,7 @@ def _template_errors(template: str, variables: Iterable[str]) -> Iterator[None]:
 
 
 def _names(template: str, dialect: str) -> dict[str, int]:
-    """Every name in the template, with its first position."""
+    """Return every name in the template with its first position."""
     if dialect == "eval":
         return parse(template).names
     if dialect != "fstring":
@@ -126,7 +126,7 @@ def _error(refusal: TemplateRefused, template: str, variables: Iterable[str]) ->
         place = f" at line {len(before)}, character {len(before[-1]) + 1}"
     known = listing([clip(str(name)) for name in variables])
     sentence = f"Template{place}: {refusal.message}; the variables are {known or 'none here'}."
-    # one line, and printable: a template may hold a lone surrogate
+    # one printable line: a template may contain a lone surrogate
     return TemplateError(
         " ".join(sentence.split()).encode("utf-8", "backslashreplace").decode("utf-8")
     )

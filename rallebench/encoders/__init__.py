@@ -20,18 +20,18 @@ Batches = Iterator[tuple[NDArray[np.int64], Vectors]]
 Role = Literal["query", "passage"]
 
 DEFAULT_ENCODER = "minilm"
-"""Installed with the package; makes the vectors where no encoder is named."""
+"""Installed with the package; used if no encoder is named."""
 
 DTYPES = ("auto", "float32", "bfloat16")
-"""The values of ``dtype``, the numeric type for passages. Queries are always float32."""
+"""Values of ``dtype``, the numeric type for passages. Queries are always float32."""
 
 
 class Encoder(Protocol):
-    """``name`` is the reference that opens it again. ``fingerprint`` covers everything that changes a vector: model,
-    revision, prompts, length limits; not the numeric type, which is in the manifest of an index.
+    """``name``: the reference that opens it again. ``fingerprint`` covers everything that changes a vector: model, revision, prompts,
+    length limits; not the numeric type, which is in the manifest of an index.
 
-    An encoder that counts tokens also has ``count_tokens(queries)``: per query with its prompt and after truncation, or
-    None if unknown.
+    An encoder that counts tokens also has ``count_tokens(queries)``: tokens per query with its prompt and after truncation,
+    or None if unknown.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class BulkEncoder(Protocol):
-    """An encoder that can encode many passages in another numeric type than float32.
+    """An encoder that can encode many passages in a numeric type other than float32.
 
     ``dtype``: the user's choice, one of DTYPES. ``fast_dtypes``: the types besides float32 that this machine computes
     natively.
@@ -57,9 +57,9 @@ class BulkEncoder(Protocol):
     def fast_dtypes(self) -> tuple[str, ...]: ...
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
-        """A function from passages to (rows, float32 unit vectors), batch by batch, every row once.
+        """Return a function from passages to (rows, float32 unit vectors), batch by batch, every row once.
 
-        It may hold a copy of the model in ``dtype``, as long as the function lives. The same texts give the same batches
+        The function may hold a copy of the model in ``dtype`` as long as it exists. The same texts give the same batches
         and, with the same number of threads on one machine, the same bits.
         """
         ...
@@ -69,11 +69,11 @@ ENCODERS: Registry[Callable[..., Any]] = Registry(
     "encoder",
     "rallebench.encoders",
     traits={
-        "dim": "the dimensions of its vectors, where they are always the same",
-        "needs_model": "whether the setting model is required",
-        "need": "(**settings) → the memory that it will take, without loading it",
-        "window": "(**settings) → the tokenizer and the tokens that it reads (``windows.WindowSource``), None if unknown",
-        "libraries": "(**settings) → None: import what a load needs, which stays at an unload",
-        "to_fetch": "(**settings) → the hub id that must be downloaded before it opens, '' if it is here",
+        "dim": "number of dimensions, if it is always the same",
+        "needs_model": "True if the setting model is required",
+        "need": "(**settings) → estimated memory, without loading it",
+        "window": "(**settings) → tokenizer and number of tokens read (``windows.WindowSource``), None if unknown",
+        "libraries": "(**settings) → None: import the packages that a load needs; they stay imported after an unload",
+        "to_fetch": "(**settings) → hub id to download before it opens, '' if it is already here",
     },
 )

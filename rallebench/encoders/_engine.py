@@ -19,7 +19,7 @@ from rallebench.encoders.checking import VectorCheck
 from rallebench.encoders.half_precision import halved, has_bfloat16
 
 CPU_TOKENS, GPU_TOKENS = 1024, 32768
-"""Tokens in a batch. On a CPU, more exceed the cache; on a GPU, fewer leave it idle."""
+"""Tokens per batch. On a CPU, more exceed the cache; on a GPU, fewer leave it idle."""
 MAX_BATCH = 512
 BROKEN = (
     "The model is damaged, or does not work in this numeric type: choose dtype=float32 and no quantization, or download "
@@ -31,8 +31,8 @@ NO_PROMPTS: Mapping[str, str] = {"query": "", "passage": ""}
 class TransformerEncoder:
     """A tokenizer and a model on one device. ``pooled(model, features)`` returns (n, dim) of any length.
 
-    ``features`` are ``input_ids`` and ``attention_mask``, int64 (n, tokens). ``prompts``: role → the text before each
-    text. ``dtype``: the user's choice for passages, see DTYPES. Thread-safe.
+    ``features``: ``input_ids`` and ``attention_mask``, int64 (n, tokens). ``prompts``: role → text before each text.
+    ``dtype``: the user's choice for passages, see DTYPES. Thread-safe.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class TransformerEncoder:
 
     @property
     def fast_dtypes(self) -> tuple[str, ...]:
-        """The types besides float32 that this device computes natively."""
+        """Types besides float32 that this device computes natively."""
         return ("bfloat16",) if has_bfloat16(self._device()) else ()
 
     def encode(self, texts: Sequence[str], *, role: Role = "passage") -> Vectors:
-        """Float32 (n, dim), unit length, in the order of ``texts``; each follows the prompt of the role."""
+        """Return float32 (n, dim), unit length, in the order of ``texts``, each encoded with the prompt of the role."""
         return filled(len(texts), self.dim, self.batches(texts, self.model, role))
 
     def count_tokens(self, queries: Sequence[str]) -> list[int]:
-        """The tokens of each query with its prompt, including the model's special tokens, after truncation."""
+        """Count the tokens of each query with its prompt, including the model's special tokens, after truncation."""
         texts = [self.prompts["query"] + text for text in queries]
         return [len(ids) for ids in self._tokens(texts)] if texts else []
 
@@ -74,7 +74,7 @@ class TransformerEncoder:
         return lambda texts: self.batches(texts, model, "passage")
 
     def batches(self, texts: Sequence[str], model: Any, role: Role) -> Batches:
-        """(rows, float32 unit vectors), longest texts first, so that a lack of memory shows at once."""
+        """Yield (rows, float32 unit vectors), longest texts first, so that a lack of memory shows at once."""
         if not texts:
             return
         tokens = self._tokens([self.prompts[role] + text for text in texts])
@@ -87,9 +87,9 @@ class TransformerEncoder:
     def _checked(
         self, texts: Sequence[str], rows: Any, tokens: Sequence[Sequence[int]], model: Any
     ) -> Vectors:
-        """Unit vectors of some rows of ``texts``. Raises BackendError for broken ones."""
+        """Return unit vectors of some rows of ``texts``. Raises BackendError for broken ones."""
         vectors = self._vectors(tokens, model)
-        # Texts of equal tokens have equal vectors: the tokens tell them apart.
+        # the tokens distinguish texts, since equal tokens have equal vectors
         return self._check.unit([texts[row] for row in rows], vectors, lambda n: str(tokens[n]))
 
     def _device(self) -> Any:
@@ -99,7 +99,7 @@ class TransformerEncoder:
         return CPU_TOKENS if self._device().type == "cpu" else GPU_TOKENS
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        # JSON may hold lone surrogates, which tokenizers refuse.
+        # JSON may contain lone surrogates, which tokenizers refuse
         clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         with self._lock:  # a fast tokenizer stores its truncation in itself
             tokens: list[list[int]] = self.tokenizer(
@@ -147,7 +147,7 @@ class TransformerEncoder:
 
 
 def filled(count: int, dim: int, batches: Batches) -> Vectors:
-    """Float32 (count, dim) from (rows, vectors) of its rows in any order."""
+    """Collect (rows, vectors) in any order into one float32 array (count, dim)."""
     vectors = np.zeros((count, dim), dtype=np.float32)
     for rows, batch in batches:
         vectors[rows] = batch
@@ -155,7 +155,7 @@ def filled(count: int, dim: int, batches: Batches) -> Vectors:
 
 
 def cuts(lengths: Any, tokens: int, most: int) -> Iterator[tuple[int, int]]:
-    """(start, stop) of batches of texts by falling length, at most ``tokens`` including padding.
+    """Yield (start, stop) of batches of texts sorted by falling length, at most ``tokens`` including padding.
 
     >>> list(cuts([100, 50, 50, 10, 10, 10], 100, 2))
     [(0, 1), (1, 3), (3, 5), (5, 6)]

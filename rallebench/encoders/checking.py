@@ -1,4 +1,4 @@
-"""The check that every encoder's vectors pass: numbers, not all zero, not the same for every text."""
+"""The check that every encoder's vectors pass: finite, not all zero, not the same for every text."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from rallebench.core.errors import BackendError
 from rallebench.encoders import Vectors
 
 COMPARED = 300
-"""Letters and digits by which two texts count as different: encoders cut long texts, and may ignore all else."""
+"""Number of letters and digits by which two texts are compared: encoders cut long texts, and may ignore everything else.
+"""
 
 ROUNDING = 1e-5
-"""The largest difference of a number in equal vectors: batches of other sizes differ in the seventh decimal."""
+"""Largest difference of a number in equal vectors: other batch sizes change the seventh decimal."""
 
 _OTHER = re.compile(r"[\W_]+")
 
 
 def letters_of(text: str) -> str:
-    """The letters and digits by which a text is told from another, without case and accents; '' if it has none.
+    """Return the letters and digits that distinguish a text, without case and accents; '' if it has none.
 
     >>> letters_of(" The Élysée, 2nd! "), letters_of("—")
     ('theelysee2nd', '')
@@ -32,10 +33,10 @@ def letters_of(text: str) -> str:
 
 
 class VectorCheck:
-    """The check of one encoder's vectors, batch by batch. ``mend``: what to do about broken ones. Thread-safe.
+    """Checks one encoder's vectors, batch by batch. ``mend``: advice for the error message. Thread-safe.
 
-    A damaged or overflowing model, or a server without the model's weights, gives vectors that can be indexed and searched;
-    every passage then scores the same.
+    A damaged or overflowing model, or a server without the model's weights, gives vectors that can be indexed and searched,
+    but every passage then scores the same.
     """
 
     def __init__(self, name: str, mend: str) -> None:
@@ -47,7 +48,7 @@ class VectorCheck:
     def unit(
         self, texts: Sequence[str], vectors: Vectors, key: Callable[[int], str] | None = None
     ) -> Vectors:
-        """The vectors of ``texts`` in unit length; see ``fault``. Raises BackendError for broken ones."""
+        """Normalise the vectors of ``texts``; see ``fault``. Raises BackendError for broken ones."""
         if fault := self.fault_of(texts, vectors, key):
             raise BackendError(f"The encoder {self._name!r} gave {fault}. {self._mend}")
         return unit(vectors)
@@ -55,16 +56,16 @@ class VectorCheck:
     def fault_of(
         self, texts: Sequence[str], vectors: Vectors, key: Callable[[int], str] | None = None
     ) -> str:
-        """``fault`` of vectors whose texts are known; ``key``: by default the text's letters."""
+        """Return the ``fault`` of vectors with known texts; ``key``: by default the text's letters."""
         return self.fault(
             vectors, key or (lambda row: letters_of(texts[row])), lambda row: _quoted(texts[row])
         )
 
     def fault(self, vectors: Vectors, key: Callable[[int], str], name: Callable[[int], str]) -> str:
-        """The fault of vectors (float32, any length), '' without one.
+        """Describe the fault of vectors (float32, any length), '' without one.
 
-        ``key``: row → what the encoder reads of its text, '' if nothing; ``name``: row → the words for it in the sentence.
-        Equal vectors are a fault as long as no two rows had different ones.
+        ``key``: row → text as the encoder reads it, '' if it reads nothing; ``name``: row → its description for the sentence.
+        Equal vectors are a fault until two rows had different vectors.
         """
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
@@ -86,7 +87,7 @@ class VectorCheck:
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Rows of unit length; a row of zeros becomes the first axis, a row that is not finite stays so.
+    """Scale rows to unit length; a row of zeros becomes the first axis, a row that is not finite is left unchanged.
 
     >>> import numpy as np
     >>> unit(np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32)).tolist()

@@ -1,4 +1,4 @@
-"""Half precision: a model with matrix products in bfloat16, on machines that compute it natively."""
+"""Half precision: matrix products in bfloat16, on machines that compute it natively."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rallebench.core.versions import imported_module
 
 
 def has_bfloat16(device: Any) -> bool:
-    """Return whether the machine computes products of bfloat16 natively."""
+    """Return whether the machine computes bfloat16 products natively."""
     import torch
 
     if device.type == "cuda":
@@ -28,9 +28,9 @@ def has_bfloat16(device: Any) -> bool:
 
 
 def has_bfloat16_here() -> bool:
-    """``has_bfloat16`` of this processor without importing torch: from the system's list of its features.
+    """Return ``has_bfloat16`` for this processor without importing torch, from the system's list of its features.
 
-    Where the system has no such list, only a torch that was imported knows; otherwise False.
+    If the system has no such list, torch is used if already imported; otherwise False.
     """
     if (torch := imported_module("torch")) is not None:
         return has_bfloat16(torch.device("cpu"))
@@ -42,7 +42,7 @@ def has_bfloat16_here() -> bool:
 
 
 def halved(model: Any) -> Any:
-    """A copy of ``model`` with matrix products in bfloat16 and everything else in float32.
+    """Copy ``model`` with matrix products in bfloat16 and everything else in float32.
 
     Sums between layers in bfloat16 would be little faster and change twice as many places of a ranking. Only the
     matrices are copied; the rest is shared with ``model``.
@@ -66,7 +66,7 @@ def halved(model: Any) -> Any:
 
 
 def with_linear_layers(model: Any, kind: Callable[[Any], Any]) -> Any:
-    """``model``, changed in place: each linear layer is ``kind(layer)`` instead."""
+    """Replace each linear layer of ``model``, in place, with ``kind(layer)``."""
     import torch
 
     for module in list(model.modules()):

@@ -23,7 +23,7 @@ class Hashing:
     def encode(
         self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
     ) -> Vectors:
-        """Float32 (n, 256), unit length; a text without words gets the first axis."""
+        """Return float32 (n, 256), unit length; a text without words gets the first axis."""
         out = np.zeros((len(texts), self.dim), dtype=np.float32)
         for row, text in enumerate(texts):
             for token in tokenize_unfolded(text):
@@ -34,7 +34,7 @@ class Hashing:
         return unit(out)
 
     def count_tokens(self, queries: Sequence[str]) -> list[int]:
-        """The number of hashed words of each query."""
+        """Count the hashed words of each query."""
         return [len(tokenize_unfolded(query)) for query in queries]
 
 

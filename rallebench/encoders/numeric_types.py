@@ -15,23 +15,23 @@ from rallebench.encoders._engine import filled
 SAMPLE, QUERIES, DEPTH = 256, 32, 10
 LEAST_OVERLAP = 0.995
 TIE = 1e-6
-"""A smaller difference of inner products of unit vectors is rounding in float32."""
+"""Smaller differences between inner products of unit vectors are rounding errors of float32."""
 LEAST_GAIN = 1.1
-"""The least gain in speed for which a type is worth its rounding."""
+"""Minimum speed-up at which a type is worth its rounding."""
 WORTH_MEASURING = 2048
-"""The number of passages from which a measurement pays for itself."""
+"""Number of passages from which a measurement pays for itself."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A numeric type, and the figures behind the choice (empty without a measurement)."""
+    """A numeric type, and the measurements behind the choice (empty without a measurement)."""
 
     dtype: str
     measured: Mapping[str, Any] = field(default_factory=dict)
 
 
 def choose_type(encoder: Encoder, count: int, text_of: Callable[[int], str]) -> Choice:
-    """The type for ``count`` passages: the user's choice, or measured on a sample of them.
+    """Choose the type for ``count`` passages: the user's choice, or measured on a sample of them.
 
     >>> from rallebench.encoders.hashing import hashing
     >>> choose_type(hashing(), 10, str)
@@ -48,7 +48,7 @@ def choose_type(encoder: Encoder, count: int, text_of: Callable[[int], str]) -> 
 
 
 def measured_choice(encoder: BulkEncoder, texts: Sequence[str]) -> Choice:
-    """float32, or the fastest type that keeps the top 10 of every eighth text in ``texts``.
+    """Choose float32, or the fastest type that keeps the top 10 of every eighth text in ``texts``.
 
     Each type encodes all texts once, after a warm-up.
     """
@@ -71,7 +71,7 @@ def measured_choice(encoder: BulkEncoder, texts: Sequence[str]) -> Choice:
 
 
 def top_overlap(queries: Vectors, exact: Vectors, others: Vectors, depth: int) -> float:
-    """The mean share of the ``depth`` nearest in ``others`` that are also the nearest in ``exact``.
+    """Return the mean share of the ``depth`` nearest in ``others`` that are also the nearest in ``exact``.
 
     Copies of a text share a rank, in any order.
     """
@@ -83,7 +83,7 @@ def top_overlap(queries: Vectors, exact: Vectors, others: Vectors, depth: int) -
 
 
 def _encoded(encoder: BulkEncoder, dtype: str, texts: Sequence[str]) -> tuple[Vectors, float]:
-    """The vectors of ``texts``, and their number per second."""
+    """Return the vectors of ``texts``, and the texts per second."""
     encode = encoder.bulk(dtype)
     for _ in encode(texts[:16]):
         pass

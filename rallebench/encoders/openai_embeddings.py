@@ -37,31 +37,29 @@ from rallebench.http.reported import require_success
 
 PATH = "/embeddings"
 MOST_COUNTS = 10_000
-"""The number of last queries whose tokens are remembered."""
+"""Number of recent queries whose token counts are remembered."""
 BROKEN = "See the server's log, and load the model there in another numeric type (float32 or bfloat16) or without quantization."
 TOO_LONG = (400, 413, 422)
 """Statuses for a text that is too long, or too many texts at once."""
 
 _RATE = (0.0, 0, MAX_RATE)
-_RATE_ABOUT = "by all that ask this server; 0 = no limit"
+_RATE_ABOUT = "shared by all that ask this server; 0 = no limit"
 
 
 @dataclass(frozen=True)
 class EmbeddingSettings(Endpoint):
-    """The settings of one model at one server."""
+    """Settings of one model at one server."""
 
     model: str = declare(str, "", required=True, about="the model's name on the server")
-    api_key_env: str | None = declare(
-        str, None, about="the environment variable that holds the key"
-    )
+    api_key_env: str | None = declare(str, None, about="the environment variable with the key")
     dimensions: int = declare(
-        int, 0, 0, 65_536, about="ask for shorter vectors; 0 = the model's own"
+        int, 0, 0, 65_536, about="ask for shorter vectors; 0 = the model's own length"
     )
     query_prompt: str = declare(str, "", about="text before each query")
     passage_prompt: str = declare(str, "", about="text before each passage")
     max_characters: int = declare(int, 0, 0, 10_000_000, about="longer texts are cut; 0 = never")
-    batch: int = declare(int, 64, 1, 4096, about="texts in a request")
-    concurrency: int = declare(int, 8, 1, 256, about="requests at once")
+    batch: int = declare(int, 64, 1, 4096, about="texts per request")
+    concurrency: int = declare(int, 8, 1, 256, about="concurrent requests")
     requests_per_minute: float = declare(float, *_RATE, about=_RATE_ABOUT)
     tokens_per_minute: float = declare(float, *_RATE, about=_RATE_ABOUT)
 
@@ -100,14 +98,17 @@ class OpenAIEmbeddings:
     def encode(
         self, texts: Sequence[str], *, role: Literal["query", "passage"] = "passage"
     ) -> Vectors:
-        """Float32 (n, dim), unit length. Raises BackendError, naming the server, after the last retry."""
-        batches = list(self._batches(texts, role))  # the first answer says how many dimensions
+        """Return float32 (n, dim), unit length. Raises BackendError, naming the server, after the last retry."""
+        batches = list(
+            self._batches(texts, role)
+        )  # the first answer tells the number of dimensions
         return filled(len(texts), self.dim, iter(batches))
 
     def count_tokens(self, queries: Sequence[str]) -> list[int | None]:
-        """The server's count of tokens from the last encoding of these queries; None if it counted none.
+        """Return the server's token counts from the last encoding of these queries; None if it counted none.
 
-        The server counts a request as a whole. Each text gets a share by its length; their sum is the server's count.
+        The server counts a whole request. Each text gets a share by its length; the shares add up to the server's
+        count.
         """
         with self._lock:
             return [self._counts.get(text) for text in queries]
@@ -117,10 +118,10 @@ class OpenAIEmbeddings:
         return lambda texts: self._batches(texts, "passage")
 
     def _batches(self, texts: Sequence[str], role: Literal["query", "passage"]) -> Batches:
-        """(rows, vectors) of each request, in the order of the answers."""
+        """Yield (rows, vectors) of each request, in the order of the answers."""
         own = self.settings
         prompt = own.query_prompt if role == "query" else own.passage_prompt
-        # Servers refuse an empty text.
+        # servers refuse an empty text
         sent = [
             (prompt + (text[: own.max_characters] if own.max_characters else text)) or " "
             for text in texts
@@ -144,7 +145,7 @@ class OpenAIEmbeddings:
     def _keep(
         self, role: str, texts: Sequence[str], sent: Sequence[str], tokens: int | None
     ) -> None:
-        """Remember the server's count of tokens for queries; ``sent``: the texts with prompts."""
+        """Remember the server's token count for queries; ``sent``: the texts with prompts."""
         if role != "query":
             return
         sizes = [len(text.encode("utf-8", "replace")) for text in sent]
@@ -156,7 +157,7 @@ class OpenAIEmbeddings:
                 self._counts.popitem(last=False)
 
     def _request(self, texts: Sequence[str]) -> tuple[Vectors, int | None]:
-        """The vectors of one request and its token count, with retries."""
+        """Return the vectors of one request and its token count, with retries."""
         tokens = sum(map(estimated_tokens, texts))
         (answer,) = self._server.attempts(lambda permit: self._ask(texts, permit), tokens)
         return answer
@@ -174,7 +175,7 @@ class OpenAIEmbeddings:
                 self._names_form, failure.at_once = (
                     False,
                     True,
-                )  # numbers are what all servers send unasked
+                )  # all servers send numbers by default
             if failure.status in TOO_LONG:
                 failure.mend = "Set max_characters if a text is too long, batch if there are too many, or the setting in the message."
             raise
@@ -184,7 +185,7 @@ class OpenAIEmbeddings:
             if self._dim and vectors.shape[1] != self._dim:
                 raise Failure(
                     f"gave vectors of {vectors.shape[1]} dimensions instead of {self._dim}",
-                    "Set dimensions to what the model can give, or to 0 for its own.",
+                    "Set dimensions to a size that the model supports, or to 0 for its default.",
                 )
             self._dim = vectors.shape[1]
         yield vectors, reported_tokens(document.get("usage"), "prompt_tokens") or None
@@ -195,9 +196,9 @@ def vectors_of(
     count: int,
     fault_of: Callable[[Vectors], str] = lambda vectors: "",
 ) -> Vectors:
-    """The vectors of an answer in the order of the request, float32 (count, dim), unit length. Raises Failure.
+    """Return the vectors of an answer in the order of the request, float32 (count, dim), unit length. Raises Failure.
 
-    ``fault_of``: what is wrong with them, '' if nothing is.
+    ``fault_of``: describes their fault, '' without one.
     """
     rows = document.get("data")
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
@@ -226,7 +227,7 @@ def vectors_of(
 
 
 def shares(total: int, sizes: Sequence[int]) -> list[int]:
-    """Whole shares of a total in proportion to sizes; their sum is the total.
+    """Split a total into whole shares in proportion to sizes; their sum is the total.
 
     >>> shares(10, [1, 1, 2]), shares(2, [5, 5, 5])
     ([2, 3, 5], [0, 1, 1])

@@ -32,13 +32,13 @@ PRESETS_FILE = Path(__file__).with_name("presets.json")
 
 @lru_cache(maxsize=1)
 def presets() -> Mapping[str, Mapping[str, Any]]:
-    """Name → settings of ``sentence_transformers``, with ``about`` and ``dim``, for tested models."""
+    """Return name → settings of ``sentence_transformers``, with ``about`` and ``dim``, for tested models."""
     settings: dict[str, dict[str, Any]] = json.loads(PRESETS_FILE.read_text(encoding="utf-8"))
     return settings
 
 
 def encoders() -> dict[str, str]:
-    """Name → one line, for each encoder that opens by its name alone."""
+    """Return name → one line, for each encoder that opens by its name alone."""
     entries = ENCODERS.listings().values()
     registered = {e.name: e.about for e in entries if not e.traits.get("needs_model")}
     return registered | {name: str(preset["about"]) for name, preset in presets().items()}
@@ -50,9 +50,10 @@ def check_encoder(reference: str) -> None:
 
 
 def to_fetch(reference: str, *, demanded: bool = False) -> str:
-    """The hub id that must be downloaded before an encoder opens; '' if it is here, or a server's.
+    """Return the hub id to download before an encoder opens; '' if it is already here, or on a server.
 
-    ``demanded``: raise BackendError where the hub is switched off. Raises UsageError, BadFileError for a folder without a whole model.
+    ``demanded``: raise BackendError if the hub is switched off. Raises UsageError, and BadFileError for a folder
+    without a complete model.
     """
     entry, settings = resolved(reference)
     ask = entry.traits.get("to_fetch")
@@ -63,7 +64,7 @@ def to_fetch(reference: str, *, demanded: bool = False) -> str:
 
 
 def open_encoder(reference: str) -> Encoder:
-    """The loaded encoder of ``reference``, which is its ``name``.
+    """Load the encoder of ``reference``, which becomes its ``name``.
 
     Raises NotFoundError for an unknown name, other UsageErrors for invalid settings and models.
     """
@@ -74,7 +75,7 @@ def open_encoder(reference: str) -> Encoder:
 
 
 def quantizations(reference: str) -> tuple[str, tuple[str, ...]]:
-    """(the quantisation that ``reference`` chooses, all that it can have, the largest first)."""
+    """Return (the quantisation that ``reference`` chooses, all available ones, largest first)."""
     entry, settings = resolved(reference)
     setting = entry.form.get("quantization")
     if setting is None:
@@ -83,7 +84,7 @@ def quantizations(reference: str) -> tuple[str, tuple[str, ...]]:
 
 
 def encoder_need(reference: str, quantization: str = "none") -> Any:
-    """The memory that the encoder will take (``checkpoints.memory.MemoryNeed``), without loading it; None if nothing says so."""
+    """Estimate the memory of the encoder (``checkpoints.memory.MemoryNeed``), without loading it; None if unknown."""
     entry, settings = resolved(reference)
     if "quantization" in entry.form:
         settings = {**settings, "quantization": quantization}
@@ -92,7 +93,7 @@ def encoder_need(reference: str, quantization: str = "none") -> Any:
 
 
 def with_settings(reference: str, **settings: Any) -> str:
-    """``reference`` with other settings: ``quantization="8bit"`` loads a query encoder in 8-bit.
+    """Return ``reference`` with other settings: ``quantization="8bit"`` loads a query encoder in 8-bit.
 
     >>> with_settings("minilm?dtype=auto", dtype="float32")
     'minilm?dtype=float32'
@@ -109,7 +110,7 @@ def _written(value: Any) -> str:
 
 
 def resolved(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
-    """The entry and the settings that a reference names, both checked."""
+    """Return the registry entry and the settings of a reference, both checked."""
     entry, settings = _entry_and_settings(reference)
     check_values(f"encoder {entry.name!r}", entry.form, settings)
     return entry, settings

@@ -1,4 +1,4 @@
-"""Any sentence-transformers model: a folder, or an id of the Hugging Face hub, with its prompts.
+"""Any sentence-transformers model: a folder or a Hugging Face hub id, with its prompts.
 
 Reimers and Gurevych 2019, arXiv:1908.10084. Only a hub id causes a download, and a model's own code runs only with
 ``trust_remote_code``.
@@ -34,13 +34,13 @@ POOLINGS = ("mean", "cls", "max", "lasttoken", "weightedmean", "mean_sqrt_len_to
 _TOKENIZERS = ("tokenizer.json", "vocab.*", "*.model", "*.tiktoken", "merges.txt")
 
 _ROOT_FILES = ("config.json", "modules.json")
-"""A model has one of them, or both, in its own folder."""
+"""A model's folder contains at least one of these."""
 
 ROLES = {"query": ("query",), "passage": ("passage", "document", "corpus")}
-"""Role → the names of its prompt in models."""
+"""Role → names of its prompt in models."""
 
 OWN = "own"
-"""The setting from the model's folder."""
+"""Marks a setting that is read from the model's folder."""
 
 SETTINGS = {
     "model": Setting(
@@ -50,7 +50,7 @@ SETTINGS = {
         about="a folder, or a hub id such as intfloat/e5-base-v2",
         names="checkpoint",
     ),
-    "revision": Setting(str, "", about="a branch, tag or commit of the hub"),
+    "revision": Setting(str, "", about="branch, tag or commit on the hub"),
     "query_prompt": Setting(str, None, about="text before each query; default: the model's own"),
     "passage_prompt": Setting(
         str, None, about="text before each passage; default: the model's own"
@@ -58,7 +58,9 @@ SETTINGS = {
     "max_tokens": Setting(
         int, 0, 0, 1_000_000, about="longer texts are cut; 0 = the model's own limit"
     ),
-    "pooling": Setting(str, OWN, choices=(OWN, *POOLINGS), about="how token vectors become one"),
+    "pooling": Setting(
+        str, OWN, choices=(OWN, *POOLINGS), about="how token vectors are combined into one"
+    ),
     "dtype": Setting(
         str, "auto", choices=DTYPES, about="numeric type of passages; queries are float32"
     ),
@@ -66,13 +68,13 @@ SETTINGS = {
     "quantization": Setting(
         str, "none", choices=("none", "8bit"), about="8bit: for queries, needs less memory"
     ),
-    "batch": Setting(int, MAX_BATCH, 1, 65_536, about="at most so many texts at once"),
+    "batch": Setting(int, MAX_BATCH, 1, 65_536, about="maximum number of texts at once"),
     "trust_remote_code": Setting(bool, False, about="run the model's own Python code"),
 }
 
 
 class SentenceTransformers(TransformerEncoder):
-    """A loaded model. ``memory``: what it took."""
+    """A loaded model. ``memory``: the memory it takes."""
 
     def __init__(self, model: Any, source: str, before: Memory, settings: dict[str, Any]) -> None:
         from sentence_transformers.sentence_transformer.modules import Pooling
@@ -117,7 +119,7 @@ class SentenceTransformers(TransformerEncoder):
 
 
 def taken(model: Any, before: Memory) -> Memory:
-    """What an encoder takes that was loaded since ``before``, all its weights read into memory."""
+    """Return the memory taken by an encoder loaded since ``before``, after reading all its weights."""
     read_mapped(model)
     release()
     note_use(ENCODER)
@@ -125,7 +127,7 @@ def taken(model: Any, before: Memory) -> Memory:
 
 
 def _load(settings: dict[str, Any]) -> tuple[Any, str, Memory]:
-    """(model, a name for its content, what this process held before). Raises RalleError."""
+    """Return (model, identity of its content, memory of this process before). Raises RalleError."""
     need_packages(("sentence_transformers",), settings["quantization"], "this encoder needs it")
     name = f"sentence_transformers:{settings['model']}"
     folder = _folder(name, settings["model"])
@@ -178,14 +180,14 @@ def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[
 
 
 def _folder(name: str, model: str) -> Path | None:
-    """The model's folder, checked; None for a hub id. Raises BadFileError."""
+    """Return the model's folder, checked; None for a hub id. Raises BadFileError."""
     folder = Path(model).expanduser()
     inner = _weights_folder(folder) if folder.is_dir() else folder
     checked_folder = model_folder(name, str(inner) if inner != folder else model)
     if checked_folder is None:
         return None
     if not any(path for pattern in _TOKENIZERS for path in checked_folder.glob(pattern)):
-        # transformers would invent a tokenizer without any words.
+        # transformers would invent a tokenizer without any words
         raise BadFileError(
             f"{checked_folder} holds no tokenizer; copy the model's tokenizer.json and tokenizer_config.json into it."
         )
@@ -193,7 +195,7 @@ def _folder(name: str, model: str) -> Path | None:
 
 
 def _weights_folder(folder: Path) -> Path:
-    """The folder of the transformer: the folder itself, or its subfolder from modules.json."""
+    """Return the folder of the transformer: the folder itself, or its subfolder from modules.json."""
     if (folder / "modules.json").is_file() and not (folder / "config.json").exists():
         modules = read_json(folder / "modules.json")
         if isinstance(modules, list) and modules and isinstance(modules[0], dict):
@@ -207,12 +209,12 @@ def _check_complete(transformer: Any, folder: Path) -> None:
     if not files:
         return
     stored = [tensor for file in files for tensor, *_ in tensors(file)]
-    # A stored ``bert.a.b`` may be ``a.b`` in the model.
+    # a stored ``bert.a.b`` may be ``a.b`` in the model
     known = {".".join(name.split(".")[start:]) for name in stored for start in range(3)}
     named = [name for name, _ in transformer.auto_model.named_parameters()]
     needed = [name for name in named if not name.startswith("pooler.")]
     missing = sorted(set(needed) - known)
-    # Names alone prove nothing: old checkpoints have other names, which transformers translates.
+    # a name alone proves nothing: transformers translates the names of old checkpoints
     if missing and len(stored) < len(needed):
         raise BadFileError(
             f"The weights in {folder} lack {len(missing)} tensors of the model (the first is {missing[0]}), so its "
@@ -221,7 +223,7 @@ def _check_complete(transformer: Any, folder: Path) -> None:
 
 
 def _content(folder: Path) -> str:
-    """A hash of configuration, tokenizer, weights, and the modules after the transformer."""
+    """Hash configuration, tokenizer, weights, and the modules after the transformer."""
     inner = _weights_folder(folder)
     parts = [
         (str(file.relative_to(folder)), sha256_file(file))
@@ -236,7 +238,7 @@ def _content(folder: Path) -> str:
 
 
 def need(**settings: Any) -> MemoryNeed | None:
-    """What the encoder of these settings will take, without loading it; None if nothing here says so."""
+    """Estimate the memory of the encoder with these settings, without loading it; None if unknown."""
     chosen = check_values("encoder 'sentence_transformers'", SETTINGS, settings)
     folder = _folder(f"sentence_transformers:{chosen['model']}", chosen["model"])
     inner = (
@@ -249,7 +251,7 @@ def need(**settings: Any) -> MemoryNeed | None:
 
 
 def to_fetch(**settings: Any) -> str:
-    """The hub id that must be downloaded before the encoder of these settings opens; '' if it is here. Raises BadFileError."""
+    """Return the hub id to download before the encoder opens; '' if it is already here. Raises BadFileError."""
     chosen = check_values("encoder 'sentence_transformers'", SETTINGS, settings)
     model: str = chosen["model"]
     if _folder(f"sentence_transformers:{model}", model) is not None:
@@ -261,7 +263,7 @@ def to_fetch(**settings: Any) -> str:
 
 
 def window(**settings: Any) -> WindowSource | None:
-    """The window of the encoder of these settings; None for a model that is not downloaded yet."""
+    """Return the window of the encoder with these settings; None for a model that is not downloaded yet."""
     chosen = check_values("encoder 'sentence_transformers'", SETTINGS, settings)
     name = f"sentence_transformers:{chosen['model']}"
     root = _folder(name, chosen["model"])
@@ -281,9 +283,9 @@ def window(**settings: Any) -> WindowSource | None:
 
 
 def _own_tokens(folder: Path) -> int:
-    """The limit of a model, as sentence-transformers reads it from its files."""
+    """Return the limit of a model, read from its files as sentence-transformers does."""
     config = _json_object(folder / "config.json")
-    # Models of RoBERTa's kind count positions from behind the padding token.
+    # models of RoBERTa's kind count positions after the padding token
     offset = (
         1 + int(config.get("pad_token_id") or 0)
         if "roberta" in str(config.get("model_type"))

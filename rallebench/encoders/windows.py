@@ -1,6 +1,6 @@
-"""The window of an encoder: how many tokens of a passage it reads. Longer passages are cut by the encoder without a word.
+"""The window of an encoder: the number of tokens of a passage that it reads. Encoders cut longer passages silently.
 
-The tokenizer is read alone, without the model and without torch.
+The tokenizer is loaded alone, without the model and without torch.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from rallebench.encoders import DEFAULT_ENCODER
 from rallebench.encoders.references import resolved
 
 STRETCH = 100_000
-"""Characters that are tokenized at once: a whole book would take gigabytes."""
+"""Characters tokenized at once: a whole book would take gigabytes."""
 PREFIX = 8
-"""Characters a token at the beginning of a text, by which nearly every longer text is recognised."""
+"""Characters per token at the beginning of a text, which are enough to recognise nearly every longer text."""
 _GAP = re.compile(r"\s")
 
 
 class WindowSource(NamedTuple):
-    """The trait ``window`` of an encoder. ``tokens``: with special tokens and the ``prompt`` before each passage."""
+    """The trait ``window`` of an encoder. ``tokens``: including special tokens and the ``prompt`` before each passage."""
 
     tokenizer: Path
     tokens: int
@@ -32,28 +32,28 @@ class WindowSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EncoderWindow:
-    """``tokens``: the most of a passage that the encoder reads, without special tokens and prompt."""
+    """``tokens``: maximum tokens of a passage that the encoder reads, without special tokens and prompt."""
 
     encoder: str
     tokens: int
     tokenizer: Any
 
     def starts(self, text: str) -> list[int]:
-        """The first character of each token of a text.
+        """Return the first character of each token of a text.
 
         >>> window_of("minilm").starts("Titan orbits.")
         [0, 6, 12]
         """
         starts: list[int] = []
         for begin, end in _stretches(text):
-            # JSON may hold lone surrogates, which tokenizers refuse.
+            # JSON may contain lone surrogates, which tokenizers refuse
             clean = text[begin:end].encode("utf-8", "replace").decode("utf-8")
             encoded = self.tokenizer.encode(clean, add_special_tokens=False)
             starts += [begin + start for start, stop in encoded.offsets if stop > start]
         return starts
 
     def exceeded_by(self, text: str) -> bool:
-        """Return whether a text is longer than the encoder reads."""
+        """Return whether the encoder would cut a text."""
         if len(text) <= self.tokens:
             return False
         beginning = text[: PREFIX * self.tokens]
@@ -62,12 +62,12 @@ class EncoderWindow:
         return len(beginning) < len(text) and len(self.starts(text)) > self.tokens
 
     def count_longer(self, texts: Sequence[str]) -> int:
-        """Number of texts that are longer than the encoder reads."""
+        """Count the texts that the encoder would cut."""
         return sum(map(self.exceeded_by, texts))
 
 
 def window_of(reference: str) -> EncoderWindow | None:
-    """The window of an encoder; None where it is unknown, such as for a server or for a model not yet downloaded.
+    """Return the window of an encoder; None if unknown, such as for a server or for a model not yet downloaded.
 
     Raises UsageError for an invalid reference.
     """
@@ -83,7 +83,7 @@ def window_of(reference: str) -> EncoderWindow | None:
 
 
 def passage_window(reference: str) -> EncoderWindow:
-    """The window by which passages are cut for an encoder: its own, else that of the default encoder."""
+    """Return the window for cutting passages: the encoder's own, else that of the default encoder."""
     own = window_of(reference or DEFAULT_ENCODER)
     window = own or window_of(DEFAULT_ENCODER)
     assert window is not None
@@ -92,7 +92,7 @@ def passage_window(reference: str) -> EncoderWindow:
 
 @lru_cache(maxsize=8)
 def _tokenizer(folder: Path) -> Any:
-    """The tokenizer of a model, with no limit of its own."""
+    """Load a model's tokenizer without its length limit."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -102,7 +102,7 @@ def _tokenizer(folder: Path) -> Any:
 
 
 def _stretches(text: str) -> Iterator[tuple[int, int]]:
-    """Parts of a long text that end at white space if there is any."""
+    """Yield parts of a long text, split at white space if there is any."""
     begin = 0
     while len(text) - begin > STRETCH:
         gap = _GAP.search(text, begin + STRETCH, begin + 2 * STRETCH)

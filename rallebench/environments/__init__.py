@@ -1,8 +1,8 @@
 """Environments of an agent: named verbs that return observations, over local data only.
 
 Each episode has its own environment, which holds the open page or the last search. Its verbs are flows: they yield
-requests (``Retrieve``, ``UseTool``, or a ``Note`` for the trace) and return the observation, so that agents are
-batched, cached and traced like chains.
+requests (``Retrieve``, ``UseTool``, or a ``Note`` for the trace) and return the observation, so agents are batched,
+cached and traced like chains.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Observed = SubFlow[str]
 
 
 class Environment(Protocol):
-    """The verbs of one episode. A model's wrong verb or argument is an observation, not an error.
+    """The verbs of one episode. A model's wrong verb or argument leads to an observation, not to an error.
 
-    ``brackets``: those around an argument in a text protocol, ``"[]"`` or ``"()"``. ``tools``: the verbs for tool
+    ``brackets``: the pair around an argument in a text protocol, ``"[]"`` or ``"()"``. ``tools``: the verbs for tool
     calls and programs, without the verb that ends the episode.
     """
 
@@ -28,24 +28,24 @@ class Environment(Protocol):
     tools: tuple[ToolSpec, ...]
 
     def act(self, verb: str, argument: str) -> Observed:
-        """The observation of an action of a text protocol, such as ``Search[Ada Lovelace]``."""
+        """Return the observation of an action of a text protocol, such as ``Search[Ada Lovelace]``."""
         ...
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
-        """The observation of a tool call; ``arguments`` have the names of the tool's JSON schema."""
+        """Return the observation of a tool call; ``arguments`` have the names of the tool's JSON schema."""
         ...
 
 
 MakeEnvironment = Callable[[], Environment]
-"""A new environment, for one episode."""
+"""Makes a new environment, for one episode."""
 
 ENVIRONMENTS: Registry[Callable[..., MakeEnvironment]] = Registry(
     "environment",
     "rallebench.environments",
     traits={
-        "retriever": "whether its setting retriever names an index to search",
-        "pages": "whether it is given the page stores of its retriever",
-        "table": "whether its setting table names a scholar table",
+        "retriever": "True if its setting retriever names an index to search",
+        "pages": "True if it is given the page stores of its retriever",
+        "table": "True if its setting table names a scholar table",
     },
 )
 """Factories: ``factory(**settings) → MakeEnvironment``."""

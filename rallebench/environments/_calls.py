@@ -1,7 +1,7 @@
-"""The arguments of a call in the words of a language model; they are parsed, never run.
+"""Arguments of a call as a language model writes them; they are parsed, never executed.
 
 ``name="Doe, Jane", organization='Uni of X'``, ``{"name": "Doe, Jane"}``, ``"Doe, Jane", "Uni of X"`` and ``Jane Doe``
-are all understood; a quote inside a quoted text ends it only where a comma or the end follows.
+are all understood; a quote inside a quoted text ends it only before a comma or the end.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from rallebench.environments._tools import text_of
 
 MAX_TEXT = 2_000
-"""The most characters of arguments; no scholar's name needs more."""
+"""Maximum characters of arguments; no scholar's name is longer."""
 
 _KEY = re.compile(r"\s*[\"'“‘]?([A-Za-z_]\w{0,40})[\"'”’]?\s*[=:](?!=)\s*")
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "`": "`"}
@@ -28,7 +28,7 @@ class Unreadable(ValueError):
 def read_arguments(
     text: str, names: Sequence[str], aliases: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Argument name → text, without empty arguments and None. Raises Unreadable, one sentence.
+    """Return argument name → text, without empty arguments and None. Raises Unreadable with one sentence.
 
     ``names``: the parameters in order, for positional arguments; ``aliases``: other name → parameter.
 
@@ -60,7 +60,7 @@ def read_arguments(
 
 
 def _pairs(text: str, known: Mapping[str, str]) -> list[tuple[str, str]]:
-    """(name or '', value) of each argument."""
+    """Return (name or '', value) of each argument."""
     if text.startswith("{"):
         try:
             value = json.loads(text)
@@ -84,7 +84,7 @@ def _pairs(text: str, known: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _key(text: str, at: int, known: Mapping[str, str]) -> re.Match[str] | None:
-    """A name before a colon or equals sign, if the call has that parameter or a quote follows."""
+    """Match a name before a colon or equals sign, if the call has that parameter or a quote follows."""
     key = _KEY.match(text, at)
     return (
         key
@@ -94,7 +94,7 @@ def _key(text: str, at: int, known: Mapping[str, str]) -> re.Match[str] | None:
 
 
 def _value(text: str, start: int, known: Mapping[str, str]) -> tuple[str, int]:
-    """(the value at ``start``, the position of its end)."""
+    """Return (the value at ``start``, the position of its end)."""
     close = _QUOTES.get(text[start : start + 1])
     if close:
         at = start + 1

@@ -1,4 +1,4 @@
-"""The verbs of an environment as tools with a JSON schema, and the check of a call."""
+"""The verbs of an environment as tools with a JSON schema, and validation of a call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rallebench.core.types import ToolSpec
 def tool(
     name: str, description: str, /, *, optional: Sequence[str] = (), **parameters: str
 ) -> ToolSpec:
-    """A tool with text parameters, name → description; all but the ``optional`` are required.
+    """Return a tool with text parameters, name → description; all but the ``optional`` ones are required.
 
     >>> tool("Search", "Open a page.", entity="its name").arguments
     ('entity',)
@@ -32,9 +32,9 @@ def tool(
 def checked_call(
     tools: Sequence[ToolSpec], name: str, arguments: Mapping[str, Any]
 ) -> tuple[dict[str, str], str]:
-    """(the non-empty arguments as texts, '') of a valid call, or ({}, one sentence).
+    """Return (the non-empty arguments as texts, '') of a valid call, or ({}, one sentence).
 
-    A number becomes its text, a list of plain values their texts joined with commas.
+    A number is converted to text, a list of plain values to texts joined with commas.
     """
     spec = next((spec for spec in tools if spec.name == name), None)
     if spec is None:
@@ -54,7 +54,7 @@ def checked_call(
 
 
 def text_of(value: Any) -> str | None:
-    """A plain value as text ('' for null), None for anything else."""
+    """Return a plain value as text ('' for null), None for anything else."""
     if value is None:
         return ""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
@@ -67,6 +67,6 @@ def text_of(value: Any) -> str | None:
 def argument_of(
     tools: Sequence[ToolSpec], name: str, arguments: Mapping[str, Any]
 ) -> tuple[str, str]:
-    """(argument, '') of a call of a tool with one parameter, or ('', one sentence)."""
+    """Return (argument, '') of a call of a tool with one parameter, or ('', one sentence)."""
     texts, wrong = checked_call(tools, name, arguments)
     return ("", wrong) if wrong else (next(iter(texts.values()), ""), "")

@@ -1,6 +1,6 @@
 """Search, Read and Finish over the user's own corpus; a page opens by its id or title.
 
-A long page is read in parts: reading it again gives the next part.
+A long page is read in parts: each reading of the same page gives the next part.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from rallebench.environments._tools import argument_of, tool
 from rallebench.environments.pages import CorpusPage, PageStore
 
 SETTINGS = {
-    "retriever": Setting(str, "starter-bm25", about="index that is searched", names="retriever"),
+    "retriever": Setting(str, "starter-bm25", about="index to search", names="retriever"),
     "corpus": Setting(
         str,
         "",
-        about="imported corpus whose pages are read; default: the index's own",
+        about="imported corpus with the pages to read; default: the index's own",
         names="corpus",
     ),
-    "k": Setting(int, 5, 1, 50, about="passages that a search lists"),
-    "shown": Setting(int, 300, 20, 10_000, about="characters of each passage that a search shows"),
-    "part": Setting(int, 2_000, 100, 100_000, about="characters that one reading gives at most"),
+    "k": Setting(int, 5, 1, 50, about="passages listed per search"),
+    "shown": Setting(int, 300, 20, 10_000, about="characters shown of each passage"),
+    "part": Setting(int, 2_000, 100, 100_000, about="maximum characters per reading"),
 }
 INVALID = "Invalid Action. Valid Actions are Search[<query>] Read[<id>] and Finish[<answer>]."
 NOTHING = "Nothing was found, please try other words."
@@ -61,7 +61,7 @@ class CorpusTools:
         self._read: dict[str, int] = {}
 
     def act(self, verb: str, argument: str) -> Observed:
-        """See Environment. Upper and lower case of the verb do not matter."""
+        """See Environment. The verb's case does not matter."""
         name = verb.lower()
         if name == "search":
             return (yield from self._search(argument.strip()))
@@ -117,7 +117,7 @@ class CorpusTools:
 
 
 def _parts(text: str, most: int) -> list[str]:
-    """A text in parts of at most ``most`` characters, cut at a blank of the last third if it has one.
+    """Split a text into parts of at most ``most`` characters, at a blank in the last third if there is one.
 
     >>> _parts("one two three", 8)
     ['one two', 'three']
@@ -133,6 +133,6 @@ def _parts(text: str, most: int) -> list[str]:
 
 @ENVIRONMENTS.register("corpus-tools", form=SETTINGS, retriever=True, pages=True)
 def corpus_tools(*, retriever: str, pages: PageStore, **settings: Any) -> MakeEnvironment:
-    """Search, read and finish over one's own corpus."""
+    """Search, read and finish over the user's own corpus."""
     k, characters, part_size = (settings[name] for name in ("k", "shown", "part"))
     return lambda: CorpusTools(retriever, pages, k, characters, part_size)

@@ -1,6 +1,6 @@
-"""The pages of a corpus, by id or by title; a page is all passages of a page id as one text.
+"""The pages of a corpus, by id or by title; a page joins all passages with one page id.
 
-Nothing is held in memory. Beside the store of passages lie two look-ups, written once per corpus::
+Nothing is held in memory. Two look-ups are stored beside the passages, written once per corpus::
 
     pages.npy    uint64 (2, n): sorted hashes of page ids, and rows of the store
     titles.npy   uint64 (2, m): sorted hashes of titles, and entries of rows.npy
@@ -25,7 +25,7 @@ from rallebench.corpora.store import PassageStore
 
 PAGES, TITLES, ROWS = "pages.npy", "titles.npy", "rows.npy"
 MAX_PASSAGES = 5_000
-"""The most passages of a page; the rest of a longer page is not read."""
+"""Maximum passages of a page; the rest of a longer page is not read."""
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
 _IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")
@@ -42,11 +42,11 @@ class CorpusPage:
 
     @property
     def paragraphs(self) -> tuple[str, ...]:
-        """The stripped paragraphs that are not empty."""
+        """The stripped, non-empty paragraphs."""
         return tuple(part.strip() for part in _BLANK_LINE.split(self.text) if part.strip())
 
     def passage(self, text: str) -> Passage:
-        """A part of the page as a passage."""
+        """Return a part of the page as a passage."""
         return Passage("", text, self.title, self.page_id)
 
 
@@ -54,7 +54,7 @@ class PageStore:
     """See the module. Thread-safe."""
 
     def __init__(self, store: PassageStore, folder: Path, fingerprint: str = "") -> None:
-        """``folder`` holds the look-ups of ``store``. Raises BadFileError if they are damaged."""
+        """Open the store; ``folder`` holds its look-ups. Raises BadFileError if they are damaged."""
         self.store, self.fingerprint = store, fingerprint
         try:
             self._pages, self._titles, self._rows = (
@@ -62,11 +62,11 @@ class PageStore:
             )
         except (BadFileError, ValueError) as error:
             raise BadFileError(
-                f"{folder} is damaged ({error}); remove it, it is built again when it is needed."
+                f"{folder} is damaged ({error}); delete it, and it will be built again when needed."
             ) from None
 
     def page(self, page_id: str) -> CorpusPage | None:
-        """All passages of a page in the corpus's order as one text; None if there is no such page."""
+        """Join all passages of a page in the corpus's order; None if there is no such page."""
         rows = rows_with(self._pages, page_id)[:MAX_PASSAGES] if page_id else ()
         passages = [
             (row, passage) for row in rows if (passage := self.store[row]).page_id == page_id
@@ -77,9 +77,9 @@ class PageStore:
         return CorpusPage(page_id, title, self.store.join([row for row, _ in passages]))
 
     def titled(self, title: str) -> tuple[CorpusPage, ...]:
-        """The pages of that title in the order of the corpus; case and spaces do not matter.
+        """Return the pages with that title in the order of the corpus; case and spaces do not matter.
 
-        Without such a page: the pages of that title with an addition in brackets.
+        Without such a page, return the pages with that title and an addition in brackets.
         """
         plain = plain_title(title)
         if not plain:
@@ -106,16 +106,16 @@ class NoPages(PageStore):
         self.fingerprint = ""
 
     def page(self, page_id: str) -> CorpusPage | None:
-        """None: no page can be opened yet."""
+        """Return None: no page can be opened yet."""
         return None
 
     def titled(self, title: str) -> tuple[CorpusPage, ...]:
-        """(): no page can be opened yet."""
+        """Return (): no page can be opened yet."""
         return ()
 
 
 def plain_title(title: str) -> str:
-    """A title for comparison: one case, one kind of space, no quotes around it.
+    """Normalise a title for comparison: one case, one kind of space, no quotes around it.
 
     >>> plain_title('  "Ada_Lovelace" ')
     'ada lovelace'
@@ -125,7 +125,7 @@ def plain_title(title: str) -> str:
 
 
 def _base(title: str) -> str:
-    """A title without the addition in brackets at its end.
+    """Return a title without the addition in brackets at its end.
 
     >>> _base("Georgia (country)")
     'georgia'

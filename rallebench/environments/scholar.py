@@ -1,6 +1,6 @@
 """Seven calls over a table of scholars and their publications, with R-Eval's arguments and answers (Tu et al. 2024).
 
-The table is a local SQLite file. ``apis=four`` offers the four calls of R-Eval's code.
+The table is a local SQLite file. ``apis=four`` offers only the four calls in R-Eval's code.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from rallebench.environments.scholars.apis import TOOLS
 
 SETTINGS = {
     "table": Setting(str, "starter-scholars", about="an imported table of scholars", names="table"),
-    "apis": Setting(
-        str, "all", choices=("all", "four"), about="four: the calls that R-Eval's code offers"
-    ),
+    "apis": Setting(str, "all", choices=("all", "four"), about="four: the calls in R-Eval's code"),
 }
 FINISHED = "Episode finished."
 ALIASES = {
@@ -35,7 +33,7 @@ ALIASES = {
     "pub_id": "publication_id",
     "person": "person_id",
 }
-"""Other names that models use for an argument; '' stands for a call's only argument."""
+"""Alternative names that models use for an argument; '' stands for a call's only argument."""
 
 
 class Scholar:
@@ -47,7 +45,7 @@ class Scholar:
         self._tool, self.tools = tool, tools
 
     def act(self, verb: str, argument: str) -> Observed:
-        """See Environment. An unknown verb or arguments that cannot be read give a sentence, no error."""
+        """See Environment. An unknown verb or unreadable arguments give a sentence, not an error."""
         if verb == "Finish":
             return FINISHED
         spec = next((spec for spec in self.tools if spec.name == verb), None)
@@ -76,7 +74,7 @@ class Scholar:
 
 
 def invalid(tools: tuple[ToolSpec, ...]) -> str:
-    """The observation of an unknown verb: a sentence that lists the verbs and their arguments."""
+    """Return the observation of an unknown verb: a sentence that lists the verbs and their arguments."""
     actions = (
         f"{spec.name}({', '.join(f'<{name}>' for name in spec.arguments)})" for spec in tools
     )

@@ -1,7 +1,7 @@
 """Search, Lookup and Finish over the pages of a corpus, with the observations of R-Eval's Wikipedia.
 
-The title of a page opens that page, any other name the page of the first hit. A page is one text: all its passages
-in the order of the corpus. R-Eval: Tu et al. 2024.
+The title of a page opens that page, any other name opens the page of the first hit. A page is one text: all its
+passages in the order of the corpus. R-Eval: Tu et al. 2024.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SETTINGS = {
     "corpus": Setting(
         str,
         "",
-        about="imported corpus whose pages are opened; default: the index's own",
+        about="imported corpus with the pages to open; default: the index's own",
         names="corpus",
     ),
-    "similar": Setting(int, 10, 1, 100, about="titles that a failed search lists"),
+    "similar": Setting(int, 10, 1, 100, about="titles listed by a failed search"),
     "otherwise": Setting(
         str,
         "first-hit",
@@ -36,7 +36,7 @@ SETTINGS = {
         str,
         "corrected",
         choices=("corrected", "original"),
-        about="original: the count of a looked-up keyword continues after a new search",
+        about="original: keep counting results of a looked-up keyword after a new search",
     ),
 }
 
@@ -48,7 +48,7 @@ NO_PAGE = (
 )
 FINISHED = "Episode finished."
 MAX_QUERY = 1_000
-"""The most characters of a search; a model may write a whole chapter."""
+"""Maximum characters of a search; a model may write a whole chapter."""
 
 TOOLS: tuple[ToolSpec, ...] = (
     tool(
@@ -77,7 +77,7 @@ class Wikipedia:
         self._keyword, self._count = "", 0
 
     def act(self, verb: str, argument: str) -> Observed:
-        """See Environment. Upper and lower case of the verb matter."""
+        """See Environment. The verb's case matters."""
         if verb == "Search":
             return (yield from self._search(argument))
         if verb == "Lookup":

@@ -1,7 +1,7 @@
 """Language models: prompt → text. Each file registers a factory ``(name, **settings) -> LLM``.
 
-``name`` is the user's name of the model, for messages only. All else is a keyword setting; an unknown or invalid
-setting is a UsageError.
+``name``: the user's name for the model, used in messages only. All other arguments are keyword settings; an unknown or
+invalid setting raises UsageError.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from rallebench.core.settings import Setting, dataclass_form
 from rallebench.core.types import Generate, Reply, ToolCall, ToolSpec
 
 DEFAULT_MAX_TOKENS = 256
-"""The most generated tokens if neither the request nor the settings say."""
+"""Default limit of generated tokens, if neither the request nor the settings set one."""
 
 MOST_TOKENS = 10_000_000
-"""The largest number of tokens that a setting may name."""
+"""Largest number of tokens that a setting accepts."""
 
 DEFAULT_TEMPERATURE = 0.0
 """Greedy, so that a run is repeatable. ``top_p`` and ``seed`` stay unset."""
 
 LOWEST_LOGPROB = -9999.0
-"""The log-probability of a token of probability 0, as vLLM writes it: JSON has no infinity."""
+"""Log-probability of a token of probability 0, as vLLM writes it: JSON has no infinity."""
 
 S = TypeVar("S")
 
@@ -51,14 +51,14 @@ class LLM(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A name for everything that changes an answer (backend, model, endpoint, defaults); never a key."""
+        """Identity of everything that changes an answer (backend, model, endpoint, defaults); contains no API key."""
         ...
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
-        """One result per request, in order.
+        """Return one result per request, in order.
 
-        The result of a failed request is its RalleError; a raised exception means that the whole batch failed. ``None``
-        in a request is the model's default.
+        The result of a failed request is its RalleError; an exception means that the whole batch failed. ``None`` in a
+        request stands for the model's default.
         """
         ...
 
@@ -68,9 +68,9 @@ class StreamingLLM(Protocol):
     """A model that can stream its answer."""
 
     def stream(self, request: Generate) -> Iterator[str | Reply]:
-        """Yield pieces of text, then a Reply with the whole text, their concatenation, thoughts included.
+        """Yield pieces of text, then a Reply with the whole text: the concatenated pieces, thoughts included.
 
-        Raises RalleError; pieces before an error are not an answer.
+        Raises RalleError; text yielded before an error is not an answer.
         """
         ...
 
@@ -79,24 +79,24 @@ LLMS: Registry[Callable[..., LLM]] = Registry(
     "language model backend",
     "rallebench.llms",
     traits={
-        "loading": "(name, cache, **settings) → sentences, the model last, for one that takes long to load; ``cache``: "
-        "a folder for what it makes once",
-        "need": "(name, context, batch, **settings) → the memory that it will take, without loading it",
-        "quantizations": "the quantisations that it has, the largest first",
+        "loading": "(name, cache, **settings) → sentences, then the model, for a model that takes long to load; ``cache``: "
+        "a folder for files it makes once",
+        "need": "(name, context, batch, **settings) → estimated memory, without loading the model",
+        "quantizations": "its quantisations, largest first",
         "settings": "(name, **settings) → its checked settings; reads no weights and needs no key",
-        "libraries": "(**settings) → None: import what a load needs, which stays at an unload",
-        "copies": "True for one that copies its answers from the prompt and writes nothing of its own",
+        "libraries": "(**settings) → None: import the packages that a load needs; they stay imported after an unload",
+        "copies": "True if it copies its answers from the prompt and never writes text of its own",
     },
 )
 
 
 def copies(backend: str) -> bool:
-    """Return whether a backend copies its answers from the prompt and writes nothing of its own."""
+    """Return whether a backend copies its answers from the prompt and never writes text of its own."""
     return backend in LLMS and bool(LLMS.entry(backend).traits.get("copies"))
 
 
 def settings_from(shape: type[S], name: str, values: Mapping[str, Any]) -> S:
-    """An instance of the dataclass ``shape``, whose fields are declared settings.
+    """Return an instance of the dataclass ``shape``, whose fields are declared settings.
 
     Raises UsageError for an unknown or missing name and for a value that its setting does not permit.
 
@@ -118,9 +118,9 @@ def settings_from(shape: type[S], name: str, values: Mapping[str, Any]) -> S:
 
 
 def checked_value(name: str, key: str, setting: Setting, value: Any) -> Any:
-    """``value`` in the setting's kind; a number in quotes is refused. Raises UsageError.
+    """Convert ``value`` to the setting's type; a number in quotes is refused. Raises UsageError.
 
-    A number for a float stays as it was written: requests and fingerprints hold it.
+    A number for a float keeps its spelling, since requests and fingerprints contain it.
     """
     try:
         if isinstance(value, str) and setting.kind in (int, float):
@@ -133,12 +133,12 @@ def checked_value(name: str, key: str, setting: Setting, value: Any) -> Any:
 
 
 def function_of(tool: ToolSpec, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool in OpenAI's form, which chat templates read too."""
+    """Return a tool in OpenAI's format, which chat templates read too."""
     function = {"name": tool.name, "description": tool.description, "parameters": parameters}
     return {"type": "function", "function": function}
 
 
 def call_of(call: ToolCall, arguments: Any) -> dict[str, Any]:
-    """A tool call in OpenAI's form; ``arguments``: JSON text, or the object of a chat template."""
+    """Return a tool call in OpenAI's format; ``arguments``: JSON text, or the object for a chat template."""
     function = {"name": call.name, "arguments": arguments}
     return {"id": call.id, "type": "function", "function": function}

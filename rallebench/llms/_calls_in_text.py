@@ -1,4 +1,4 @@
-"""Tool calls that a model wrote into its text."""
+"""Tool calls written as text by a model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HARMONY = re.compile(
     rf"(?:<\|channel\|>\s*|(?<=assistant)|(?<![\w ]))(?:commentary|analysis)\s*{_RECIPIENT.format('channel')})"
     r"\s*(?:<\|constrain\|>)?\s*(?:json|code)?\s*(?:<\|message\|>)?\s*(?=\{)"
 )
-"""The header of a call in a harmony channel; a tokenizer may have dropped its marks."""
+"""Header of a call in a harmony channel; the tokenizer may have dropped its markers."""
 _HARMONY_END = re.compile(r"\s*(?:<\|(?:call|end|return)\|>\s*)*")
 _CHANNELS = ("<|start|>", "<|channel|>")
 _CHANNEL_HEADER = re.compile(r"<\|start\|>[^<]*(?:<\|channel\|>[^<]*)?|<\|channel\|>[^<]*")
@@ -31,11 +31,11 @@ _DECODER = json.JSONDecoder()
 
 
 def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
-    """The text without its tool calls, and the calls in order (ids ``call_0``, ``call_1`` …).
+    """Return the text without its tool calls, and the calls in order (ids ``call_0``, ``call_1`` …).
 
-    Three forms: Hermes' ``<tool_call>{"name": …, "arguments": {…}}</tool_call>`` anywhere in the text (the
-    last may lack its end), harmony's ``<|channel|>commentary to=functions.NAME …<|message|>{…}<|call|>``, and a text that is
-    one object with name and arguments, or a list of them, and nothing else. What cannot be parsed stays in the text.
+    Three formats are read: Hermes' ``<tool_call>{"name": …, "arguments": {…}}</tool_call>`` anywhere in the text (the last
+    may lack its end marker); harmony's ``<|channel|>commentary to=functions.NAME …<|message|>{…}<|call|>``; and a text that
+    consists of one object with name and arguments, or a list of such objects. Anything that cannot be parsed stays in the text.
 
     >>> calls_of('Let me see.\\n<tool_call>{"name": "search", "arguments": {"q": "Ada"}}</tool_call>')
     ('Let me see.', (ToolCall(id='call_0', name='search', arguments='{"q": "Ada"}'),))
@@ -67,7 +67,9 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
 
 
 def calls_grammar(tools: Sequence[ToolSpec], marked: bool) -> str:
-    """The grammar of one call of any of these tools, as ``calls_of`` reads it; ``marked``: between Hermes' marks."""
+    """Return a grammar for one call of any of these tools, in the format that ``calls_of`` reads; ``marked``: with
+    Hermes' markers.
+    """
     rules = []
     for number, tool in enumerate(tools):
         head = quote_literal(
@@ -82,7 +84,7 @@ def calls_grammar(tools: Sequence[ToolSpec], marked: bool) -> str:
 
 
 def before_calls(text: str) -> str:
-    """The beginning of a text, still being written, that no tool call can take back from its reader.
+    """Return the beginning of an unfinished text that no later tool call can remove.
 
     >>> before_calls('Let me see. <tool'), before_calls(' {"name": "se'), before_calls("a { b")
     ('Let me see.', '', 'a { b')
@@ -99,7 +101,7 @@ def before_calls(text: str) -> str:
 
 
 def _harmony_calls(text: str) -> tuple[str, tuple[ToolCall, ...]]:
-    """Calls in harmony channels, and the text without them."""
+    """Return the calls in harmony channels, and the text without them."""
     calls: list[tuple[str, str]] = []
     rest, start = "", 0
     for header in _HARMONY.finditer(text):
@@ -118,7 +120,7 @@ def _harmony_calls(text: str) -> tuple[str, tuple[ToolCall, ...]]:
 
 
 def _open_header(text: str) -> int:
-    """Start of the header of a harmony message that addresses a function or is incomplete; else the end of the text."""
+    """Return the start of a harmony message header that addresses a function or is incomplete; else the end of the text."""
     if _MARKLESS.match(text):
         ends = (size for size in range(1, 9) if text.endswith("assistant"[:size]))
         return len(text.partition("assistant")[0].removesuffix("assistant"[: max(ends, default=0)]))
@@ -152,7 +154,7 @@ def _plain_calls(text: str) -> list[tuple[str, str]]:
 
 
 def _call(value: Any) -> tuple[str, str] | None:
-    """(name, arguments as JSON text) of an object that is a call: arguments, or Llama's parameters."""
+    """Return (name, arguments as JSON text) if the object is a call. Llama's key for arguments is ``parameters``."""
     if isinstance(value, Mapping) and isinstance(value.get("function"), Mapping):
         value = value["function"]  # OpenAI's own shape
     if not isinstance(value, Mapping):

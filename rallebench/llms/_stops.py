@@ -1,4 +1,4 @@
-"""Stop strings: every backend ends its text before the first stop string, even if a server ignores them."""
+"""Stop strings: every backend ends its text before the first one, even if a server ignores them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rallebench.core.types import Reply
 
 
 def cut_at(text: str, stops: Iterable[str]) -> tuple[str, bool]:
-    """The text before the earliest stop string, and whether the text has one. Empty stop strings do not count.
+    """Return the text before the earliest stop string, and whether there is one. Empty stop strings are ignored.
 
     Thoughts before the answer are not searched.
 
@@ -23,7 +23,7 @@ def cut_at(text: str, stops: Iterable[str]) -> tuple[str, bool]:
 
 
 def held_back(text: str, stops: Iterable[str]) -> int:
-    """The number of characters at the end of ``text`` that may begin a stop string.
+    """Return the number of characters at the end of ``text`` that may begin a stop string.
 
     >>> held_back("Paris\\nObs", ["\\nObservation", "s!"])
     4
@@ -33,16 +33,16 @@ def held_back(text: str, stops: Iterable[str]) -> int:
 
 
 def cut_reply(reply: Reply, stops: Sequence[str]) -> Reply:
-    """The reply with its text up to the first stop string; token counts stay those of the backend."""
+    """Cut a reply's text at the first stop string; token counts stay the backend's."""
     text, stopped = cut_at(reply.text, stops)
     return replace(reply, text=text, finish_reason="stop") if stopped else reply
 
 
 def cut_stream(pieces: Iterator[str | Reply], stops: Sequence[str]) -> Iterator[str | Reply]:
-    """A stream of text and its Reply, both up to the first stop string.
+    """Cut a stream of text and its Reply at the first stop string.
 
-    Later pieces are read but not yielded, because the token counts come last. A possible beginning of a stop string
-    waits for the next piece.
+    Later pieces are read but not yielded, because the token counts come last. A possible beginning of a stop string is
+    held back until the next piece.
     """
     if not stops:
         yield from pieces

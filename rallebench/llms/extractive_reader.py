@@ -1,6 +1,6 @@
-"""The embedded reader as a language model: extractive, offline, without a download.
+"""The built-in reader as a language model: extractive, offline, without a download.
 
-It finds question and passages in the prompt, copies a span or whole sentences from them, and refuses in RGB's words if
+It finds question and passages in the prompt, copies a span or whole sentences from them, and declines in RGB's words if
 nothing fits. It never writes a sentence of its own.
 """
 
@@ -32,33 +32,37 @@ ABOUT = (
 DTYPES = ("auto", "float32", "bfloat16")
 
 LOADING = 24_000_000
-"""Bytes beside the weights while they are put together from the base model and what training changed; measured."""
+"""Temporary bytes while the weights are assembled from the base model and the trained changes; measured."""
 
 
 @dataclass(frozen=True)
 class ReaderSettings:
-    """``decline_below``: without it the refusal threshold is that of the model card, which is lower if the prompt does
-    not say how to refuse; 0 never refuses a span."""
+    """Settings of the reader. ``decline_below``: by default the threshold of the model card, which is lower if the prompt does not say
+    how to decline; 0 never declines if there is a span.
+    """
 
     dtype: str = declare(
-        str, "auto", choices=DTYPES, about="auto: bfloat16 if the processor has it, else float32"
+        str,
+        "auto",
+        choices=DTYPES,
+        about="auto: bfloat16 if the processor supports it, else float32",
     )
     decline_below: float | None = declare(
-        float, None, 0, 1, about="the confidence below which it refuses"
+        float, None, 0, 1, about="confidence below which it declines"
     )
 
 
 def settings_of(name: str, /, **values: Any) -> ReaderSettings:
-    """The settings of the model ``name``. Raises UsageError for the first invalid one."""
+    """Return the settings of the model ``name``. Raises UsageError for the first invalid one."""
     return settings_from(ReaderSettings, name, values)
 
 
 class ExtractiveReader:
     """Answers from the passages of a prompt, with a :class:`~rallebench.reader.spans.SpanReader`.
 
-    A reply's ``confidence`` is the estimated chance that the best span is right, also in a refusal; ``note`` names the
-    passage and sentence. Sampling settings have no effect: a request gets the same reply alone and in any batch, except
-    for its time.
+    A reply's ``confidence`` is the estimated probability that the best span is right, also in a refusal; ``note`` names the
+    passage and sentence. Sampling settings have no effect: apart from timing, a request gets the same reply alone and in
+    any batch.
     """
 
     temperature = 0.0
@@ -74,9 +78,9 @@ class ExtractiveReader:
         self._lock = threading.Lock()  # the tokenizer's settings are not thread-safe
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
-        """One reply per request, in order; after ``close``, one error per request.
+        """Return one reply per request, in order; after ``close``, one error per request.
 
-        A copied answer comes as a whole, so its first token comes with its last, after the whole batch.
+        A copied answer is available all at once, so first and last token share one time, after the whole batch.
         """
         start = time.monotonic()
         with self._lock:
@@ -110,7 +114,7 @@ class ExtractiveReader:
         ]
 
     def stream(self, request: Generate) -> Iterator[str | Reply]:
-        """The whole answer as one piece (it is copied, not written), then the Reply."""
+        """Yield the whole answer as one piece (it is copied, not generated), then the Reply."""
         start = time.monotonic()
         (reply,) = self.generate([request])
         if isinstance(reply, RalleError):
@@ -136,7 +140,7 @@ def _note(task: Task, span: ReaderAnswer) -> str:
 
 
 def _fitted(reply: Reply, request: Generate, reader: SpanReader) -> Reply:
-    """The reply up to the first stop string, and up to a word so that at most ``max_tokens`` tokens remain."""
+    """Cut the reply at the first stop string, and at a word so that it has at most ``max_tokens`` tokens."""
     text, _ = cut_at(reply.text, request.stop)
     limit = request.max_tokens
     if limit is None or reader.count_tokens([text])[0] <= limit:
@@ -150,7 +154,7 @@ def _fitted(reply: Reply, request: Generate, reader: SpanReader) -> Reply:
 def need(
     name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
 ) -> MemoryNeed:
-    """The memory that the reader will take, before it is loaded. It writes nothing, so it keeps no cache."""
+    """Return the estimated memory of the reader. It generates nothing, so it needs no key–value cache."""
     chosen = settings_of(name, **settings)
     parameters, weights, vocabulary = sizes(chosen.dtype)
     form = "float32" if weights == 4 * parameters else "bfloat16"

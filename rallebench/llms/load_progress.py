@@ -1,7 +1,7 @@
-"""The progress of a load during a library's call, and the points where it can be cancelled.
+"""Progress of a load during a library call, and points at which it can be cancelled.
 
-A library's call that reads gigabytes cannot be interrupted from outside. But transformers draws a progress bar over the
-tensors that it reads, and the hub a bar over its downloads. These bars report the progress, and end a cancelled load.
+A library call that reads gigabytes cannot be interrupted from outside. But transformers draws a progress bar over the
+tensors that it reads, and the hub one over its downloads. These bars report the progress, and end a cancelled load.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextvars import ContextVar
 from typing import Any
 
 Report = Callable[[str], None]
-"""Takes a sentence, '' for none; raises StoppedError if the load was cancelled."""
+"""Receives a sentence, '' for none; raises StoppedError if the load was cancelled."""
 
 PACE = 0.25
-"""Seconds between two sentences about the same bar."""
+"""Seconds between two reports of the same bar."""
 
 
 def _ignore(message: str) -> None:
-    """The default: no report."""
+    """Report nothing."""
 
 
 _report: ContextVar[Report] = ContextVar("tell", default=_ignore)
@@ -70,7 +70,7 @@ def counting_tensors(message: str) -> Iterator[None]:
 def counting(
     tensors: Iterable[Any], total: int, message: str, report: Report | None = None
 ) -> Iterator[Any]:
-    """The tensors, with a report of ``message`` and the count now and then; a cancelled load ends here."""
+    """Yield the tensors, with a regular report of ``message`` and the count; a cancelled load ends here."""
     report = report or _report.get()
     reported_at = 0.0
     for done, tensor in enumerate(tensors, 1):
@@ -81,7 +81,7 @@ def counting(
 
 
 def download_bar() -> type:
-    """A bar for the hub's downloads, which run in other threads; it ends a cancelled load."""
+    """Return a bar for the hub's downloads, which run in other threads; it ends a cancelled load."""
     from tqdm.auto import tqdm
 
     report = _report.get()

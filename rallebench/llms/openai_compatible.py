@@ -1,17 +1,18 @@
-"""Any server that speaks OpenAI's chat completions, or its plain ones: OpenAI, vLLM, llama.cpp, Ollama, LM Studio …
+"""Any server with OpenAI's API for chat or plain completions: OpenAI, vLLM, llama.cpp, Ollama, LM Studio …
 
-This backend decides how many requests are in flight and what to try again, reads the answer without
-trusting it, and turns every failure into a sentence. The key is read from the environment and goes
-into the Authorization header, nowhere else: OPENAI_API_KEY to OpenAI and to this machine, any other
-server gets the key of the variable that ``api_key_env`` names, or none.
+This backend decides how many requests are in flight and which to retry, reads answers without trusting them, and turns
+every failure into a sentence. The key is read from the environment and only sent in the Authorization header:
+OPENAI_API_KEY to OpenAI and to this machine; any other server gets the key in the variable that ``api_key_env`` names,
+or none.
 
 A message with the role ``tool`` that does not name the call it answers is sent as a ``user`` message.
-The option ``response_format`` asks for JSON that fits a schema: a server that takes no such option is
-asked for it in the prompt, as all are for other forms; the answer is checked, and the reply's note says what does not fit. Azure is
-reached through its ``/openai/v1`` address.
 
-A base model, which has no chat template, is asked by the plain completion endpoint (``api: completions``): the messages
-become one text, as for a model of this process without a chat template.
+The option ``response_format`` asks for JSON that fits a schema. If a server does not support it, and for all other
+formats, the format is described in the prompt; the answer is checked, and the reply's note says what does not fit. Azure
+is reached through its ``/openai/v1`` address.
+
+A base model, which has no chat template, is asked at the plain completion endpoint (``api: completions``): the messages
+become one text, as for a local model without a chat template.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ from rallebench.llms._openai.sampling import SampledTexts, ServedModel
 from rallebench.llms._stops import cut_at, cut_stream
 
 REUSE_SECONDS = 0.05
-"""Seconds to wait for the end of a stream after its last word, so that the connection can be used again."""
+"""Seconds to wait for the end of a stream after its last event, so that the connection can be reused."""
 
 NO_SUCH_FORMAT = "OpenAI's API has no such response_format"
-"""Why choices, regular expressions and grammars are put into the prompt."""
+"""Reason for describing choices, regular expressions and grammars in the prompt."""
 
 NO_COUNTS = "The server reported no token counts."
 IGNORES_STOP = (
@@ -64,17 +65,19 @@ IGNORES_STOP = (
 NO_TOOLS = "Have the functions called in text, or choose a model or a server that takes tools."
 NO_CALL = "The server ignores tool_choice: the answer holds no call."
 FEW, LONG_PROMPT = 0.75, 200
-"""A server that counts less than this share of the words of a prompt of so many words has cut it: a word has a token."""
+"""A server that counts fewer tokens than this share of the words of a prompt this long has cut it: a word has at least a
+token.
+"""
 
 LONGEST_STOP = 60
-"""Characters of a stop string and the rest of its token, which some servers leave at the end of the text."""
+"""Maximum characters of a stop string and the rest of its token, which some servers leave at the end of the text."""
 
 
 class _PendingRequest:
-    """One request over all its tries.
+    """One request with all its tries.
 
-    ``why``: why the form of the answer is put into the prompt; ``lost``: the reply that did not have it, whose tokens count.
-    ``refused``: the fields that the server has refused meanwhile.
+    ``why``: reason for describing the format in the prompt; ``lost``: the reply without the format, whose tokens count.
+    ``refused``: fields that the server has refused so far.
     """
 
     def __init__(self, request: Generate, body: Mapping[str, Any], name: str, stream: bool) -> None:
@@ -92,12 +95,12 @@ class _PendingRequest:
 
 
 class OpenAICompatible:
-    """One model at one endpoint. Thread-safe; at most ``settings.concurrency`` requests are in flight, fewer
-    while the server is overloaded.
+    """One model at one endpoint. Thread-safe; at most ``settings.concurrency`` requests are in flight, fewer while the server is
+    overloaded.
 
-    ``concurrency`` threads are worth having: some more, because one that pauses before another try takes no
-    room. ``prices``: US dollars per million tokens of ``prompt`` and ``completion``, None if not set.
-    ``temperature`` and ``seed`` are those of a request that leaves them open.
+    ``concurrency``: useful number of threads, slightly more than requests in flight, because a thread that pauses before a
+    retry occupies no place. ``prices``: US dollars per million tokens of ``prompt`` and ``completion``, None if not set.
+    ``temperature`` and ``seed``: defaults for a request without them.
     """
 
     def __init__(self, name: str, settings: Settings, key: str) -> None:
@@ -118,7 +121,7 @@ class OpenAICompatible:
 
     @property
     def about(self) -> str:
-        """Model and address, and what holds requests back now."""
+        """Model, address, and current restrictions."""
         where = f"{self.settings.model} at {self.settings.base_url}"
         drops = self._abilities.takes_tools is False
         tools = "drops tools: functions are called in text" if drops else ""
@@ -131,31 +134,31 @@ class OpenAICompatible:
 
     @property
     def refuses(self) -> tuple[str, ...]:
-        """The fields that the server refuses for this model, which is asked without them."""
+        """The fields that the server refuses for this model, which are left out."""
         return self._refusals.fields
 
     @property
     def calls_tools(self) -> bool:
-        """True if the model reads the tools that it is sent. The server is asked at the first use, once per process."""
+        """True if the model reads the tools that it is sent. Asks the server at the first use, once per process."""
         return self._abilities.ask_for_tools()
 
     def trouble(self, work: Stop) -> str:
-        """Why a request of this work is being tried again, "" if none is."""
+        """The reason why a request of this work is being retried, "" if none is."""
         return self._server.trouble(work)
 
     def status(self) -> Status:
-        """The number of requests that may be in flight at this address now, and the reason."""
+        """Current limit of requests in flight at this address, and the reason."""
         return self._server.limiter.status()
 
     def __repr__(self) -> str:
         return f"<{self.fingerprint}>"
 
     def close(self) -> None:
-        """Close the connections and wake what waits for another try."""
+        """Close the connections and wake the threads that wait for a retry."""
         self._server.close()
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
-        """Answer all requests, many at a time: the next starts as soon as one is done."""
+        """Answer all requests concurrently: the next starts as soon as one is done."""
         if len(batch) <= 1 or self.concurrency == 1:
             return [self._answer(request) for request in batch]
         threads = min(self.concurrency, len(batch))
@@ -168,8 +171,8 @@ class OpenAICompatible:
     def stream(self, request: Generate) -> Iterator[str | Reply]:
         """Yield pieces of text, then the Reply. A stream that breaks off raises BackendError.
 
-        A person waits for it, so it waits for no room among the requests of a run. With ``response_format``
-        the text comes in one piece, when it has been checked.
+        A person is waiting, so a stream does not queue behind the requests of a run. With ``response_format`` the text comes
+        in one piece, after it was checked.
         """
         return self._ask(request, stream=True)
 
@@ -191,7 +194,9 @@ class OpenAICompatible:
             yield from cut_stream(pieces, request.stop)
 
     def _tried(self, pending: _PendingRequest, tokens: float) -> Generator[str | Reply, None, None]:
-        """All tries; where the second request for a schema fails, the reply to the first, which is better than none."""
+        """Make all tries; if the second request for a schema fails, yield the reply to the first, which is better than
+        none.
+        """
         try:
             yield from self._server.attempts(
                 lambda permit: self._once(pending, permit), tokens, pending.stream
@@ -204,7 +209,7 @@ class OpenAICompatible:
             yield pending.lost
 
     def _once(self, pending: _PendingRequest, permit: Permit) -> Iterator[str | Reply]:
-        """One try: pieces of text if it asks for a stream, then the Reply. Raises Failure."""
+        """Make one try: yield pieces of text if it is a stream, then the Reply. Raises Failure."""
         form, stream, server = pending.form, pending.stream, self._server
         why = pending.why or (self._abilities.why_no_format(form) if form else "")
         body = in_prompt(pending.body, form) if form is not None and why else pending.body
@@ -216,7 +221,7 @@ class OpenAICompatible:
                 for piece in read_answer(answer, fitted.body["stream"], server, names.append):
                     if isinstance(piece, str):
                         written += piece
-                        if form is not None:  # what is handed out may not be what was written
+                        if form is not None:  # the text to return may differ from the generated one
                             continue
                         certain = before_calls(written) if pending.tools else written
                         if more := certain[len(handed) :]:
@@ -247,7 +252,7 @@ class OpenAICompatible:
             raise
 
     def _learn(self, failure: Failure, pending: _PendingRequest, sent: Mapping[str, Any]) -> None:
-        """Let the request follow at once without what the server refuses, if it says what that is."""
+        """If the server says which field it refuses, let the request follow at once without it."""
         key = self._refusals.read(failure, sent, pending.refused)
         names_form = key is not None and key[0] == "response_format"
         if pending.form is not None and "response_format" in sent and (key is None or names_form):
@@ -265,10 +270,11 @@ class OpenAICompatible:
 def _finished(
     reply: Reply, pending: _PendingRequest, why: str, left_out: Collection[str]
 ) -> tuple[Reply, bool]:
-    """The reply as the caller gets it, and whether it shows no sign that the server ignored the schema.
+    """Return the final reply, and whether it gives no evidence that the server ignored the schema.
 
-    Calls of the offered tools that the server left in the text are read from there and taken out of it. Where the text holds JSON that fits the schema, nothing else of it stays; the note says what does
-    not fit, and ``why`` the form was put into the prompt. ``left_out``: the fields that the server refuses. A reply that is cut off, withheld, refused or empty is no sign.
+    Calls of the offered tools that the server left in the text are parsed and removed from it. JSON that fits the schema
+    replaces the text around it. The note says what does not fit, and ``why`` the format was described in the prompt.
+    ``left_out``: fields that the server refuses. A reply that was cut off, withheld, refused or empty is no evidence.
     """
     notes, fits = [reply.note, _cut_prompt(reply.prompt_tokens, pending)], True
     if pending.form is not None:
@@ -302,7 +308,7 @@ def _finished(
 
 
 def _cut_prompt(tokens: int, pending: _PendingRequest) -> str:
-    """The sentence for a prompt of which the server counts far fewer tokens than it has, '' for any other."""
+    """Return a warning if the server counts far fewer tokens than the prompt has, else ''."""
     if not tokens or tokens >= FEW * pending.prompt_tokens:
         return ""
     fewest = fewest_tokens(pending.prompt)

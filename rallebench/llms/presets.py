@@ -23,9 +23,9 @@ PRESETS_FILE = Path(__file__).with_name("presets.json")
 
 
 class Preset(BaseModel):
-    """An entry of the file. ``parameters``: the number of weights; ``embeddings``: those that are not quantised;
-    ``stored``: their number format in the hub's files; ``context``: tokens of the window. 0, '' and None: unknown.
-    ``start``: the command that starts a server. Small: below two billion weights.
+    """An entry of the file. ``parameters``: number of weights; ``embeddings``: number of unquantised weights; ``stored``: their
+    number format in the hub's files; ``context``: tokens of the window. 0, '' and None: unknown. ``start``: command that starts
+    a server. ``small``: below two billion weights.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -51,12 +51,12 @@ class Preset(BaseModel):
 
 @lru_cache(maxsize=1)
 def presets() -> Mapping[str, Preset]:
-    """Id → preset, ordered by group. Raises BadFileError for a damaged file."""
+    """Return id → preset, ordered by group. Raises BadFileError for a damaged file."""
     return read_presets(PRESETS_FILE)
 
 
 def read_presets(path: Path) -> dict[str, Preset]:
-    """Id → preset of a file. Raises BadFileError."""
+    """Return id → preset of a file. Raises BadFileError."""
     value = read_json(path)
     if not isinstance(value, dict):
         raise BadFileError(f"{path} should hold a JSON object of presets.")
@@ -70,14 +70,14 @@ def read_presets(path: Path) -> dict[str, Preset]:
 
 
 def preset(name: str) -> Preset:
-    """A preset by its id. Raises NotFoundError."""
+    """Return a preset by its id. Raises NotFoundError."""
     if name not in presets():
         raise NotFoundError(unknown("preset", name, list(presets())))
     return presets()[name]
 
 
 def entry_of(name: str, settings: Mapping[str, Any] | None = None) -> LLMEntry:
-    """The entry of a preset with the user's ``settings`` over its own; null removes a setting of the preset."""
+    """Return the entry of a preset, with the user's ``settings`` over its own; null removes a setting of the preset."""
     chosen = preset(name)
     merged = {**chosen.settings, **(settings or {})}
     return LLMEntry(
@@ -91,7 +91,7 @@ def entry_of(name: str, settings: Mapping[str, Any] | None = None) -> LLMEntry:
 
 
 def weight_bytes(chosen: Preset, settings: Mapping[str, Any]) -> int:
-    """Bytes of the weights with ``settings`` (dtype, quantization); 0 if unknown.
+    """Return the bytes of the weights with ``settings`` (dtype, quantization); 0 if unknown.
 
     >>> weight_bytes(preset("qwen2.5-0.5b"), {}), weight_bytes(preset("qwen2.5-0.5b"), {"quantization": "8bit"})
     (988065536, 630167424)
@@ -105,5 +105,5 @@ def weight_bytes(chosen: Preset, settings: Mapping[str, Any]) -> int:
 
 
 def known_model(model: str) -> Preset | None:
-    """The preset of a hub id, or None."""
+    """Return the preset of a hub id, or None."""
     return next((entry for entry in presets().values() if model and entry.model == model), None)

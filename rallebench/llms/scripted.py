@@ -1,7 +1,7 @@
 """A language model with scripted replies, for tests, demonstrations and dry runs.
 
-It has no weights and no network, behaves like a backend (stop strings, ``max_tokens``, token counts, streaming, errors
-per request), and remembers its requests.
+It has no weights and no network, behaves like any backend (stop strings, ``max_tokens``, token counts, streaming, errors
+per request), and records its requests.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rallebench.llms import LLMS, settings_from
 from rallebench.llms._stops import cut_reply
 
 Line = Union[str, Reply, RalleError]
-"""A line of a script: a text, a whole Reply (for tool calls), or an error."""
+"""One scripted reply: a text, a whole Reply (for tool calls), or an error."""
 
 Script = Union[Sequence[Line], Mapping[str, Line], Callable[[Generate], Line]]
 
@@ -29,25 +29,24 @@ MAX_DELAY = 3600.0
 
 
 def prompt_of(request: Generate) -> str:
-    """All messages of a request, joined by line ends."""
+    """Return all messages of a request, joined by line ends."""
     return "\n".join(message.content for message in request.messages)
 
 
 def echo(request: Generate) -> str:
-    """The last message, word for word."""
+    """Return the last message, word for word."""
     return request.messages[-1].content if request.messages else ""
 
 
 class Scripted:
-    """Answers from ``replies``: a list (a line per request, in order), a mapping (regular expression searched in the
-    prompt → line, the first match wins) or a function.
+    """Answers from ``replies``: a list (one reply per request, in order), a mapping (regular expression searched in the prompt →
+    reply, the first match wins) or a function.
 
-    ``default`` is the answer after the end of a list or without a match; without a default the result is a
-    BackendError. ``delay``: seconds per call of ``generate``, for any batch, and per streamed answer. Tokens are words
-    between white space.
+    ``default``: reply after the end of a list or without a match; without it the result is a BackendError. ``delay``: seconds
+    per call of ``generate``, whatever its batch, and per streamed answer. Tokens are words between white space.
 
-    For assertions: ``calls`` (answered requests), ``batches`` (the size of each ``generate``), ``requests`` (all
-    requests, in order).
+    For assertions: ``calls`` (answered requests), ``batches`` (size of each ``generate``), ``requests`` (all requests, in
+    order).
 
     >>> llm = Scripted(["Paris", "Rome"])
     >>> [reply.text for reply in llm.generate([Generate("llm", ()), Generate("llm", ())])]
@@ -81,7 +80,7 @@ class Scripted:
 
     @property
     def calls(self) -> int:
-        """The number of answered requests, including streamed requests."""
+        """Number of answered requests, streamed ones included."""
         return len(self.requests)
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
@@ -126,14 +125,14 @@ class Scripted:
                 position, self._position = self._position, self._position + 1
             if position < len(self._replies):
                 return self._replies[position]
-            missing = f"has said all its {len(self._replies)} replies; add more, or a default"
+            missing = f"has used all its {len(self._replies)} replies; add more, or a default"
         if self.default is not None:
             return self.default
         return BackendError(f"The script of {self.name!r} {missing}.")
 
 
 def _reply_of(request: Generate, line: Line) -> Reply | RalleError:
-    """The line as a backend's reply: up to a stop string, and at most ``max_tokens`` words."""
+    """Return the line as a backend's reply, cut at a stop string and at ``max_tokens`` words."""
     if isinstance(line, RalleError):
         return line
     reply = cut_reply(line if isinstance(line, Reply) else Reply(line), request.stop)
@@ -149,7 +148,7 @@ def _reply_of(request: Generate, line: Line) -> Reply | RalleError:
 
 
 def _described(replies: Script) -> Any:
-    """A script as JSON. A function counts with its name and byte code, without its closure."""
+    """Return a script as JSON, for the fingerprint. A function counts with its name and byte code, without its closure."""
     if isinstance(replies, Mapping):
         return [[pattern, repr(line)] for pattern, line in replies.items()]
     if not callable(replies):
@@ -160,24 +159,24 @@ def _described(replies: Script) -> Any:
 
 
 def _described_code(code: CodeType) -> list[Any]:
-    # An inner function's repr holds its memory address, which changes at every start.
+    # the repr of an inner function holds its memory address, which changes at every start
     constants = [_described_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
     return [code.co_code.hex(), list(code.co_names), constants]
 
 
 @dataclass(frozen=True)
 class ScriptedSettings:
-    """The settings of a scripted model."""
+    """Settings of a scripted model."""
 
     replies: Any = declare(object, (), about="a list of texts, or regular expression → text")
-    default: str | None = declare(str, None, about="the reply after the last, or without a match")
+    default: str | None = declare(str, None, about="reply after the last one, or without a match")
     echo: bool = declare(bool, False, about="answer with the last message")
-    delay: float = declare(float, 0.0, 0, MAX_DELAY, about="seconds for a batch")
-    concurrency: int = declare(int, 1, 1, 256, about="requests at once")
+    delay: float = declare(float, 0.0, 0, MAX_DELAY, about="seconds per batch")
+    concurrency: int = declare(int, 1, 1, 256, about="concurrent requests")
 
 
 def settings_of(name: str, /, **values: Any) -> ScriptedSettings:
-    """The settings of the model ``name``. Raises UsageError for the first invalid one."""
+    """Return the settings of the model ``name``. Raises UsageError for the first invalid one."""
     settings = settings_from(ScriptedSettings, name, values)
     replies = settings.replies
     if settings.echo and replies:

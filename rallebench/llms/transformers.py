@@ -1,12 +1,12 @@
 """Models in this process through Hugging Face transformers, in full precision or quantised by bitsandbytes.
 
-Causal and encoder–decoder models, from a folder, a GGUF file or the hub. Decoding is greedy, or sampled with a seed per request; a
-request gives the same reply alone and in a batch. The sampling defaults in a model's generation_config.json are not
-used: only the settings of a run count.
+Causal and encoder–decoder models, from a folder, a GGUF file or the hub. Decoding is greedy, or sampled with a seed per
+request; a request gives the same reply alone and in a batch. The sampling defaults in a model's generation_config.json
+are not used: only the settings of a run count.
 
-Tools go through the model's chat template, and its calls are parsed from its text. The form of an answer (a JSON schema,
-choices, a regular expression, a grammar, a call that must be made) is enforced while the model writes. Where that is turned
-off, or the tokenizer cannot be read, the form is added to the prompt and the answer is checked; the reply's note says both.
+Tools go through the model's chat template, and its calls are parsed from its text. The format of an answer (a JSON schema,
+choices, a regular expression, a grammar, a required call) is enforced during generation. If that is turned off, or the
+tokenizer cannot be used, the format is described in the prompt and the answer is checked; the reply's note says both.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ from rallebench.llms._transformers.settings import (
 Tokens = queue.SimpleQueue[Union[int, Reply, Exception]]
 
 STALL_SECONDS = 600.0
-"""Seconds after which a stream without a new token has failed."""
+"""Seconds without a new token after which a stream has failed."""
 
 STOP_PATIENCE = 10.0
-"""Seconds that closing a stream waits for the present token."""
+"""Seconds that closing a stream waits for the current token."""
 
 SORTED_BATCHES = 8
-"""The number of batches sorted together by length; more gain little, and a killed run would lose more."""
+"""Number of batches sorted together by length; more gain little, and a killed run would lose more."""
 
 
 class TransformersLLM:
-    """A loaded model. ``memory``: the memory that it took; ``freed``: the memory that ``close`` released.
+    """A loaded model. ``memory``: its memory; ``freed``: the memory that ``close`` released.
 
-    ``preferred_batch``: the best number of requests for a call, None if it does not matter: they are sorted by length
-    into batches of ``batch_size``, and few requests leave little to sort.
+    ``preferred_batch``: best number of requests per call, None if it does not matter: requests are sorted by length into
+    batches of ``batch_size``, and few requests leave little to sort.
     """
 
     concurrency = 1
@@ -95,11 +95,11 @@ class TransformersLLM:
 
     @property
     def forces_formats(self) -> bool:
-        """True if the form of an answer is enforced; the first use reads the tokenizer, which takes a second or two."""
+        """True if the format of an answer is enforced; the first use reads the tokenizer, which takes a second or two."""
         return self._prompter is not None and self._prompter.forcing is not None
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
-        """One result per request, in order. Raises BackendMemoryError if the batch does not fit."""
+        """Return one result per request, in order. Raises BackendMemoryError if the batch does not fit."""
         results: dict[int, Reply | RalleError] = {}
         groups: defaultdict[DecodingRules, list[tuple[int, PreparedPrompt]]] = defaultdict(list)
         for place, request in enumerate(batch):
@@ -110,7 +110,7 @@ class TransformersLLM:
                 results[place] = error
         with self._lock:
             for rows in groups.values():
-                # Similar lengths need little padding; with the longest first, a lack of memory shows at once.
+                # similar lengths need little padding; with the longest first, a lack of memory shows at once
                 rows.sort(key=lambda row: -len(row[1].tokens))
                 step = self.batch_size or len(rows)
                 for start in range(0, len(rows), step):
@@ -194,7 +194,8 @@ class TransformersLLM:
         listener: Callable[[int], None] | None = None,
         *cancelled: threading.Event,
     ) -> list[Reply | RalleError]:
-        """Replies to prompts of one ``decoding``; the caller holds the lock. ``listener``: see :class:`StopRows`.
+        """Return replies to prompts with equal ``decoding``; the caller holds the lock. ``listener``: see
+        :class:`StopRows`.
 
         A row whose scores are not numbers is an error.
         """
@@ -243,7 +244,7 @@ class TransformersLLM:
         ]
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """int64 tokens and mask (rows, longest), padded on the left; for an encoder on the right."""
+        """Return int64 tokens and mask (rows, longest), padded on the left, or for an encoder on the right."""
         import torch
 
         width = max(map(len, rows))
@@ -266,7 +267,7 @@ class TransformersLLM:
         cut: int | None,
         first: float | None,
     ) -> Reply:
-        """The reply of a row up to its end; other rows of the batch may be longer."""
+        """Return the reply of a row up to its end; other rows of the batch may be longer."""
         tokens = tokens[:cut]
         end = next((place for place, token in enumerate(tokens) if token in self._ends), None)
         tokens = tokens if end is None else tokens[: end + 1]
@@ -289,9 +290,9 @@ class TransformersLLM:
     def _next(
         self, tokens: Tokens, begun: threading.Event, worker: threading.Thread
     ) -> int | Reply:
-        """The next token, the Reply at the end. Raises the worker's error, and BackendError if it hangs.
+        """Return the next token, or the Reply at the end. Raises the worker's error, and BackendError if it hangs.
 
-        ``begun``: whether this request uses the model.
+        ``begun``: set once this request uses the model.
         """
         deadline = time.monotonic() + STALL_SECONDS
         while True:
@@ -326,7 +327,7 @@ class TransformersLLM:
 def loading(
     name: str, cache: Path | None = None, /, **settings: Any
 ) -> Iterator[str | TransformersLLM]:
-    """Load a model: yield a line per step, and finally the model. ``cache``: where a GGUF file is converted to.
+    """Load a model: yield a line per step, and finally the model. ``cache``: folder for converted GGUF files.
 
     Weights and downloads also draw tqdm bars on stderr. Other loaded models stay. Raises RalleError.
     """
@@ -339,7 +340,7 @@ def loading(
 def need(
     name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
 ) -> MemoryNeed | None:
-    """See ``need_of_settings``."""
+    """Estimate the memory need; see ``need_of_settings``."""
     return need_of_settings(name, settings_of(name, **settings), context, batch)
 
 

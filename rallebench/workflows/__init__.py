@@ -19,20 +19,22 @@ WORKFLOWS: Registry[Callable[..., Flow]] = Registry(
     "rallebench.workflows",
     rooms=("workflow*",),
     traits={
-        "needs_env": "whether it acts in an environment",
-        "needs_python": "whether it runs programs that a model wrote",
-        "needs_retriever": "whether it searches an index itself",
-        "prompts": "files of prompts/workflows, whose texts are its argument prompts (name → text)",
-        "calls": "whether it takes native, which says that the model can call tools",
-        "paper": "where it was published",
+        "needs_env": "True if it acts in an environment",
+        "needs_python": "True if it runs programs written by a model",
+        "needs_retriever": "True if it searches an index itself",
+        "prompts": "files in prompts/workflows, passed as its prompts (name → text)",
+        "calls": "True if it takes native, which says that the model can call tools",
+        "paper": "publication",
     },
 )
-"""Flows: ``workflow(question, *, llm, env, shots, limits, **settings)``. The settings of ``common`` become ``shots`` and ``limits``, all others keep their names.
-BARAG's, with ``needs_retriever``, take ``agent`` (``barag.BaragAgent``) instead; the suites ``barag-…`` run them."""
+"""Flows: ``workflow(question, *, llm, env, shots, limits, **settings)``. The settings of ``common`` become ``shots`` and
+``limits``, all others keep their names. With ``needs_retriever`` (BARAG), workflows take ``agent``
+(``barag.BaragAgent``) instead; the suites ``barag-…`` run them.
+"""
 
 
 def agent_workflows() -> tuple[str, ...]:
-    """The workflows that an agent may have; the others are run by suites of their own."""
+    """Return the workflows available to an agent; the others are run by suites of their own."""
     return tuple(n for n in WORKFLOWS.names() if "prompts" in WORKFLOWS.entry(n).traits)
 
 
@@ -47,33 +49,33 @@ REASONS: Mapping[str, str] = {
     "gave_up": "the model gave up, or every branch was tried",
     "no_answer": "finished without an answer",
 }
-"""The stop reasons of an episode, in words. An episode with a failed backend has an ``error`` and no outcome."""
+"""Stop reason of an episode → description. An episode with a failed backend has an ``error`` and no outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeLimits:
-    """The limits of an episode. A step is an action, for DFSDT a turn of the model; ``max_tokens`` are of one reply; the clock
-    of ``seconds`` includes the rest of the batch. 0 is no limit, except for ``steps`` and ``max_tokens``.
+    """Limits of an episode. A step is an action, or for DFSDT a turn of the model; ``max_tokens`` applies to one reply;
+    ``seconds`` are wall-clock time and include the rest of the batch. 0: no limit, except for ``steps`` and ``max_tokens``.
     """
 
-    steps: int = declare(int, 10, 1, 1000, about="at most so many steps")
-    max_tokens: int = declare(int, 128, 1, 100_000, about="at most so many tokens a reply")
+    steps: int = declare(int, 10, 1, 1000, about="maximum number of steps")
+    max_tokens: int = declare(int, 128, 1, 100_000, about="maximum tokens per reply")
     context: int = declare(
         int,
         *(0, 0, 10_000_000),
-        about="at most so many tokens a prompt; 0: the model's own window, if known",
+        about="maximum tokens per prompt; 0: the model's own window, if known",
     )
     tokens: int = declare(
-        int, 0, 0, 100_000_000, about="at most so many tokens read and written; 0: no limit"
+        int, 0, 0, 100_000_000, about="maximum tokens read and written; 0: no limit"
     )
     seconds: float = declare(
-        float, 0.0, 0, 1_000_000, about="at most so many seconds by the clock; 0: no limit"
+        float, 0.0, 0, 1_000_000, about="maximum seconds of wall-clock time; 0: no limit"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ShotStep:
-    """One step of a demonstration. ``argument``: the text of a text protocol; ``arguments``: those of a tool call."""
+    """One step of a demonstration. ``argument``: for text protocols; ``arguments``: for tool calls."""
 
     thought: str
     name: str
@@ -95,14 +97,14 @@ class Shot:
 
 
 def common(*, steps: int = 10, shots: int = 2, max_tokens: int = 128) -> dict[str, Setting]:
-    """The settings of every workflow, with its own defaults."""
+    """Return the settings of every workflow, with the given defaults."""
     limits = dataclass_form(EpisodeLimits)
     return {
         "shots": Setting(int, shots, 0, 50, about="number of demonstrations, from the pool"),
         "pool": Setting(
             str,
             "",
-            about="a file of demonstrations; default: those for the environment",
+            about="a file of demonstrations; default: the environment's own",
             names="file",
         ),
         "steps": replace(limits.pop("steps"), default=steps),

@@ -1,4 +1,4 @@
-"""An agent's action, read in the ways in which models write it: Markdown, labels, other brackets, JSON, tags, two lines."""
+"""Parsing of an agent's action in the ways that models write it: Markdown, labels, other brackets, JSON, tags, two lines."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _BULLETS = re.compile(r"^\s*(?:(?:[^\w\s\"'<{(\[\\*_`$]+|\*(?=\s)|\d+[.)]|\(\d+\
 _EMPHASIS = re.compile(r"(?<![^\W_])(\*{1,3}|_{1,3}|`+)(?=\S)(.+?)(?<=\S)\1(?![^\W_])")
 _SIGNS = re.compile(r"[*_`]")
 _BARE = re.compile(r"[^\W\d_]+[\[(][^*_`]*")
-"""An action without a label and Markdown, as most are."""
+"""An action without label and Markdown, the most frequent form."""
 _TAGGED = re.compile(r"^<(\w+)>\s*(.*?)\s*(?:</\1>|$)", re.DOTALL)
 _WIDE = {"[": "［【〔", "]": "］】〕", "(": "（", ")": "）"}
-"""Brackets of full width that stand for a bracket."""
+"""Full-width characters that stand for a bracket."""
 _PAIRS = dict(zip("[({<［【〔（「《『“\"'", "])}>］】〕）」》』”\"'"))
 _NAMES = ("action", "name", "tool", "tool_name", "function", "verb")
 _ARGUMENTS = ("action_input", "arguments", "parameters", "input", "args", "tool_input", "argument")
@@ -40,7 +40,7 @@ _INVISIBLE = re.compile("[\u200b\u2060\ufeff]")
 
 
 def undecorated(text: str) -> str:
-    """A text without the marks of Markdown around it: fences, emphasis, back-ticks, dashes, numbers of a list.
+    """Remove Markdown around a text: fences, emphasis, back-ticks, dashes, list numbers.
 
     >>> undecorated("- **Action 1:** `Search[Ada]`"), undecorated("**Search**[*Ada*]")
     ('Action 1: Search[Ada]', 'Search[Ada]')
@@ -53,7 +53,7 @@ def undecorated(text: str) -> str:
 
 
 def without_emphasis(text: str) -> str:
-    """A text without emphasis and back-ticks around it or parts of it."""
+    """Remove emphasis and back-ticks around a text or parts of it."""
     if not _SIGNS.search(text):
         return text.strip()
     return _EMPHASIS.sub(r"\2", text).strip().strip("*`").strip()
@@ -62,11 +62,11 @@ def without_emphasis(text: str) -> str:
 def parse_action(
     text: str, brackets: str, *, verbs: Sequence[str] = (), original: bool = False
 ) -> tuple[str, str]:
-    """Verb and argument of an action; any other text is a verb without an argument.
+    """Return verb and argument of an action; any other text is a verb without an argument.
 
-    ``original``: R-Eval's two patterns and nothing else. Ours also reads Markdown, brackets and colons of full width, and an
-    ``Action Input:``, and drops a label before the action, invented observations after it, and text behind the closing bracket.
-    ``verbs``: one of them is also read within a sentence, a JSON object or a tag, with other brackets, and before a colon.
+    ``original``: only R-Eval's two patterns. Ours also reads Markdown, full-width brackets and colons, and an
+    ``Action Input:``, and drops a label before the action, invented observations after it, and text after the closing bracket.
+    ``verbs``: these are also recognised within a sentence, a JSON object or a tag, with other brackets, and before a colon.
 
     >>> parse_action("Search[Paris [Texas], US]", "[]")
     ('Search', 'Paris [Texas], US')
@@ -101,7 +101,7 @@ def parse_action(
 
 
 def split_action(text: str) -> tuple[str, str]:
-    """The thought before the label of an action, and the text behind it; '' without a label.
+    """Return the thought before the label of an action, and the text after it; '' without a label.
 
     >>> split_action("The next action: to look.\\n**Action 1:** Search[Ada]")
     ('The next action: to look.\\n', ' Search[Ada]')
@@ -111,7 +111,7 @@ def split_action(text: str) -> tuple[str, str]:
 
 
 def parse_input(text: str, brackets: str) -> str:
-    """An argument that stands behind its label: a text, perhaps quoted, or the value of JSON.
+    """Parse an argument after its label: a text, perhaps quoted, or a JSON value.
 
     >>> [parse_input(text, "[]") for text in ("`Ada`", '{"name": "Ada"}', "[Ada]", "Ada\\nSo …")]
     ['Ada', 'Ada', 'Ada', 'Ada']
@@ -125,7 +125,7 @@ def parse_input(text: str, brackets: str) -> str:
 
 
 def bare_verb(text: str, verbs: Sequence[str]) -> str | None:
-    """The verb that an action consists of, without any argument; None for any other action.
+    """Return the verb if the action consists of it alone, without an argument; else None.
 
     >>> bare_verb("**Action:** `Search`", ["Search"]), bare_verb("Search[Ada]", ["Search"])
     ('Search', None)
@@ -134,7 +134,7 @@ def bare_verb(text: str, verbs: Sequence[str]) -> str | None:
 
 
 def is_decoration(text: str) -> bool:
-    """Return whether a line holds nothing but marks, such as the first line of a fenced text, or a label.
+    """Return whether a line contains only markup, such as the start of a fence, or a label.
 
     >>> is_decoration("```json"), is_decoration("**Action:**"), is_decoration(""), is_decoration("Search")
     (True, True, False, False)
@@ -143,7 +143,7 @@ def is_decoration(text: str) -> bool:
 
 
 def written(verb: str, argument: str, brackets: str) -> str:
-    """The action as the page shows it."""
+    """Return the action as shown on the page."""
     return f"{verb}{brackets[0]}{argument}{brackets[1]}"
 
 
@@ -155,7 +155,7 @@ def _without_label(text: str) -> str:
 
 
 def _balanced(text: str, left: str, right: str, start: int = 0) -> tuple[str, str] | None:
-    """Verb and argument up to the matching bracket; None without one."""
+    """Return verb and argument up to the matching bracket; None without one."""
     opened = re.compile(rf"(\w+)\s*[:：]?\s*\\?{re.escape(left)}").match(text, start)
     depth = 1
     for at in range(opened.end(), len(text)) if opened else ():
@@ -167,7 +167,7 @@ def _balanced(text: str, left: str, right: str, start: int = 0) -> tuple[str, st
 
 
 def _other_form(text: str, brackets: str, verbs: Sequence[str]) -> tuple[str, str] | None:
-    """A known verb in JSON, as a tag, before a colon, with other brackets, or with its own within a sentence."""
+    """Parse a known verb in JSON, as a tag, before a colon, with other brackets, or with its own within a sentence."""
     fenced = FENCE.fullmatch(text)
     if tagged := _TAGGED.match(text):
         if verb := _known(tagged[1], verbs):
@@ -211,7 +211,7 @@ def _from_json(value: Any, brackets: str, verbs: Sequence[str]) -> tuple[str, st
 
 
 def _argument(value: Any, brackets: str, plain: bool = False) -> str:
-    """A JSON value as the argument of a call; '' for one that no call has. ``plain``: without the names of arguments."""
+    """Return a JSON value as the argument of a call; '' if it cannot be one. ``plain``: without argument names."""
     if isinstance(value, str) and isinstance(inner := decode_json(value), Mapping):
         value = inner
     if isinstance(value, Mapping) and brackets == "()" and not plain:
@@ -226,7 +226,7 @@ def _argument(value: Any, brackets: str, plain: bool = False) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """An argument without a name, quotes or brackets around the whole of it."""
+    """Strip a name, quotes or brackets around a whole argument."""
     if named := _NAMED.fullmatch(text):
         return named[1].strip()
     if len(text) > 1 and _PAIRS.get(text[0]) == text[-1] and text[0] not in text[1:-1]:
@@ -235,6 +235,6 @@ def _unwrapped(text: str) -> str:
 
 
 def _known(name: str, verbs: Sequence[str]) -> str | None:
-    """The verb of that name, in whatever case."""
+    """Return the verb with that name, ignoring case."""
     plain = unicodedata.normalize("NFKC", name).strip().removeprefix("functions.").lower()
     return next((verb for verb in verbs if verb.lower() == plain), None)

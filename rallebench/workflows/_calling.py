@@ -1,4 +1,6 @@
-"""Function calls, as a model's own where the backend has them, else in a text protocol; what both workflows over them share."""
+"""Function calls, natively if the backend supports them, else in a text protocol; shared by the two workflows that use
+them.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ FINISHING_FORMS = tuple(
     ToolSpec(FINISH, "", {"properties": properties, "required": [*properties]})
     for properties in (_ANSWERS, _GIVES_UP)
 )
-"""The two calls that finish, as a forced reply writes them."""
+"""The two calls that finish, as schemas for a forced reply."""
 OBSERVATION = "Observation: "
 NO_CALL = "You called no function. Call one, or call Finish with the final answer."
 
@@ -49,7 +51,7 @@ _TEXT_CALL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One turn of the model. ``call``: what it asked for, None for a turn without; ``native``: by a call of its own."""
+    """One turn of the model. ``call``: the requested call, None without one; ``native``: True for a native tool call."""
 
     thought: str
     call: ToolCall | None
@@ -57,18 +59,18 @@ class Move:
     native: bool
 
     def answered(self, observation: str) -> Message:
-        """The message that brings the observation of its call."""
+        """Return the message with the observation of its call."""
         if self.native and self.call is not None:
             return Message("tool", observation, tool_call_id=self.call.id)
         return Message("user", OBSERVATION + observation)
 
     def written(self) -> str:
-        """The call in one line; '' where none was made."""
+        """The call in one line; '' without a call."""
         return f"{self.call.name}({self.call.arguments})" if self.call else ""
 
 
 def opening(conversation: Conversation, prompt: str) -> tuple[Message, ...]:
-    """The conversation before the first turn: what to do, demonstrations, the question."""
+    """Return the conversation before the first turn: instructions, demonstrations, the question."""
     tools, native = _tools(conversation), conversation.native
     schemas = "\n".join(json.dumps(_described(tool), ensure_ascii=False) for tool in tools)
     protocol = fill_template(conversation.prompts["text_protocol.txt"], {"tools": schemas})
@@ -116,7 +118,7 @@ def turn(conversation: Conversation, messages: tuple[Message, ...], number: int)
 
 
 def move_of(reply: Reply, number: int) -> Move:
-    """What a reply does in turn ``number``. Of several calls the first counts."""
+    """Read the move from a reply in turn ``number``. Of several calls the first counts."""
     if reply.tool_calls:
         first = reply.tool_calls[0]
         call = ToolCall(first.id or f"call-{number}", first.name, first.arguments)
@@ -131,7 +133,9 @@ def move_of(reply: Reply, number: int) -> Move:
 
 
 def _one_object(text: str) -> str:
-    """A JSON object without a fence and what a model wrote behind it, also of Python's notation; anything else as it is."""
+    """Extract a JSON object, also in Python's notation, without a fence and trailing text; return anything else
+    unchanged.
+    """
     bare = re.sub(r"^(?:```\w*|`)\s*", "", text)
     if bare.startswith("{"):
         for value in json_in(Reply(bare), {"type": "object"}):
@@ -141,7 +145,7 @@ def _one_object(text: str) -> str:
 
 
 def carried_out(conversation: Conversation, move: Move) -> SubFlow[str | Outcome]:
-    """The observation of a move, or the outcome if it finishes. Raises EpisodeEnd where the environment fails."""
+    """Return the observation of a move, or the outcome if it finishes. Raises EpisodeEnd if the environment fails."""
     if move.call is None:
         return NO_CALL
     name = move.call.name
@@ -164,7 +168,7 @@ def carried_out(conversation: Conversation, move: Move) -> SubFlow[str | Outcome
 
 
 def read_arguments(call: ToolCall) -> tuple[dict[str, Any], str]:
-    """(the arguments, '') or ({}, one sentence) where they are no JSON object."""
+    """Return (the arguments, ''), or ({}, one sentence) if they are not a JSON object."""
     problem = 'not a JSON object; write {"name": value}.'
     try:
         value = json.loads(call.arguments or "{}")

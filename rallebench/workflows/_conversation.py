@@ -32,13 +32,13 @@ from rallebench.environments import Environment, Observed
 from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot
 
 SILENT = 3
-"""The number of empty replies in a row that ends an episode."""
+"""Number of consecutive empty replies that ends an episode."""
 NO_RESPONSE = "No response"
-"""The text of a failed reply in R-Eval's clients."""
+"""Text of a failed reply in R-Eval's clients."""
 
 
 class EpisodeEnd(Exception):
-    """The end of an episode without an answer; ``reason`` is a key of REASONS."""
+    """The end of an episode without an answer; ``reason``: a key of REASONS."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -57,7 +57,7 @@ def register_agent(
 ) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
     """Register ``flow(conversation, **settings)`` as a workflow; an EpisodeEnd becomes its outcome.
 
-    ``settings`` are those of its form that the conversation does not take.
+    ``settings``: the settings of its form that the conversation does not use itself.
     """
 
     def register(flow: Callable[..., Flow]) -> Callable[..., Flow]:
@@ -80,7 +80,7 @@ def register_agent(
 
 
 def estimated(text: str) -> int:
-    """An estimate of a text's tokens: one per Chinese or Japanese character, else one per four characters.
+    """Estimate a text's tokens: one per Chinese or Japanese character, else one per four characters.
 
     >>> estimated("four words of text"), estimated("多瑙河")
     (5, 3)
@@ -93,7 +93,8 @@ def estimated(text: str) -> int:
 class Conversation:
     """The conversation of one episode with a model and an environment.
 
-    ``prompts``: file name → text. ``native``: whether the model calls tools itself. ``env``: None for an agent without one.
+    ``prompts``: file name → text. ``native``: True if the model calls tools itself. ``env``: None for an agent without
+    one.
     """
 
     question: Question
@@ -115,7 +116,7 @@ class Conversation:
         self._passages: dict[str, Passage] = {}
 
     def head(self, prompt: str, rendered: Sequence[str], **values: str) -> str:
-        """The prompt filled with the question, demonstrations and ``values``."""
+        """Fill the prompt with the question, demonstrations and ``values``."""
         block = "\n\n".join(rendered)
         examples = f"Here are some examples:\n{block}\n(END OF EXAMPLES)\n" if rendered else ""
         return fill_template(
@@ -129,7 +130,7 @@ class Conversation:
         max_tokens: int | None = None,
         forced: Mapping[str, Any] | None = None,
     ) -> SubFlow[Reply]:
-        """Ask with a prompt. Raises EpisodeEnd at a limit, and after empty replies."""
+        """Send a prompt. Raises EpisodeEnd at a limit, and after too many empty replies."""
         return self.send((Message("user", prompt),), stop, max_tokens=max_tokens, forced=forced)
 
     def send(
@@ -140,7 +141,7 @@ class Conversation:
         max_tokens: int | None = None,
         forced: Mapping[str, Any] | None = None,
     ) -> SubFlow[Reply]:
-        """Ask with messages. ``forced``: see Generate; R-Eval's code forced nothing. Raises EpisodeEnd."""
+        """Send messages. ``forced``: see Generate; R-Eval's code did not enforce a format. Raises EpisodeEnd."""
         prompt = messages[0].content if len(messages) == 1 else "\n".join(map(_whole, messages))
         self._check(prompt)
         reply = yield Generate(
@@ -163,7 +164,7 @@ class Conversation:
         return reply
 
     def observe(self, answering: Observed) -> SubFlow[str]:
-        """The environment's observation. Raises EpisodeEnd, after a note in the trace, if the environment fails."""
+        """Return the environment's observation. If the environment fails, adds a note to the trace and raises EpisodeEnd."""
         reply: Reply | None = None
         request: Request | None = None
         try:
@@ -191,7 +192,9 @@ class Conversation:
             raise EpisodeEnd("context_limit")
 
     def _count(self, prompt: str) -> int:
-        """Tokens of a prompt: the backend's count of the last prompt for the repeated part, an estimate for the rest."""
+        """Count the tokens of a prompt: the backend's count of the last prompt for the repeated part, an estimate for the
+        rest.
+        """
         last, count = self._counted
         if count and prompt.startswith(last):
             return count + estimated(prompt[len(last) :])
@@ -216,11 +219,11 @@ def _whole(message: Message) -> str:
 
 
 LONGEST = 20_000
-"""The most characters of a line of a reply."""
+"""Maximum characters of a line of a reply."""
 
 
 def first_line(text: str) -> str:
-    """The first line that is not blank, as after a stop at the end of a line.
+    """Return the first non-blank line, like a stop at the end of a line.
 
     >>> first_line("\\n  Search[Ada] \\nObservation 1: …")
     'Search[Ada]'
@@ -232,11 +235,11 @@ def first_line(text: str) -> str:
 
 
 MAX_ARGUMENT = 2_000
-"""The most characters of a tool's argument."""
+"""Maximum characters of a tool's argument."""
 
 
 def too_long(value: Any) -> str:
-    """The observation for an argument that is too long for a tool, '' for any other."""
+    """Return the observation for an argument that is too long for a tool, '' for any other."""
     if isinstance(value, (dict, list)):
         parts = value.values() if isinstance(value, dict) else value
         return next(filter(None, map(too_long, parts)), "")
@@ -249,7 +252,7 @@ _IMITATED = re.compile(r"\s*\bObservation(?:\s*\d+)?\s*:.*", re.DOTALL)
 
 
 def without_imitation(text: str) -> str:
-    """A reply without the observations that the model invented.
+    """Remove observations that the model invented.
 
     >>> without_imitation("Search[Ada] Observation 1: Ada was …")
     'Search[Ada]'

@@ -1,8 +1,8 @@
-"""The forms of an agent's replies, for a model that enforces them while it writes (``Generate.forced``).
+"""Formats of an agent's replies, for a model that enforces them during generation (``Generate.forced``).
 
-They leave the prompts as they are published and say no more than what their readers need: a verb of the environment with an
-argument in its brackets, a function with arguments of its schema. Texts are short enough that the reply ends before its
-limit of tokens.
+They leave the published prompts unchanged and prescribe only what the parsers need: a verb of the environment with an
+argument in its brackets, or a function with arguments that fit its schema. Texts are short enough that the reply ends
+before its token limit.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from rallebench.core.formats import quote_literal, schema_rule
 from rallebench.core.types import ToolSpec
 
 NESTED = 40
-"""The most characters between brackets inside an argument."""
+"""Maximum characters between brackets inside an argument."""
 
 
 def room(max_tokens: int) -> int:
-    """The characters that may be written freely in a reply of so many tokens: rare letters take a token each, and more."""
+    """Return the number of free characters in a reply with this token limit: rare letters take one token or more each."""
     return max(24, max_tokens * 5 // 8)
 
 
 def action(verbs: Iterable[str], brackets: str, max_tokens: int) -> Mapping[str, Any]:
-    """One action of a scratchpad, such as ``Search[Ada Lovelace]``."""
+    """Return the format of one scratchpad action, such as ``Search[Ada Lovelace]``."""
     pattern = f" ?{_action(verbs, brackets, room(max_tokens))}"
     return {"response_format": {"type": "regex", "regex": pattern}}
 
@@ -32,7 +32,7 @@ def action(verbs: Iterable[str], brackets: str, max_tokens: int) -> Mapping[str,
 def thought_and_action(
     verbs: Iterable[str], brackets: str, number: int, max_tokens: int
 ) -> Mapping[str, Any]:
-    """A thought and the action of the same number below it."""
+    """Return the format of a thought and the action with the same number below it."""
     half = room(max_tokens) // 2
     pattern = rf" ?[^\s\[\]][^\n]{{0,{half}}}\nAction {number}: {_action(verbs, brackets, half)}"
     return {"response_format": {"type": "regex", "regex": pattern}}
@@ -46,7 +46,7 @@ def _action(verbs: Iterable[str], brackets: str, longest: int) -> str:
 
 
 def text_call(tools: Sequence[ToolSpec], max_tokens: int) -> Mapping[str, Any]:
-    """A thought, a function and its arguments, in the text protocol."""
+    """Return the format of a thought, a function and its arguments, in the text protocol."""
     half = room(max_tokens) // 2
     rules = [f'start: "Thought: " /[^\\s][^\\n]{{0,{half}}}/ "\\nAction: " call']
     names = [f"call{number}" for number in range(len(tools))]
@@ -58,17 +58,17 @@ def text_call(tools: Sequence[ToolSpec], max_tokens: int) -> Mapping[str, Any]:
 
 
 def native_call(tools: Sequence[ToolSpec]) -> Mapping[str, Any]:
-    """A call of the model's own."""
+    """Return the format of a native tool call."""
     return {"tool_choice": "required"} if tools else {}
 
 
 def _short(schema: Mapping[str, Any], longest: int) -> dict[str, Any]:
-    """The schema of an object whose texts share so many characters."""
+    """Return the schema of an object whose texts share this number of characters."""
     properties = schema.get("properties", {})
     free = [name for name, value in properties.items() if _is_free(value)]
     most = {"maxLength": max(16, longest // max(1, len(free)))}
     bound = {name: {**properties[name], **most} for name in free}
-    # Without an end to its properties an object may have no end.
+    # without an end to its properties an object may have no end
     closed = {"type": "object", "additionalProperties": False}
     return {**schema, **closed, "properties": {**properties, **bound}}
 

@@ -35,7 +35,7 @@ def rendered(conversation: Conversation, *, thought: bool, plan: bool = False) -
 def agent(
     conversation: Conversation, prompt: str, *, thought: bool, one_call: bool = False
 ) -> Flow:
-    """An agent whose page begins with ``prompt``, filled with the actions, the demonstrations and the question."""
+    """Run an agent whose page begins with ``prompt``, filled with the actions, the demonstrations and the question."""
     head = conversation.head(
         prompt, rendered(conversation, thought=thought), actions=actions(conversation.env)
     )
@@ -47,8 +47,8 @@ def scratchpad(
 ) -> Flow:
     """Take steps on the page that begins with ``head`` until the model finishes or a limit is reached.
 
-    Two calls of the model a step: Thought, then Action; ``one_call`` writes both at once; without ``thought`` only the
-    Action. Raises EpisodeEnd.
+    Each step asks the model twice: for the Thought, then for the Action; ``one_call`` asks for both at once; without
+    ``thought`` only for the Action. Raises EpisodeEnd.
     """
     pad, env = head, conversation.env
     form = _forms.action(_verbs(conversation), env.brackets, conversation.limits.max_tokens)
@@ -81,7 +81,7 @@ def finishes(verb: str, original: bool = False) -> bool:
 
 
 def unquoted(argument: str, brackets: str) -> str:
-    """An answer without quotes, which models write in round brackets."""
+    """Remove the quotes that models write around an answer in round brackets."""
     quoted = (
         brackets == "()"
         and len(argument) > 1
@@ -111,9 +111,10 @@ def _parse(conversation: Conversation, action: str) -> tuple[str, str]:
 
 
 def _action(conversation: Conversation, prompt: str, form: Mapping[str, Any]) -> SubFlow[str]:
-    """The action of a step. The end of the line may cut it off: behind a fence, or before an ``Action Input:``.
+    """Ask for the action of a step. The stop at the line end may cut it off, after a fence or before an ``Action
+    Input:``.
 
-    The model is then asked for the next line; R-Eval's code took the first line in every case.
+    In that case the model is asked for the next line; R-Eval's code always took the first line.
     """
     line = yield from _line(conversation, prompt, form)
     if conversation.original or conversation.env.brackets[0] in line:
@@ -132,7 +133,7 @@ def _action(conversation: Conversation, prompt: str, form: Mapping[str, Any]) ->
 
 
 def _both(conversation: Conversation, pad: str, n: int) -> SubFlow[tuple[str, str]]:
-    """Thought and action from one reply, without invented observations."""
+    """Return thought and action from one reply, without invented observations."""
     form = _forms.thought_and_action(
         _verbs(conversation), conversation.env.brackets, n, conversation.limits.max_tokens
     )
@@ -151,6 +152,6 @@ def _both(conversation: Conversation, pad: str, n: int) -> SubFlow[tuple[str, st
 
 
 def _unlabelled(conversation: Conversation, text: str) -> tuple[str, str]:
-    """A thought, and an action that stands in a line of its own below it without a label."""
+    """Split off an action that stands unlabelled on its own line below the thought."""
     thought, _, line = text.rstrip().rpartition("\n")
     return (thought, line) if _parse(conversation, line)[1] else (text, "")

@@ -35,7 +35,7 @@ def chain_of_thought(conversation: Conversation) -> Flow:
 
 
 def answer_of(text: str) -> str:
-    """The text after the last ``Answer:`` on its line; without such a line, the last line.
+    """Return the text after the last ``Answer:`` on its line; without one, the last line.
 
     >>> answer_of("Ada was born in 1815.\\nAnswer: 1815\\n"), answer_of("So it is Paris.")
     ('1815', 'So it is Paris.')

@@ -1,11 +1,11 @@
-"""DFSDT: a depth-first search over function calls, which goes back after a failed attempt.
+"""DFSDT: a depth-first search over function calls, which backtracks after a failed attempt.
 
 ToolLLM (Qin et al. 2023, arXiv:2307.16789), "DFS without filter, width 2", as in R-Eval (Tu et al. 2024). From each
 state at most ``width`` turns are tried; later turns see the earlier ones, with their observations, in the prompt. An
 attempt that gives up goes back ``back`` states: with 2, to the state before its parent. One that is too deep goes back one.
 
-ToolBench counts depth in nodes, two or three a turn (a thought, a function, its arguments), and stops at 12: the setting
-``nodes``. ``depth`` counts turns, which are the nodes of the tree that is shown.
+ToolBench counts depth in nodes, two or three per turn (a thought, a function, its arguments), and stops at 12: the setting
+``nodes``. ``depth`` counts turns, which are the nodes of the tree shown on the page.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ SETTINGS = {
     "width": Setting(int, 2, 1, 10, about="turns tried from one state"),
     "depth": Setting(int, 12, 1, 100, about="turns of an attempt before it gives up"),
     "nodes": Setting(
-        int, 12, 0, 1000, about="depth as ToolBench counts it, 2 or 3 a turn; 0: no limit"
+        int, 12, 0, 1000, about="depth as ToolBench counts it, 2 or 3 per turn; 0: no limit"
     ),
-    "back": Setting(int, 2, 1, 100, about="states to go back after an attempt gave up"),
+    "back": Setting(int, 2, 1, 100, about="states to go back after an attempt gives up"),
     "protocol": PROTOCOL,
     "compat": COMPAT,
 }
 
 
 class _Answered(Exception):
-    """The end of the search: an attempt gave an answer."""
+    """Ends the search: an attempt gave an answer."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.answer)
@@ -52,7 +52,7 @@ class _Search:
     turns: int = 0
 
     def below(self, parent: Node, messages: tuple[Message, ...], parts: int = 0) -> SubFlow[int]:
-        """Try turns from ``parent``, ``parts`` of ToolBench's nodes deep; the number of states to go back.
+        """Try turns from ``parent``, at a depth of ``parts`` ToolBench nodes; return the number of states to go back.
 
         Raises _Answered, EpisodeEnd.
         """
@@ -110,7 +110,7 @@ class _Search:
 def dfsdt(
     conversation: Conversation, *, width: int = 2, depth: int = 12, nodes: int = 12, back: int = 2
 ) -> Flow:
-    """A depth-first search over function calls, which goes back after a failed attempt."""
+    """A depth-first search over function calls, which backtracks after a failed attempt."""
     search = _Search(conversation, width, depth, nodes, back)
     try:
         yield from search.below(Node(0, 0, 0, "", ""), opening(conversation, "dfsdt.txt"))

@@ -1,4 +1,4 @@
-"""Actions of an agent that a person has edited."""
+"""Actions of an agent that were edited by a person."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from rallebench.core.types import Step
 
 EDITED = "Edited by you."
-"""Note of a reply that is no longer the model's own."""
+"""Note of an edited reply."""
 
 
 def was_edited(steps: Iterable[Step]) -> bool:
-    """Return whether any action is not the model's own."""
+    """Return whether any action was edited."""
     return any(step.reply.note == EDITED for step in steps)

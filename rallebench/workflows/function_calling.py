@@ -1,7 +1,7 @@
 """Function calling: the model calls the environment's functions one after another (R-Eval's FC).
 
-Calls are native if the backend supports them; else the functions stand in a text protocol, ``Action:`` and
-``Action Input:`` with a JSON object, as in ToolLLM (Qin et al. 2023, arXiv:2307.16789).
+Calls are native if the backend supports them; else the text protocol is used, ``Action:`` and ``Action Input:`` with a
+JSON object, as in ToolLLM (Qin et al. 2023, arXiv:2307.16789).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PROTOCOL = Setting(
     str,
     "auto",
     choices=("auto", "native", "text"),
-    about="form of the calls; auto: native if the model supports it",
+    about="how functions are called; auto: native if the model supports it",
 )
 SETTINGS = {**common(shots=0, max_tokens=512), "protocol": PROTOCOL, "compat": COMPAT}
 

@@ -45,7 +45,7 @@ def pal(conversation: Conversation) -> Flow:
 
 
 def _run(conversation: Conversation, program: str) -> SubFlow[tuple[Reply, int]]:
-    """Run the program, with the environment's answers to its calls; (the last reply, the number of calls)."""
+    """Run the program, answering its calls from the environment; return (the last reply, the number of calls)."""
     name, calls = sandbox.new_name(), 0
     begun = sandbox.begin(
         name, program, {tool.name: tool.arguments for tool in conversation.env.tools}
@@ -72,7 +72,7 @@ def _answered(conversation: Conversation, call: ToolCall) -> SubFlow[str]:
 
 
 def program_of(text: str) -> str:
-    """The program of a reply: its first fenced block, closed or not, or else all of it.
+    """Return the program in a reply: its first fenced block, closed or not, or else the whole reply.
 
     >>> program_of("Here it is:\\n```python\\nprint(1)\\n```\\nDone."), program_of("print(2)")
     ('print(1)', 'print(2)')

@@ -18,7 +18,7 @@ FORMAT = "rallebench-shots/1"
 
 
 def actions(env: Environment) -> str:
-    """The actions of an environment, one numbered line each; Finish is the last."""
+    """List the actions of an environment, one numbered line each; Finish is the last."""
     left, right = tuple(env.brackets)
     rows = [(tool.name, ", ".join(tool.arguments), tool.description) for tool in env.tools]
     rows.append((FINISH, "answer", "Returns the answer and finishes the task."))
@@ -29,14 +29,14 @@ def actions(env: Environment) -> str:
 
 
 def functions(tools: Sequence[ToolSpec]) -> str:
-    """Tools as Python functions, one line each."""
+    """List tools as Python functions, one line each."""
     return "\n".join(
         f"{tool.name}({', '.join(tool.arguments)})  # {tool.description}" for tool in tools
     )
 
 
 def episode(shot: Shot, brackets: str, *, thought: bool, plan: bool) -> str:
-    """A demonstration in the form of a scratchpad."""
+    """Format a demonstration as a scratchpad."""
     left, right = tuple(brackets)
     lines = [f"Question: {shot.question}"] + ([f"Plan: {shot.plan}"] if plan else [])
     for number, step in enumerate(shot.steps, 1):
@@ -49,7 +49,7 @@ def episode(shot: Shot, brackets: str, *, thought: bool, plan: bool) -> str:
 
 
 def read_shots(path: Path) -> tuple[Shot, ...]:
-    """The demonstrations of a file. Raises BadFileError with the number of the bad demonstration."""
+    """Read demonstrations from a file. Raises BadFileError with the number of the bad demonstration."""
     value = read_json(path)
     rows = value.get("shots") if isinstance(value, dict) and value.get("format") == FORMAT else None
     if not isinstance(rows, list):
@@ -90,7 +90,7 @@ def _step(row: Mapping[str, Any], answer: str) -> ShotStep:
 
 
 def _written(arguments: Mapping[str, Any]) -> str:
-    """Arguments in a text protocol: a single value alone, several as ``name="value"``."""
+    """Format arguments for a text protocol: a single value alone, several as ``name="value"``."""
     if len(arguments) == 1:
         (value,) = arguments.values()
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,6 +1,6 @@
-"""ReAct: thought, action, observation, and so on until it finishes; and R-Eval's simpler agents without a demonstration.
+"""ReAct: thought, action, observation, repeated until it finishes; and R-Eval's simpler agents without a demonstration.
 
-Yao et al. 2023, arXiv:2210.03629, as in R-Eval (Tu et al. 2024): two calls of the model a step, each stopped at the end
+Yao et al. 2023, arXiv:2210.03629, as in R-Eval (Tu et al. 2024): two model calls per step, each stopped at the end
 of a line, greedy, at most 10 steps. The agent never sees the gold: no observation says whether an answer is right.
 """
 
@@ -17,7 +17,7 @@ SETTINGS = {
     "one_call": Setting(
         bool,
         False,
-        about="thought and action in one call of the model, which stops before an observation",
+        about="thought and action in one model call, which stops before an observation",
     ),
     "compat": COMPAT,
 }

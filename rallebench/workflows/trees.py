@@ -15,7 +15,8 @@ MARK = "tree "
 @dataclass(frozen=True, slots=True)
 class Node:
     """A turn of the model. ``parent``: 0 is the root; ``depth`` from 1. ``move``: the call in one line, '' without a call.
-    ``state``: ``open`` (continued), ``answered``, ``gave_up``, ``too_deep``, or ``left`` (all its branches failed)."""
+    ``state``: ``open`` (continued), ``answered``, ``gave_up``, ``too_deep``, or ``left`` (all its branches failed).
+    """
 
     number: int
     parent: int
@@ -27,12 +28,12 @@ class Node:
 
 
 def note_of(node: Node) -> Note:
-    """The present state of the node; a later note of the same number replaces it."""
+    """Return the current state of the node as a note; a later note with the same number replaces it."""
     return Note(MARK + json.dumps(asdict(node), ensure_ascii=False))
 
 
 def tree_of(steps: Iterable[Step]) -> tuple[Node, ...]:
-    """The nodes of an episode in the order of the search; () for an episode without a tree."""
+    """Return the nodes of an episode in the order of the search; () for an episode without a tree."""
     nodes: dict[int, Node] = {}
     for step in steps:
         if isinstance(step.request, Note) and step.request.text.startswith(MARK):

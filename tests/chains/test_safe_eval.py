@@ -160,7 +160,7 @@ HOSTILE = {
     "(lambda x: x)(1)": "only functions and methods can be called",
     "sorted(response, key=lambda x: x)": "lambda is not allowed",
     "sorted(response, key=len)": "the function len can only be called",
-    "sorted(response, key=1)": "it takes other values",
+    "sorted(response, key=1)": "it was given the wrong arguments",
     "str(len)": "the function len can only be called",
     "[len for len in [1]]": "'len' is not allowed as a name of your own",
     "[1 for question.x in [1]]": "only names are allowed|cannot assign",

@@ -275,7 +275,7 @@ def test_ask_takes_a_chain_file_and_overrides(cli: CommandLine, tmp_path: Path) 
 def test_ask_fails_with_the_models_own_sentence(cli: CommandLine) -> None:
     ran = cli("ask --chain closed --llm mute --question x --json")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.last == "The script of 'mute' has said all its 0 replies; add more, or a default."
+    assert ran.last == "The script of 'mute' has used all its 0 replies; add more, or a default."
 
 
 # ── run ──────────────────────────────────────────────────────────────────────
@@ -749,7 +749,10 @@ WRONG: dict[str, tuple[str, str]] = {
         "k must be a whole number from 1 to 10,000.",
     ),
     "set huge k": (f"run --chain read {ON_TINY} --set k=10001", "from 1 to 10,000."),
-    "set k of none": (f"run --chain closed {ON_TINY} --set k=5", "no action of this chain has it."),
+    "set k of none": (
+        f"run --chain closed {ON_TINY} --set k=5",
+        "no action of this chain has this setting.",
+    ),
     "set k of a model": (f"run --chain read {ON_TINY} --set 2.k=5", "'generate' and has no 'k'."),
     "set tokens of a search": (
         f"run --chain read {ON_TINY} --set 1.max_tokens=5",
@@ -758,7 +761,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "set of no action": (f"run --chain read {ON_TINY} --set 3.k=5", "the chain has 2 actions."),
     "set odd digit": (
         f"run --chain title {ON_TINY} --set ².k=5",
-        "no action of this chain has it.",
+        "no action of this chain has this setting.",
     ),
     "set temperature": (f"run --chain read {ON_TINY} --set temperature=9", "a number from 0 to 5."),
     "run name": (f"run --chain read {ON_TINY} --name ../x", "cannot be a folder name"),

@@ -39,7 +39,7 @@ def test_a_list_is_said_in_order_across_batches() -> None:
 @pytest.mark.parametrize(
     ("replies", "words"),
     [
-        ([], "has said all its 0 replies; add more, or a default."),
+        ([], "has used all its 0 replies; add more, or a default."),
         ({"x": "y"}, "has no pattern that matches the prompt; add one, or a default."),
     ],
 )

@@ -1,1 +1,1 @@
-"""The scholar table: how it is filled from files, how it is searched, and what its seven calls answer."""
+"""The scholar table: import from files, search, and the answers of its seven calls."""

@@ -1,6 +1,6 @@
-"""The seven calls of R-Eval's scholar environment: their arguments and the words of their answers.
+"""The seven calls of R-Eval's scholar environment: their arguments and the wording of their answers.
 
-Searches are loose and list the most cited first; calls by id are exact.
+Searches are fuzzy and list the most cited first; calls by id are exact.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rallebench.environments._tools import tool
 from rallebench.environments.scholars.table import Record, ScholarTable
 
 MOST = 10
-"""The most results of a search, and the most publications of a scholar."""
+"""Maximum results of a search, and maximum publications of a scholar."""
 
 MOST_COAUTHORS = 100
 NO_PERSON = "Could not find that person, please try again."
@@ -66,7 +66,7 @@ class ScholarTool(ScholarTable):
 
 
 def answer(table: ScholarTable, api: str, arguments: Mapping[str, str]) -> str:
-    """The observation of a call with checked arguments. An error is a sentence, too."""
+    """Return the observation of a call with checked arguments. An error is a sentence, too."""
     try:
         if api in _CALLS:
             return _CALLS[api](table, arguments)
@@ -94,7 +94,7 @@ def _results(singular: str, plural: str, rows: list[Record]) -> str:
 
 
 def _picked(record: Record, names: str) -> Record:
-    """Some fields of a record, in this order; ``answer=field`` has another name in the answer."""
+    """Select fields of a record, in this order; ``answer=field`` renames the field in the answer."""
     pairs = (name.rpartition("=") for name in names.split())
     return {answer or field: record[field] for answer, _, field in pairs}
 

@@ -1,6 +1,6 @@
-"""Import of a scholar table into an SQLite file, which appears whole or not at all.
+"""Import of a scholar table into an SQLite file, written atomically.
 
-Missing figures are counted: a scholar's publications, citations, h-index (Hirsch 2005) and g-index (Egghe 2006) from
+Missing figures are computed: a scholar's publications, citations, h-index (Hirsch 2005) and g-index (Egghe 2006) from
 the publications of the table, and coauthors from common publications.
 """
 
@@ -84,11 +84,11 @@ INSERT INTO coauthor
        WHERE one.scholar = c.scholar) AS common
     FROM c JOIN person ON person.id = c.scholar JOIN s ON s.id = c.other);
 """
-"""The most cited first; of coauthors, those with the most common publications first."""
+"""The most cited first; coauthors are sorted by common publications, most first."""
 
 
 def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> ImportedScholars:
-    """Read ``source`` (see ``reading``) into the new file ``target``; a file with the same rows stays.
+    """Read ``source`` (see ``reading``) into the new file ``target``; a file with the same rows is kept.
 
     Raises BadFileError for a table without a scholar and, unless ``skip_bad``, for the first bad row; UsageError if
     the file exists with other rows; BackendError if the disk is full.
@@ -116,13 +116,13 @@ def build_table(target: Path, source: Path, *, skip_bad: bool = False) -> Import
                 "This Python's SQLite lacks full-text search (FTS5); install one that has it."
             ) from None
         raise BackendError(
-            f"Could not write {target}: {error}. Nothing was left half-written."
+            f"Could not write {target}: {error}. No partial file was left behind."
         ) from error
     return ImportedScholars(target.stem, target, *counts, problems.count, tuple(problems.first))
 
 
 def _move_in(file: Path, target: Path, sha: str) -> None:
-    """Give the file its name; a table with the same rows that has it stays."""
+    """Rename the file to its target, unless a table with the same rows exists there."""
     if move_in(file, target):
         return
     try:
@@ -138,7 +138,7 @@ def _move_in(file: Path, target: Path, sha: str) -> None:
 
 
 def _stage(db: sqlite3.Connection, tables: Tables, problems: Problems) -> str:
-    """Put checked rows into the staging file; the sha256 over all rows in order."""
+    """Put checked rows into the staging file; return the SHA-256 over all rows in order."""
     db.executescript(_STAGING)
     total = hashlib.sha256()
 
@@ -179,7 +179,7 @@ def _stage(db: sqlite3.Connection, tables: Tables, problems: Problems) -> str:
 
 
 def _author(author: dict[str, str], names: dict[str, str]) -> dict[str, str]:
-    """An author with the name from the table; a text that is no id is a name."""
+    """Complete an author with the name from the table; a text that is not an id counts as a name."""
     if author["id"] in names:
         return {"id": author["id"], "name": author["name"] or names[author["id"]]}
     return {"id": author["id"] if author["name"] else "", "name": author["name"] or author["id"]}
@@ -199,7 +199,7 @@ def _count(db: sqlite3.Connection) -> None:
 
 
 def h_index(cited: Sequence[int]) -> int:
-    """The largest h so that h publications have at least h citations each; ``cited`` is sorted, descending.
+    """Return the largest h so that h publications have at least h citations each; ``cited``: sorted, descending.
 
     >>> h_index([10, 8, 5, 4, 3])
     4
@@ -208,7 +208,7 @@ def h_index(cited: Sequence[int]) -> int:
 
 
 def g_index(cited: Sequence[int]) -> int:
-    """The largest g, at most the number of publications, so that the first g have g² citations together.
+    """Return the largest g, at most the number of publications, so that the first g have g² citations together.
 
     >>> g_index([10, 8, 5, 4, 3])
     5
@@ -221,7 +221,7 @@ def g_index(cited: Sequence[int]) -> int:
 
 
 def _write(db: sqlite3.Connection, sha: str) -> tuple[int, int, int]:
-    """Fill the tables from the staged rows; the numbers of scholars, publications and coauthors."""
+    """Fill the tables from the staged rows; return the numbers of scholars, publications and coauthors."""
     db.executescript(_TABLES + _FILL)
     _index(db, "publication", "title, more", lambda row: (row["title"], " ".join(_more_texts(row))))
     _index(db, "person", "name, organization, interests", _person_texts)

@@ -52,7 +52,7 @@ NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "relation": ("relation",),
     },
 }
-"""Kind of table → field → the names that its column may have."""
+"""Kind of table → field → possible names of its column."""
 
 NEEDED = {
     "scholars": ("id", "name"),
@@ -63,11 +63,13 @@ NUMBERS = frozenset({"hindex", "gindex", "ncitation", "npubs", "year"})
 
 
 Tables = Mapping[str, Iterator[tuple[int, dict[str, Any]]]]
-"""Kind → the iterator over its rows, with line numbers."""
+"""Kind → iterator over its rows, with line numbers."""
 
 
 def open_tables(source: Path, problems: Problems) -> Tables:
-    """The tables of a file or folder, to be read in the order of TABLE_KINDS. Raises BadFileError, also during reading."""
+    """Open the tables of a file or folder, to be read in the order of TABLE_KINDS. Raises BadFileError, also during
+    reading.
+    """
     if not source.exists():
         raise BadFileError(f"{source} does not exist.")
     sources: dict[str, tuple[Source, Any]] = {}
@@ -94,7 +96,7 @@ def open_tables(source: Path, problems: Problems) -> Tables:
 
 
 def _rows(source: Source, kind: str, value: Any) -> Iterator[tuple[int, Row]]:
-    """The objects of a file, or of the JSON list ``value``."""
+    """Yield the objects of a file, or of the JSON list ``value``."""
     name = source.path.name.removesuffix(".gz")
     if value is None and name.endswith(".json"):
         source.unit, value = "row", read_json(source.path)
@@ -124,7 +126,7 @@ def _check_columns(names: Iterable[str], kind: str, source: Source, line: int) -
 
 
 def _checked(source: Source, kind: str, value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows with our field names and types; a row with a bad value is a problem of the source."""
+    """Yield rows with our field names and types; a row with a bad value is reported as a problem of the source."""
     for number, (line, row) in enumerate(_rows(source, kind, value)):
         contact = row.get("contact")
         plain = {**contact, **row} if isinstance(contact, dict) else row
@@ -137,9 +139,9 @@ def _checked(source: Source, kind: str, value: Any) -> Iterator[tuple[int, dict[
         }
         try:
             typed = {field: _typed(field, value) for field, value in values.items()}
-            json.dumps(typed, ensure_ascii=False).encode()  # the table holds UTF-8
+            json.dumps(typed, ensure_ascii=False).encode()  # the table is stored as UTF-8
         except UnicodeEncodeError:
-            source.bad(line, " holds half of a surrogate pair, which is not text.")
+            source.bad(line, " contains half of a surrogate pair, which is not text.")
         except ValueError as error:
             source.bad(line, f": {error}")
         else:
@@ -147,7 +149,7 @@ def _checked(source: Source, kind: str, value: Any) -> Iterator[tuple[int, dict[
 
 
 def _typed(field: str, value: Any) -> Any:
-    """A value in its field's type; None for a missing number. Raises ValueError, a sentence."""
+    """Convert a value to its field's type; None for a missing number. Raises ValueError with a sentence."""
     if field in NUMBERS:
         if value is None or (isinstance(value, str) and not value.strip()):
             return None
@@ -173,7 +175,7 @@ def _typed(field: str, value: Any) -> Any:
 
 
 def _listed(value: Any) -> list[Any]:
-    """A list from a list, a text with JSON, or a text with semicolons (or else commas)."""
+    """Return a list from a list, a JSON text, or a text separated by semicolons (or else commas)."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -187,7 +189,7 @@ def _listed(value: Any) -> list[Any]:
                 part.strip() for part in value.split(";" if ";" in value else ",") if part.strip()
             ]
     if not isinstance(value, list):
-        raise ValueError("a list is needed, or texts parted by semicolons.")
+        raise ValueError("a list is needed, or texts separated by semicolons.")
     return value
 
 
@@ -203,7 +205,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _authors(value: Any) -> list[dict[str, str]]:
-    """Authors as ``{id, name}``; a plain text counts as an id until the table is known."""
+    """Return authors as ``{id, name}``; a plain text counts as an id until the table is known."""
     authors = []
     for item in _listed(value):
         if isinstance(item, dict):

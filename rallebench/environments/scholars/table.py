@@ -1,7 +1,7 @@
-"""A scholar table in one SQLite file, searched exactly by id and loosely by words; read only.
+"""A scholar table in one SQLite file, searched exactly by id and fuzzily by words; read only.
 
 Rows are numbered by citations, the most cited first, so a search for common words stops at the first matches. An
-unknown word is replaced by words of nearly the same spelling.
+unknown word is replaced by words with similar spelling.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from rallebench.environments.scholars.words import MAX_WORDS, STOP_WORDS, cuts, 
 
 FORMAT = "rallebench-scholars/1"
 MAX_NEAR = 12
-"""The most words in place of an unknown word."""
+"""Maximum number of words that replace an unknown word."""
 
 Record = dict[str, Any]
 
 
 class ScholarTable:
-    """See the module. Thread-safe. ``fingerprint`` changes with the rows."""
+    """A read-only, thread-safe scholar table. ``fingerprint`` changes with the rows."""
 
     def __init__(self, path: Path) -> None:
         if not path.is_file():
@@ -34,7 +34,7 @@ class ScholarTable:
             self._db = sqlite3.connect(
                 f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
             )
-            # Mapped and kept in memory: a search by title reads some 60 pages of the words.
+            # mapped and cached in memory: a search by title reads some 60 pages of the word index
             self._db.executescript(f"PRAGMA mmap_size={2**30}; PRAGMA cache_size=-65536;")
             meta = dict(self._db.execute("SELECT name, value FROM meta"))
         except sqlite3.Error as error:
@@ -55,17 +55,17 @@ class ScholarTable:
     # exact
 
     def person(self, person_id: str) -> Record | None:
-        """The record of a scholar with its ``row`` in the table; None for an unknown id."""
+        """Return the record of a scholar with its ``row`` in the table; None for an unknown id."""
         rows = self._rows("SELECT row, record FROM person WHERE id = ?", (person_id.strip(),))
         return {**json.loads(rows[0][1]), "row": rows[0][0]} if rows else None
 
     def publication(self, publication_id: str) -> Record | None:
-        """The record of a publication; None for an unknown id."""
+        """Return the record of a publication; None for an unknown id."""
         rows = self._rows("SELECT record FROM publication WHERE id = ?", (publication_id.strip(),))
         return json.loads(rows[0][0]) if rows else None
 
     def publications_of(self, row: int, most: int) -> list[Record]:
-        """The most cited publications of a scholar, by the scholar's row."""
+        """Return the most cited publications of a scholar, by the scholar's row."""
         query = (
             "SELECT publication.record FROM authored JOIN publication ON publication.row = authored.publication "
             "WHERE authored.person = ? ORDER BY authored.publication LIMIT ?"
@@ -73,14 +73,14 @@ class ScholarTable:
         return [json.loads(record) for (record,) in self._rows(query, (row, most))]
 
     def coauthors_of(self, row: int, most: int) -> list[tuple[str, str, str]]:
-        """(id, name, relation) of a scholar's coauthors, those with the most joint publications first."""
+        """Return (id, name, relation) of a scholar's coauthors, sorted by joint publications, most first."""
         query = "SELECT id, name, relation FROM coauthor WHERE person = ? ORDER BY rank LIMIT ?"
         return [(str(a), str(b), str(c)) for a, b, c in self._rows(query, (row, most))]
 
     # all
 
     def rows(self, kind: str) -> Iterator[Record]:
-        """All rows of ``scholars``, ``publications`` or ``coauthors``, the most cited first."""
+        """Yield all rows of ``scholars``, ``publications`` or ``coauthors``, the most cited first."""
         if kind == "coauthors":
             query = "SELECT person.id, coauthor.id, relation FROM coauthor JOIN person ON person.row = coauthor.person ORDER BY person, rank"
             names = ("person_id", "coauthor_id", "relation")
@@ -90,16 +90,16 @@ class ScholarTable:
         for (record,) in self._rows(f"SELECT record FROM {table} ORDER BY row", ()):
             yield json.loads(record)
 
-    # loose
+    # fuzzy
 
     def people(self, query: Mapping[str, str], most: int) -> list[Record]:
-        """The most cited scholars for ``name``, ``organization`` and ``interests``, or any of them."""
+        """Return the most cited scholars for any of ``name``, ``organization`` and ``interests``."""
         return self._search(
             "person", {key: words(text, MAX_WORDS) for key, text in query.items()}, most
         )
 
     def papers(self, info: str, most: int) -> list[Record]:
-        """The most cited publications with these words in the title, else in title, authors and venue."""
+        """Return the most cited publications with these words in the title, else in title, authors and venue."""
         title_words = words(info, MAX_WORDS)
         return self._search("publication", {"title": title_words}, most) or self._search(
             "publication", {"": title_words}, most
@@ -127,7 +127,7 @@ class ScholarTable:
         for column, terms in columns.items():
             groups = [self._spelled(table, word, column) for word in terms]
             known = [group for group in groups if group]
-            # All words of a name must fit; elsewhere 60 percent are enough.
+            # all words of a name must match; elsewhere 60 percent are enough
             if len(known) < (len(groups) if column == "name" else max(1, 0.6 * len(groups))):
                 return []
             loose[column] = known
@@ -136,7 +136,7 @@ class ScholarTable:
     def _matching(
         self, table: str, columns: Mapping[str, list[list[str]]], most: int
     ) -> list[Record]:
-        """Rows that fit: column ('' is any) → groups of terms; of each group one term is enough."""
+        """Return matching rows: column ('' is any) → groups of terms, of which one term per group must match."""
         parts = []
         for column, groups in columns.items():
             fits = " AND ".join("(" + " OR ".join(group) + ")" for group in groups)
@@ -148,7 +148,7 @@ class ScholarTable:
         return [json.loads(record) for (record,) in self._rows(query, (" AND ".join(parts), most))]
 
     def _spelled(self, table: str, word: str, column: str) -> list[str]:
-        """Terms for the word itself and for words of nearly the same spelling in the table."""
+        """Return terms for the word itself and for similarly spelled words in the table."""
         if len(word) == 1 and column == "name":
             return [_term(word, column)]
         shortened = sorted(cuts(word))
@@ -167,5 +167,5 @@ class ScholarTable:
 
 
 def _term(word: str, column: str) -> str:
-    """A word as a term of FTS5; a single letter of a name is an initial."""
+    """Return a word as an FTS5 term; a single letter of a name is an initial."""
     return f'"{word}"*' if column == "name" and len(word) == 1 and word.isascii() else f'"{word}"'

@@ -1,4 +1,4 @@
-"""Comparison of names, organisations, topics and titles, by plain words and by nearly the same spelling."""
+"""Comparison of names, organisations, topics and titles, by plain words and by similar spelling."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 MAX_WORDS = 40
-"""The most words of a query. A title has fewer, but a model may write a whole page."""
+"""Maximum words of a query. A title has fewer, but a model may write a whole page."""
 
 MAX_LETTERS = 24
 _STOP_WORDS = "a an and as at by de der des di du et for from in la le of on or the to und von with"
@@ -20,7 +20,7 @@ _ASCII_WORD = re.compile(r"[a-z0-9]+")
 
 
 def words(text: str, most: int = 0) -> list[str]:
-    """The words of a text: one case, no accents; Chinese, Japanese and Korean as runs of single characters.
+    """Split a text into words: one case, no accents; Chinese, Japanese and Korean as runs of single characters.
 
     >>> words("Müller-Sørensen, J."), words("王伟 (AI)")
     (['muller', 'sørensen', 'j'], ['王 伟', 'ai'])
@@ -36,7 +36,7 @@ def words(text: str, most: int = 0) -> list[str]:
 
 
 def cuts(word: str) -> set[str]:
-    """The word, and the word without each of its letters.
+    """Return the word, and the word without each of its letters.
 
     Two words share one of these if a letter is wrong, missing or added, or if two neighbours are exchanged
     (and in a few other cases, see ``near``). A word of at most three letters has no others.
@@ -50,7 +50,7 @@ def cuts(word: str) -> set[str]:
 
 
 def near(word: str, other: str) -> bool:
-    """Return whether at most a letter is wrong, missing or added, or two neighbours are exchanged.
+    """Return whether at most one letter is wrong, missing or added, or two neighbours are exchanged.
 
     >>> near("lovelace", "lovelase"), near("lovelace", "lovelcae"), near("abcd", "bcda")
     (True, True, False)

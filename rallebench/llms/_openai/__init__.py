@@ -1,1 +1,1 @@
-"""The parts of the ``openai_compatible`` backend."""
+"""Parts of the ``openai_compatible`` backend."""

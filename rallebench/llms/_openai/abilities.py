@@ -1,4 +1,4 @@
-"""One server's support of tools and forms: learned from its refusals and omissions, and, for tools, from its reports and counts."""
+"""Support of tools and response formats by one server, learned from its refusals, omissions, reports and token counts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from rallebench.llms._openai.refusals import Key, Refusals
 from rallebench.llms._openai.requests import Settings, body_of
 
 SECONDS = 30.0
-"""The longest wait for an answer about tools; without one the server is trusted."""
+"""Longest wait for an answer about tools; after it the server is assumed to support them."""
 
 LEFT_OUT = ("response_format", "tool_choice", "tools")
-"""Fields of ``extra_body`` that would change what the small request asks for, or need tools."""
+"""Fields of ``extra_body`` that would change the meaning of the small request, or need tools."""
 
 _WORD = {"word": {"type": "string", "description": "the word to look up"}}
 TOOL = function_of(
@@ -36,8 +36,8 @@ PLAIN = "Plain completions take no response_format"
 class Abilities:
     """The abilities of one server.
 
-    Threads may share it: each thing is learnt once, and learning it twice does no harm. ``takes_tools``: None until
-    :meth:`ask_for_tools`. ``ignores_format``: whether it was found to ignore ``response_format``.
+    Threads may share it: learning a fact twice does no harm. ``takes_tools``: None until :meth:`ask_for_tools`.
+    ``ignores_format``: True once the server was seen to ignore ``response_format``.
     """
 
     def __init__(self, settings: Settings, server: Server, refusals: Refusals) -> None:
@@ -48,23 +48,24 @@ class Abilities:
         self.takes_tools: bool | None = None
 
     def why_no_format(self, form: Format) -> str:
-        """Why this form is put into the prompt, '' if it is sent as ``response_format``."""
+        """Return the reason to describe this format in the prompt, '' if it is sent as ``response_format``."""
         if self._settings.plain:
             return PLAIN
         return IGNORED if self.ignores_format else self._formats_refused.get(digest(form.value), "")
 
     def learn_no_format(self, form: Format, reason: str) -> None:
-        """Remember that this form is refused or ignored, and that the same request without it is answered."""
-        if reason == IGNORED:  # of one schema that is true of all
+        """Remember that this format is refused or ignored, while the same request without it is answered."""
+        if reason == IGNORED:  # a fact about one schema holds for all schemas
             self.ignores_format = True
         else:
             self._formats_refused[digest(form.value)] = reason
 
     def ask_for_tools(self) -> bool:
-        """Return whether the model reads the tools that it is sent; the server is asked once. True if it cannot be determined.
+        """Return whether the model reads the tools that it is sent. Asks the server once; True if that cannot be
+        determined.
 
-        llama.cpp reports it in ``/props?model=…``. For any other server the prompt tokens of one small request are
-        compared, with a tool and without: they are equal if a chat template without tools drops the tool.
+        llama.cpp reports it in ``/props?model=…``. For any other server, the prompt tokens of one small request are
+        compared with and without a tool: equal counts mean that the chat template drops the tool.
         """
         with self._probing:
             if self.takes_tools is None and self._settings.plain:
@@ -96,14 +97,14 @@ class Abilities:
         return counts[0] != counts[1]
 
     def refuses_tools(self, failure: Failure, sent: Mapping[str, Any]) -> bool:
-        """Return whether a failure says that the server takes no tools; that is remembered."""
+        """Return whether a failure says that the server takes no tools, and remember it."""
         refuses = "tools" in sent and is_tool_refusal(failure)
         if refuses:
             self.takes_tools = False
         return refuses
 
     def _post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer to a small request, without the fields that the server refuses."""
+        """Return the answer to a small request, without the fields that the server refuses."""
         keys: list[Key] = []
         while True:
             sent = self._refusals.fit(body, False, keys).body
@@ -122,12 +123,12 @@ class Abilities:
     def _response(
         self, method: str, path: str, body: Mapping[str, Any] | None
     ) -> tuple[Mapping[str, Any], Failure | None]:
-        """The JSON of the server's answer, {} if it does not answer with an object, and the reason for that."""
+        """Return the JSON object of the server's answer, or {} and the failure."""
         seconds = min(self._settings.timeout, SECONDS)
         try:
             document = self._server.document(method, path, body, seconds)[0]
             return (document if isinstance(document, Mapping) else {}), None
-        except StoppedError:  # else what was not asked would be learned
+        except StoppedError:  # otherwise the result would be taken for an answer
             raise
         except Failure as failure:
             return {}, failure
@@ -136,11 +137,13 @@ class Abilities:
 
 
 def in_prompt(body: Mapping[str, Any], form: Format) -> dict[str, Any]:
-    """``body`` with the form of the answer in its last message, or before its plain prompt, instead of in ``response_format``."""
+    """Return ``body`` with the format described in the last message, or before a plain prompt, instead of in
+    ``response_format``.
+    """
     alone = f"Answer with JSON alone, which must fit this JSON schema:\n{form.text}"
     wish = alone if form.kind == SCHEMA else form.wish
     fields = {key: value for key, value in body.items() if key != "response_format"}
-    if "prompt" in body:  # its last line is often the beginning of the answer
+    if "prompt" in body:  # the last line is often the beginning of the answer
         return {**fields, "prompt": f"{wish}\n\n{body['prompt']}"}
     *before, last = body["messages"]
     if last["role"] in ("user", "system"):

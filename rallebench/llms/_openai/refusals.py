@@ -1,4 +1,4 @@
-"""The fields that the server refuses for one model: asked without from then on, and never in silence."""
+"""Request fields that the server refuses for one model: left out of later requests, and always reported."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from rallebench.http.refusals import SYSTEM, Refusal, find_refusal
 from rallebench.llms._openai.requests import Settings
 
 MOST = 12
-"""The most refusals that one request learns from."""
+"""Maximum number of refusals that one request learns from."""
 
 MOST_VALUES = 3
-"""Refused values of a field from which the field itself counts as refused."""
+"""Number of refused values after which the whole field counts as refused."""
 
 LIMITS = ("max_tokens", "max_completion_tokens")
-"""The two names of one field; a server takes one of them."""
+"""Two names of one field; a server takes one of them."""
 
 NEEDED = frozenset({"model", "messages", "prompt", "tools", "functions", "n"})
-"""Fields without which another question would be asked."""
+"""Fields that cannot be left out without changing the question."""
 
 QUIET = frozenset({"stream", "stream_options"})
-"""Fields without which the reply is the same."""
+"""Fields that do not affect the reply."""
 
 Key = tuple[str, str]
-"""A refused field, and the digest of the refused value; '' for all values."""
+"""A refused field, and the digest of the refused value, or '' for all values."""
 
 
 class Refusals:
-    """The refused fields of one model. Thread-safe: a refusal is learnt once the same request without the field is answered."""
+    """The refused fields of one model. Thread-safe: a refusal is learned once the same request without the field is
+    answered.
+    """
 
     def __init__(self, settings: Settings) -> None:
         fixed = settings.max_tokens_field != "auto"
@@ -43,7 +45,7 @@ class Refusals:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The refused fields, for the user."""
+        """The refused fields, for display."""
         with self._lock:
             keys = set(self._keys)
         renamed = {field for field, _ in keys} & {*LIMITS}
@@ -51,7 +53,9 @@ class Refusals:
         return tuple(sorted(names))
 
     def read(self, failure: Failure, sent: Mapping[str, Any], keys: Collection[Key]) -> Key | None:
-        """The field of ``sent`` that a failure refuses; None if nothing, or nothing new or if these are too many."""
+        """Return the field of ``sent`` that a failure refuses; None if it names none, if it is already known, or if there
+        are too many.
+        """
         fields = {name: value for name, value in sent.items() if name != "stream" or value}
         refusal = find_refusal(failure, fields, self._needed) if len(keys) < MOST else None
         if refusal is None:
@@ -60,14 +64,14 @@ class Refusals:
         return None if key in keys else key
 
     def learn(self, keys: Iterable[Key]) -> None:
-        """Remember what is refused."""
+        """Remember refused fields."""
         with self._lock:
             self._keys.update(keys)
             values = Counter(field for field, value in self._keys if value)
             self._keys.update((field, "") for field, n in values.items() if n >= MOST_VALUES)
 
     def fit(self, body: Mapping[str, Any], stream: bool, keys: Iterable[Key]) -> Fitted:
-        """``body`` without the refused fields; ``keys``: what is refused besides what was learnt."""
+        """Return ``body`` without the refused fields; ``keys``: refused fields that are not yet learned."""
         with self._lock:
             refused = self._keys | set(keys)
         sent, left_out = dict(body), []
@@ -89,7 +93,7 @@ class Refusals:
         return Fitted({**sent, "stream": stream}, names)
 
     def _name_limit(self, sent: dict[str, Any], refused: set[Key]) -> None:
-        """Give the limit of an answer the name that the server takes."""
+        """Use the name for the token limit that the server takes."""
         for name, other in (LIMITS, LIMITS[::-1]):
             unnamed = self._limit == other or (not self._limit and (name, "") in refused)
             if name in sent and other not in sent and unnamed and (other, "") not in refused:
@@ -98,14 +102,14 @@ class Refusals:
 
 
 class Fitted:
-    """A request in the fields that the server takes, and the names of those that were left out."""
+    """A request with only the fields that the server takes, and the names of the omitted fields."""
 
     def __init__(self, body: dict[str, Any], left_out: tuple[str, ...]) -> None:
         self.body, self.left_out = body, left_out
 
     @property
     def note(self) -> str:
-        """The sentence for the reply, '' if nothing was left out."""
+        """The note for the reply, '' if no field was left out."""
         if not self.left_out:
             return ""
         names = ", ".join(self.left_out)
@@ -119,7 +123,7 @@ def _key(refusal: Refusal, sent: Mapping[str, Any]) -> Key:
 
 
 def without_system(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The messages with each system text before the text of the next user's message.
+    """Return the messages with each system text moved to the start of the next user message.
 
     >>> without_system([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who?"}])
     [{'role': 'user', 'content': 'Be brief.\\n\\nWho?'}]

@@ -1,4 +1,4 @@
-"""The answer of a server, whole or bit by bit, read without trust: JSON → pieces of text and a Reply, or a Failure."""
+"""Parsing of server answers, whole or streamed, without trusting them: JSON → pieces of text and a Reply, or a Failure."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from rallebench.llms import LOWEST_LOGPROB
 from rallebench.llms._openai.tool_calls import GatheredCalls
 
 THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
-"""Where servers put what a model thinks, if they part it from the text."""
+"""Fields in which servers send a model's thoughts separately from the text."""
 
 THOUGHT_PART = re.compile("reason|think|thought|summary")
-"""Types of the parts of a message that are no part of its answer."""
+"""Types of message parts that do not belong to the answer."""
 
 TEXT_FIELDS = ("thinking", "reasoning", "text", "value", "content", "summary")
-"""Keys of a part that hold its text."""
+"""Keys under which a part holds its text."""
 
 DEEPEST = 6
-"""Lists and objects inside each other in which a part's text is looked for."""
+"""Maximum nesting depth at which a part's text is searched."""
 
 BROKEN = re.compile(
     "error|abort|cancel|fail|overload|insufficient|time_?d?_?out|interrupt|unavailable|crash|exception|terminat"
     "|internal|preempt|evict|disconnect|kill|out_of_memory|^oom|malformed|incomplete"
 )
-"""Finish reasons of an answer that broke off, whatever text it has."""
+"""Finish reasons of an answer that broke off, even if it has text."""
 
 ENDED = re.compile("^(stop|eos|end|completed?$|finish(ed)?$)")
-"""Finish reasons of an answer that is whole, so that it may be empty."""
+"""Finish reasons of a complete answer, which may therefore be empty."""
 
 HOLDS = ("content", "tool_calls", "refusal")
-"""Fields of a message, one of which it must have."""
+"""A message must have at least one of these fields."""
 
 CUT_OFF = re.compile("^(length|max_|model_length|token_limit)")
 WITHHELD = re.compile("content_?filter|safety|sensitive|recitation|blocklist|prohibited|spii")
@@ -59,7 +59,7 @@ NO_CHOICE = "answered without any choice, so there is no text"
 FILTERED = "Its content filter refused the prompt or the answer; change the prompt, the filter or the model."
 
 BROKEN_RETRIES = 2
-"""Further tries of a request whose answer ended without a text or a known reason."""
+"""Number of retries after an answer without a text or a known finish reason."""
 
 
 def read_answer(
@@ -68,11 +68,11 @@ def read_answer(
     server: Server,
     served: Callable[[str], None] = lambda model: None,
 ) -> Iterator[str | Reply]:
-    """Yield the pieces of text as they come (of a ``stream``), then the Reply.
+    """Yield the pieces of text of a ``stream`` as they arrive, then the Reply.
 
-    A server that streams unasked, or not where it is asked to, is understood too. ``served`` hears the model that the
-    server names. Signs of life alone do not keep a stream going. Raises Failure where a stream ends before the answer
-    does, and for every answer that is none; see :meth:`Gathered.reply`.
+    Streaming servers are understood even if no stream was requested, and vice versa. ``served`` receives the model name
+    that the server reports. Keep-alive messages alone do not extend the timeout of a stream. Raises Failure if a stream
+    ends early, and for every response that is not an answer; see :meth:`Gathered.reply`.
     """
     timeout = server.endpoint.timeout
     start = answer.deadline.end - timeout
@@ -104,7 +104,7 @@ def read_answer(
                 first = time.monotonic() - start if first is None else first
                 yield text
     except server.lost:
-        # Once the server has said why it stopped, the text is whole; only the usage is lost.
+        # Once the server has sent a finish reason, the text is complete; only the usage is lost.
         if gathered.finish_reason is None:
             raise
     if not done and gathered.finish_reason is None:
@@ -114,9 +114,9 @@ def read_answer(
 
 
 def events(body: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """The ``event`` and ``data`` of server-sent events. Lines end at LF, CR or both: JSON text may hold U+2028.
+    """Yield ``event`` and ``data`` of server-sent events. Lines end at LF, CR or both: JSON text may contain U+2028.
 
-    Objects on lines of their own, with or without ``data:``, are events of their own: so some servers report an error.
+    An object on a line of its own, with or without ``data:``, is an event too: some servers report errors this way.
 
     >>> list(events(iter([b": hello\\n\\nevent: error\\ndata: a", b"b\\r\\n\\r\\ndata: c"])))
     [(b'error', b'ab'), (b'', b'c')]
@@ -153,7 +153,7 @@ _WHOLE_LINE = re.compile(rb'\{.*\}|"?\[DONE\]"?')
 
 
 class Gathered:
-    """The pieces of an answer, put together; a whole chat completion is a single piece."""
+    """Assembles an answer from its pieces; a complete chat completion is a single piece."""
 
     def __init__(
         self,
@@ -181,8 +181,10 @@ class Gathered:
         return join_pairs("".join(self._texts))
 
     def add(self, document: Any, whole: bool = False) -> str:
-        """Take one piece in and return its text, '' if it has none; raises Failure. ``moved`` then says whether
-        the piece held anything (text, thoughts, calls)."""
+        """Add a piece and return its text, '' if it has none. Raises Failure.
+
+        Afterwards ``moved`` is True if the piece contained anything (text, thoughts, calls).
+        """
         self.moved = False
         document = require_success(document, self._server.endpoint, self._key, self._headers)
         if isinstance(model := document.get("model"), str):
@@ -191,7 +193,7 @@ class Gathered:
             self._usage = usage or self._usage
         self._timings = document.get("timings", self._timings)
         choices = document.get("choices")
-        if not choices and not whole:  # the piece with the usage, or a greeting
+        if not choices and not whole:  # a piece with the usage, or a greeting
             return ""
         if choices == [] or choices is None:
             words = f" ({short(document, self._key, 120)})" if document else ""
@@ -200,7 +202,9 @@ class Gathered:
             raise Failure("answered with choices that are not a list of objects", NOT_OPENAI)
         self._chosen = True
         self.finish_reason = _reason(choices[0].get("finish_reason")) or self.finish_reason
-        native = _reason(choices[0].get("native_finish_reason"))  # of the provider behind a router
+        native = _reason(
+            choices[0].get("native_finish_reason")
+        )  # from the provider behind a router
         self._native_reason = native or self._native_reason
         self._add_logprobs(choices[0].get("logprobs"))
         message = choices[0].get("message" if whole else "delta")
@@ -229,7 +233,7 @@ class Gathered:
         return text
 
     def add_error(self, data: bytes) -> None:
-        """Raise the Failure that a stream's ``error`` event reports, in JSON or in words."""
+        """Raise the Failure that a stream's ``error`` event reports, as JSON or plain text."""
         error: Any = data.decode("utf-8", "replace")
         with contextlib.suppress(Failure):
             error = parse_json(data, self._key)
@@ -237,13 +241,15 @@ class Gathered:
         require_success({"error": inner or error or "error"}, self._server.endpoint, self._key)
 
     def _add_thoughts(self, message: Mapping[str, Any], thoughts: str) -> None:
-        """Some servers send the same thoughts under several names."""
+        """Add thoughts once: some servers send the same thoughts under several names."""
         named = (_flat(message.get(name)) for name in THOUGHTS)
         self._thoughts.append(next(filter(None, (*named, thoughts)), ""))
 
     def _add_logprobs(self, logprobs: Any) -> None:
         fields = logprobs if isinstance(logprobs, Mapping) else {}
-        tokens = fields.get("content") or fields.get("token_logprobs")  # of plain completions
+        tokens = fields.get("content") or fields.get(
+            "token_logprobs"
+        )  # format of plain completions
         for token in tokens if isinstance(tokens, list) else ():
             value = token.get("logprob") if isinstance(token, Mapping) else token
             if isinstance(value, (int, float)):
@@ -254,9 +260,8 @@ class Gathered:
     def _check(self) -> None:
         """Raise Failure unless this is an answer: a text, a call or a refusal that did not break off.
 
-        A text that is cut off or withheld in part is an answer, and says so by its ``finish_reason``. An empty text is one
-        only where the server says that the model ended it (``stop``): a model may answer nothing. A model that only
-        thought is left to ``core.thinking``.
+        A text that was cut off or partly withheld is an answer; its ``finish_reason`` says so. An empty text is an answer only
+        if the server says that the model ended it (``stop``). ``core.thinking`` handles a model that only thought.
         """
         reason = self.finish_reason or ""
         words = f"finish_reason {reason!r}" if reason else "no finish_reason"
@@ -286,11 +291,11 @@ class Gathered:
             )
 
     def _hidden_thoughts(self) -> int:
-        """The tokens of thoughts that the server counts and does not show."""
+        """Number of thought tokens that the server counts but does not show."""
         return reported_tokens(self._usage.get("completion_tokens_details"), "reasoning_tokens")
 
     def reply(self, first_token_seconds: float | None = None) -> Reply:
-        """All pieces as a Reply. Raises Failure for an answer that is none; see :meth:`_check`."""
+        """Return all pieces as a Reply. Raises Failure if they are not an answer; see :meth:`_check`."""
         self._check()
         text, reason = self.text, self.finish_reason
         if not text and any(self._refusal):
@@ -311,7 +316,7 @@ class Gathered:
 
 
 def _reason(value: Any) -> str:
-    """A finish reason as text; some servers send an object with its type."""
+    """Return a finish reason as text; some servers send an object with its type."""
     value = value.get("type") if isinstance(value, Mapping) else value
     return value if isinstance(value, str) else ""
 
@@ -321,7 +326,8 @@ def _word(reason: str) -> str:
 
 
 def _content_of(value: Any, noun: str) -> tuple[str, str, str]:
-    """A message's content, which is a text, a list of parts, or nothing; the thoughts and the refusals among the parts.
+    """Return the text of a message's content (a text, a list of parts, or null), and the thoughts and refusals among the
+    parts.
 
     Raises Failure.
     """
@@ -336,7 +342,7 @@ def _content_of(value: Any, noun: str) -> tuple[str, str, str]:
 
 
 def _is_text(content: Any) -> bool:
-    """Return whether a message's content is a text, be it empty: null is none, nor are parts of other types."""
+    """Return whether a message's content is a text, even an empty one; null and parts of other types are not."""
     if not isinstance(content, list):
         return isinstance(content, str)
     parts = (part for part in content if isinstance(part, Mapping) and not _is_thought(part))
@@ -344,12 +350,12 @@ def _is_text(content: Any) -> bool:
 
 
 def _is_thought(part: Mapping[str, Any]) -> bool:
-    """Return whether a part of a message holds thoughts: its type says so, or a mark of its own."""
+    """Return whether a part of a message holds thoughts, by its type or a flag of its own."""
     return part.get("thought") is True or bool(THOUGHT_PART.search(str(part.get("type") or "")))
 
 
 def _flat(value: Any, depth: int = 0) -> str:
-    """The text in a text, a list or an object of texts."""
+    """Return the text in a text, list or object, joined."""
     if isinstance(value, str) or depth > DEEPEST:
         return value if isinstance(value, str) else ""
     if isinstance(value, list):

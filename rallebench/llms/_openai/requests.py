@@ -1,4 +1,4 @@
-"""The settings of a model at a server, and a Generate as the body of a request, in the fields that this server takes."""
+"""Settings of a model at a server, and the request body for a Generate with the fields that this server takes."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ from rallebench.llms import (
 from rallebench.llms._transformers.templates import plain
 
 OURS = frozenset({"messages", "model", "n", "prompt", "stream", "stream_options"})
-"""Fields of the request that ``extra_body`` and a request's options may not set."""
+"""Request fields that ``extra_body`` and a request's options may not set."""
 
 PATHS = {"chat": "/chat/completions", "completions": "/completions"}
-"""Kind of API → its path below the server's address."""
+"""Kind of API → path below the server's address."""
 
 SERVER_TEMPERATURE = 1.0
-"""The temperature of a server for a request without one: OpenAI's default, and that of most."""
+"""Temperature of most servers for a request without one, OpenAI included."""
 
 
 @dataclass(frozen=True)
 class Settings(Endpoint):
-    """The settings of one model at one server."""
+    """Settings of one model at one server."""
 
     model: str = declare(str, "", required=True, about="the model's name on the server")
     api: str = declare(
         str,
         "chat",
         choices=tuple(PATHS),
-        about="completions: the plain endpoint, for a base model; it has no chat template and takes no tools",
+        about="completions: the plain endpoint for base models, which has no chat template and takes no tools",
     )
     timeout: float = declare(
-        float, 120.0, 0.01, 86_400, about="seconds for an answer, or of silence in a stream"
+        float, 120.0, 0.01, 86_400, about="seconds until an answer, or of silence in a stream"
     )
     max_tokens: int | None = declare(
-        int, DEFAULT_MAX_TOKENS, 1, MOST_TOKENS, null=True, about="null: the server's own"
+        int, DEFAULT_MAX_TOKENS, 1, MOST_TOKENS, null=True, about="null: the server's default"
     )
     temperature: float | None = declare(
-        float, DEFAULT_TEMPERATURE, 0, 5, null=True, about="null: the server's own"
+        float, DEFAULT_TEMPERATURE, 0, 5, null=True, about="null: the server's default"
     )
-    top_p: float | None = declare(float, None, 0, 1, about="null: the server's own")
-    system: str = declare(str, "", about="the system message of requests without one")
-    extra_body: Mapping[str, Any] = declare(object, {}, about="further fields of each request")
+    top_p: float | None = declare(float, None, 0, 1, about="null: the server's default")
+    system: str = declare(str, "", about="system message for requests without one")
+    extra_body: Mapping[str, Any] = declare(object, {}, about="additional fields of every request")
     max_tokens_field: str = declare(
         str, "auto", choices=("auto", "max_tokens", "max_completion_tokens")
     )
@@ -64,22 +64,23 @@ class Settings(Endpoint):
 
     @property
     def plain(self) -> bool:
-        """True if the model is asked by the plain completion endpoint."""
+        """True if the model is asked at the plain completion endpoint."""
         return self.api == "completions"
 
     @property
     def path(self) -> str:
-        """Where requests go, below the address."""
+        """Path of requests, below the server's address."""
         return PATHS[self.api]
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """The fields of a request that asks for nothing: ``extra_body`` over our settings; null is not sent."""
+        """Fields of a request without its own settings: ``extra_body`` over ours; null is not sent."""
         return {"temperature": self.temperature, "top_p": self.top_p, **self.extra_body}
 
 
 def insisted(ours: Settings) -> dict[str, Any]:
-    """The settings that hold for requests of any method: other ones than the defaults, null, and those of ``extra_body``.
+    """Return the settings that apply to requests of every method: those that differ from the defaults, null, and
+    ``extra_body``.
 
     >>> insisted(Settings(max_tokens=4000, temperature=None)), insisted(Settings())
     ({'max_tokens': 4000, 'temperature': None}, {})
@@ -99,12 +100,10 @@ def insisted(ours: Settings) -> dict[str, Any]:
 
 
 def settings_of(name: str, /, **values: Any) -> Settings:
-    """The settings of the model ``name``. Raises UsageError for the first invalid one."""
+    """Return the settings of the model ``name``. Raises UsageError for the first invalid one."""
     settings = settings_from(Settings, name, values)
     if not settings.model.strip():
-        raise UsageError(
-            f"{name!r}: model is empty; it must be the name the server knows the model by."
-        )
+        raise UsageError(f"{name!r}: model is empty; enter the model's name on the server.")
     check_endpoint(name, settings)
     if not isinstance(settings.extra_body, Mapping):
         raise UsageError(f"{name!r}: extra_body must be an object of request fields.")
@@ -122,7 +121,7 @@ def settings_of(name: str, /, **values: Any) -> Settings:
 
 
 def check_fields(name: str, where: str, fields: Mapping[str, Any]) -> None:
-    """Raise UsageError if ``fields`` of a request are ours to set, or no JSON."""
+    """Raise UsageError if ``fields`` contains a reserved field, or cannot be written as JSON."""
     if taken := sorted(OURS.intersection(fields)):
         raise UsageError(
             f"{name!r}: {where} may not set {', '.join(taken)}; rallebench sets that itself."
@@ -134,7 +133,7 @@ def check_fields(name: str, where: str, fields: Mapping[str, Any]) -> None:
 
 
 def body_of(name: str, request: Generate, ours: Settings) -> dict[str, Any]:
-    """The request's own settings over its options over ``extra_body`` over our defaults.
+    """Return the request body: the request's own settings, then its options, ``extra_body`` and our defaults.
 
     Raises UsageError for options that it may not set.
     """
@@ -147,7 +146,7 @@ def body_of(name: str, request: Generate, ours: Settings) -> dict[str, Any]:
         body["temperature"] = request.temperature
     if request.seed is not None:
         body["seed"] = request.seed
-    if request.stop and ours.extra_body.get("stop", ()) is not None:  # the text is cut here, too
+    if request.stop and ours.extra_body.get("stop", ()) is not None:  # the text is also cut here
         body["stop"] = list(request.stop)
     if request.tools and ours.plain:
         raise UsageError(
@@ -165,14 +164,14 @@ def body_of(name: str, request: Generate, ours: Settings) -> dict[str, Any]:
 
 
 def prompt_of(body: Mapping[str, Any]) -> str:
-    """All the text that the model is sent in a body."""
+    """Return all text in a body that the model is sent."""
     if "prompt" in body:
         return str(body["prompt"])
     return "".join(message.get("content") or "" for message in body["messages"])
 
 
 def _plain_fields(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields as plain completions take them: the number of log-probabilities for each token instead of a flag.
+    """Return the fields as plain completions expect them: the number of log-probabilities per token instead of a flag.
 
     >>> _plain_fields({"logprobs": True, "top_logprobs": 3}), _plain_fields({"logprobs": False, "seed": 1})
     ({'logprobs': 3}, {'seed': 1})
@@ -186,7 +185,9 @@ def _plain_fields(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    """The format ties a tool's message to the id of a call; one without is sent as the user's."""
+    """Return a message as JSON. A tool's message without a call id is sent as the user's, since the format requires the
+    id.
+    """
     if message.role == "tool":
         if not message.tool_call_id:
             return {"role": "user", "content": message.content}

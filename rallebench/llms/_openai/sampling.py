@@ -1,4 +1,4 @@
-"""Whether a server keeps to seed, temperature and its model: known from what it wrote, never asked for."""
+"""Detection of servers that ignore the seed, the temperature or the model, based on their replies alone."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from rallebench.core.types import Reply, digest
 
 MOST = 2000
-"""Requests that are remembered."""
+"""Number of requests that are remembered."""
 
 WARM, LONG = 0.5, 20
-"""A temperature and a number of tokens from which two seeds hardly ever give the same text."""
+"""Minimum temperature and tokens at which two seeds hardly ever give the same text."""
 
 SAME = "The server gave the same text with another seed, so it seems to ignore temperature or seed."
 OTHER = (
@@ -21,7 +21,7 @@ OTHER = (
 
 
 class SampledTexts:
-    """The texts that one server sampled, by request. Thread-safe. ``fault``: the sentence of the last sign, '' for none."""
+    """Sampled texts of one server, by request. Thread-safe. ``fault``: the latest warning, '' if there is none."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,7 +29,9 @@ class SampledTexts:
         self.fault = ""
 
     def note(self, body: Mapping[str, Any], reply: Reply) -> str:
-        """Remember a reply to ``body``; the sentence for it if it shows that the server ignores seed or temperature."""
+        """Remember a reply to ``body``; return a warning if it shows that the server ignores seed or temperature, else
+        ''.
+        """
         seed, temperature = body.get("seed"), body.get("temperature")
         if not isinstance(temperature, (int, float)) or temperature <= 0:
             return ""
@@ -55,14 +57,14 @@ class SampledTexts:
 
 
 class ServedModel:
-    """The model that a server says it answered with. Thread-safe."""
+    """The model that a server reports. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._name = ""
 
     def note(self, name: str) -> str:
-        """Remember the model of a reply, '' if it was not named; the sentence for it if another answered before."""
+        """Remember the model of a reply, '' if unnamed; return a warning if an earlier reply named another, else ''."""
         with self._lock:
             before, self._name = self._name, name or self._name
         if not name or before in ("", name):

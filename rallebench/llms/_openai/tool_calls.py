@@ -1,4 +1,4 @@
-"""The tool calls of an answer, put together from the pieces of a stream as different servers cut them."""
+"""Tool calls of an answer, assembled from the stream pieces of various servers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ MALFORMED = "answered with a malformed tool call"
 
 @dataclass
 class _Call:
-    """A call so far. ``index``: the place that the server gives it, None without one. ``renamed``: the name came once more
-    behind complete arguments, which may announce another call of the same function."""
+    """An unfinished call. ``index``: its position as sent by the server, None without one. ``renamed``: its name was repeated after
+    complete arguments, which may start another call of the same function.
+    """
 
     index: int | None
     id: str = ""
@@ -32,11 +33,11 @@ class _Call:
 
 
 class GatheredCalls:
-    """Calls in the order of their places, equal whether they come whole or in pieces.
+    """Calls in order, equal whether they arrive whole or in pieces.
 
-    OpenAI sends index, id and name first and then the arguments bit by bit. Others leave out the index or the id, send every
-    call with the same index, repeat id and name in every piece, or send the arguments as an object. So a new id, or
-    arguments behind complete ones, begin a new call; a repeated name adds nothing.
+    OpenAI sends index, id and name first, then the arguments bit by bit. Other servers omit the index or the id, give every
+    call the same index, repeat id and name in every piece, or send the arguments as an object. So a new id, or arguments
+    after complete ones, start a new call; a repeated name adds nothing.
     """
 
     def __init__(self) -> None:
@@ -46,7 +47,7 @@ class GatheredCalls:
         return bool(self._calls)
 
     def add(self, piece: Any, place: int | None = None) -> None:
-        """Take in one piece; with its ``place`` in a list of whole calls it is a call of its own. Raises Failure."""
+        """Add a piece; a piece with a ``place``, from a list of whole calls, is a call of its own. Raises Failure."""
         function = piece.get("function") if isinstance(piece, Mapping) else None
         if not isinstance(function, Mapping):
             raise Failure(MALFORMED, NOT_OPENAI)
@@ -75,7 +76,9 @@ class GatheredCalls:
             call.arguments += arguments
 
     def calls(self) -> tuple[ToolCall, ...]:
-        """All calls; one that came without an id is ``call_0``, ``call_1`` … Raises Failure for one without a name."""
+        """Return all calls, with the ids ``call_0``, ``call_1`` … where missing. Raises Failure for a call without a
+        name.
+        """
         if not all(call.name for call in self._calls):
             raise Failure(MALFORMED, NOT_OPENAI)
         calls = self._calls
@@ -89,7 +92,7 @@ class GatheredCalls:
     def _continued(
         self, index: int | None, identity: str, name: str, arguments: str
     ) -> _Call | None:
-        """The call that a piece goes on with, None for a new one."""
+        """Return the call that a piece continues, or None if it starts a new one."""
         near = [call for call in self._calls if index is None or call.index in (index, None)]
         if identity and (same := [call for call in near if call.id == identity]):
             return same[-1]
@@ -102,14 +105,14 @@ class GatheredCalls:
         if last.complete and (again or (name and name != last.name)):
             return None
         if identity and last.id and (name or last.complete):
-            # Some servers give every piece an id of its own.
+            # Some servers give every piece its own id.
             begun = last.arguments.strip() and not last.complete
             return last if begun and arguments and not arguments.lstrip().startswith("{") else None
         return last
 
 
 def _placeholder(before: str, arguments: str) -> bool:
-    """Return whether the arguments before are the ``{}`` that some servers send until they have real ones."""
+    """Return whether the earlier arguments are the ``{}`` that some servers send as a placeholder."""
     return before.strip() == "{}" and arguments.lstrip().startswith("{")
 
 

@@ -1,1 +1,1 @@
-"""The parts of the ``transformers`` backend; those that import torch are imported when a model is loaded."""
+"""Parts of the ``transformers`` backend; modules that import torch are imported when a model is loaded."""

@@ -1,7 +1,7 @@
-"""A GGUF file as a folder of transformers: converted once into a cache, under the sha256 of the file.
+"""Conversion of a GGUF file into a transformers folder: done once, cached under the file's SHA-256.
 
-The folder holds configuration, tokenizer and unquantised weights, so that it is loaded as any other: in every
-quantisation, on every device.
+The folder holds configuration, tokenizer and unquantised weights, so it loads like any other model, in every
+quantisation and on every device.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from rallebench.llms._transformers.settings import TransformersSettings
 from rallebench.llms.load_progress import counting, counting_tensors
 
 FORM = 1
-"""A number for how models are converted; part of the folder's name."""
+"""Version of the conversion; part of the folder's name."""
 
 TOKENIZER_BYTES = 20_000_000
-"""Bytes on the disk for tokenizer and configuration; those of large vocabularies take that much."""
+"""Disk space for tokenizer and configuration in bytes, enough for large vocabularies."""
 
 COPIES = 2
-"""Copies of the converted weights that transformers holds at once: what it has read, and the model. Measured."""
+"""Copies of the converted weights that transformers holds at once: the tensors it read, and the model. Measured."""
 
 
 def model_in_file(name: str, settings: TransformersSettings) -> GgufModel | None:
-    """The model of the settings if it is in a GGUF file. Raises RalleError for a file that cannot be used."""
+    """Return the model of the settings if it is a GGUF file. Raises RalleError for an unusable file."""
     file = gguf_file(name, settings.model, settings.gguf_file)
     if file is None:
         return None
@@ -60,9 +60,9 @@ def model_in_file(name: str, settings: TransformersSettings) -> GgufModel | None
 
 
 def converted(model: GgufModel, cache: Path) -> Generator[str, None, Path]:
-    """Yield a line per step, and return the folder of the converted model, whole. Raises RalleError.
+    """Yield a line per step, and return the folder of the converted model. Raises RalleError.
 
-    Two that convert the same file do it once; the second waits.
+    If two processes convert the same file, the second waits for the first.
     """
     yield f"Reading {model.path}"
     folder = cache / CONVERTED / f"{model.sha256[:32]}-{FORM}"
@@ -85,7 +85,7 @@ def converted(model: GgufModel, cache: Path) -> Generator[str, None, Path]:
 
 
 def _check_room(model: GgufModel, folder: Path) -> None:
-    """Raise RalleError where the converted model has no room on the disk, or in RAM meanwhile."""
+    """Raise RalleError if the disk, or the RAM during the conversion, is too small."""
     needed = model.bytes + TOKENIZER_BYTES
     if needed > free_bytes(folder):
         raise _disk_error(model, folder, OSError("No space left on device"))
@@ -99,7 +99,7 @@ def _check_room(model: GgufModel, folder: Path) -> None:
 
 def _disk_error(model: GgufModel, folder: Path, error: BaseException) -> DiskError:
     failed = disk_error(folder, error, "the converted model", model.bytes + TOKENIZER_BYTES)
-    # A clause about the disk follows the last sentence.
+    # a clause about the disk follows the last sentence
     sentence = str(failed).removesuffix(".")
     return DiskError(f"{sentence}; {model.other_way}.", hint=failed.hint)
 
@@ -157,7 +157,7 @@ def _written(model: GgufModel, part: Path) -> Iterator[str]:
 def counting_conversion(message: str) -> Iterator[None]:
     """During the block, report ``message`` with the count of tensors that transformers reads from a GGUF file.
 
-    It draws a bar of tqdm over them, for which it has no hook.
+    transformers has no hook for this, only a tqdm bar.
     """
     from transformers import modeling_gguf_pytorch_utils as reading
 
@@ -170,7 +170,7 @@ def counting_conversion(message: str) -> Iterator[None]:
 
 
 def _failed(model: GgufModel, error: Exception) -> Exception:
-    """The error of a failed conversion as a sentence; an OSError of the disk stays."""
+    """Return the error of a failed conversion as a sentence; a disk's OSError is returned unchanged."""
     if isinstance(error, RalleError):
         return error
     if is_full(error):

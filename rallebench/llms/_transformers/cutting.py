@@ -1,7 +1,7 @@
 """Shortening of a prompt: the last passages are left out, then the end of the first passage.
 
-Only passages that stand word for word in the messages can be cut, each with its joint to the passage before it (a
-separator, a number, its title). Question and instructions always stay.
+Only passages that appear word for word in the messages can be cut, each with the joint before it (a separator, a
+number, its title). Question and instructions always stay.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import NamedTuple
 from rallebench.core.types import Evidence, Message, Passage
 
 JOINT = 40
-"""The most characters of a joint, besides the title; the joint leaves with the second passage."""
+"""Maximum length of a joint in characters, apart from the title; a joint is removed with the passage after it."""
 
 _NAMED = 50
-"""The most passages that the note names."""
+"""Maximum number of passages that the note names."""
 
 _WORD = 30
-"""The most characters that a cut moves back to a space."""
+"""Maximum number of characters that a cut moves back to a space."""
 
 
 class _Span(NamedTuple):
-    """The position of a passage; ``joint`` is the beginning of its joint to the passage before."""
+    """Position of a passage; ``joint``: start of the joint between the previous passage and this one."""
 
     message: int
     joint: int
@@ -38,10 +38,10 @@ def shortened(
     evidence: Evidence | None,
     fits: Callable[[Sequence[Message]], bool],
 ) -> tuple[tuple[Message, ...], str] | None:
-    """The messages with as many of the first passages as ``fits`` allows, and one sentence about the others.
+    """Return the messages with as many of the first passages as ``fits`` allows, and one sentence about the others.
 
-    None if not even a part of the first fits. ``fits`` must be true for every part of messages that fit. The first
-    passage always stays, but may be cut; then it is the only passage.
+    None if not even a part of the first fits. ``fits`` must accept every part of messages that it accepts. The first
+    passage always stays, but is cut if it alone does not fit.
     """
     passages, spans = _spans(messages, evidence or Evidence())
     if not passages:
@@ -56,7 +56,7 @@ def shortened(
         return tuple(replace(m, content=text) for m, text in zip(messages, texts, strict=True))
 
     def most(limit: int, part: Callable[[int], Sequence[Message]]) -> int:
-        """The largest number below ``limit`` whose part fits, or 0."""
+        """Return the largest number below ``limit`` whose part fits, or 0."""
         return bisect_left(range(1, limit), True, key=lambda number: not fits(part(number)))
 
     if whole := most(len(passages), keeping):
@@ -80,7 +80,7 @@ def shortened(
 
 
 def _spans(messages: Sequence[Message], evidence: Evidence) -> tuple[list[Passage], list[_Span]]:
-    """The passages in the order of their first occurrence, and all occurrences."""
+    """Return the passages in the order of their first occurrence, and all occurrences."""
     occurrences = sorted(
         (number, match.start(), -match.end(), index)
         for number, message in enumerate(messages)

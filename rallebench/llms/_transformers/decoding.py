@@ -31,14 +31,14 @@ from rallebench.llms._transformers.prompts import PreparedPrompt
 Decode = Callable[[Sequence[int]], str]
 
 COLDEST = 1e-4
-"""Below this temperature decoding is greedy: dividing by less overflows."""
+"""Temperatures below this decode greedily: dividing by a smaller number overflows."""
 
 OVERHANG = 8
-"""Tokens to decode beyond the bytes of a stop string, for skipped tokens and split characters."""
+"""Tokens to decode beyond the length of a stop string, for skipped tokens and split characters."""
 
 
 def decoder(tokenizer: Any) -> Decode:
-    """Tokens → text, with all spaces, and without special tokens but those that part thoughts from the answer."""
+    """Return a function that turns tokens into text with all spaces, keeping only the special tokens that mark thoughts."""
     special = {
         number: str(token)
         for number, token in tokenizer.added_tokens_decoder.items()
@@ -60,7 +60,7 @@ def decoder(tokenizer: Any) -> Decode:
 def processors(
     prompts: Sequence[PreparedPrompt], mask: Any | None
 ) -> tuple[list[Any], CheckNumbers, KeepLogProbs | None]:
-    """The processors of the scores, and those of them that check the numbers and keep log-probabilities."""
+    """Return the logits processors, and among them the one that checks numbers and the one that keeps log-probabilities."""
     rules = prompts[0].decoding
     check = CheckNumbers()
     keeper = KeepLogProbs() if any(prompt.logprobs for prompt in prompts) else None
@@ -77,10 +77,10 @@ def processors(
 
 
 class CheckNumbers(LogitsProcessor):  # type: ignore[misc]
-    """Notes where the model's scores stop being numbers: the largest of a row is NaN or infinite.
+    """Detects rows whose scores are no longer numbers: the largest is NaN or infinite.
 
-    Float16 overflows so, and so do damaged weights; every later processor would make a valid choice of it. It comes first.
-    ``good[row]``: the tokens that a row may keep, the number of all that were written if its scores were numbers to the end.
+    Float16 overflow and damaged weights cause this, and any later processor would turn it into a valid choice, so this
+    one comes first. ``good[row]``: number of tokens to keep; all of them if the scores stayed numbers to the end.
     """
 
     def __init__(self) -> None:
@@ -101,18 +101,20 @@ class CheckNumbers(LogitsProcessor):  # type: ignore[misc]
         return rows
 
     def broken(self) -> Any:
-        """The rows whose scores are not numbers any more: bool (rows,)."""
+        """Rows whose scores are no longer numbers: bool (rows,)."""
         return self._good < self._steps
 
 
 class StopRows(StoppingCriteria):  # type: ignore[misc]
-    """Ends each row at its own stop strings or where ``check`` finds no numbers, and all rows when an event of ``cancelled`` is set.
+    """Ends each row at its own stop strings or where ``check`` finds no numbers, and all rows if an event of
+    ``cancelled`` is set.
 
-    transformers' own ``stop_strings`` also searches the prompt, has one list for the whole batch, and walks through the
-    vocabulary for every new list (an agent has a new list per step).
+    transformers' own ``stop_strings`` also searches the prompt, has one list for the whole batch, and walks the vocabulary
+    for every new list (an agent has a new list per step).
 
-    ``stops``: of each row the text that its prompt has begun, and its stop strings. Thoughts before an answer are not searched.
-    Every new token of the first row goes to ``listener``. ``ends[row]``: the number of tokens at the end of a stop string, else None.
+    ``stops``: for each row, the beginning of the answer in its prompt, and its stop strings. Thoughts before an answer are
+    not searched. ``listener`` receives every new token of the first row. ``ends[row]``: number of tokens up to the end of a
+    stop string, else None.
     """
 
     def __init__(
@@ -147,7 +149,7 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
         return stopped | broken.to(input_ids.device)
 
     def _stopped(self, row: int, tokens: Sequence[int]) -> bool:
-        """Return whether the answer of a row has a stop string; only where one is near is the whole row decoded."""
+        """Return whether a row's answer contains a stop string; the whole row is decoded only if one is near."""
         begun, stops = self.stops[row]
         if not stops or not cut_at(self.decode(tokens[-self.tail :]), stops)[1]:
             return False
@@ -155,10 +157,10 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
 
 
 class DrawRows(LogitsProcessor):  # type: ignore[misc]
-    """Draws each row's next token with the row's own random numbers; greedy decoding then takes it.
+    """Samples each row's next token with the row's own random numbers; greedy decoding then picks it.
 
-    A uniform number per token selects from the cumulative distribution: a request gives the same text alone and in any
-    batch, and torch's global generator stays unused. Temperature, top-k, top-p (Holtzman et al. 2020, arXiv:1904.09751)
+    A uniform number per token selects from the cumulative distribution, so a request gives the same text alone and in any
+    batch, and torch's global generator is not used. Temperature, top-k, top-p (Holtzman et al. 2020, arXiv:1904.09751)
     and min-p (Nguyen et al. 2024, arXiv:2407.01082) apply in this order.
     """
 
@@ -195,7 +197,7 @@ class DrawRows(LogitsProcessor):  # type: ignore[misc]
 class PenaliseRepeats(LogitsProcessor):  # type: ignore[misc]
     """A penalty on tokens of the prompt and of the answer so far (Keskar et al. 2019, arXiv:1909.05858).
 
-    The library's own penalty counts padding too, and so penalises an end token that is also the padding.
+    The library's own penalty also counts padding, and so penalises an end token that doubles as padding.
     ``mask``: (rows, prompt), 0 at padding; None if the rows hold no prompt (encoder–decoder).
     """
 
@@ -205,7 +207,7 @@ class PenaliseRepeats(LogitsProcessor):  # type: ignore[misc]
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         if self.mask is not None:
-            # The last token of a left-padded prompt is never padding.
+            # the last token of a left-padded prompt is never padding
             width = self.mask.shape[1]
             prompt = input_ids[:, :width]
             prompt = torch.where(self.mask.bool(), prompt, prompt[:, -1:])
@@ -214,9 +216,9 @@ class PenaliseRepeats(LogitsProcessor):  # type: ignore[misc]
 
 
 class KeepLogProbs(LogitsProcessor):  # type: ignore[misc]
-    """Log-probabilities of the written tokens under the model itself, before penalty and temperature.
+    """Log-probabilities of the generated tokens under the model itself, before penalty and temperature.
 
-    It must be the first processor. It keeps only the chosen token of each step, not the whole vocabulary.
+    It must be the first processor. It keeps only each step's chosen token, not the whole vocabulary.
     """
 
     def __init__(self) -> None:
@@ -229,7 +231,7 @@ class KeepLogProbs(LogitsProcessor):  # type: ignore[misc]
         return scores
 
     def rows(self, sequences: Any) -> list[list[float]]:
-        """One number per written token and row; ``sequences`` is the result of ``generate``."""
+        """Return one number per generated token and row; ``sequences``: the result of ``generate``."""
         self._take(sequences)
         self._step = None
         if not self._taken:
@@ -243,10 +245,10 @@ class KeepLogProbs(LogitsProcessor):  # type: ignore[misc]
 
 
 class GrowingText:
-    """Turns tokens into text, as soon as it is certain.
+    """Turns tokens into text as soon as the text is certain.
 
-    A token alone cannot be decoded: its leading space or half a character belongs to its neighbours. So a few tokens
-    are decoded with and without the new token; the difference is new text.
+    A token cannot be decoded alone, because its leading space or half a character belongs to its neighbours. So a few
+    tokens are decoded with and without the new token; the difference is the new text.
     """
 
     def __init__(self, decode: Decode) -> None:
@@ -255,7 +257,7 @@ class GrowingText:
         self._from = self._read = 0
 
     def add(self, token: int) -> str:
-        """The text that this token makes certain, often ''."""
+        """Return the text that this token makes certain, often ''."""
         self._tokens.append(token)
         piece = self.rest()
         if piece.endswith("\N{REPLACEMENT CHARACTER}") or not piece:
@@ -264,6 +266,6 @@ class GrowingText:
         return piece
 
     def rest(self) -> str:
-        """The text of the tokens that are not certain yet."""
+        """Return the text of the tokens that are not certain yet."""
         recent = self._tokens[self._from :]
         return self._decode(recent)[len(self._decode(recent[: self._read - self._from])) :]

@@ -1,7 +1,7 @@
-"""The forms of replies, enforced while a model writes: of each next token only those are left that the form permits.
+"""Formats of replies, enforced during generation by permitting only the tokens that can come next.
 
-llguidance computes the tokens from a grammar. A reply is text, so its tokenizer must give back every text that it reads.
-Imported only with a loaded model, because it needs torch and transformers.
+llguidance computes these tokens from a grammar. A reply is text, so the tokenizer must reproduce every text that it
+reads. Imported only with a loaded model, because it needs torch and transformers.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from transformers import LogitsProcessor
 from rallebench.core.errors import BackendError
 
 SAMPLE = '{"a b": [1.5, true, "ö\\n"]}\nAction: Search[Ada]'
-"""A text that a tokenizer must read and write unchanged."""
+"""A text that a tokenizer must reproduce unchanged."""
 
 GRAMMARS = 64
-"""The compiled grammars that a model keeps."""
+"""Number of compiled grammars kept per model."""
 
 
 class Matcher(NamedTuple):
-    """The tokens that the form of one reply permits next. ``size``: tokens of the tokenizer; ``ends``: those that end a
-    text."""
+    """The tokens permitted next in one reply. ``size``: tokens of the tokenizer; ``ends``: tokens that end a text."""
 
     state: Any
     size: int
@@ -34,11 +33,11 @@ class Matcher(NamedTuple):
 
 
 class UnreadableTokenizer(Exception):
-    """A tokenizer for which no form can be enforced."""
+    """A tokenizer for which no format can be enforced."""
 
 
 class Forcing:
-    """The tokenizer of one model as llguidance reads it. Thread-safe. Raises UnreadableTokenizer."""
+    """One model's tokenizer for llguidance. Thread-safe. Raises UnreadableTokenizer."""
 
     def __init__(self, tokenizer: Any, ends: Collection[int]) -> None:
         try:
@@ -54,7 +53,9 @@ class Forcing:
             text = tokenizer.decode(
                 tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False
             )
-        except Exception as error:  # the library raises several kinds, for each tokenizer its own
+        except (
+            Exception
+        ) as error:  # the library raises various exceptions, depending on the tokenizer
             raise UnreadableTokenizer(" ".join(str(error).split())[:160]) from None
         if text != SAMPLE:
             raise UnreadableTokenizer("its tokens do not give the text back")
@@ -63,7 +64,9 @@ class Forcing:
         self._matcher = lru_cache(maxsize=GRAMMARS)(self._compiled)
 
     def matcher(self, name: str, grammar: str) -> Matcher:
-        """The state of a reply that is not begun. Raises BackendError for a form that the model ``name`` cannot write."""
+        """Return the state of a reply that has not begun. Raises BackendError for a format that the model ``name`` cannot
+        write.
+        """
         with self._lock:
             start, fault = self._matcher(grammar)
         if fault:
@@ -86,9 +89,9 @@ class Forcing:
 
 
 class ForceRows(LogitsProcessor):  # type: ignore[misc]
-    """Leaves of each row's next token those that the row's form permits.
+    """Permits only those next tokens of each row that its format allows.
 
-    ``matchers``: one per row, None for a row without a form. A row that has ended is left alone.
+    ``matchers``: one per row, None for a row without a format. Finished rows are left alone.
     """
 
     def __init__(self, matchers: Sequence[Matcher | None]) -> None:

@@ -32,7 +32,7 @@ from rallebench.llms.load_progress import counting_tensors, download_bar
 
 _FLASH = {"flash_attention_2": "flash_attn", "flash_attention_3": "flash_attn_interface"}
 
-# The parts of a model's generation config about its tokens; the rest are sampling defaults.
+# Token settings of the model's generation config; the rest are sampling defaults.
 _TOKEN_RULES = [
     "bos_token_id",
     "decoder_start_token_id",
@@ -48,7 +48,7 @@ Steps = Generator[str, None, "LoadedModel"]
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model in memory. ``source`` names its content: a hub commit, or a hash of its files."""
+    """A model in memory. ``source``: identity of its content, a hub commit or a hash of its files."""
 
     model: Any
     tokenizer: Any
@@ -61,7 +61,7 @@ class LoadedModel:
 def load(name: str, settings: TransformersSettings, cache: Path | None = None) -> Steps:
     """Yield a line per step, and return the model. Raises RalleError.
 
-    A GGUF file is converted into ``cache`` first; without one it is converted for this load alone.
+    A GGUF file is first converted into ``cache``, or, if that is None, for this load alone.
     """
     need_packages(
         ("torch", "transformers", "accelerate"),
@@ -94,7 +94,9 @@ def _load(
     where: str,
     file: GgufModel | None,
 ) -> Steps:
-    """``where``: the model's name in messages: that of its ``file``, if it was converted to the ``folder``."""
+    """Load the files in ``folder``. ``where``: name of the model in messages; for a converted model, that of its
+    ``file``.
+    """
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -126,7 +128,7 @@ def _load(
     # fresh process this takes 45 MB (scipy, torch.distributed, transformers' quantizers …) for good.
     with contextlib.suppress(Exception), torch.device("meta"):  # a model's own code comes later
         auto.from_config(config)
-    release()  # what is freed meanwhile would count as less memory of the model
+    release()  # memory freed during the load would be subtracted from the model's
     before = Memory.now()
     with counting_tensors(message):
         model, report = auto.from_pretrained(
@@ -140,7 +142,7 @@ def _load(
             **common,
         )
     if missing := sorted(report["missing_keys"]):
-        # transformers only warns, and fills them with random numbers.
+        # transformers only warns, and fills them with random numbers
         raise BadFileError(
             f"The weights of {where} lack {len(missing)} tensors of a {config.model_type} language model "
             f"(the first is {missing[0]}), so it would answer at random; give a complete language model."
@@ -156,14 +158,14 @@ def _load(
 
 
 def _source(file: GgufModel | None, folder: Path | None) -> str:
-    """The identity of the weights, part of the fingerprint; '' for a model of the hub."""
+    """Return the identity of the weights, part of the fingerprint; '' for a model of the hub."""
     if file:
         return f"gguf:{file.sha256[:12]}"
     return content_hash(folder) if folder else ""
 
 
 def _check_vocabulary(where: str, tokenizer: Any, config: Any) -> None:
-    """BadFileError for a tokenizer of another model."""
+    """Raise BadFileError for a tokenizer of another model."""
     words, known = getattr(tokenizer, "vocab_size", 0), vocabulary(config)
     # Added tokens may lie beyond it: many tokenizers have such a padding token.
     if known is not None and words > known:
@@ -174,12 +176,12 @@ def _check_vocabulary(where: str, tokenizer: Any, config: Any) -> None:
 
 
 def _placement(settings: TransformersSettings) -> dict[str, Any]:
-    """The attention and the memory of each device, as ``from_pretrained`` takes them."""
+    """Return the attention and the memory of each device, as ``from_pretrained`` takes them."""
     values: dict[str, Any] = {}
     if settings.attn_implementation != "auto":
         values["attn_implementation"] = settings.attn_implementation
     if isinstance(settings.max_memory, Mapping):
-        # accelerate knows GPUs by number; JSON has only texts for names.
+        # accelerate numbers GPUs; JSON keys are always text
         values["max_memory"] = {
             int(d) if str(d).isdigit() else d: most for d, most in settings.max_memory.items()
         }
@@ -187,7 +189,7 @@ def _placement(settings: TransformersSettings) -> dict[str, Any]:
 
 
 def vocabulary(config: Any) -> int | None:
-    """The number of tokens that the model knows, None if its configuration does not say."""
+    """Return the size of the model's vocabulary, None if its configuration does not say."""
     return getattr(config.get_text_config(), "vocab_size", None)
 
 
@@ -225,7 +227,7 @@ def _check_hardware(name: str, settings: TransformersSettings) -> None:
 
 
 def _quantized(settings: TransformersSettings, dtype: str) -> dict[str, Any]:
-    """The argument of ``from_pretrained`` for a quantisation."""
+    """Return the arguments of ``from_pretrained`` for a quantisation."""
     if settings.quantization == "none":
         return {}
     if settings.quantization == "8bit":
@@ -246,7 +248,7 @@ def _quantized(settings: TransformersSettings, dtype: str) -> dict[str, Any]:
 
 
 def _device(model: Any) -> str:
-    """The device of the inputs: that of the embedding, or its execution device if it is offloaded."""
+    """Return the device of the inputs: that of the embedding, or its execution device if it is offloaded."""
     embedding = model.get_input_embeddings()
     if embedding.weight.device.type != "meta":
         return str(embedding.weight.device)
@@ -255,7 +257,7 @@ def _device(model: Any) -> str:
 
 
 def set_token_rules(model: Any, tokenizer: Any) -> tuple[int, frozenset[int]]:
-    """Leave only token rules in the model's generation config; return (padding, end-of-text tokens)."""
+    """Leave only token settings in the model's generation config; return (padding, end-of-text tokens)."""
     from transformers import GenerationConfig
 
     own = model.generation_config
@@ -263,7 +265,7 @@ def set_token_rules(model: Any, tokenizer: Any) -> tuple[int, frozenset[int]]:
     ends = sorted({token for token in (*stated, tokenizer.eos_token_id) if token is not None})
     known = vocabulary(model.config) or max(ends, default=0) + 1
     choices = (tokenizer.pad_token_id, own.pad_token_id, *ends, 0)
-    # A tokenizer may have a padding token beyond the model's vocabulary.
+    # a tokenizer may have a padding token beyond the model's vocabulary
     pad = next(token for token in choices if token is not None and token < known)
     rules = {rule: getattr(own, rule, None) for rule in _TOKEN_RULES}
     model.generation_config = GenerationConfig(**rules, eos_token_id=ends or None, pad_token_id=pad)
@@ -271,7 +273,7 @@ def set_token_rules(model: Any, tokenizer: Any) -> tuple[int, frozenset[int]]:
 
 
 def places(model: Any, device: str) -> str:
-    """Every device that holds a part of the model; a part on disk is slow, so the user should know."""
+    """Return all devices that hold a part of the model, for the user, since a part on disk is slow."""
     spread = getattr(model, "hf_device_map", None) or {}
     names = [f"cuda:{place}" if isinstance(place, int) else str(place) for place in spread.values()]
     return " and ".join(dict.fromkeys(names)) or device

@@ -1,4 +1,4 @@
-"""Preparation of requests: their settings, their tokens, and the room in the context window."""
+"""Preparation of requests: settings, tokens, and room in the context window."""
 
 from __future__ import annotations
 
@@ -34,21 +34,22 @@ if TYPE_CHECKING:
 PROBE = "rallebench probes this"
 
 MARK_TOKENS = 48
-"""The most tokens of a mark of thoughts with the white space behind it, where the vocabulary has none for it."""
+"""Maximum tokens of a thought marker with the white space after it, if the vocabulary has no token for it."""
 
 ROOM_STEP = 16
-"""The room left in the window is rounded down to a multiple of this (from two of them on): prompts of a batch share its
-length, so without rounding each prompt near the window would be alone in a batch."""
+"""The room left in the window is rounded down to a multiple of this (from twice this on): prompts of a batch share one
+room, so without rounding every prompt near the limit would form a batch of its own.
+"""
 
 
 @dataclass(frozen=True)
 class PreparedPrompt:
-    """A request in tokens.
+    """A tokenized request.
 
-    ``notes``: the differences between prompt and messages. ``room_note``: the note for a reply that the window cuts.
-    ``begun``: the mark of thoughts, where the prompt ends with it: the model writes on from there, so the text begins with it.
-    ``format``: the form of the answer; ``calls``: whether the model may call tools. ``matcher``: what enforces the form, or
-    the call, while the model writes; None where nothing does. It serves one reply.
+    ``notes``: differences between prompt and messages. ``room_note``: note for a reply that the window cuts. ``begun``:
+    thought marker at the end of the prompt; the model continues it, so the text begins with it. ``format``: format of the
+    answer; ``calls``: True if the model may call tools. ``matcher``: enforces the format, or a call, during generation; None
+    if nothing does. A matcher serves one reply.
     """
 
     tokens: list[int]
@@ -64,7 +65,7 @@ class PreparedPrompt:
     begun: str = ""
 
     def read(self, text: str, finished: bool = True) -> tuple[str, tuple[ToolCall, ...], str]:
-        """The text of the reply, the tool calls in it, and the note about both. ``finished``: not cut by max_tokens."""
+        """Return the text of the reply, its tool calls, and a note about both. ``finished``: False if max_tokens cut it."""
         text, calls = calls_of(text) if self.calls else (text, ())
         if calls or (self.format is None and self.matcher is None):
             return text, calls, ""
@@ -79,14 +80,14 @@ class PreparedPrompt:
         return text, (), note
 
     def certain(self, text: str) -> str:
-        """The part of an unfinished text that will surely be in the reply."""
+        """Return the part of an unfinished text that will certainly be in the reply."""
         if self.format is not None and self.matcher is None:
             return ""
         return before_calls(text) if self.calls else text
 
 
 class Prompter:
-    """Prepares the requests of one model. ``chat``: whether its chat template is used.
+    """Prepares the requests of one model. ``chat``: True if its chat template is used.
 
     ``window``: tokens of prompt and answer together (of the prompt alone for an encoder–decoder model), None if the
     model has no limit. Thread-safe.
@@ -103,7 +104,7 @@ class Prompter:
         self._name, self._settings, self._tokenizer = name, settings, tokenizer
         self._ends, self._unforced = ends, ""
         self._encoder_decoder = bool(config.is_encoder_decoder)
-        # The hard limit: beyond the last learned position there is an index error.
+        # a hard limit: beyond the last learned position there is an index error
         self._positions: int | None = getattr(
             config.get_text_config(), "max_position_embeddings", None
         )
@@ -115,7 +116,7 @@ class Prompter:
         self.window = self._window(config)
 
     def prepare(self, request: Generate) -> PreparedPrompt:
-        """The prompt of a request. Raises RalleError if the request is too long or not supported by the model."""
+        """Return the prompt of a request. Raises RalleError if the request is too long or not supported by the model."""
         settings = self._settings
         for option in request.options:
             if option not in (*OPTIONS, TOOL_CHOICE):
@@ -153,7 +154,7 @@ class Prompter:
             tuple(text for text in (request.stop or settings.stop) if text),
             seeds[0] if seeds else random.SystemRandom().getrandbits(63),
             notes,
-            f"The context window left room for {room} tokens only."
+            f"The context window left room for only {room} tokens."
             if room < decoding.max_tokens
             else "",
             form,
@@ -164,17 +165,16 @@ class Prompter:
         )
 
     def _begun_by(self, tokens: Sequence[int]) -> str:
-        """The mark of thoughts that a prompt ends with, '' if it ends otherwise."""
+        """Return the thought marker at the end of a prompt, '' if there is none."""
         with self._lock:
             end = self._tokenizer.decode(tokens[-MARK_TOKENS:])
         return begun_thoughts(str(end))
 
-    # ── the form of the answer ───────────────────────────────────────────────
+    # ── format of the answer ─────────────────────────────────────────────────
 
     @cached_property
     def forcing(self) -> Forcing | None:
-        """The tokenizer's ``Forcing`` for the form of an answer; None where the setting is off, or the tokenizer cannot be
-        read."""
+        """The tokenizer's ``Forcing``; None if the setting is off, or the tokenizer cannot be used."""
         if not self._settings.forced_formats:
             return None
         from rallebench.llms._transformers.forcing import Forcing, UnreadableTokenizer
@@ -189,7 +189,9 @@ class Prompter:
     def _matcher(
         self, form: Format | None, tools: Sequence[ToolSpec], called: Sequence[ToolSpec]
     ) -> Matcher | None:
-        """The matcher that enforces a demanded call, or the form; None without either, and where a call may come instead."""
+        """Return the matcher for a demanded call or the format; None without either, or if a call may replace the
+        formatted answer.
+        """
         if (not called and (form is None or tools)) or self.forcing is None:
             return None
         if called:
@@ -208,7 +210,7 @@ class Prompter:
         extra: Mapping[str, Any],
         max_tokens: int,
     ) -> tuple[list[int], tuple[str, ...]]:
-        """The tokens, shortened if the rule is cut, and the notes about differences from the messages."""
+        """Return the tokens, shortened if the setting is cut, and notes about differences from the messages."""
         if not any(message.content.strip() for message in request.messages):
             raise self._empty()
         notes = [f"The {NAMES[wish.kind]} was added to the prompt."] if wish else []
@@ -236,7 +238,7 @@ class Prompter:
         with self._lock:
             text = self._in_template(messages, tools, extra) if self.chat else plain(messages)
             try:
-                # A chat template writes its own beginning of text; a second one would change the answer.
+                # a chat template writes its own beginning of text; a second one would change the answer
                 encoded = self._tokenizer(text, add_special_tokens=not self.chat, verbose=False)
             except (UnicodeError, TypeError):  # tokenizers in Rust raise TypeError
                 raise BackendError(
@@ -269,18 +271,18 @@ class Prompter:
 
     @cached_property
     def _has_system_role(self) -> bool:
-        """True if the chat template writes a system message: some refuse one, some leave it out."""
+        """True if the chat template renders system messages: some refuse them, some leave them out."""
         return PROBE in self._probed([Message("system", PROBE), Message("user", "a")])
 
     @cached_property
     def calls_tools(self) -> bool:
-        """True if the chat template writes the tools: a prompt with one differs from a prompt without."""
+        """True if the chat template renders tools: a prompt with a tool differs from one without."""
         tool, messages = ToolSpec("probe", PROBE, {}), [Message("user", "a")]
         with self._lock:
             return self.chat and self._probed(messages, tool) not in ("", self._probed(messages))
 
     def _probed(self, messages: Sequence[Message], *tools: ToolSpec) -> str:
-        """The prompt of a trial; '' where the template refuses it."""
+        """Return the prompt of a trial, '' if the template refuses it."""
         with suppress(Exception):  # a template may raise anything
             return in_template(
                 self._tokenizer, messages, tools, self._settings.chat_template_kwargs
@@ -310,7 +312,9 @@ class Prompter:
     # ── room in the window ───────────────────────────────────────────────────
 
     def _room(self, length: int) -> int | None:
-        """The tokens that fit after a prompt of ``length`` tokens, None without a limit. Raises BackendError for 0."""
+        """Return the number of tokens that fit after a prompt of ``length`` tokens, None without a limit. Raises
+        BackendError for 0.
+        """
         shared = 0 if self._encoder_decoder else 1
         if self.window is not None and length > self.window - shared:
             cut = self._settings.context_rule == "cut"
@@ -326,7 +330,7 @@ class Prompter:
         return None if self.window is None else self.window - length
 
     def _limit(self, max_tokens: int) -> int | None:
-        """The most tokens of a prompt before it is cut: in a causal model the answer shares the window."""
+        """Return the length from which a prompt is cut: in a causal model the answer shares the window."""
         if self.window is None or self._encoder_decoder:
             return self.window
         return self.window - max(1, min(max_tokens, self.window // 4))
@@ -338,13 +342,15 @@ class Prompter:
                 f"{self._name!r}: context_window is {setting}, but {self._settings.model} has only "
                 f"{self._positions} positions; set it to at most that."
             )
-        # transformers sets 10^30 if a tokenizer names no length.
+        # transformers sets 10^30 if a tokenizer states no length
         advised = length if (length := self._tokenizer.model_max_length) < 10**9 else None
         return setting or self._positions or getattr(config, "n_positions", None) or advised
 
 
 def called_tools(name: str, request: Generate) -> tuple[ToolSpec, ...]:
-    """The tools of which one must be called, as the option tool_choice says; () if none must. Raises UsageError."""
+    """Return the tools one of which must be called according to the option tool_choice; () if none must. Raises
+    UsageError.
+    """
     choice = request.options.get(TOOL_CHOICE)
     if choice in (None, "auto", "none"):
         return ()

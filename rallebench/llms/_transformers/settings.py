@@ -1,4 +1,4 @@
-"""The settings of a transformers model, and their check before the load."""
+"""Settings of a transformers model, checked before the load."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rallebench.llms import (
 
 
 class DecodingRules(NamedTuple):
-    """The settings that requests of a batch share; ``max_tokens`` is reduced to the room in the window."""
+    """Settings shared by the requests of a batch; ``max_tokens`` is reduced to the room in the window."""
 
     max_tokens: int
     temperature: float
@@ -36,10 +36,10 @@ class DecodingRules(NamedTuple):
 DECODING = DecodingRules._fields
 
 OPTIONS = (*DECODING[2:], "chat_template_kwargs", "response_format", "logprobs")
-"""Permitted ``options`` of a request; all are settings too."""
+"""Permitted ``options`` of a request; all of them are settings too."""
 
 TOOL_CHOICE = "tool_choice"
-"""The option that belongs to a request alone."""
+"""The option that only a request has."""
 
 TEMPLATE_OURS = frozenset(
     [
@@ -60,7 +60,7 @@ TEMPLATE_OURS = frozenset(
 """Arguments of ``apply_chat_template`` that ``chat_template_kwargs`` may not set."""
 
 QUANTIZATIONS = ("none", "8bit", "4bit")
-"""The largest first."""
+"""Largest first."""
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 CHAT_TEMPLATE = ("auto", "on", "off", True, False)
@@ -70,7 +70,7 @@ _WHOLE = (1, MOST_TOKENS)
 
 @dataclass(frozen=True)
 class TransformersSettings:
-    """The settings of a model in this process."""
+    """Settings of a model in this process."""
 
     model: str = declare(
         str,
@@ -83,7 +83,7 @@ class TransformersSettings:
         str, "", about="the GGUF file in the folder; it is converted once into the cache"
     )
     quantization: str = declare(str, "none", choices=QUANTIZATIONS, about="by bitsandbytes")
-    dtype: str = declare(str, "auto", choices=DTYPES, about="auto: that of the stored weights")
+    dtype: str = declare(str, "auto", choices=DTYPES, about="auto: as stored")
     device_map: Any = declare(
         object,
         None,
@@ -93,7 +93,7 @@ class TransformersSettings:
     max_memory: Any = declare(
         object,
         None,
-        about='the limit of a spread model on each device: {"0": "20GB", "cpu": "60GB"}',
+        about='memory limit per device for a distributed model: {"0": "20GB", "cpu": "60GB"}',
     )
     attn_implementation: str = declare(
         str, "auto", choices=(*ATTENTION, "flex_attention"), about="auto: the library's choice"
@@ -102,16 +102,18 @@ class TransformersSettings:
     bnb_4bit_use_double_quant: bool = declare(bool, True)
     bnb_4bit_compute_dtype: str = declare(str, "auto", choices=DTYPES, about="auto: dtype")
     llm_int8_threshold: float = declare(
-        float, 6.0, 0, 1000, about="8bit: a column of the inputs above it stays in dtype"
+        float, 6.0, 0, 1000, about="8bit: input columns above this stay in dtype"
     )
     chat_template: str | bool = declare(
-        object, "auto", about="auto, on or off; auto: the tokenizer's own if the model is causal"
+        object,
+        "auto",
+        about="auto, on or off; auto: on if the tokenizer has one and the model is causal",
     )
     chat_template_kwargs: Mapping[str, Any] = declare(
         object, {}, about='arguments of the chat template: {"enable_thinking": false}'
     )
-    system: str = declare(str, "", about="the system message of requests without one")
-    max_tokens: int = declare(int, DEFAULT_MAX_TOKENS, *_WHOLE, about="tokens of an answer")
+    system: str = declare(str, "", about="system message for requests without one")
+    max_tokens: int = declare(int, DEFAULT_MAX_TOKENS, *_WHOLE, about="maximum tokens of an answer")
     temperature: float = declare(float, DEFAULT_TEMPERATURE, 0, 5, about="0: greedy")
     top_p: float | None = declare(float, None, 0, 1)
     top_k: int | None = declare(int, None, 0, MOST_TOKENS)
@@ -125,21 +127,21 @@ class TransformersSettings:
     forced_formats: bool = declare(
         bool,
         True,
-        about="the form of a reply is enforced while the model writes; false: it is put into the prompt and checked",
+        about="enforce the format of a reply during generation; false: describe it in the prompt and check the reply",
     )
     logprobs: bool = declare(bool, False, about="as in OpenAI's API")
     context_rule: str = declare(
         str,
         "refuse",
         choices=("refuse", "cut"),
-        about="cut: the last passages of a prompt are left out until it and max_tokens (at most a quarter of the "
-        "window) fit, and the reply's note says so",
+        about="cut: leave out the last passages of a prompt until it and max_tokens (at most a quarter of the "
+        "window) fit; the reply's note says so",
     )
     context_window: int | None = declare(
-        int, None, *_WHOLE, about="tokens; null: that of the model's configuration"
+        int, None, *_WHOLE, about="in tokens; null: as in the model's configuration"
     )
-    batch_size: int | None = declare(int, None, *_WHOLE, about="the most rows at once")
-    revision: str | None = declare(str, None, about="a branch, tag or commit of the hub")
+    batch_size: int | None = declare(int, None, *_WHOLE, about="maximum number of rows")
+    revision: str | None = declare(str, None, about="branch, tag or commit on the hub")
     trust_remote_code: bool = declare(bool, False, about="run the model's own Python code")
     threads: int | None = declare(
         int, None, *_WHOLE, about="CPU threads of the whole process while this model works"
@@ -147,7 +149,7 @@ class TransformersSettings:
 
 
 def settings_of(name: str, /, **values: Any) -> TransformersSettings:
-    """The settings of the model ``name``. Raises UsageError for the first invalid one."""
+    """Return the settings of the model ``name``. Raises UsageError for the first invalid one."""
     settings = settings_from(TransformersSettings, name, values)
     if not any(settings.chat_template is c or settings.chat_template == c for c in CHAT_TEMPLATE):
         raise UsageError(
@@ -220,7 +222,7 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
 def need_of_settings(
     name: str, settings: TransformersSettings, context: int | None = None, batch: int | None = None
 ) -> MemoryNeed | None:
-    """The memory need of the model in these settings, without loading it; None if unknown.
+    """Return the model's memory need with these settings, without loading it; None if unknown.
 
     ``context`` tokens and ``batch`` answers at once: by default those of the settings.
     """
@@ -238,7 +240,7 @@ def need_of_settings(
 
 
 def quantization(settings: TransformersSettings) -> str:
-    """The quantisation in a few words; defaults are not named."""
+    """Return the quantisation in a few words, without defaults."""
     if settings.quantization == "8bit":
         usual = settings.llm_int8_threshold == TransformersSettings.llm_int8_threshold
         return "8bit" if usual else f"8bit threshold {settings.llm_int8_threshold:g}"
@@ -251,7 +253,7 @@ def quantization(settings: TransformersSettings) -> str:
 
 
 def fingerprint(settings: TransformersSettings, source: str, dtype: str, chat: bool) -> str:
-    """A name for everything that changes an answer; not the device, the batch size or the number of threads."""
+    """Return the identity of everything that changes an answer; not the device, the batch size or the number of threads."""
     window = ("context_window", "context_rule")
     names = (*DECODING, *OPTIONS, "forced_formats", "system", "seed", "stop", *window)
     defaults = {name: value for name, value in asdict(settings).items() if name in names}

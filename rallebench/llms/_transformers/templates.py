@@ -1,4 +1,4 @@
-"""Messages → the text that the model reads: through its chat template, or plainly."""
+"""Messages → prompt text, through the model's chat template or as plain text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rallebench.llms import call_of, function_of
 def in_template(
     tokenizer: Any, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Mapping[str, Any]
 ) -> str:
-    """The prompt as the tokenizer's chat template writes it; raises what the template raises.
+    """Render the prompt with the tokenizer's chat template; raises whatever the template raises.
 
-    A message of role ``tool`` keeps it where tools are given, or where it answers a call; else it is the user's.
+    A message keeps the role ``tool`` if there are tools, or if it answers a call; otherwise it becomes a user message.
     """
     names = {call.id: call.name for message in messages for call in message.tool_calls}
     turns = [_turn(message, bool(tools), names) for message in messages]
@@ -44,14 +44,14 @@ def _turn(message: Message, tools: bool, names: Mapping[str, str]) -> dict[str, 
 
 
 def _object(arguments: str) -> Any:
-    """Templates write the object, and text that is none as it stands."""
+    """Return the arguments as an object, as templates expect them; text that is not an object is returned unchanged."""
     with suppress(ValueError):
         return json.loads(arguments)
     return arguments
 
 
 def plain(messages: Sequence[Message]) -> str:
-    """Messages as one text for a model without a chat template; a lone prompt stays as it is.
+    """Join messages into one text for a model without a chat template; a lone prompt is returned unchanged.
 
     >>> plain([Message("system", "Be brief."), Message("user", "Who?")])
     'Be brief.\\n\\nWho?'
@@ -67,7 +67,7 @@ def plain(messages: Sequence[Message]) -> str:
 
 
 def folded(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """System messages put before the next user message, with a blank line between.
+    """Move system messages to the start of the next user message, separated by a blank line.
 
     >>> [(m.role, m.content) for m in folded([Message("system", "Be brief."), Message("user", "Who?")])]
     [('user', 'Be brief.\\n\\nWho?')]
@@ -86,9 +86,9 @@ def folded(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def with_wish(messages: Sequence[Message], wish: str, chat: bool) -> tuple[Message, ...]:
-    """The messages with a wish about the form of the answer: after the last user message of a chat.
+    """Add instructions about the format of the answer after the last user message of a chat, or before a plain prompt.
 
-    Before a plain prompt: its last line is often the beginning of the answer.
+    The last line of a plain prompt is often the beginning of the answer.
 
     >>> [message.content for message in with_wish([Message("user", "Who?")], "Answer yes or no.", chat=True)]
     ['Who?\\n\\nAnswer yes or no.']

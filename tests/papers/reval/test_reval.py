@@ -198,7 +198,7 @@ def test_a_system_that_fails_costs_the_others_nothing(cli: CommandLine) -> None:
     notes = found["notes"]
     assert sum(note.startswith("react absent") and "/nowhere" in note for note in notes) == 2
     (broken,) = [note for note in notes if note.startswith("react broken soay_easy failed: ")]
-    assert "has said all its 1 replies" in broken
+    assert "has used all its 1 replies" in broken
     assert "react · absent" not in found["means"]
 
 
