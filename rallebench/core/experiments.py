@@ -2,9 +2,14 @@
 
 It asks no model, writes no file and reports no progress; a player performs its requests (``engine.driver``)::
 
-    @EXPERIMENTS.register("closed-book", place="suites", form={"data": Setting(str, "")})
+    @dataclass(frozen=True, slots=True)
+    class ClosedBookSettings:
+        data: str = declare(str, "", about="the questions", names="dataset")
+
+    @EXPERIMENTS.register("closed-book", place="suites", form=dataclass_form(ClosedBookSettings))
     def closed_book(request):
-        result = yield RunRequest(flow, DatasetRef(request.settings["data"]), examples, scorers=(scorer,), label="all")
+        settings = request.read(ClosedBookSettings)
+        result = yield RunRequest(flow, DatasetRef(settings.data), examples, scorers=(scorer,), label="all")
         return Report({"em": result.mean("em")})
 
 All errors in the request are raised before the first yield; until then nothing is written. The error of a failed request
@@ -16,11 +21,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, TypeVar, Union
 
 from rallebench.core.runs import RunRequest, RunResult
+from rallebench.core.settings import DataClass, fill
 from rallebench.core.tables import Figure, Table
-from rallebench.core.types import Episode, Flow
+from rallebench.core.types import Episode, Flow, Json
+
+T = TypeVar("T", bound=DataClass)
 
 FOLDER = "experiments"
 """The folder of all experiments in a workspace."""
@@ -40,12 +48,16 @@ class ExperimentRequest:
 
     workspace: Any
     llm: str
-    settings: Mapping[str, Any]
+    settings: Json
     limit: int | None = None
     seed: int = 0
     allow_python: bool = False
     kind: str = ""
     name: str = ""
+
+    def read(self, shape: type[T]) -> T:
+        """The settings as the dataclass whose declared fields are the experiment's form."""
+        return fill(shape, self.settings)
 
     @property
     def folder(self) -> Path:

@@ -6,10 +6,14 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import Field, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypedDict, TypeVar, overload
 
 from rallebench.core.errors import SettingError, UsageError
+from rallebench.core.types import Json
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 NAMED: Mapping[str, str] = {
     "llm": "a language model",
@@ -139,28 +143,109 @@ def _number(value: Any) -> float | None:
         return None
 
 
+class DataClass(Protocol):
+    """An instance of any dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+class Traits(TypedDict, total=False):
+    """The rarer parts of a ``Setting``."""
+
+    sweep: tuple[object, ...]
+    required: bool
+    null: bool
+    names: str
+    many: bool
+    advanced: bool
+
+
+T = TypeVar("T", bound=DataClass)
+Scalar = TypeVar("Scalar", bool, int, float, str)
+
+
+@overload
 def declare(
-    kind: type,
-    default: Any,
+    kind: type[Scalar],
+    default: Scalar,
     low: float | None = None,
     high: float | None = None,
-    **more: Any,
-) -> Any:
-    """A field of a dataclass with the ``Setting(kind, default, low, high, **more)`` that describes it.
+    *,
+    about: str = "",
+    choices: tuple[str, ...] = (),
+    **more: Unpack[Traits],
+) -> Scalar: ...
+@overload
+def declare(
+    kind: type[Scalar],
+    default: None,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    about: str = "",
+    choices: tuple[str, ...] = (),
+    **more: Unpack[Traits],
+) -> Scalar | None: ...
+@overload
+def declare(
+    kind: type[object],
+    default: object,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    about: str = "",
+    choices: tuple[str, ...] = (),
+    **more: Unpack[Traits],
+) -> Any: ...
+def declare(
+    kind: type,
+    default: object,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    about: str = "",
+    choices: tuple[str, ...] = (),
+    **more: Unpack[Traits],
+) -> object:
+    """A field of a dataclass with the ``Setting`` that describes it.
 
     >>> Shape = dataclass(type("Shape", (), {"__annotations__": {"k": int}, "k": declare(int, 5, 1, 9)}))
     >>> Shape().k, dataclass_form(Shape)["k"].must_be
     (5, 'a whole number from 1 to 9')
     """
-    metadata = {"setting": Setting(kind, default, low, high, **more)}
+    metadata = {"setting": Setting(kind, default, low, high, choices, about, **more)}
     if isinstance(default, dict):
         return field(default_factory=default.copy, metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-def dataclass_form(shape: Any) -> dict[str, Setting]:
+def declare_text(about: str = "", *choices: str, **more: Unpack[Traits]) -> str:
+    """A field of text: the first of its ``choices`` is the default, '' without any."""
+    return declare(str, choices[0] if choices else "", about=about, choices=choices, **more)
+
+
+def declare_list(
+    about: str, *values: str, default: str = "", names: str = "", required: bool = False
+) -> str:
+    """A field that is a list with commas, whose ``values`` are worth comparing."""
+    return declare(
+        str, default, about=about, sweep=values, names=names, many=True, required=required
+    )
+
+
+def dataclass_form(shape: type[DataClass]) -> dict[str, Setting]:
     """Name → setting of a dataclass whose fields are declared by :func:`declare`."""
     return {part.name: part.metadata["setting"] for part in fields(shape)}
+
+
+def fill(shape: type[T], values: Json) -> T:
+    """The dataclass ``shape`` with these values; absent ones have its defaults, and keys that are not its fields are ignored.
+
+    >>> Shape = dataclass(type("Shape", (), {"__annotations__": {"k": int}, "k": declare(int, 5, 1, 9)}))
+    >>> fill(Shape, {"k": 7, "articles": "news"}).k, fill(Shape, {}).k
+    (7, 5)
+    """
+    return shape(**{part.name: values[part.name] for part in fields(shape) if part.name in values})
 
 
 def check_form(owner: str, form: Mapping[str, Setting]) -> None:

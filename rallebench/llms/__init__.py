@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.registry import Registry, unknown
-from rallebench.core.settings import Setting, dataclass_form
+from rallebench.core.settings import DataClass, Setting, dataclass_form
 from rallebench.core.types import Generate, Reply, ToolCall, ToolSpec
 
 DEFAULT_MAX_TOKENS = 256
@@ -26,7 +26,7 @@ DEFAULT_TEMPERATURE = 0.0
 LOWEST_LOGPROB = -9999.0
 """Log-probability of a token of probability 0, as vLLM writes it: JSON has no infinity."""
 
-S = TypeVar("S")
+S = TypeVar("S", bound=DataClass)
 
 
 class LLM(Protocol):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from rallebench.core.errors import UsageError
-from rallebench.core.settings import Setting, check_values
+from rallebench.core.settings import Setting, check_values, dataclass_form, declare, fill
 
 KNOWN = {
     "m": Setting(int, 32, 2, 512),
@@ -76,3 +77,24 @@ def test_what_it_cannot_take_is_refused_in_a_sentence(name: str, value: Any, sen
 def test_a_thing_without_settings_says_so() -> None:
     with pytest.raises(UsageError, match=r"The thing has no knob .x.; it has none\."):
         check_values("thing", {}, {"x": 1}, noun="knob")
+
+
+@dataclass(frozen=True, slots=True)
+class CurveSettings:
+    """Settings whose key, kind, default and line stand once."""
+
+    data: str = declare(str, "", about="the questions", names="dataset", required=True)
+    samples: int = declare(int, 3, 0, 100)
+    extra: Any = declare(object, {})
+
+
+def test_the_fields_of_a_class_are_the_declared_settings_in_their_order() -> None:
+    form = dataclass_form(CurveSettings)
+    assert list(form) == ["data", "samples", "extra"]
+    assert form["data"].required and form["samples"].must_be == "a whole number from 0 to 100"
+
+
+def test_checked_values_are_read_as_attributes_and_other_keys_are_left_to_others() -> None:
+    values = check_values("thing", dataclass_form(CurveSettings), {"data": "mine", "samples": "5"})
+    assert fill(CurveSettings, {**values, "articles": "news"}) == CurveSettings("mine", 5, {})
+    assert fill(CurveSettings, {}).extra is not CurveSettings().extra, "no shared default"

@@ -113,8 +113,8 @@ DONE = frozenset(
 )
 """Packages and their tests (``rallebench/llms``, ``tests/llms``) without any finding."""
 CEILINGS = {
-    "rallebench": {"opening": 94, "participle": 278, "name in _of": 247, "phrase": 118},
-    "programs": {"opening": 176, "participle": 232, "name in _of": 67, "phrase": 110},
+    "rallebench": {"opening": 94, "participle": 145, "name in _of": 136, "phrase": 118},
+    "programs": {"opening": 150, "participle": 182, "name in _of": 67, "phrase": 98},
     "documents": {"phrase": 13},
 }
 """Findings in the packages that are not done, in tests and tools, and in the documents. These numbers may only fall."""

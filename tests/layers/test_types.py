@@ -85,7 +85,7 @@ SUBSCRIPTS: dict[str, int] = {
     "http": 38,
     "llms": 100,
     "metrics": 41,
-    "papers": 612,
+    "papers": 573,
     "reader": 12,
     "render": 22,
     "retrievers": 52,

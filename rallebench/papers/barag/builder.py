@@ -13,21 +13,19 @@ from typing import Any
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row
 from rallebench.core.files import json_lines
-from rallebench.core.settings import Setting
+from rallebench.core.settings import dataclass_form
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders.articles import (
-    SOURCES,
     notes_of,
     read_date,
     read_dates,
     source_of,
 )
 from rallebench.experiments.builders.replies import read_prompts, used
-from rallebench.experiments.common import string
 from rallebench.papers.barag import builder_stages as stages
 from rallebench.papers.barag.builder_asking import BaragPlan
-from rallebench.papers.barag.builder_stages import KEEP, LEAVE_OUT
+from rallebench.papers.barag.builder_settings import BuilderSettings
 from rallebench.workspace.paths import READER
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
@@ -40,40 +38,17 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
     "again": (),
 }
 """File below ``prompts/making/barag`` → what must stand in it in braces."""
-SETTINGS = {
-    "source": string("what the articles are; mediawiki draws random ones online", *SOURCES),
-    "api": Setting(str, "https://en.wikipedia.org/w/api.php", about="of source=mediawiki"),
-    "pick": string("which articles, where not all are taken", "first", "random"),
-    "length": Setting(int, 1000, 0, 10_000_000, about="an article has more characters than this"),
-    "after": Setting(str, "2021-10-01", about="an article's date is later than this; empty = any"),
-    "dates": string("file: article id or title → date (JSON, or two columns)", names="file"),
-    "undated": string("articles without a date", LEAVE_OUT, KEEP),
-    "recency": Setting(bool, True, about="ask whether the content is later than the date, too"),
-    "questions": Setting(int, 1, 0, 20, about="per article; 0 = those that the list brings"),
-    "answers": Setting(bool, True, about="ask for a short answer, too, for KILT's metrics"),
-    "answerable": Setting(bool, True, about="check: answered by the article alone"),
-    "closed_book": Setting(bool, True, about="check: not answered right without it"),
-    "near": Setting(float, 0.8, 0, 1, about="check: shared words of two questions; 0 = no check"),
-    "leaks": Setting(bool, True, about="check: does not mention “the text”"),
-    "unknown": string("where a verdict cannot be read", KEEP, LEAVE_OUT),
-    "judge": string("another model for the verdicts; empty = the same", names="llm"),
-    "characters": Setting(int, 15_000, 100, 10_000_000, about="of an article are shown to a model"),
-    "temperature": Setting(float, 1.0, 0, 2, about="of the questions; verdicts have 0"),
-    "seed": Setting(int, 0, 0, 2**31 - 1, about="of questions and of pick=random"),
-    "max_tokens": Setting(int, 512, 1, 100_000, about="of a reply"),
-    "forced": Setting(bool, True, about="demand the form of replies as a JSON schema"),
-    "tries": Setting(int, 2, 1, 5, about="asks again where a reply cannot be read"),
-    "prompts": string("folder with prompts of your own", names="folder"),
-}
 
 
-@EXPERIMENTS.register("build-barag", place="builders", needs_llm=False, form=SETTINGS)
+@EXPERIMENTS.register(
+    "build-barag", place="builders", needs_llm=False, form=dataclass_form(BuilderSettings)
+)
 def barag(request: ExperimentRequest) -> Experiment:
     """Questions on recent articles that a model cannot answer without them."""
     plan = planned(request)
     store: RowFile = yield stages.articles(plan)
     dated: RowFile = yield stages.dates(plan, store)
-    if request.settings["recency"] and plan.after is not None:
+    if plan.settings.recency and plan.after is not None:
         dated = yield stages.recency(plan, store, dated)
     written: RowFile = yield stages.questions(plan, store, dated)
     checked: RowFile = yield stages.checks(plan, store, written)
@@ -82,35 +57,38 @@ def barag(request: ExperimentRequest) -> Experiment:
 
 def planned(request: ExperimentRequest) -> BaragPlan:
     """The plan; every fault of the request shows here. Raises UsageError."""
-    s = request.settings
-    kind, path = ("mediawiki", Path()) if s["source"] == "mediawiki" else source_of(request)
-    after = read_date(s["after"]) if s["after"].strip() else None
-    if after is None and s["after"].strip():
+    settings = request.read(BuilderSettings)
+    kind, path = ("mediawiki", Path()) if settings.source == "mediawiki" else source_of(request)
+    after = read_date(settings.after) if settings.after.strip() else None
+    if after is None and settings.after.strip():
         raise UsageError(
-            f"after={s['after']} is no date; write it as 2021-10-01, or leave it empty for any."
+            f"after={settings.after} is no date; write it as 2021-10-01, or leave it empty for any."
         )
-    _check_models(request, after is not None)
-    dates = read_dates(s["dates"]) if s["dates"] else {}
-    prompts = read_prompts("barag", s["prompts"], PROMPTS)
-    if s["answers"]:
+    _check_models(request, settings, after is not None)
+    dates = read_dates(settings.dates) if settings.dates else {}
+    prompts = read_prompts("barag", settings.prompts, PROMPTS)
+    if settings.answers:
         prompts["questions"] = prompts["questions-with-answers"]
-    return BaragPlan(request, kind, path, after, dates, prompts)
+    return BaragPlan(request, settings, kind, path, after, dates, prompts)
 
 
-def _check_models(request: ExperimentRequest, dated: bool) -> None:
-    """UsageError if a model is needed and none is named, there is none of that name, or it can only copy."""
-    s = request.settings
-    verdicts = [name for name in ("recency", "answerable", "closed_book") if s[name]]
-    if not dated and s["recency"]:
-        verdicts.remove("recency")
-    needed = [request.llm] * bool(s["questions"]) + [s["judge"] or request.llm] * bool(verdicts)
-    if "" in needed:
-        without = ["questions=0"] * bool(s["questions"]) + [f"{name}=false" for name in verdicts]
+def _check_models(request: ExperimentRequest, settings: BuilderSettings, dated: bool) -> None:
+    """Raise UsageError for a needed model that is not named, is unknown, or can only copy."""
+    asks_for = {
+        "recency": settings.recency and dated,
+        "answerable": settings.answerable,
+        "closed_book": settings.closed_book,
+    }
+    verdicts = [f"{name}=false" for name, needed in asks_for.items() if needed]
+    models = [request.llm] * bool(settings.questions)
+    models += [settings.judge or request.llm] * bool(verdicts)
+    if "" in models:
+        without = ["questions=0"] * bool(settings.questions) + verdicts
         raise UsageError(
             "A language model writes the questions and gives the verdicts.",
             hint=Hint("choose", "llm", " ".join(without)),
         )
-    for name in needed:
+    for name in models:
         if request.workspace.llm(name).backend == READER:
             raise UsageError(
                 f"The built-in reader ({name}) only copies from passages: it cannot write questions or give verdicts. It "

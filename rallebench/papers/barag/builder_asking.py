@@ -22,6 +22,7 @@ from rallebench.experiments.builders.replies import (
     read_boolean,
     read_questions,
 )
+from rallebench.papers.barag.builder_settings import BuilderSettings
 
 Verdict = dict[str, Any]
 """``prompt`` (with the article's id in place of its text), ``reply`` as it came, ``value`` (None if nothing could be read),
@@ -98,6 +99,7 @@ class BaragPlan:
     """The checked inputs of the stages. ``after`` None: any date."""
 
     request: ExperimentRequest
+    settings: BuilderSettings
     kind: str
     path: Path
     after: datetime | None
@@ -105,24 +107,20 @@ class BaragPlan:
     prompts: Mapping[str, str]
 
     @property
-    def settings(self) -> Mapping[str, Any]:
-        return self.request.settings
-
-    @property
     def judge(self) -> str:
-        return str(self.settings["judge"] or self.request.llm)
+        return self.settings.judge or self.request.llm
 
     def text(self, store: RowFile, name: str) -> Text:
         """The part of an article that a model is shown: the beginning of its title and content."""
         row = store.row(name)
         whole = f"{row.get('title', '')}\n{row.get('content', '')}"
-        return name, whole[: self.settings["characters"]]
+        return name, whole[: self.settings.characters]
 
     def depends_on(self, *forms: Form) -> list[Any]:
         """What the replies to these forms depend on, beside the model, the temperature and the article."""
-        names = ("seed", "max_tokens", "forced", "tries", "characters")
+        s = self.settings
         prompts = [self.prompts[name] for name in ("again", *(form.prompt for form in forms))]
-        return [*(self.settings[name] for name in names), *prompts]
+        return [s.seed, s.max_tokens, s.forced, s.tries, s.characters, *prompts]
 
     def ask(
         self,
@@ -144,11 +142,17 @@ class BaragPlan:
         messages: tuple[Message, ...] = (Message("user", sent),)
         name = next(iter(form.schema["properties"]))
         schema = {"type": "json_schema", "json_schema": {"name": name, "schema": form.schema}}
-        options = {"response_format": schema} if s["forced"] else {}
-        drawing = {"max_tokens": s["max_tokens"], "temperature": temperature, "seed": s["seed"]}
+        options = {"response_format": schema} if s.forced else {}
         verdict: Verdict = {}
-        for tries in range(1, s["tries"] + 1):
-            reply = yield Generate(llm or self.judge, messages, options=options, **drawing)
+        for tries in range(1, s.tries + 1):
+            reply = yield Generate(
+                llm or self.judge,
+                messages,
+                max_tokens=s.max_tokens,
+                temperature=temperature,
+                seed=s.seed,
+                options=options,
+            )
             value, reason = form.read(reply)
             words = reply.text or "".join(call.arguments for call in reply.tool_calls)
             exchange = {"prompt": visible, "reply": words}
@@ -164,11 +168,9 @@ class BaragPlan:
         it answers right all the same."""
         verdicts: dict[str, Verdict] = {}
         values = {"QUESTION": question}
-        if self.settings["answerable"]:
+        if self.settings.answerable:
             verdicts["answerable"] = yield from self.ask(ANSWERABLE, values, text)
-        if self.settings["closed_book"] and (
-            verdicts.get("answerable", {}).get("value") is not False
-        ):
+        if self.settings.closed_book and (verdicts.get("answerable", {}).get("value") is not False):
             verdicts["closed_book"] = known = yield from self.ask(KNOWN, values, None)
             answer = known["value"]
             without: Verdict

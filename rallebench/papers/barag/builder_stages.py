@@ -24,9 +24,7 @@ from rallebench.papers.barag.builder_asking import (
     mentions_its_text,
     questions_form,
 )
-
-KEEP, LEAVE_OUT = "keep", "leave-out"
-
+from rallebench.papers.barag.builder_settings import LEAVE_OUT
 
 # ── 1  articles ──────────────────────────────────────────────────────────────
 
@@ -34,9 +32,9 @@ KEEP, LEAVE_OUT = "keep", "leave-out"
 def articles(plan: BaragPlan) -> RowsRequest:
     """Long enough, and each only once."""
     s = plan.settings
-    at_random, api = s["pick"] == "random", s["api"] if plan.kind == "mediawiki" else ""
+    at_random, api = s.pick == "random", s.api if plan.kind == "mediawiki" else ""
     return articles_stage(
-        plan.request, plan.kind, plan.path, s["length"], at_random=at_random, api=api
+        plan.request, plan.kind, plan.path, s.length, at_random=at_random, api=api
     )
 
 
@@ -58,7 +56,7 @@ def dates(plan: BaragPlan, articles: RowFile) -> RowsRequest:
         "date filter",
         inputs,
         make=lambda row: [{**row, **state_of(_early(plan, row["date"]))}],
-        depends_on=lambda row: [row["date"], s["after"], s["undated"]],
+        depends_on=lambda row: [row["date"], s.after, s.undated],
     )
 
 
@@ -69,7 +67,7 @@ def _early(plan: BaragPlan, date: str) -> str:
     moment = read_date(date)
     if moment is None:
         reason = "date cannot be read" if date.strip() else "no date"
-        return reason if plan.settings["undated"] == LEAVE_OUT else ""
+        return reason if plan.settings.undated == LEAVE_OUT else ""
     return "" if moment > plan.after else "not after the date"
 
 
@@ -95,7 +93,7 @@ def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest:
         new = {"id": row["id"], "title": row["title"], "verdict": word}
         return [{**new, **state, "recent": verdict}]
 
-    more = [date, plan.judge, *plan.depends_on(RECENT), plan.settings["unknown"]]
+    more = [date, plan.judge, *plan.depends_on(RECENT), plan.settings.unknown]
     inputs = brief(store, dated)
     return RowsRequest(
         "3-recency",
@@ -115,7 +113,7 @@ def _verdict(episode: Episode) -> Row:
 
 def _unknown(plan: BaragPlan, episode: Episode) -> Row:
     """The state of a row whose verdict could not be read: it is counted, and kept or left out as ``unknown`` says."""
-    left = "verdict cannot be read" if plan.settings["unknown"] == LEAVE_OUT else ""
+    left = "verdict cannot be read" if plan.settings.unknown == LEAVE_OUT else ""
     return {**state_of(left), "unknown": True, **_error(episode)}
 
 
@@ -140,7 +138,7 @@ def brief(store: RowFile, articles: RowFile) -> list[Row]:
 def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest:
     """Written by a model, or those that the articles bring."""
     s, inputs = plan.settings, brief(store, articles)
-    number, answers = s["questions"], s["answers"]
+    number, answers = s.questions, s.answers
     if not number:
         return RowsRequest(
             "4-questions",
@@ -154,7 +152,7 @@ def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest
 
     def flow(row: Row) -> Flow:
         text, values = plan.text(store, row["id"]), {"NUMBER": count}
-        verdict = yield from plan.ask(form, values, text, llm, s["temperature"])
+        verdict = yield from plan.ask(form, values, text, llm, s.temperature)
         return Outcome(json.dumps(verdict))
 
     def read(row: Row, episode: Episode) -> list[Row]:
@@ -172,7 +170,7 @@ def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest
             rows = [{**_question(row, "-q0", "", []), **state_of(reason), **marks}]
         return [{**rows[0], **exchange}, *rows[1:]]
 
-    more = [number, answers, llm, s["temperature"], *plan.depends_on(form)]
+    more = [number, answers, llm, s.temperature, *plan.depends_on(form)]
     return RowsRequest(
         "4-questions",
         "questions",
@@ -212,8 +210,8 @@ def article_of(row: Row) -> str:
 def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest:
     """The questions with the reason why one is left out; a model is asked only where its words do not decide it."""
     s = plan.settings
-    models = (plan.judge,) if s["answerable"] or s["closed_book"] else ()
-    more = [s["answerable"], s["closed_book"], plan.judge, s["unknown"]]
+    models = (plan.judge,) if s.answerable or s.closed_book else ()
+    more = [s.answerable, s.closed_book, plan.judge, s.unknown]
     more += plan.depends_on(ANSWERABLE, KNOWN, RIGHT)
     inputs = _to_check(plan, store, questions)
 
@@ -249,10 +247,10 @@ def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[Row]:
         for row in used(questions)
         if str(row.get("question", "")).strip() and article_of(row) in shas
     ]
-    mentions = mentions_its_text if s["leaks"] else lambda question: ""
+    mentions = mentions_its_text if s.leaks else lambda question: ""
     leaks = {row["id"]: mentions(row["question"]) for row in rows}
     standing = [(row["id"], row["question"]) for row in rows if not leaks[row["id"]]]
-    near = near_duplicates(standing, s["near"]) if s["near"] else {}
+    near = near_duplicates(standing, s.near) if s.near else {}
     return [
         {
             "id": row["id"],
