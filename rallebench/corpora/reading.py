@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.readers import read_rows, recognised
 from rallebench.core.sources import MAX_KEPT_PROBLEMS, Problems, Source
 from rallebench.core.types import Passage
-from rallebench.corpora import CORPORA, CorpusRow, Reader
+from rallebench.corpora import CORPORA, CorpusRow
 from rallebench.corpora._seen import SeenIds
 from rallebench.corpora.store import PassageStore
 
@@ -35,10 +36,8 @@ def corpus_form(path: Path) -> str:
     Raises BadFileError for a folder of unknown format, and for a packed file.
     """
     path = Path(path)
-    for name in CORPORA.names():
-        recognises = CORPORA.entry(name).traits.get("recognises")
-        if recognises and recognises(path):
-            return name
+    if form := next(recognised(CORPORA, path), ""):
+        return form
     if path.is_dir():
         raise BadFileError(
             f"{path} is a folder without documents (.txt, .md, .html, .pdf), a corpus.jsonl, or JSON files with id and text; "
@@ -88,9 +87,8 @@ def read_corpus(
         with closing(PassageStore(path)) as store:
             yield from store
         return
-    reader = CORPORA[form]
     count = 0
-    for row in _distinct(_sound(reader(source), source), source, reader):
+    for row in _distinct(source, form):
         count += 1
         page = page_map.get(row.doc_id, "") if page_map is not None else (row.page_id or row.doc_id)
         if row.url and page and addresses is not None:
@@ -104,10 +102,15 @@ def read_corpus(
         raise BadFileError(f"{path} holds no passages{',' if problems.first else ';'} {reason}")
 
 
-def _sound(rows: Iterator[CorpusRow], source: Source) -> Iterator[CorpusRow]:
+def corpus_rows(source: Source, form: str) -> Iterator[CorpusRow]:
+    """Return the rows of a corpus in a format as they are."""
+    return read_rows(CORPORA[form], source, form)
+
+
+def _sound(source: Source, form: str) -> Iterator[CorpusRow]:
     """Yield the rows that have an id and, if required, a text."""
     refuse_empty = source.problems.refuse_empty
-    for row in rows:
+    for row in corpus_rows(source, form):
         if not row.doc_id:
             source.bad(row.line, " has an empty id.")
         elif refuse_empty and not row.text.strip():
@@ -118,8 +121,9 @@ def _sound(rows: Iterator[CorpusRow], source: Source) -> Iterator[CorpusRow]:
             yield row
 
 
-def _distinct(rows: Iterator[CorpusRow], source: Source, reader: Reader) -> Iterator[CorpusRow]:
-    """Yield the rows with new ids, checked in batches; a repeated id is looked up in the file."""
+def _distinct(source: Source, form: str) -> Iterator[CorpusRow]:
+    """Yield the sound rows with new ids, checked in batches; a repeated id is looked up in the file."""
+    rows = _sound(source, form)
     seen_ids, size = SeenIds(), 64
     ended = False
     while not ended:
@@ -138,7 +142,7 @@ def _distinct(rows: Iterator[CorpusRow], source: Source, reader: Reader) -> Iter
             ended = True
         except Exception as error:  # the rows before it come first
             ended, failed = True, error
-        dropped = _find_repeated(batch, seen_ids.add([row.doc_id for row in batch]), source, reader)
+        dropped = _find_repeated(batch, seen_ids.add([row.doc_id for row in batch]), source, form)
         yield from (row for position, row in enumerate(batch) if position not in dropped)
         if failed is not None:
             raise failed
@@ -146,7 +150,7 @@ def _distinct(rows: Iterator[CorpusRow], source: Source, reader: Reader) -> Iter
 
 
 def _find_repeated(
-    batch: list[CorpusRow], candidates: list[int], source: Source, reader: Reader
+    batch: list[CorpusRow], candidates: list[int], source: Source, form: str
 ) -> set[int]:
     """Return the positions of rows with a repeated id, and report each as a bad row of ``source``.
 
@@ -154,7 +158,7 @@ def _find_repeated(
     """
     first: dict[str, int] = {}
     if candidates and source.problems.count < MAX_KEPT_PROBLEMS:
-        first = _first_lines({batch[position].doc_id for position in candidates}, source, reader)
+        first = _first_lines({batch[position].doc_id for position in candidates}, source, form)
     dropped = set()
     for position in candidates:
         row = batch[position]
@@ -166,13 +170,13 @@ def _find_repeated(
     return dropped
 
 
-def _first_lines(ids: set[str], source: Source, reader: Reader) -> dict[str, int]:
+def _first_lines(ids: set[str], source: Source, form: str) -> dict[str, int]:
     """Return id → its first line; empty for a corpus that can be read only once."""
     if not (source.path.is_file() or source.path.is_dir()):
         return {}
     reread = Source(source.path, Problems(skip=True, refuse_empty=source.problems.refuse_empty))
     lines: dict[str, int] = {}
-    for row in _sound(reader(reread), reread):
+    for row in _sound(reread, form):
         if row.doc_id in ids:
             lines.setdefault(row.doc_id, row.line)
             if len(lines) == len(ids):

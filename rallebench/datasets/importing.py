@@ -17,10 +17,10 @@ from rallebench.core.locks import alone
 from rallebench.core.parts import beside, check_name, move_in
 from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Example
-from rallebench.datasets import DATASETS, Record
+from rallebench.datasets import Record
 from rallebench.datasets.import_notes import ImportNotes, write_notes
 from rallebench.datasets.kilt import examples
-from rallebench.datasets.reading import DEFAULT, dataset_form, read_examples
+from rallebench.datasets.reading import DEFAULT, dataset_form, read_examples, records
 from rallebench.datasets.survey import (
     GoldCount,
     PageFinder,
@@ -85,7 +85,7 @@ def import_dataset(
     read = Source(source, Problems(skip=skip_bad, offered=True))
     surveyed = survey(read, form) or Survey()
     chosen = named_pages(surveyed, find_pages) if find_pages else None
-    rows = examples(read, with_pages(DATASETS[form](read), chosen or ()))
+    rows = examples(read, with_pages(records(read, form), chosen or ()))
     gold = Counter[str]()
     try:
         with beside(datasets, name) as half:

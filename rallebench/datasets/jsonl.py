@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from rallebench.core.readers import recognised
 from rallebench.core.sources import Source
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets._values import NoValueError
@@ -31,8 +32,7 @@ def recognises(path: Path) -> bool:
         return False
     if any("input" in row for row in first) and not has_other_gold(first):
         return False
-    others = (DATASETS.entry(name).traits for name in DATASETS.names() if name != "jsonl")
-    return not any(traits["recognises"](path) for traits in others if "recognises" in traits)
+    return not any(recognised(DATASETS, path, without="jsonl"))
 
 
 @DATASETS.register(

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.readers import read_rows, recognised
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Example, digest
 from rallebench.datasets import DATASETS, Record
@@ -19,11 +20,7 @@ DEFAULT = "kilt"
 
 def dataset_form(path: Path) -> str:
     """Return the format of a dataset by its name and first rows; DEFAULT if no format recognises it."""
-    for name in DATASETS.names():
-        recognises = DATASETS.entry(name).traits.get("recognises")
-        if recognises and recognises(Path(path)):
-            return name
-    return DEFAULT
+    return next(recognised(DATASETS, Path(path)), DEFAULT)
 
 
 def read_examples(path: Path, *, form: str = "", source: Source | None = None) -> Iterator[Example]:
@@ -34,7 +31,12 @@ def read_examples(path: Path, *, form: str = "", source: Source | None = None) -
     if not Path(path).exists():
         raise BadFileError(f"{path} does not exist.")
     source = source or Source(path)
-    return examples(source, DATASETS[form or dataset_form(path)](source))
+    return examples(source, records(source, form or dataset_form(path)))
+
+
+def records(source: Source, form: str) -> Iterator[tuple[int, Record]]:
+    """Return (line, record in KILT's format) of each row in a format."""
+    return read_rows(DATASETS[form], source, form)
 
 
 def read_questions(

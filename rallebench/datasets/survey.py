@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.numbers import plural
+from rallebench.core.readers import naming
 from rallebench.core.sources import Problems, Source
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets._values import NoValueError
@@ -79,11 +81,10 @@ def survey(source: Source, form: str, most: int | None = None) -> Survey | None:
     surveyed = Survey()
     reading = Source(source.path, Problems(skip=True))
     try:
-        for line, number, row in islice(traits["rows"](reading), most):
-            try:
-                surveyed.add(line, traits["fields"](row, number))
-            except NoValueError:
-                continue  # the import reports this row
+        with naming(source.path, form):
+            for line, number, row in islice(traits["rows"](reading), most):
+                with suppress(NoValueError):  # the import reports this row
+                    surveyed.add(line, traits["fields"](row, number))
     except BadFileError:
         return None
     return surveyed

@@ -12,6 +12,7 @@ from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import TREC, import_run
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.numbers import plural
+from rallebench.core.readers import naming
 from rallebench.core.report import RunReport
 from rallebench.corpora.imported import Corpus
 from rallebench.datasets.r_eval import ids_that_hold
@@ -136,7 +137,8 @@ def score_predictions(
     suite: str, guess: Path, gold: Path | None, **settings: Any
 ) -> dict[str, Any]:
     """Score a file of predictions in the form of a suite; ``settings``: keywords of its scorer. Raises RalleError."""
-    return SCORERS[suite](guess, gold, **settings)
+    with naming(f"{guess} or {gold}" if gold else guess, suite):
+        return SCORERS[suite](guess, gold, **settings)
 
 
 def track(workbench: Workbench, name: str, kind: str, *, model: bool = False) -> dict[str, Any]:

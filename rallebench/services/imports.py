@@ -14,6 +14,7 @@ from typing import Any, Literal
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation, Progress, map_events
 from rallebench.core.parts import check_name
+from rallebench.core.readers import recognised
 from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
@@ -32,7 +33,7 @@ from rallebench.corpora.reading import corpus_form, read_corpus
 from rallebench.datasets import DATASETS
 from rallebench.datasets.importing import ImportedDataset
 from rallebench.datasets.kilt import examples
-from rallebench.datasets.reading import dataset_form
+from rallebench.datasets.reading import dataset_form, records
 from rallebench.datasets.survey import (
     GoldCount,
     PageFinder,
@@ -193,7 +194,7 @@ def preview_questions(source: Path, form: str = "", corpora: Path | None = None)
     surveyed = survey(read, form, MAX_ROWS) or Survey()
     find = _page_finder(corpora) if corpora else None
     chosen = named_pages(surveyed, find) if find else None
-    rows = examples(read, with_pages(DATASETS[form](read), chosen or ()))
+    rows = examples(read, with_pages(records(read, form), chosen or ()))
     preview = _preview(form, rows, read)
     golds = [example.gold for example in preview.seen]
     answers, pages = sum(bool(g.answers) for g in golds), sum(bool(g.pages) for g in golds)
@@ -219,8 +220,7 @@ def _preview(form: str, rows: Iterator[Any], read: Source) -> Preview:
 
 
 def _names_questions(source: Path) -> bool:
-    recognisers = (DATASETS.entry(name).traits.get("recognises") for name in DATASETS.names())
-    return any(recognises(source) for recognises in recognisers if recognises)
+    return any(recognised(DATASETS, source))
 
 
 def long_sentence(preview: Preview, chunking: Chunking | None, encoder: str) -> str:

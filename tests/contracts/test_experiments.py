@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rallebench.core.errors import NotFoundError, UsageError
-from rallebench.core.settings import check_values
+from rallebench.core.settings import Setting, check_values
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.experiments.benchmarks import BENCHMARKS, benchmarks
 from rallebench.services.experiments import experiment_rules
@@ -13,6 +13,18 @@ from rallebench.views import designs, published
 from rallebench.views.lists import line
 
 OWN = {"baselines", "batch", "sweep", "tradeoff"}
+OF_BENCHMARKS = [name for name in SUITES.names() if "benchmark" in SUITES.listings()[name].traits]
+REQUIRED = [
+    (kind, name)
+    for kind in EXPERIMENTS.names()
+    for name, setting in EXPERIMENTS.entry(kind).form.items()
+    if setting.required
+]
+
+
+def sample(setting: Setting) -> str:
+    """A value that a setting takes."""
+    return str(setting.default or next(iter(setting.choices), "x"))
 
 
 @pytest.mark.parametrize("kind", EXPERIMENTS.names())
@@ -20,25 +32,40 @@ def test_every_experiment_says_what_it_is_and_takes_its_own_defaults(kind: str) 
     entry = EXPERIMENTS.entry(kind)
     assert entry.about.endswith((".", "?")) and experiment_rules(kind).noun
     assert all(setting.must_be for setting in entry.form.values())
+    needed = {name: sample(setting) for name, setting in entry.form.items() if setting.required}
     written = {name: str(setting.default) for name, setting in entry.form.items()}
-    assert check_values(kind, entry.form, written) == check_values(kind, entry.form, {})
+    assert check_values(kind, entry.form, written | needed) == check_values(kind, entry.form, needed)
+
+
+@pytest.mark.parametrize(("kind", "name"), REQUIRED)
+def test_a_required_setting_is_demanded_by_its_name(kind: str, name: str) -> None:
+    form = EXPERIMENTS.entry(kind).form
+    others = {key: sample(setting) for key, setting in form.items() if key != name}
+    with pytest.raises(UsageError, match=f"needs the setting '{name}'"):
+        check_values(kind, form, {key: value for key, value in others.items() if form[key].required})
 
 
 @pytest.mark.parametrize("kind", EXPERIMENTS.names())
-def test_every_suite_names_its_benchmark(kind: str) -> None:
+def test_a_benchmark_is_named_by_suites_alone_and_is_known(kind: str) -> None:
     entry = EXPERIMENTS.entry(kind)
-    is_suite = entry.traits["place"] == "suites"
-    assert is_suite == (entry.traits.get("benchmark", "") in BENCHMARKS)
+    if benchmark := entry.traits.get("benchmark", ""):
+        assert benchmark in BENCHMARKS and entry.traits["place"] == "suites"
 
 
-@pytest.mark.parametrize("name", SUITES.names())
-def test_every_suite_says_what_works_without_a_download(name: str) -> None:
+@pytest.mark.parametrize("name", OF_BENCHMARKS)
+def test_every_suite_of_a_benchmark_says_what_works_without_a_download(name: str) -> None:
     ready = SUITES.entry(name).traits["ready"]
     assert ready.startswith("Without a download: ") and ready.endswith(".")
     languages = BENCHMARKS[SUITES.entry(name).traits["benchmark"]].languages
     assert languages and all(language in ready for language in languages)
-    assert line(SUITES.entry(name)).endswith(ready), "the list and the manual"
-    assert designs.suite_about(name)[0].endswith(ready), "the page"
+
+
+@pytest.mark.parametrize("name", SUITES.names())
+def test_a_suite_has_its_line_in_the_list_in_the_manual_and_on_the_page(name: str) -> None:
+    entry = SUITES.entry(name)
+    ready = entry.traits.get("ready", "")
+    assert line(entry) == " ".join(filter(None, (entry.about, ready))), "the list and the manual"
+    assert designs.suite_about(name)[0].endswith(ready or entry.about), "the page"
 
 
 @pytest.mark.parametrize("name", benchmarks())
@@ -52,7 +79,8 @@ def test_every_benchmark_offers_one_of_its_suites_and_one_of_its_tables_first(na
 
 def test_every_experiment_has_one_place_and_each_place_its_own_names() -> None:
     builders = {f"build-{name}" for name in BUILDERS.names()}
-    assert {*SUITES.names(), *builders, *OWN} == set(EXPERIMENTS.names())
+    others = {*EXPERIMENTS.names()} - {*SUITES.names(), *builders}
+    assert others >= OWN and not builders & {*SUITES.names()}
     assert "crud" in SUITES and "crud" in BUILDERS
     assert SUITES.entry("crud").value is not BUILDERS.entry("crud").value
 

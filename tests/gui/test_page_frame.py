@@ -244,11 +244,20 @@ def test_an_installed_page_has_all_its_scripts_and_style_sheets() -> None:
     assert {p for p in (package / "gui").rglob("*.*s") if p.suffix in (".js", ".css")} <= packed
 
 
+SUFFIXES = {
+    *("bib", "css", "csv", "db", "html", "ini", "js", "json", "jsonl", "log", "md", "pdf", "png"),
+    *("py", "svg", "tex", "toml", "tsv", "txt", "xml", "yaml", "yml", "zip"),
+}
+"""Ends of the names of files, which a place may write as a constant, too: ``notes.md``."""
+
+
 def test_every_button_of_the_page_has_a_handler(page: Page) -> None:
     sources = "".join(p.read_text("utf-8") for p in (PROJECT / "rallebench" / "gui").rglob("*.py"))
     parts = "|".join({name.partition(".")[0] for name in page._actions})
     named = set(re.findall(rf"[\"']((?:{parts})\.[a-z_]+)[\"']", sources))
-    assert len(named) > 100 and named <= set(page._actions)
+    files = {name for name in named if name.rpartition(".")[2] in SUFFIXES}
+    assert len(named) > 100 and named - files <= set(page._actions)
+    assert not files & set(page._actions), "an action has not the name of a file"
 
 
 def test_jobs_are_listed_with_their_end(page: Page) -> None:

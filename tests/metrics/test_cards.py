@@ -20,8 +20,13 @@ def function_of(name: str) -> object:
 @pytest.mark.parametrize("name", METRICS.names())
 def test_every_card_says_all_a_reader_needs(name: str) -> None:
     shown = read_card(name)
-    texts = (shown.definition, shown.normalisation, shown.not_scored)
-    assert all(text.endswith(".") and "\n" not in text for text in texts), shown
+    texts = {
+        "first line": shown.definition,
+        "Normalisation": shown.normalisation,
+        "Not scored": shown.not_scored,
+    }
+    for part, text in texts.items():
+        assert text.endswith(".") and "\n" not in text, f"{name}: {part} must be a sentence"
     assert len(shown.definition) <= 130 and shown.label and shown.unit and shown.source
     assert shown.direction in ("higher is better", "lower is better", "neither direction is better")
     low, high = shown.range
@@ -41,7 +46,8 @@ def test_every_docstring_has_the_form_of_a_card(name: str) -> None:
     ]
     order = list(SECTIONS)
     assert heads == sorted(heads, key=order.index) and len(heads) == len(set(heads))
-    assert set(heads) >= {"Normalisation", "Not scored", "Source", "Traps"}
+    missing = {"Normalisation", "Not scored", "Source", "Traps"}.difference(heads)
+    assert not missing, f"the docstring of {name} lacks the sections {', '.join(sorted(missing))}"
     found = parse(doc)
     assert all(found[SECTIONS[head]].endswith(".") for head in heads)
     traits = METRICS.entry(name).traits

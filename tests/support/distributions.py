@@ -26,7 +26,7 @@ def installing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     monkeypatch.setattr(plugins, "_BROKEN", {})
 
     def add(registry: Registry[Any], module: str, text: str) -> None:
-        registry.names()  # what the package itself holds is imported once for all tests
+        registry.load()  # an entry that is imported later would be lost with the copy below
         write_distribution(site, registry.name, module, text)
         monkeypatch.syspath_prepend(site)
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))

@@ -26,10 +26,9 @@ from rallebench.core.files import free_bytes
 from rallebench.core.memory import size
 from rallebench.core.sources import Problems, Source
 from rallebench.core.types import Passage
-from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import Chunking, chunk
 from rallebench.corpora.imported import is_imported, read_card
-from rallebench.corpora.reading import IMPORTED, corpus_form
+from rallebench.corpora.reading import IMPORTED, corpus_form, corpus_rows
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
@@ -181,7 +180,7 @@ def sample_corpus(corpus: Path, *, form: str = "", chunking: Chunking | None = N
     """Return the beginning of a corpus, chunked. Raises BadFileError for an unreadable or empty corpus."""
     form = form or corpus_form(corpus)
     source = Source(corpus, Problems(skip=True))
-    documents = (Passage(row.doc_id, row.text, row.title) for row in CORPORA[form](source))
+    documents = (Passage(row.doc_id, row.text, row.title) for row in corpus_rows(source, form))
     started = time.perf_counter()
     some, ended = _first(documents)
     seconds = time.perf_counter() - started
