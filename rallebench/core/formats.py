@@ -140,10 +140,10 @@ def read_format(where: str, response_format: Any) -> Format | None:
 
 
 def _read_schema(wish: Mapping[str, Any]) -> Format | None:
-    inside = wish.get("json_schema")
-    if wish.get("type") == "json_object":
+    kind, inside = wish.get("type"), wish.get("json_schema")
+    if kind == "json_object":
         return Format(SCHEMA, {"type": "object"})
-    if wish.get("type") != "json_schema" or not isinstance(inside, Mapping):
+    if kind != "json_schema" or not isinstance(inside, Mapping):
         return None
     schema = inside.get("schema")
     return Format(SCHEMA, schema) if isinstance(schema, Mapping) else None

@@ -34,7 +34,9 @@ def test_every_experiment_says_what_it_is_and_takes_its_own_defaults(kind: str) 
     assert all(setting.must_be for setting in entry.form.values())
     needed = {name: sample(setting) for name, setting in entry.form.items() if setting.required}
     written = {name: str(setting.default) for name, setting in entry.form.items()}
-    assert check_values(kind, entry.form, written | needed) == check_values(kind, entry.form, needed)
+    assert check_values(kind, entry.form, written | needed) == check_values(
+        kind, entry.form, needed
+    )
 
 
 @pytest.mark.parametrize(("kind", "name"), REQUIRED)
@@ -42,7 +44,9 @@ def test_a_required_setting_is_demanded_by_its_name(kind: str, name: str) -> Non
     form = EXPERIMENTS.entry(kind).form
     others = {key: sample(setting) for key, setting in form.items() if key != name}
     with pytest.raises(UsageError, match=f"needs the setting '{name}'"):
-        check_values(kind, form, {key: value for key, value in others.items() if form[key].required})
+        check_values(
+            kind, form, {key: value for key, value in others.items() if form[key].required}
+        )
 
 
 @pytest.mark.parametrize("kind", EXPERIMENTS.names())
