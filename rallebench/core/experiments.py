@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, Union
+from typing import Any, Generic, Protocol, TypeVar, Union
 
 from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.settings import DataClass, fill
@@ -95,25 +95,48 @@ class IndexResult:
     encoded: int = 0
 
 
+class RowInput(Protocol):
+    """The input that a stage makes rows of."""
+
+    @property
+    def id(self) -> str: ...
+
+
+class NewRow(RowInput, Protocol):
+    """A row as a stage makes it."""
+
+    def to_json(self) -> Row: ...
+
+
 @dataclass(frozen=True, slots=True)
-class RowsRequest:
+class RowId:
+    """A row, or an input, of which only the id matters."""
+
+    id: str
+
+
+In = TypeVar("In", bound=RowInput)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRequest(Generic[In]):
     """The request for the file ``<label>.jsonl``, of which a person may edit every row; the reply is an ``engine.RowFile``.
 
-    ``about``: the rows in a word or two. ``inputs``: what rows are made of, each with an ``id``. Either ``make`` gives an
+    ``about``: the rows in a word or two. ``inputs``: the inputs that rows are made of. Either ``make`` gives an
     input's rows without a model, or ``flow`` asks ``llms`` about it and ``read`` gives the rows of its episode, also of one that
     failed (``episode.error``; such a row has ``error`` and is tried again the next time). ``depends_on``: all that an input's
     rows depend on, JSON-able; rows that were made of something else are made again, rows that a person edited never.
     ``source``: a digest of all that ``inputs`` reads; a complete file with the same digest is not made again.
-    ``summary``: what to know of the inputs once they have been read, JSON-able; its ``left_out`` (reason → number) joins the counts.
+    ``summary``: facts about the inputs once they have been read, JSON-able; its ``left_out`` (reason → number) joins the counts.
     """
 
     label: str
     about: str
-    inputs: Callable[[], Iterable[Row]]
-    make: Callable[[Row], Sequence[Row]] | None = None
-    flow: Callable[[Row], Flow] | None = None
-    read: Callable[[Row, Episode], Sequence[Row]] | None = None
-    depends_on: Callable[[Row], Any] = lambda row: None
+    inputs: Callable[[], Iterable[In]]
+    make: Callable[[In], Sequence[Row | NewRow]] | None = None
+    flow: Callable[[In], Flow] | None = None
+    read: Callable[[In, Episode], Sequence[Row | NewRow]] | None = None
+    depends_on: Callable[[In], Any] = lambda entry: None
     llms: tuple[str, ...] = ()
     source: str = ""
     summary: Callable[[], Mapping[str, Any]] = dict
@@ -153,7 +176,7 @@ class IndexCosts:
 
 
 WorkRequest = Union[
-    RunRequest, IndexRequest, RowsRequest, MeasureRequest, IndexCosts, Notice, Release
+    RunRequest, IndexRequest, RowsRequest[Any], MeasureRequest, IndexCosts, Notice, Release
 ]
 
 

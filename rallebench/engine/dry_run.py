@@ -113,7 +113,7 @@ class DryRunner:
         """True if the experiment has requested a run, an index or rows so far."""
         return bool(self.runs or self._needs.built or self._needs.missing or self._needs.rows)
 
-    def _rows(self, step: RowsRequest) -> RowFile:
+    def _rows(self, step: RowsRequest[Any]) -> RowFile:
         """The stored rows, which may be none: the source itself is not read."""
         self._needs.rows[step.label] = bool(step.llms)
         rows = RowFile(self._request.folder / f"{step.label}.jsonl")

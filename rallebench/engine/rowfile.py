@@ -10,13 +10,16 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.experiments import Row
 from rallebench.core.files import Appender
+from rallebench.core.settings import DataClass, fill
 from rallebench.core.types import Episode, Generate, digest
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
+
+T = TypeVar("T", bound=DataClass)
 
 STAMP, FROM = "stamp", "from"
 
@@ -155,6 +158,18 @@ class RowFile:
                 for place in self._current(source, stamp).values():
                     handle.seek(place.offset)
                     yield _read(handle.readline(), place)
+
+    def read(self, shape: type[T]) -> Iterator[T]:
+        """The settled rows as a dataclass of those fields that the caller reads."""
+        return (fill(shape, row) for row in self)
+
+    def read_kept(self, shape: type[T]) -> Iterator[T]:
+        """The settled rows that are kept, as a dataclass."""
+        return (fill(shape, row) for row in self if row["keep"])
+
+    def read_first(self, source: str, shape: type[T]) -> T:
+        """The first row of an input as a dataclass. Raises KeyError if it has none."""
+        return fill(shape, self.row(source))
 
     def __len__(self) -> int:
         """The number of settled inputs."""

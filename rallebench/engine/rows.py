@@ -11,8 +11,9 @@ from pydantic import Field
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.events import Finished, Operation, Progress, under
-from rallebench.core.experiments import FilledRows, Row, RowsRequest
+from rallebench.core.experiments import FilledRows, In, RowsRequest
 from rallebench.core.files import write_json
+from rallebench.core.json_values import as_json
 from rallebench.core.own_files import Count, Stored, read_stored
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Episode, Flow, Question
@@ -59,7 +60,7 @@ class RowsFiller:
         self._progress_at = 0.0
         self.filled: list[FilledRows] = []
 
-    def fill(self, request: RowsRequest) -> Operation[RowFile]:
+    def fill(self, request: RowsRequest[Any]) -> Operation[RowFile]:
         """The rows of one request. Raises RalleError; rows that came before stay in the file."""
         rows = RowFile(self._folder / f"{request.label}.jsonl")
         self._files.append(rows)
@@ -88,18 +89,18 @@ class RowsFiller:
         for rows in self._files:
             rows.close()
 
-    def _make(self, request: RowsRequest, rows: RowFile) -> Operation[int]:
+    def _make(self, request: RowsRequest[Any], rows: RowFile) -> Operation[int]:
         """The rows of a request that asks no model."""
         assert request.make is not None
         settled, new = [], 0
-        for row in request.inputs():
-            stamp = short(request.depends_on(row))
+        for entry in request.inputs():
+            stamp = short(request.depends_on(entry))
             self._on_open()
-            if not rows.has(row["id"], stamp):
-                added = request.make(row)
-                rows.add(row["id"], stamp, added)
+            if not rows.has(entry.id, stamp):
+                added = request.make(entry)
+                rows.add(entry.id, stamp, map(as_json, added))
                 new += len(added)
-            settled.append((row["id"], stamp))
+            settled.append((entry.id, stamp))
             if time.monotonic() - self._progress_at >= PROGRESS_EVERY:
                 self._progress_at = time.monotonic()
                 yield Progress(request.label, len(settled))
@@ -107,10 +108,10 @@ class RowsFiller:
         rows.settle(settled)
         return new
 
-    def _ask(self, request: RowsRequest, rows: RowFile) -> Operation[int]:
+    def _ask(self, request: RowsRequest[Any], rows: RowFile) -> Operation[int]:
         """The rows of a request that asks models; each is written as it comes."""
         assert request.read is not None
-        inputs = {row["id"]: (row, short(request.depends_on(row))) for row in request.inputs()}
+        inputs = {entry.id: (entry, short(request.depends_on(entry))) for entry in request.inputs()}
         todo = [name for name, (_, stamp) in inputs.items() if not rows.has(name, stamp)]
         self._on_open()
         new, before = 0, len(inputs) - len(todo)
@@ -119,7 +120,7 @@ class RowsFiller:
             backends = yield from under(request.label, self._context.load_models(request.llms))
             failures = 0
             episodes = loop.run(
-                flows(request, {name: row for name, (row, _) in inputs.items()}),
+                flows(request, {name: entry for name, (entry, _) in inputs.items()}),
                 (Question(name, "") for name in todo),
                 backends,
                 workflow=f"make {request.label}",
@@ -127,9 +128,9 @@ class RowsFiller:
                 batch_size=self._options.batch_size,
             )
             for number, episode in enumerate(episodes, 1):
-                row, stamp = inputs[episode.qid]
-                added = request.read(row, episode)
-                rows.add(episode.qid, stamp, with_costs(added, episode))
+                entry, stamp = inputs[episode.qid]
+                added = request.read(entry, episode)
+                rows.add(episode.qid, stamp, with_costs(map(as_json, added), episode))
                 new += len(added)
                 failures += bool(episode.error)
                 self._check(episode, failures == number and not before, number, len(todo))
@@ -147,7 +148,7 @@ class RowsFiller:
         check_errors("requests", self._errors, self._options.max_errors, self._message)
 
 
-def flows(request: RowsRequest, inputs: Mapping[str, Row]) -> Callable[[Question], Flow]:
+def flows(request: RowsRequest[In], inputs: Mapping[str, In]) -> Callable[[Question], Flow]:
     """The flow that asks about an input; its id is the question's."""
     ask = request.flow
     assert ask is not None

@@ -13,7 +13,7 @@ from rallebench.core.experiments import Experiment, ExperimentRequest
 from rallebench.core.prompts import Wording
 from rallebench.core.runs import FlowSpec
 from rallebench.core.scoring import Values
-from rallebench.core.settings import Setting
+from rallebench.core.settings import Setting, declare_text
 from rallebench.core.types import Episode, Example, Flow, Note, Outcome, Question
 from rallebench.engine.score import score_episode
 from rallebench.engine.statistics import means
@@ -30,6 +30,22 @@ def own_prompts(folder: str, originals: str = "") -> Setting:
     """A folder with the user's prompts, named as those in ``folder``, or a copy of the repository ``originals``."""
     about = f"folder with prompts of your own, named as in prompts/{folder}"
     return string(
+        about + (f"; or your copy of {originals}" if originals else ""),
+        names="folder",
+        advanced=True,
+    )
+
+
+def declare_compat(about: str = "") -> str:
+    """A field of settings: correct, or as the paper's own code where that differs from the paper or from good sense."""
+    return declare_text(about, "corrected", "original", advanced=True)
+
+
+def declare_prompts(folder: str, originals: str = "") -> str:
+    """A field of settings: a folder with the user's prompts, named as those in ``folder``, or a copy of the repository
+    ``originals``."""
+    about = f"folder with prompts of your own, named as in prompts/{folder}"
+    return declare_text(
         about + (f"; or your copy of {originals}" if originals else ""),
         names="folder",
         advanced=True,

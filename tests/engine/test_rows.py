@@ -16,6 +16,7 @@ from rallebench.core.experiments import (
     ExperimentRequest,
     IndexRequest,
     Report,
+    RowId,
     RowsRequest,
 )
 from rallebench.core.forecast import QUANTITIES, Interval
@@ -36,21 +37,21 @@ def moons(request: ExperimentRequest) -> Experiment:
     names = yield RowsRequest(
         "1-names",
         "names",
-        lambda: [{"id": name} for name in NAMES],
-        make=lambda row: [{"id": row["id"], "keep": True}],
+        lambda: map(RowId, NAMES),
+        make=lambda name: [{"id": name.id, "keep": True}],
     )
 
-    def flow(row: Any) -> Flow:
-        reply = yield Generate(request.llm, (Message("user", f"What is {row['id']}?"),))
+    def flow(name: RowId) -> Flow:
+        reply = yield Generate(request.llm, (Message("user", f"What is {name.id}?"),))
         return Outcome(reply.text)
 
     replies = yield RowsRequest(
         "2-replies",
         "replies",
-        lambda: [row for row in names if row["keep"]],
+        lambda: names.read_kept(RowId),
         flow=flow,
-        read=lambda row, episode: [{"id": row["id"], "reply": episode.answer, "keep": True}],
-        depends_on=lambda row: row["id"],
+        read=lambda name, episode: [{"id": name.id, "reply": episode.answer, "keep": True}],
+        depends_on=lambda name: name.id,
         llms=(request.llm,),
     )
     questions = tuple(

@@ -19,7 +19,7 @@ from rallebench.cli.main import main
 from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import complete
-from rallebench.core.experiments import ExperimentRequest, Report, RowsRequest
+from rallebench.core.experiments import ExperimentRequest, Report, RowId, RowsRequest
 from rallebench.core.registry import Entry
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain, Generate, Message, Outcome, Question, Reply
@@ -72,14 +72,14 @@ def open_gated(name: str, **settings: Any) -> Gated:
 def small_maker(request: ExperimentRequest) -> Any:
     """One stage that asks the model about one input."""
 
-    def flow(row: Any) -> Any:
-        reply = yield Generate(request.llm, (Message("user", row["id"]),))
+    def flow(name: RowId) -> Any:
+        reply = yield Generate(request.llm, (Message("user", name.id),))
         return Outcome(reply.text)
 
     yield RowsRequest(
         "asked",
         "replies",
-        lambda: [{"id": "a"}],
+        lambda: [RowId("a")],
         flow=flow,
         read=lambda row, episode: [{"id": "a"}],
         llms=(request.llm,),

@@ -11,7 +11,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from itertools import groupby, islice
 from operator import itemgetter
@@ -129,6 +129,15 @@ def text_of(article: SourceArticle) -> str:
 # ── the stage of articles ────────────────────────────────────────────────────
 
 
+@dataclass(frozen=True, slots=True)
+class ArticleInput:
+    """An article of the source. ``same``: the fields that name the earlier article which it repeats, {} without one."""
+
+    id: str
+    article: SourceArticle
+    same: Row
+
+
 def articles_stage(
     request: ExperimentRequest,
     kind: str,
@@ -138,7 +147,7 @@ def articles_stage(
     at_random: bool,
     api: str = "",
     too_short: str = "not longer than wanted",
-) -> RowsRequest:
+) -> RowsRequest[ArticleInput]:
     """The first stage of a builder: the articles with more than ``length`` characters, each only once.
 
     A row has id, title, url, date, characters, content, and the question and answers that the article brings. ``api``: of the
@@ -150,23 +159,23 @@ def articles_stage(
     texts: dict[str, str] = {}
     summary: dict[str, Any] = {}
 
-    def inputs() -> Iterator[Row]:
+    def inputs() -> Iterator[ArticleInput]:
         if api:
             articles = _online(request, api, summary)
         else:
             articles = _sourced(kind, path, request.limit, at_random, seed, summary)
         for article in articles:
             same = _same(article, titles, texts) if len(article.text) > length else {}
-            yield {"id": article.id, "article": article, "same": same}
+            yield ArticleInput(article.id, article, same)
 
-    def make(entry: Row) -> list[Row]:
-        article: SourceArticle = entry["article"]
+    def make(entry: ArticleInput) -> list[Row]:
+        article = entry.article
         text = text_of(article)
         row = {name: getattr(article, name) for name in ("id", "title", "url", "date")}
         if article.question:
             row |= {"question": article.question, "answers": list(article.answers)}
-        state = state_of(too_short if len(text) <= length else entry["same"].get("why", ""))
-        return [{**row, "characters": len(text), **entry["same"], **state, "content": text}]
+        state = state_of(too_short if len(text) <= length else entry.same.get("why", ""))
+        return [{**row, "characters": len(text), **entry.same, **state, "content": text}]
 
     stamp = api or digest(stamps(path))[:12]
     picked = "random" if at_random else "first"
@@ -175,7 +184,7 @@ def articles_stage(
         "articles",
         inputs,
         make,
-        depends_on=lambda entry: [asdict(entry["article"]), entry["same"], length],
+        depends_on=lambda entry: [asdict(entry.article), entry.same, length],
         source=digest([kind, str(path), stamp, request.limit, picked, seed, length]),
         summary=lambda: summary,
     )

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, UsageError
-from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row, RowsRequest
+from rallebench.core.experiments import (
+    Experiment,
+    ExperimentRequest,
+    Report,
+    Row,
+    RowId,
+    RowsRequest,
+)
 from rallebench.core.files import json_lines
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Flow
@@ -146,31 +153,31 @@ def planned(request: ExperimentRequest) -> TemplatePlan:
     return TemplatePlan(request, tables, read, stamp, prompt, number, environment)
 
 
-def _templates_given(plan: TemplatePlan) -> RowsRequest:
+def _templates_given(plan: TemplatePlan) -> RowsRequest[Template]:
     skipped = {name: table.skipped for name, table in plan.tables.items() if table.skipped}
     notes = [f"{n} bad rows of {name} were left out." for name, n in skipped.items()]
     return RowsRequest(
         "1-templates",
         "templates given",
-        lambda: [template.as_json() for template in plan.templates],
-        make=lambda row: [{**row, **state_of("")}],
-        depends_on=lambda row: row,
+        lambda: plan.templates,
+        make=lambda template: [{**template.as_json(), **state_of("")}],
+        depends_on=Template.as_json,
         summary=lambda: {"notes": notes},
     )
 
 
-def _proposed(plan: TemplatePlan, known_rows: Sequence[Row]) -> RowsRequest:
+def _proposed(plan: TemplatePlan, known_rows: Sequence[Row]) -> RowsRequest[RowId]:
     s, request = plan.request.settings, plan.request
     number, seed, temperature = s["propose"], s["seed"], s["temperature"]
     known = [row["question"] for row in known_rows]
 
-    def flow(row: Row) -> Flow:
+    def flow(table: RowId) -> Flow:
         return proposing.propose(
-            plan.prompt, plan.tables, row["id"], number, request.llm, seed, temperature
+            plan.prompt, plan.tables, table.id, number, request.llm, seed, temperature
         )
 
-    def read(row: Row, episode: Episode) -> list[Row]:
-        table = row["id"]
+    def read(entry: RowId, episode: Episode) -> list[Row]:
+        table = entry.id
         if episode.error:
             return [{"id": table, **state_of("the model failed"), "error": episode.error}]
         proposals = proposing.read_proposals(episode.answer, plan.tables, table, number, known)
@@ -185,10 +192,10 @@ def _proposed(plan: TemplatePlan, known_rows: Sequence[Row]) -> RowsRequest:
     return RowsRequest(
         "2-proposed",
         "templates proposed",
-        lambda: [{"id": name} for name in plan.tables],
+        lambda: map(RowId, plan.tables),
         flow=flow,
         read=read,
-        depends_on=lambda row: [row["id"], *more],
+        depends_on=lambda table: [table.id, *more],
         llms=(request.llm,),
     )
 
@@ -202,15 +209,13 @@ def _usable(plan: TemplatePlan, row: Row) -> Template:
     return template
 
 
-def _questions(plan: TemplatePlan, usable: Sequence[Template]) -> RowsRequest:
+def _questions(plan: TemplatePlan, usable: Sequence[Template]) -> RowsRequest[Template]:
     """Each template's questions, at most as many as are asked for in all, in the order in which they are taken."""
     s = plan.request.settings
-    known = {template.id: template for template in usable}
     left_out: Counter[str] = Counter()
     notes: list[str] = []
 
-    def make(row: Row) -> list[Row]:
-        template = known[row["id"]]
+    def make(template: Template) -> list[Row]:
         filled, why = fill(template, plan.tables, s["several"])
         left_out.update(why)
         if short_of := missing_strata(template, filled):
@@ -233,9 +238,9 @@ def _questions(plan: TemplatePlan, usable: Sequence[Template]) -> RowsRequest:
     return RowsRequest(
         "3-questions",
         "questions",
-        lambda: [{"id": template.id} for template in usable],
+        lambda: usable,
         make=make,
-        depends_on=lambda row: [known[row["id"]].as_json(), *more],
+        depends_on=lambda template: [template.as_json(), *more],
         summary=lambda: {"left_out": dict(left_out), "notes": notes},
     )
 

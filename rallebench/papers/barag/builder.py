@@ -1,4 +1,4 @@
-"""BARAG's questions on recent articles (section III of its paper): which a model cannot know, and an article answers.
+"""BARAG's questions on recent articles (section III of its paper), which a model cannot answer without the article.
 
 Five stages: articles, date filter, recency filter, questions, checks. The study wrote its questions before its recency
 filter, kept six articles twice, and checked no question.
@@ -6,14 +6,14 @@ filter, kept six articles twice, and checked no question.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
-from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report, RowId
 from rallebench.core.files import json_lines
 from rallebench.core.settings import dataclass_form
+from rallebench.core.types import Json
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders.articles import (
@@ -22,9 +22,11 @@ from rallebench.experiments.builders.articles import (
     read_dates,
     source_of,
 )
-from rallebench.experiments.builders.replies import read_prompts, used
+from rallebench.experiments.builders.replies import read_prompts
+from rallebench.experiments.builders.rows import ArticleBrief, ArticleRow
 from rallebench.papers.barag import builder_stages as stages
 from rallebench.papers.barag.builder_asking import BaragPlan
+from rallebench.papers.barag.builder_rows import WrittenQuestion, read_questions
 from rallebench.papers.barag.builder_settings import BuilderSettings
 from rallebench.workspace.paths import READER
 
@@ -37,7 +39,7 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
     "right": ("ARTICLE", "QUESTION", "ANSWER"),
     "again": (),
 }
-"""File below ``prompts/making/barag`` → what must stand in it in braces."""
+"""File below ``prompts/making/barag`` → the names that it must hold in braces."""
 
 
 @EXPERIMENTS.register(
@@ -56,7 +58,7 @@ def barag(request: ExperimentRequest) -> Experiment:
 
 
 def planned(request: ExperimentRequest) -> BaragPlan:
-    """The plan; every fault of the request shows here. Raises UsageError."""
+    """Return the plan. Raises UsageError for every fault of the request."""
     settings = request.read(BuilderSettings)
     kind, path = ("mediawiki", Path()) if settings.source == "mediawiki" else source_of(request)
     after = read_date(settings.after) if settings.after.strip() else None
@@ -102,66 +104,72 @@ def _check_models(request: ExperimentRequest, settings: BuilderSettings, dated: 
 
 def _report(plan: BaragPlan, store: RowFile, written: RowFile, checked: RowFile) -> Report:
     """KILT's form with provenance, the study's own form, and the corpus of all articles that are kept."""
-    good = {row["id"] for row in used(checked)}
-    rows = [row for row in written if row["id"] in good]
-    briefs = {
-        row["id"]: {key: row.get(key, "") for key in ("title", "url", "date")}
-        for row in used(store)
-    }
-    questions = tuple(_kilt(row, briefs[stages.article_of(row)]) for row in rows)
+    good = {row.id for row in checked.read_kept(RowId)}
+    questions = [question for question in read_questions(written) if question.id in good]
+    articles = {article.id: article for article in store.read_kept(ArticleBrief)}
     return Report(
         {
-            "articles_kept": len(briefs),
-            "articles_asked_about": len({stages.article_of(row) for row in rows}),
+            "articles_kept": len(articles),
+            "articles_asked_about": len({question.article for question in questions}),
         },
         _notes(store, questions),
         {
-            "barag.jsonl": json_lines(_barag(store, row, briefs) for row in rows),
+            "barag.jsonl": json_lines(
+                _study_record(store, question, articles[question.article]) for question in questions
+            ),
             "corpus.tsv": _tsv(store),
-            "corpus.jsonl": json_lines(map(_passage, used(store))),
+            "corpus.jsonl": json_lines(map(_passage, store.read_kept(ArticleRow))),
         },
-        questions=questions,
+        questions=tuple(
+            _kilt_record(question, articles[question.article]) for question in questions
+        ),
     )
 
 
-def _kilt(row: Row, article: Mapping[str, str]) -> Mapping[str, Any]:
-    page = {"wikipedia_id": stages.article_of(row), "title": article["title"]}
-    answers = [str(answer).strip() for answer in row.get("answers") or () if str(answer).strip()]
+def _kilt_record(question: WrittenQuestion, article: ArticleBrief) -> Json:
+    page = {"wikipedia_id": question.article, "title": article.title}
+    answers = question.filled_answers or [""]
     return {
-        "id": row["id"],
-        "input": row["question"],
-        "output": [{**({"answer": a} if a else {}), "provenance": [page]} for a in answers or [""]],
-        "meta": {"date": article["date"], "url": article["url"]},
+        "id": question.id,
+        "input": question.question,
+        "output": [{**({"answer": a} if a else {}), "provenance": [page]} for a in answers],
+        "meta": {"date": article.date, "url": article.url},
     }
 
 
-def _barag(store: RowFile, row: Row, briefs: Mapping[str, Mapping[str, str]]) -> Row:
+def _study_record(store: RowFile, question: WrittenQuestion, article: ArticleBrief) -> Json:
     """A question in the study's form, with its article."""
-    page = stages.article_of(row)
-    question = {"question": row["question"], "answers": list(row.get("answers") or ())}
-    content = store.row(page).get("content", "")
-    return {"id": row["id"], **briefs[page], "article": page, **question, "content": content}
+    return {
+        "id": question.id,
+        "title": article.title,
+        "url": article.url,
+        "date": article.date,
+        "article": question.article,
+        "question": question.question,
+        "answers": list(question.answers or ()),
+        "content": store.read_first(question.article, ArticleRow).content,
+    }
 
 
 def _tsv(store: RowFile) -> Iterator[str]:
-    """One article as a line; tabs and line ends inside become spaces."""
+    """One line for each article; tabs and line ends inside become spaces."""
     yield "id\ttext\ttitle\n"
-    for row in used(store):
-        cells = (" ".join(str(row.get(key, "")).split()) for key in ("id", "content", "title"))
-        yield "\t".join(cells) + "\n"
+    for article in store.read_kept(ArticleRow):
+        cells = (article.id, article.content, article.title)
+        yield "\t".join(" ".join(str(cell).split()) for cell in cells) + "\n"
 
 
-def _passage(row: Row) -> Row:
+def _passage(article: ArticleRow) -> Json:
     """An article with its paragraphs, for cutting at blank lines."""
-    text = {"title": row.get("title", ""), "text": row.get("content", "")}
-    return {"id": row["id"], **text, "page_id": row["id"]}
+    text = {"title": article.title, "text": article.content}
+    return {"id": article.id, **text, "page_id": article.id}
 
 
-def _notes(store: RowFile, questions: tuple[Mapping[str, Any], ...]) -> tuple[str, ...]:
+def _notes(store: RowFile, questions: Sequence[WrittenQuestion]) -> tuple[str, ...]:
     notes = notes_of(store)
     if not questions:
         notes.append("No question is left, so no dataset was written; the stages' files say why.")
-    elif not any("answer" in answer for row in questions for answer in row["output"]):
+    elif not any(question.filled_answers for question in questions):
         notes.append(
             "The questions have no answers: runs can score what they retrieve, and judges can score what they answer."
         )

@@ -1,4 +1,4 @@
-"""The requests to models, as flows: is an article recent, which questions does it answer, does a question hold."""
+"""The requests to models, as flows: recency of an article, questions on it, and checks of a question."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, TypeVar
 
 from rallebench.core.answers import find_answers
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import fill_template
-from rallebench.core.types import Flow, Generate, Message, Outcome, Reply, SubFlow
+from rallebench.core.types import Flow, Generate, Json, Message, Outcome, Reply, SubFlow
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders.replies import (
     declined,
@@ -22,15 +22,13 @@ from rallebench.experiments.builders.replies import (
     read_boolean,
     read_questions,
 )
+from rallebench.experiments.builders.rows import ArticleRow
+from rallebench.papers.barag.builder_rows import Checks, Verdict
 from rallebench.papers.barag.builder_settings import BuilderSettings
 
-Verdict = dict[str, Any]
-"""``prompt`` (with the article's id in place of its text), ``reply`` as it came, ``value`` (None if nothing could be read),
-``reason`` and ``tries``."""
 Text = tuple[str, str]
-"""An article's id, and its beginning as a model is shown it."""
-Reading = Callable[[Reply], tuple[Any, str]]
-"""A reply → its value, None if it cannot be read, and the reason."""
+"""An article's id, and the beginning that a model is shown."""
+V = TypeVar("V")
 
 _TEXTS = r"text|article|passage|excerpt|extract|document|content"
 _LEAKS = re.compile(
@@ -41,29 +39,34 @@ _LEAKS = re.compile(
 )
 
 
-class Form(NamedTuple):
-    """A request of one kind: its prompt, the JSON schema of the reply, and how the reply is read."""
+@dataclass(frozen=True, slots=True)
+class Form(Generic[V]):
+    """One kind of request. ``prompt``: its name; ``schema``: the JSON schema of the reply; ``read``: reply → (value, None if it
+    cannot be read; reason)."""
 
     prompt: str
-    schema: Mapping[str, Any]
-    read: Reading
+    schema: Json
+    read: Callable[[Reply], tuple[V | None, str]]
 
 
-def _object(**fields: str) -> dict[str, Any]:
-    properties = {name: {"type": kind} for name, kind in fields.items()}
-    return {"type": "object", "properties": properties, "required": [next(iter(fields))]}
+def _object_schema(**fields: Json) -> Json:
+    """The schema of an object whose first field is required."""
+    return {"type": "object", "properties": fields, "required": [next(iter(fields))]}
 
 
-def _yes_or_no(prompt: str, name: str, reason: str = "reason") -> Form:
-    """The field ``name`` is true or false, the field ``reason`` says why."""
+STRING, BOOLEAN = {"type": "string"}, {"type": "boolean"}
 
-    def read(reply: Reply) -> tuple[Any, str]:
+
+def _yes_or_no(prompt: str, name: str, reason: str = "reason") -> Form[bool]:
+    """The form of a yes or no in the field ``name``, with its reason in the field ``reason``."""
+
+    def read(reply: Reply) -> tuple[bool | None, str]:
         return read_boolean(reply, name), line_of(fields_of(reply, name).get(reason))
 
-    return Form(prompt, _object(**{name: "boolean", reason: "string"}), read)
+    return Form(prompt, _object_schema(**{name: BOOLEAN, reason: STRING}), read)
 
 
-def _read_known(reply: Reply) -> tuple[Any, str]:
+def _read_known(reply: Reply) -> tuple[str | None, str]:
     """The answer that a model gives without the article: '' if it declines, None if it says nothing.
 
     A reply in plain words is an answer, too.
@@ -77,19 +80,21 @@ def _read_known(reply: Reply) -> tuple[Any, str]:
 
 RECENT = _yes_or_no("recency", "recent")
 ANSWERABLE = _yes_or_no("answerable", "answerable", "answer")
-KNOWN = Form("closed-book", _object(known="boolean", answer="string"), _read_known)
+KNOWN = Form("closed-book", _object_schema(known=BOOLEAN, answer=STRING), _read_known)
 RIGHT = _yes_or_no("right", "right")
 
+Questions = list[tuple[str, tuple[str, ...]]]
+"""Pairs of a question and its answers."""
 
-def questions_form(number: int, answers: bool) -> Form:
+
+def questions_form(number: int, answers: bool) -> Form[Questions]:
     """At most ``number`` questions, with their ``answers`` or without."""
-    item = _object(question="string", **({"answer": "string"} if answers else {}))
-    item["required"] = list(item["properties"])
-    schema = _object(questions="array")
-    schema["properties"]["questions"]["items"] = item
+    fields = {"question": STRING, "answer": STRING} if answers else {"question": STRING}
+    item = {"type": "object", "properties": fields, "required": list(fields)}
+    schema = _object_schema(questions={"type": "array", "items": item})
 
-    def read(reply: Reply) -> tuple[Any, str]:
-        return [list(question) for question in read_questions(reply, number)] or None, ""
+    def read(reply: Reply) -> tuple[Questions | None, str]:
+        return read_questions(reply, number) or None, ""
 
     return Form("questions", schema, read)
 
@@ -112,25 +117,24 @@ class BaragPlan:
 
     def text(self, store: RowFile, name: str) -> Text:
         """The part of an article that a model is shown: the beginning of its title and content."""
-        row = store.row(name)
-        whole = f"{row.get('title', '')}\n{row.get('content', '')}"
-        return name, whole[: self.settings.characters]
+        article = store.read_first(name, ArticleRow)
+        return name, f"{article.title}\n{article.content}"[: self.settings.characters]
 
-    def depends_on(self, *forms: Form) -> list[Any]:
-        """What the replies to these forms depend on, beside the model, the temperature and the article."""
+    def depends_on(self, *prompts: str) -> list[Any]:
+        """All that the replies to these prompts depend on, except for the model, the temperature and the article."""
         s = self.settings
-        prompts = [self.prompts[name] for name in ("again", *(form.prompt for form in forms))]
-        return [s.seed, s.max_tokens, s.forced, s.tries, s.characters, *prompts]
+        texts = [self.prompts[name] for name in ("again", *prompts)]
+        return [s.seed, s.max_tokens, s.forced, s.tries, s.characters, *texts]
 
     def ask(
         self,
-        form: Form,
+        form: Form[V],
         values: Mapping[str, str],
         text: Text | None,
         llm: str = "",
         temperature: float = 0.0,
-    ) -> SubFlow[Verdict]:
-        """Ask ``llm``, by default the judge, until its reply can be read, at most ``tries`` times; the last verdict."""
+    ) -> SubFlow[Verdict[V]]:
+        """Ask ``llm``, by default the judge, until its reply can be read, at most ``tries`` times; return the last verdict."""
         s, (id, words) = self.settings, text or ("", "")
         mark = f"[the first {len(words)} characters of {id}]"
         visible, sent = (
@@ -140,10 +144,7 @@ class BaragPlan:
             for part in (mark, words)
         )
         messages: tuple[Message, ...] = (Message("user", sent),)
-        name = next(iter(form.schema["properties"]))
-        schema = {"type": "json_schema", "json_schema": {"name": name, "schema": form.schema}}
-        options = {"response_format": schema} if s.forced else {}
-        verdict: Verdict = {}
+        verdict: Verdict[V] = Verdict()
         for tries in range(1, s.tries + 1):
             reply = yield Generate(
                 llm or self.judge,
@@ -151,12 +152,11 @@ class BaragPlan:
                 max_tokens=s.max_tokens,
                 temperature=temperature,
                 seed=s.seed,
-                options=options,
+                options=_response_format(form.schema) if s.forced else {},
             )
             value, reason = form.read(reply)
             words = reply.text or "".join(call.arguments for call in reply.tool_calls)
-            exchange = {"prompt": visible, "reply": words}
-            verdict = {**exchange, "value": value, "reason": reason, "tries": tries}
+            verdict = Verdict(value, reason, visible, words, tries)
             if value is not None:
                 break
             again = Message("user", self.prompts["again"])
@@ -164,30 +164,44 @@ class BaragPlan:
         return verdict
 
     def check(self, question: str, answers: Sequence[str], text: Text) -> Flow:
-        """The answer is JSON with two verdicts: ``answerable``, from the article; ``without``, whether a model that is not shown
-        it answers right all the same."""
-        verdicts: dict[str, Verdict] = {}
-        values = {"QUESTION": question}
+        """Ask for the verdicts on a question; the answer is ``Checks`` as JSON. A model that is not shown the article answers
+        only a question that its article answers."""
+        checks, values = Checks(), {"QUESTION": question}
         if self.settings.answerable:
-            verdicts["answerable"] = yield from self.ask(ANSWERABLE, values, text)
-        if self.settings.closed_book and (verdicts.get("answerable", {}).get("value") is not False):
-            verdicts["closed_book"] = known = yield from self.ask(KNOWN, values, None)
-            answer = known["value"]
-            without: Verdict
-            if answer is None:
-                without = {"value": None, "reason": "what was answered could not be read"}
-            elif not answer:
-                without = {"value": False, "reason": "nothing was answered"}
-            elif find_answers(answer, answers):
-                without = {"value": True, "reason": "it holds the question's answer"}
-            else:
-                without = yield from self.ask(RIGHT, {**values, "ANSWER": answer}, text)
-            verdicts["without"] = without
-        return Outcome(json.dumps(verdicts))
+            checks = Checks((yield from self.ask(ANSWERABLE, values, text)))
+        unanswerable = checks.answerable and checks.answerable.value is False
+        if self.settings.closed_book and not unanswerable:
+            known = yield from self.ask(KNOWN, values, None)
+            without = yield from self._is_right(known.value, question, answers, text)
+            checks = Checks(checks.answerable, known, without)
+        return Outcome(json.dumps(checks.to_json()))
+
+    def _is_right(
+        self, answer: str | None, question: str, answers: Sequence[str], text: Text
+    ) -> SubFlow[Verdict[bool]]:
+        """The verdict on an answer that was given without the article."""
+        if answer is None:
+            return Verdict(None, "what was answered could not be read")
+        if not answer:
+            return Verdict(False, "nothing was answered")
+        if find_answers(answer, answers):
+            return Verdict(True, "it holds the question's answer")
+        return (yield from self.ask(RIGHT, {"QUESTION": question, "ANSWER": answer}, text))
+
+
+def _response_format(schema: Json) -> Json:
+    """The option that makes a backend reply in this form, which is named after its required field."""
+    (name,) = schema["required"]
+    return {
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": name, "schema": schema},
+        }
+    }
 
 
 def mentions_its_text(question: str) -> str:
-    """The words by which a question points at the text that it was made of, '' if it does not.
+    """Words by which a question points at the text that it was made of, or ''.
 
     >>> mentions_its_text("What does the article say of Titan?"), mentions_its_text("Who wrote the text of the treaty?")
     ('the article', '')

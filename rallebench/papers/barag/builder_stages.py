@@ -9,11 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rallebench.core.experiments import Row, RowsRequest
+from rallebench.core.experiments import RowId, RowsRequest
+from rallebench.core.json_values import as_json
+from rallebench.core.settings import fill
 from rallebench.core.types import Episode, Flow, Outcome
 from rallebench.engine.rowfile import RowFile, short
-from rallebench.experiments.builders.articles import articles_stage, read_date
-from rallebench.experiments.builders.replies import cleaned, state_of, used
+from rallebench.experiments.builders.articles import ArticleInput, articles_stage, read_date
+from rallebench.experiments.builders.replies import cleaned, used
+from rallebench.experiments.builders.rows import ArticleBrief, ArticleRow, RowState
 from rallebench.metrics.words import words
 from rallebench.papers.barag.builder_asking import (
     ANSWERABLE,
@@ -24,13 +27,25 @@ from rallebench.papers.barag.builder_asking import (
     mentions_its_text,
     questions_form,
 )
+from rallebench.papers.barag.builder_rows import (
+    ArticleDigest,
+    CheckedRow,
+    CheckInput,
+    Checks,
+    DatedArticle,
+    DateRow,
+    QuestionRow,
+    RecencyRow,
+    Verdict,
+    read_questions,
+)
 from rallebench.papers.barag.builder_settings import LEAVE_OUT
 
 # ── 1  articles ──────────────────────────────────────────────────────────────
 
 
-def articles(plan: BaragPlan) -> RowsRequest:
-    """Long enough, and each only once."""
+def articles(plan: BaragPlan) -> RowsRequest[ArticleInput]:
+    """Articles that are long enough, each once."""
     s = plan.settings
     at_random, api = s.pick == "random", s.api if plan.kind == "mediawiki" else ""
     return articles_stage(
@@ -41,27 +56,26 @@ def articles(plan: BaragPlan) -> RowsRequest:
 # ── 2  dates ─────────────────────────────────────────────────────────────────
 
 
-def dates(plan: BaragPlan, articles: RowFile) -> RowsRequest:
-    """Later than the date."""
+def dates(plan: BaragPlan, articles: RowFile) -> RowsRequest[DatedArticle]:
+    """Articles with a later date than the setting ``after``."""
     s = plan.settings
 
-    def inputs() -> Iterator[Row]:
-        for row in used(articles):
-            title = row.get("title", "")
-            date = plan.dates.get(row["id"]) or plan.dates.get(title) or row.get("date", "")
-            yield {"id": row["id"], "title": title, "date": date}
+    def inputs() -> Iterator[DatedArticle]:
+        for article in articles.read_kept(ArticleBrief):
+            date = plan.dates.get(article.id) or plan.dates.get(article.title) or article.date
+            yield DatedArticle(article.id, article.title, date)
 
     return RowsRequest(
         "2-dates",
         "date filter",
         inputs,
-        make=lambda row: [{**row, **state_of(_early(plan, row["date"]))}],
-        depends_on=lambda row: [row["date"], s.after, s.undated],
+        make=lambda article: [DateRow(article, RowState(_early(plan, article.date)))],
+        depends_on=lambda article: [article.date, s.after, s.undated],
     )
 
 
 def _early(plan: BaragPlan, date: str) -> str:
-    """Why an article is left out for its date, '' if it is not. As in the study, the instant itself is not after it."""
+    """Return why an article is left out for its date, or ''. As in the study, the instant itself is not after it."""
     if plan.after is None:
         return ""
     moment = read_date(date)
@@ -74,159 +88,138 @@ def _early(plan: BaragPlan, date: str) -> str:
 # ── 3  recency ───────────────────────────────────────────────────────────────
 
 
-def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest:
+def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest[ArticleDigest]:
     """Articles about events since the date, by a model's verdict."""
     date = plan.after.date().isoformat() if plan.after else ""
 
-    def flow(row: Row) -> Flow:
-        text = plan.text(store, row["id"])
-        return Outcome(json.dumps((yield from plan.ask(RECENT, {"DATE": date}, text))))
+    def flow(article: ArticleDigest) -> Flow:
+        text = plan.text(store, article.id)
+        verdict = yield from plan.ask(RECENT, {"DATE": date}, text)
+        return Outcome(json.dumps(verdict.to_json()))
 
-    def read(row: Row, episode: Episode) -> list[Row]:
-        verdict = _verdict(episode) or {"value": None}
-        value = verdict["value"]
-        if value is None:
-            word, state = "unknown", _unknown(plan, episode)
+    def read(article: ArticleDigest, episode: Episode) -> list[RecencyRow]:
+        verdict: Verdict[bool] = _verdict(episode)
+        if verdict.value is None:
+            state = _unknown(plan, episode)
         else:
-            word = "recent" if value else "not recent"
-            state = state_of("" if value else "content not recent")
-        new = {"id": row["id"], "title": row["title"], "verdict": word}
-        return [{**new, **state, "recent": verdict}]
+            state = RowState("" if verdict.value else "content not recent")
+        return [RecencyRow(article.id, article.title, state, verdict)]
 
-    more = [date, plan.judge, *plan.depends_on(RECENT), plan.settings.unknown]
-    inputs = brief(store, dated)
+    more = [date, plan.judge, *plan.depends_on(RECENT.prompt), plan.settings.unknown]
+    inputs = digests(store, dated)
     return RowsRequest(
         "3-recency",
         "recency filter",
         lambda: inputs,
         flow=flow,
         read=read,
-        depends_on=lambda row: [row["sha"], *more],
+        depends_on=lambda article: [article.sha, *more],
         llms=(plan.judge,),
     )
 
 
-def _verdict(episode: Episode) -> Row:
-    """The verdicts of a flow's answer; {} if it failed."""
-    return {} if episode.error else json.loads(episode.answer)
+def _verdict(episode: Episode) -> Verdict[Any]:
+    """The verdict in a flow's answer; without a value if it failed."""
+    return Verdict() if episode.error else fill(Verdict, json.loads(episode.answer))
 
 
-def _unknown(plan: BaragPlan, episode: Episode) -> Row:
-    """The state of a row whose verdict could not be read: it is counted, and kept or left out as ``unknown`` says."""
+def _unknown(plan: BaragPlan, episode: Episode) -> RowState:
+    """The state of a row whose verdict could not be read: counted, and kept or left out as the setting ``unknown`` says."""
     left = "verdict cannot be read" if plan.settings.unknown == LEAVE_OUT else ""
-    return {**state_of(left), "unknown": True, **_error(episode)}
+    return RowState(left, unknown=True, error=episode.error or "")
 
 
-def _error(episode: Episode) -> Row:
-    return {"error": episode.error} if episode.error else {}
-
-
-def brief(store: RowFile, articles: RowFile) -> list[Row]:
-    """The articles that are kept: id, title, and a digest of all that a model may be shown."""
-    names = {row["id"] for row in used(articles)}
-    rows = []
-    for row in store:
-        if row["id"] in names:
-            title, content = row.get("title", ""), row.get("content", "")
-            rows.append({"id": row["id"], "title": title, "sha": short([title, content])})
-    return rows
+def digests(store: RowFile, articles: RowFile) -> list[ArticleDigest]:
+    """The articles that are kept."""
+    kept = {row.id for row in articles.read_kept(RowId)}
+    return [
+        ArticleDigest(article.id, article.title, short([article.title, article.content]))
+        for article in store.read(ArticleRow)
+        if article.id in kept
+    ]
 
 
 # ── 4  questions ─────────────────────────────────────────────────────────────
 
 
-def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest:
-    """Written by a model, or those that the articles bring."""
-    s, inputs = plan.settings, brief(store, articles)
-    number, answers = s.questions, s.answers
-    if not number:
+def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest[ArticleDigest]:
+    """Questions that a model writes, or those that the articles bring."""
+    s, inputs = plan.settings, digests(store, articles)
+    if not s.questions:
         return RowsRequest(
             "4-questions",
             "questions given",
             lambda: inputs,
-            make=lambda row: _of_article(store, row),
-            depends_on=lambda row: row["sha"],
+            make=lambda article: [_given_question(store.read_first(article.id, ArticleRow))],
+            depends_on=lambda article: article.sha,
         )
-    form, llm = questions_form(number, answers), plan.request.llm
-    count = "one question" if number == 1 else f"{number} different questions"
+    form, llm = questions_form(s.questions, s.answers), plan.request.llm
+    count = "one question" if s.questions == 1 else f"{s.questions} different questions"
 
-    def flow(row: Row) -> Flow:
-        text, values = plan.text(store, row["id"]), {"NUMBER": count}
+    def flow(article: ArticleDigest) -> Flow:
+        text, values = plan.text(store, article.id), {"NUMBER": count}
         verdict = yield from plan.ask(form, values, text, llm, s.temperature)
-        return Outcome(json.dumps(verdict))
+        return Outcome(json.dumps(verdict.to_json()))
 
-    def read(row: Row, episode: Episode) -> list[Row]:
-        verdict = _verdict(episode)
-        exchange: Row = {
-            key: verdict[key] for key in ("prompt", "reply", "tries") if key in verdict
-        }
-        rows = [
-            {**_question(row, f"-q{n}", question, own), **state_of("")}
-            for n, (question, own) in enumerate(verdict.get("value") or (), 1)
-        ]
-        if not rows:
-            reason = "the request failed" if episode.error else "no question in the reply"
-            marks = _error(episode) or {"unknown": True}
-            rows = [{**_question(row, "-q0", "", []), **state_of(reason), **marks}]
-        return [{**rows[0], **exchange}, *rows[1:]]
-
-    more = [number, answers, llm, s.temperature, *plan.depends_on(form)]
+    more = [s.questions, s.answers, llm, s.temperature, *plan.depends_on(form.prompt)]
     return RowsRequest(
         "4-questions",
         "questions",
         lambda: inputs,
         flow=flow,
-        read=read,
-        depends_on=lambda row: [row["sha"], *more],
+        read=_written_questions,
+        depends_on=lambda article: [article.sha, *more],
         llms=(llm,),
     )
 
 
-def _question(row: Row, end: str, question: str, answers: Any) -> Row:
-    return {
-        "id": f"{row['id']}{end}",
-        "article": row["id"],
-        "title": row["title"],
-        "question": question,
-        "answers": answers,
-    }
+def _written_questions(article: ArticleDigest, episode: Episode) -> list[QuestionRow]:
+    """The questions in a model's reply, or one row that says why there is none."""
+    verdict = _verdict(episode)
+    rows = [
+        QuestionRow(f"{article.id}-q{n}", article.id, article.title, question, answers)
+        for n, (question, answers) in enumerate(verdict.value or (), 1)
+    ]
+    if not rows:
+        state = (
+            RowState("the request failed", error=episode.error)
+            if episode.error
+            else RowState("no question in the reply", unknown=True)
+        )
+        rows = [QuestionRow(f"{article.id}-q0", article.id, article.title, state=state)]
+    return [replace(rows[0], verdict=verdict), *rows[1:]]
 
 
-def _of_article(store: RowFile, row: Row) -> list[Row]:
-    article = store.row(row["id"])
-    question = cleaned(str(article.get("question") or ""))
-    new = _question(row, "", question, list(article.get("answers") or ()))
-    return [{**new, **state_of("" if question else "brings no question")}]
-
-
-def article_of(row: Row) -> str:
-    """The article that a question is about."""
-    return str(row.get("article") or row.get("from") or "")
+def _given_question(article: ArticleRow) -> QuestionRow:
+    question = cleaned(article.question or "")
+    state = RowState("" if question else "brings no question")
+    answers = article.answers or ()
+    return QuestionRow(article.id, article.id, article.title, question, answers, state)
 
 
 # ── 5  checks ────────────────────────────────────────────────────────────────
 
 
-def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest:
-    """The questions with the reason why one is left out; a model is asked only where its words do not decide it."""
+def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest[CheckInput]:
+    """The questions, with the reason why one is left out; a model is asked only if its words do not decide it."""
     s = plan.settings
     models = (plan.judge,) if s.answerable or s.closed_book else ()
     more = [s.answerable, s.closed_book, plan.judge, s.unknown]
-    more += plan.depends_on(ANSWERABLE, KNOWN, RIGHT)
+    more += plan.depends_on(ANSWERABLE.prompt, KNOWN.prompt, RIGHT.prompt)
     inputs = _to_check(plan, store, questions)
 
-    def flow(row: Row) -> Flow:
-        if row["near"] or row["leak"]:  # left out without a verdict
+    def flow(question: CheckInput) -> Flow:
+        if question.near or question.leak:  # left out without a verdict
             return Outcome("{}")
-        text = plan.text(store, row["article"])
-        return (yield from plan.check(row["question"], row["answers"], text))
+        text = plan.text(store, question.article)
+        return (yield from plan.check(question.question, question.answers, text))
 
     stage = RowsRequest(
         "5-checks",
         "quality checks",
         lambda: inputs,
-        make=lambda row: [_checked(plan, row, None)],
-        depends_on=lambda row: [{**row}, *more],
+        make=lambda question: [_checked(plan, question, None)],
+        depends_on=lambda question: [as_json(question), *more],
     )
     if not models:
         return stage
@@ -234,34 +227,34 @@ def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest:
         stage,
         make=None,
         flow=flow,
-        read=lambda row, episode: [_checked(plan, row, episode)],
+        read=lambda question, episode: [_checked(plan, question, episode)],
         llms=models,
     )
 
 
-def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[Row]:
+def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[CheckInput]:
     """The questions that are kept, with the checks that need no model."""
-    s, shas = plan.settings, {row["id"]: row["sha"] for row in brief(store, store)}
-    rows = [
-        row
-        for row in used(questions)
-        if str(row.get("question", "")).strip() and article_of(row) in shas
+    s, shas = plan.settings, {article.id: article.sha for article in digests(store, store)}
+    kept = [
+        question
+        for question in read_questions(used(questions))
+        if question.question.strip() and question.article in shas
     ]
     mentions = mentions_its_text if s.leaks else lambda question: ""
-    leaks = {row["id"]: mentions(row["question"]) for row in rows}
-    standing = [(row["id"], row["question"]) for row in rows if not leaks[row["id"]]]
-    near = near_duplicates(standing, s.near) if s.near else {}
+    leaks = {question.id: mentions(question.question) for question in kept}
+    clean = [(question.id, question.question) for question in kept if not leaks[question.id]]
+    near = near_duplicates(clean, s.near) if s.near else {}
     return [
-        {
-            "id": row["id"],
-            "article": article_of(row),
-            "question": row["question"],
-            "answers": list(row.get("answers") or ()),
-            "near": near.get(row["id"], ""),
-            "leak": leaks[row["id"]],
-            "sha": shas[article_of(row)],
-        }
-        for row in rows
+        CheckInput(
+            question.id,
+            question.article,
+            question.question,
+            list(question.answers or ()),
+            near.get(question.id, ""),
+            leaks[question.id],
+            shas[question.article],
+        )
+        for question in kept
     ]
 
 
@@ -292,18 +285,17 @@ def near_duplicates(questions: Sequence[tuple[str, str]], least: float) -> Mappi
     return near
 
 
-def _checked(plan: BaragPlan, row: Row, episode: Episode | None) -> Row:
-    verdicts = _verdict(episode) if episode is not None else {}
-    values = {k: verdicts[k]["value"] for k in ("answerable", "without") if k in verdicts}
+def _checked(plan: BaragPlan, question: CheckInput, episode: Episode | None) -> CheckedRow:
+    """The row of a question. ``episode``: of the flow that asked for verdicts, None if no model was asked."""
+    answered = episode is not None and not episode.error
+    checks = Checks.from_text(episode.answer) if episode and answered else Checks()
     reasons = (
-        (row["near"], "nearly the same question"),
-        (row["leak"], "mentions its text"),
-        (values.get("answerable") is False, "not answered by its article"),
-        (values.get("without") is True, "answered without its article"),
+        (question.near, "nearly the same question"),
+        (question.leak, "mentions its text"),
+        (checks.answerable and checks.answerable.value is False, "not answered by its article"),
+        (checks.without and checks.without.value is True, "answered without its article"),
     )
-    state = state_of(next((reason for holds, reason in reasons if holds), ""))
-    if state["keep"] and episode is not None and (episode.error or None in values.values()):
+    state = RowState(next((reason for holds, reason in reasons if holds), ""))
+    if state.keep and episode is not None and (episode.error or checks.is_unread):
         state = _unknown(plan, episode)
-    marks = {key: row[key] for key in ("near", "leak") if row[key]}
-    own = {key: row[key] for key in ("id", "article", "question")}
-    return {**own, **state, **marks, **verdicts}
+    return CheckedRow(question, state, checks)

@@ -1,37 +1,49 @@
 """Tasks in CRUD-RAG's form from any articles: summary, continuation, correction, questions on 1, 2 and 3 articles.
 
-After section 3 of Lyu et al. 2024 (arXiv:2401.17043), with any model. Every record names its articles (``gold_doc_ids``):
-questions, summaries and corrections are to be retrieved for from an index over them.
+After section 3 of Lyu et al. 2024 (arXiv:2401.17043), with any model. Every record names its articles (``gold_doc_ids``);
+an index over them serves questions, summaries and corrections.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row, RowsRequest
 from rallebench.core.prompts import fill_template
-from rallebench.core.settings import Setting
-from rallebench.core.types import Episode, Flow, Generate, Message, Outcome
+from rallebench.core.settings import dataclass_form, declare, declare_text, fill
+from rallebench.core.types import Episode, Flow, Generate, Json, Message, Outcome, Reply
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.builders.articles import SOURCES, articles_stage, notes_of, source_of
+from rallebench.experiments.builders.articles import (
+    SOURCES,
+    ArticleInput,
+    articles_stage,
+    notes_of,
+    source_of,
+)
 from rallebench.experiments.builders.replies import (
     declined,
     fields_of,
     line_of,
     read_prompts,
-    state_of,
     used,
 )
-from rallebench.experiments.common import string
-from rallebench.papers.common import own_prompts
+from rallebench.experiments.builders.rows import ArticleRow
+from rallebench.papers.common import declare_prompts
 from rallebench.papers.crud import builder_texts as texts
-from rallebench.papers.crud.records import TASKS_SETTING, CrudTask, tasks_of
+from rallebench.papers.crud.builder_rows import (
+    UNREAD,
+    GroupRow,
+    QuestionRecord,
+    RowMembers,
+    TaskInput,
+    TaskRow,
+)
+from rallebench.papers.crud.records import CrudTask, declare_tasks, tasks_of
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
     "summary": ("ARTICLE",),
@@ -39,54 +51,54 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
     "question-one": ("ARTICLE",),
     "question-several": ("NUMBER", "ARTICLES"),
 }
-"""File below ``prompts/making/crud`` → what must stand in it in braces."""
+"""File below ``prompts/making/crud`` → the names that it must hold in braces."""
 SIZES = {"qa2": 2, "qa3": 3}
 NO_PARTS = "no two parts of whole sentences"
-UNREAD = "unread"
 FILE = "split_merged.json"
 
-Fields = Mapping[str, Any]
-Inputs = Callable[[], Iterable[Row]]
+Inputs = Callable[[], Iterable[TaskInput]]
+
+
+@dataclass(frozen=True, slots=True)
+class BuilderSettings:
+    """The settings of the dataset builder ``crud``."""
+
+    tasks: str = declare_tasks("as in summary,qa1, or quest_answer, or all")
+    source: str = declare_text("what the articles are; auto: as the file or folder looks", *SOURCES)
+    shortest: int = declare(int, 200, 1, 1_000_000, about="characters that an article must have")
+    longest: int = declare(
+        int, 4000, 100, 10_000_000, about="characters of an article that are used"
+    )
+    random: bool = declare(bool, False, about="whether the limit draws articles at random")
+    temperature: float = declare(float, 0.7, 0, 2)
+    max_tokens: int = declare(int, 2048, 1, 100_000)
+    seed: int = declare(int, 0, 0)
+    prompts: str = declare_prompts("making/crud")
 
 
 @EXPERIMENTS.register(
-    "build-crud",
-    place="builders",
-    needs_llm=False,
-    form={
-        "tasks": replace(TASKS_SETTING, about="as in summary,qa1, or quest_answer, or all"),
-        "source": string("what the articles are; auto: as the file or folder looks", *SOURCES),
-        "shortest": Setting(int, 200, 1, 1_000_000, about="characters that an article must have"),
-        "longest": Setting(
-            int, 4000, 100, 10_000_000, about="characters of an article that are used"
-        ),
-        "random": Setting(bool, False, about="whether the limit draws articles at random"),
-        "temperature": Setting(float, 0.7, 0, 2),
-        "max_tokens": Setting(int, 2048, 1, 100_000),
-        "seed": Setting(int, 0, 0),
-        "prompts": own_prompts("making/crud"),
-    },
+    "build-crud", place="builders", needs_llm=False, form=dataclass_form(BuilderSettings)
 )
 def crud(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG's tasks of your own articles, as split_merged.json, and its questions as a dataset."""
-    tasks = tasks_of(request.settings["tasks"])
+    settings = request.read(BuilderSettings)
+    tasks = tasks_of(settings.tasks)
     files = [WRITTEN[task.name].prompt for task in tasks if task.name in WRITTEN]
-    fields = {file: PROMPTS[file] for file in files}
-    prompts = read_prompts("crud", request.settings["prompts"], fields)
+    prompts = read_prompts("crud", settings.prompts, {file: PROMPTS[file] for file in files})
     if prompts and not request.llm:
         raise UsageError(
             "All tasks but continuation are written by a language model.",
             hint=Hint("choose", "llm"),
         )
-    articles: RowFile = yield _articles(request)
-    beginnings = partial(_beginnings, articles, request.settings["longest"])
+    articles: RowFile = yield _articles(request, settings)
+    beginnings = partial(_beginnings, articles, settings.longest)
     records: dict[str, list[Row]] = {}
     notes = notes_of(articles)
     for number, task in enumerate(tasks, 2):
         label, inputs = f"{number}-{task.name}", beginnings
         if size := SIZES.get(task.name):
             groups: RowFile = yield _groups(f"{label}-groups", beginnings, size)
-            inputs = partial(used, groups)
+            inputs = partial(groups.read_kept, TaskInput)
             if not len(groups):
                 notes.append(
                     f"{task.name}: no {size} articles share a word that is not in most of them."
@@ -101,63 +113,73 @@ def crud(request: ExperimentRequest) -> Experiment:
             "continuation: an index over these articles holds the second halves, too; retrieve from other reports on the same events."
         )
     merged = {task.key: list(map(_record, records[task.name])) for task in tasks}
-    questions = [(task, row) for task in tasks for row in records[task.name]]
+    questions = [
+        (task, fill(QuestionRecord, row))
+        for task in tasks
+        if task.name.startswith("qa")
+        for row in records[task.name]
+    ]
     return Report(
         {"records": {name: len(rows) for name, rows in records.items()}},
         tuple(notes),
         {FILE: json.dumps(merged, ensure_ascii=False, indent=1) + "\n"},
-        questions=tuple(_question(*pair) for pair in questions if pair[0].name.startswith("qa")),
+        questions=tuple(_kilt_record(*pair) for pair in questions),
     )
 
 
 # ── the stages ───────────────────────────────────────────────────────────────
 
 
-def _articles(request: ExperimentRequest) -> RowsRequest:
-    s = request.settings
+def _articles(request: ExperimentRequest, settings: BuilderSettings) -> RowsRequest[ArticleInput]:
     kind, path = source_of(request)
     if kind == "mediawiki":
         raise UsageError(
             "CRUD-RAG's tasks are made of articles that lie here; save those of a wiki first, or take its dump."
         )
-    length = s["shortest"] - 1
-    return articles_stage(request, kind, path, length, at_random=s["random"], too_short="too short")
+    return articles_stage(
+        request,
+        kind,
+        path,
+        settings.shortest - 1,
+        at_random=settings.random,
+        too_short="too short",
+    )
 
 
-def _beginnings(articles: RowFile, longest: int) -> Iterator[Row]:
-    """The beginning of each article that is kept: id, title, text."""
-    for row in used(articles):
-        text = row.get("content", "").strip()[:longest]
-        yield {"id": row["id"], "title": row.get("title", ""), "text": text}
+def _beginnings(articles: RowFile, longest: int) -> Iterator[TaskInput]:
+    """The beginning of each article that is kept."""
+    for article in articles.read_kept(ArticleRow):
+        yield TaskInput(article.id, article.title, article.content.strip()[:longest])
 
 
-def _groups(label: str, articles: Inputs, size: int) -> RowsRequest:
-    def inputs() -> Iterator[Row]:
-        by_id = {row["id"]: row["text"] for row in articles()}
+def _groups(label: str, articles: Inputs, size: int) -> RowsRequest[TaskInput]:
+    def inputs() -> Iterator[TaskInput]:
+        by_id = {article.id: article.text for article in articles()}
         for names in texts.groups(by_id, size):
-            members = {"articles": list(names), "texts": [by_id[name] for name in names]}
-            yield {"id": "+".join(names), **members}
+            yield TaskInput("+".join(names), articles=names, texts=[by_id[name] for name in names])
 
     return RowsRequest(
         label,
         "articles that belong together",
         inputs,
-        make=lambda row: [{**row, **state_of("")}],
-        depends_on=lambda row: row["texts"],
+        make=lambda group: [GroupRow(group)],
+        depends_on=lambda group: group.texts,
     )
 
 
-def _continuations(task: CrudTask, label: str, inputs: Inputs) -> RowsRequest:
-    """An article's two halves, cut between sentences."""
+def _continuations(task: CrudTask, label: str, inputs: Inputs) -> RowsRequest[TaskInput]:
+    """The two halves of each article, cut between sentences."""
 
-    def make(row: Row) -> list[Row]:
-        base, halves = {"id": row["id"], "articles": [row["id"]]}, texts.halves(row["text"])
+    def make(article: TaskInput) -> list[TaskRow]:
+        halves = texts.halves(article.text)
         if halves is None:
-            return [{**base, **state_of(NO_PARTS)}]
-        parts = {"event": row["title"], "beginning": halves[0], "continuing": halves[1]}
-        return [{**base, **parts, **state_of("")}]
+            return [TaskRow(article.id, [article.id], why=NO_PARTS)]
+        record = {"event": article.title, "beginning": halves[0], "continuing": halves[1]}
+        return [TaskRow(article.id, [article.id], record)]
 
-    return RowsRequest(label, task.about, inputs, make=make, depends_on=lambda row: row["text"])
+    return RowsRequest(
+        label, task.about, inputs, make=make, depends_on=lambda article: article.text
+    )
 
 
 def _written(
@@ -166,127 +188,161 @@ def _written(
     label: str,
     inputs: Inputs,
     prompts: Mapping[str, str],
-) -> RowsRequest:
+) -> RowsRequest[TaskInput]:
     """The records of a task that a model writes."""
-    written = WRITTEN[task.name]
+    settings, written = request.read(BuilderSettings), WRITTEN[task.name]
     prompt = prompts[written.prompt]
-    drawing = {name: request.settings[name] for name in ("temperature", "max_tokens", "seed")}
 
-    def flow(row: Row) -> Flow:
-        fields = written.values(row)
-        if fields is None:
+    def flow(entry: TaskInput) -> Flow:
+        values = written.values(entry)
+        if values is None:
             return Outcome("", "no sentences")
-        message = Message("user", fill_template(prompt, fields))
-        return Outcome((yield Generate(request.llm, (message,), **drawing)).text.strip())
+        message = Message("user", fill_template(prompt, values))
+        reply = yield Generate(
+            request.llm,
+            (message,),
+            temperature=settings.temperature,
+            max_tokens=settings.max_tokens,
+            seed=settings.seed,
+        )
+        return Outcome(reply.text.strip())
 
-    more = [prompt, request.llm, *drawing.values()]
+    drawing = [settings.temperature, settings.max_tokens, settings.seed]
+    more = [prompt, request.llm, *drawing]
     return RowsRequest(
         label,
         task.about,
         inputs,
         flow=flow,
-        read=lambda row, episode: [_read(row, episode, written.record)],
-        depends_on=lambda row: [*more, row.get("text") or row.get("texts")],
+        read=lambda entry, episode: [_read(entry, episode, written.record)],
+        depends_on=lambda entry: [*more, entry.text or entry.texts],
         llms=(request.llm,),
     )
 
 
-def _read(row: Row, episode: Episode, record_of: Callable[[Row, Fields], Row | str]) -> Row:
-    """The row of a reply: a record, or why it is none, with the reply's text if it could not be read."""
-    base = {"id": row["id"], "articles": row.get("articles") or [row["id"]]}
+def _read(entry: TaskInput, episode: Episode, make_record: MakeRecord) -> TaskRow:
+    """The row of a reply."""
+    articles = entry.articles or [entry.id]
     if episode.error:
-        return {**base, **state_of("failed"), "error": episode.error}
+        return TaskRow(entry.id, articles, why="failed", error=episode.error)
     if not episode.steps:
-        return {**base, **state_of(NO_PARTS)}
+        return TaskRow(entry.id, articles, why=NO_PARTS)
     reply = episode.steps[-1].reply
-    each = (fields_of(reply, name) for name in ("event", "changed", "question"))
-    fields = next(filter(None, each), {})
-    record = record_of(row, fields) if fields else UNREAD
+    fields = read_fields(reply)
+    record = make_record(entry, fields) if fields else UNREAD
     if isinstance(record, str):
-        unread = {"unknown": True} if record == UNREAD else {}
-        return {**base, **state_of(record), "said": reply.text.strip()[:2000], **unread}
-    return {**base, **record, **state_of("")}
+        return TaskRow(entry.id, articles, why=record, reply=reply.text.strip()[:2000])
+    return TaskRow(entry.id, articles, record)
 
 
 # ── the tasks that a model writes ────────────────────────────────────────────
 
 
-def _summary(row: Row, fields: Fields) -> Row | str:
-    event, summary = line_of(fields.get("event")), line_of(fields.get("summary"))
-    record = {"event": event, "summary": summary, "text": row["text"]}
-    return record if event and summary else UNREAD
+@dataclass(frozen=True, slots=True)
+class ReplyFields:
+    """The fields of a model's reply, a line each."""
+
+    event: str = ""
+    summary: str = ""
+    changed: str = ""
+    error: str = ""
+    question: str = ""
+    answer: str = ""
 
 
-def _correction(row: Row, fields: Fields) -> Row | str:
-    first, true = texts.opening(row["text"]) or ("", "")
-    changed = line_of(fields.get("changed"))
-    if not changed:
+def read_fields(reply: Reply) -> ReplyFields | None:
+    """The fields of the object in a reply that has one of the required ones; None without such an object."""
+    each = (fields_of(reply, name) for name in ("event", "changed", "question"))
+    found = next(filter(None, each), None)
+    return (
+        fill(ReplyFields, {name: line_of(value) for name, value in found.items()})
+        if found
+        else None
+    )
+
+
+MakeRecord = Callable[[TaskInput, ReplyFields], "Json | str"]
+"""(input, reply) → the fields of a record, or the reason why there is none."""
+
+
+def _summary(article: TaskInput, reply: ReplyFields) -> Json | str:
+    record = {"event": reply.event, "summary": reply.summary, "text": article.text}
+    return record if reply.event and reply.summary else UNREAD
+
+
+def _correction(article: TaskInput, reply: ReplyFields) -> Json | str:
+    first, true = texts.opening(article.text) or ("", "")
+    if not reply.changed:
         return UNREAD
-    if not texts.is_changed(changed, true):
+    if not texts.is_changed(reply.changed, true):
         return "not the text with one change"
-    record = {
+    return {
+        "headLine": article.title,
         "newsBeginning": first,
-        "hallucinatedContinuation": changed,
+        "hallucinatedContinuation": reply.changed,
         "hallucinatedMod": true,
-        "error_made": line_of(fields.get("error")),
+        "error_made": reply.error,
+        "newsRemainder": article.text[len(first) :].strip(),
     }
-    return {"headLine": row["title"], **record, "newsRemainder": row["text"][len(first) :].strip()}
 
 
-def _question_answered(row: Row, fields: Fields) -> Row | str:
-    question, answer = line_of(fields.get("question")), line_of(fields.get("answer"))
-    if not question:
+def _question_with_answer(entry: TaskInput, reply: ReplyFields) -> Json | str:
+    if not reply.question:
         return UNREAD
-    if declined(answer):
+    if declined(reply.answer):
         return "no answer"
-    news = {f"news{n}": text for n, text in enumerate(row.get("texts") or [row["text"]], 1)}
-    return {"event": line_of(fields.get("event")), "questions": question, "answers": answer, **news}
+    news = {f"news{n}": text for n, text in enumerate(entry.texts or [entry.text], 1)}
+    return {"event": reply.event, "questions": reply.question, "answers": reply.answer, **news}
 
 
-def _opening_values(row: Row) -> Mapping[str, str] | None:
-    parts = texts.opening(row["text"])
+def _opening_values(article: TaskInput) -> Mapping[str, str] | None:
+    parts = texts.opening(article.text)
     return None if parts is None else {"OPENING": parts[0], "CONTINUATION": parts[1]}
 
 
-def _group_values(row: Row) -> Mapping[str, str] | None:
-    news = "\n\n".join(f"新闻{n}：\n{text}" for n, text in enumerate(row["texts"], 1))
-    return {"NUMBER": str(len(row["texts"])), "ARTICLES": news}
+def _group_values(group: TaskInput) -> Mapping[str, str] | None:
+    news = "\n\n".join(f"新闻{n}：\n{text}" for n, text in enumerate(group.texts, 1))
+    return {"NUMBER": str(len(group.texts)), "ARTICLES": news}
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenTask:
-    """A task whose records a model writes. ``values``: the values for the braces of its prompt, of an input; None if the input
-    cannot be cut. ``record``: the record's fields from those of the reply, or why there is none."""
+    """A task whose records a model writes. ``values``: input → the values of its prompt, None if the input cannot be cut."""
 
     prompt: str
-    values: Callable[[Row], Mapping[str, str] | None]
-    record: Callable[[Row, Fields], Row | str]
+    values: Callable[[TaskInput], Mapping[str, str] | None]
+    record: MakeRecord
+
+
+def _article_value(article: TaskInput) -> Mapping[str, str]:
+    return {"ARTICLE": article.text}
 
 
 WRITTEN: Mapping[str, WrittenTask] = {
-    "summary": WrittenTask("summary", lambda row: {"ARTICLE": row["text"]}, _summary),
+    "summary": WrittenTask("summary", _article_value, _summary),
     "hallucination": WrittenTask("correction", _opening_values, _correction),
-    "qa1": WrittenTask("question-one", lambda row: {"ARTICLE": row["text"]}, _question_answered),
-    "qa2": WrittenTask("question-several", _group_values, _question_answered),
-    "qa3": WrittenTask("question-several", _group_values, _question_answered),
+    "qa1": WrittenTask("question-one", _article_value, _question_with_answer),
+    "qa2": WrittenTask("question-several", _group_values, _question_with_answer),
+    "qa3": WrittenTask("question-several", _group_values, _question_with_answer),
 }
 OURS = frozenset(("id", "from", "articles", "keep", "why", "stamp", "edited"))
 OURS |= {"asked", "said", "unknown", "error_made", "checked"}
 """Fields of a row that are in no record of CRUD-RAG's."""
 
 
-def _record(row: Row) -> Row:
-    """A row as CRUD-RAG has it."""
+def _record(row: Row) -> Json:
+    """A row as CRUD-RAG has it; the further fields that a person added stay in it."""
+    members = fill(RowMembers, row)
     fields = {key: value for key, value in row.items() if key not in OURS}
-    return {"ID": row["id"], **fields, "gold_doc_ids": row["articles"]}
+    return {"ID": members.id, **fields, "gold_doc_ids": members.articles}
 
 
-def _question(task: CrudTask, row: Row) -> Row:
-    """The same in KILT's form, the articles as pages that are needed together."""
-    pages = [{"wikipedia_id": name} for name in row["articles"]]
+def _kilt_record(task: CrudTask, question: QuestionRecord) -> Json:
+    """A question in KILT's form, with its articles as pages that are needed together."""
+    pages = [{"wikipedia_id": name} for name in question.articles]
     return {
-        "id": f"{task.name}-{row['id']}",
-        "input": row["questions"],
-        "output": [{"answer": row["answers"], "provenance": pages}],
+        "id": f"{task.name}-{question.id}",
+        "input": question.questions,
+        "output": [{"answer": question.answers, "provenance": pages}],
         "meta": {"task": task.file},
     }

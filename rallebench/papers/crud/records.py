@@ -11,6 +11,7 @@ from typing import Any
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.files import read_json
 from rallebench.core.registry import unknown
+from rallebench.core.settings import declare_list
 from rallebench.core.sources import Source
 from rallebench.experiments.common import in_folder, names_in, several
 
@@ -106,6 +107,11 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 TASKS_SETTING = several(
     "as in qa1,summary, or quest_answer, or all", *TASKS, "quest_answer", "all", default="all"
 )
+
+
+def declare_tasks(about: str = "as in qa1,summary, or quest_answer, or all") -> str:
+    """A field of settings that names tasks."""
+    return declare_list(about, *TASKS, "quest_answer", "all", default="all")
 
 
 def tasks_of(text: str) -> tuple[CrudTask, ...]:

@@ -1,0 +1,49 @@
+"""The rows of a builder's stages: articles, and the state of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rallebench.core.experiments import Row
+
+
+@dataclass(frozen=True, slots=True)
+class RowState:
+    """Kept, or left out for the reason ``why``. ``unknown``: a verdict could not be read; ``error``: a request failed."""
+
+    why: str = ""
+    unknown: bool = False
+    error: str = ""
+
+    @property
+    def keep(self) -> bool:
+        return not self.why
+
+    def to_json(self) -> Row:
+        unknown: Row = {"unknown": True} if self.unknown else {}
+        error = {"error": self.error} if self.error else {}
+        return {"keep": self.keep, "why": self.why, **unknown, **error}
+
+
+@dataclass(frozen=True, slots=True)
+class ArticleRow:
+    """A row of the stage of articles. ``question`` and ``answers``: those that the article brings with it."""
+
+    id: str
+    title: str = ""
+    url: str = ""
+    date: str = ""
+    content: str = ""
+    question: str = ""
+    answers: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ArticleBrief:
+    """An article without its text."""
+
+    id: str
+    title: str = ""
+    url: str = ""
+    date: str = ""

@@ -1,0 +1,193 @@
+"""The inputs and rows of the stages of BARAG's builder, and the verdicts in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from rallebench.core.experiments import Row
+from rallebench.core.settings import fill
+from rallebench.engine.rowfile import FROM
+from rallebench.experiments.builders.rows import RowState
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(Generic[V]):
+    """The result of a request to a model.
+
+    ``value``: None if the reply could not be read; ``reason``: None if none was asked for; ``prompt``: the article's id
+    stands in place of its text; ``reply``: as it came; ``tries``: 0 if no model was asked.
+    """
+
+    value: V | None = None
+    reason: str | None = None
+    prompt: str = ""
+    reply: str = ""
+    tries: int = 0
+
+    def to_json(self) -> Row:
+        reason = {} if self.reason is None else {"reason": self.reason}
+        if not self.tries:
+            return {"value": self.value, **reason}
+        exchange = {"prompt": self.prompt, "reply": self.reply}
+        return {**exchange, "value": self.value, **reason, "tries": self.tries}
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """The verdicts on a question. ``answerable``: by its article; ``closed_book``: the answer without it; ``without``: this
+    answer is right."""
+
+    answerable: Verdict[bool] | None = None
+    closed_book: Verdict[str] | None = None
+    without: Verdict[bool] | None = None
+
+    @property
+    def is_unread(self) -> bool:
+        """True if a verdict could not be read."""
+        return any(check and check.value is None for check in (self.answerable, self.without))
+
+    def to_json(self) -> Row:
+        parts = {
+            "answerable": self.answerable,
+            "closed_book": self.closed_book,
+            "without": self.without,
+        }
+        return {name: verdict.to_json() for name, verdict in parts.items() if verdict}
+
+    @classmethod
+    def from_text(cls, text: str) -> Checks:
+        """The verdicts in a flow's answer."""
+        return cls(**{name: fill(Verdict, verdict) for name, verdict in json.loads(text).items()})
+
+
+@dataclass(frozen=True, slots=True)
+class DatedArticle:
+    """An article and its date, as it is written."""
+
+    id: str
+    title: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class DateRow:
+    """A row of the date filter."""
+
+    article: DatedArticle
+    state: RowState
+
+    @property
+    def id(self) -> str:
+        return self.article.id
+
+    def to_json(self) -> Row:
+        article = self.article
+        dated = {"id": article.id, "title": article.title, "date": article.date}
+        return {**dated, **self.state.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class ArticleDigest:
+    """An article by its id and title. ``sha``: a digest of all that a model may be shown of it."""
+
+    id: str
+    title: str
+    sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecencyRow:
+    """A row of the recency filter."""
+
+    id: str
+    title: str
+    state: RowState
+    verdict: Verdict[bool]
+
+    def to_json(self) -> Row:
+        words = {None: "unknown", True: "recent", False: "not recent"}
+        article = {"id": self.id, "title": self.title, "verdict": words[self.verdict.value]}
+        return {**article, **self.state.to_json(), "recent": self.verdict.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRow:
+    """A question as the stage of questions writes it. ``verdict``: the request that gave it, at the first of its questions."""
+
+    id: str
+    article: str
+    title: str
+    question: str = ""
+    answers: Sequence[str] = ()
+    state: RowState = field(default_factory=RowState)
+    verdict: Verdict[Any] | None = None
+
+    def to_json(self) -> Row:
+        article = {"id": self.id, "article": self.article, "title": self.title}
+        question = {"question": self.question, "answers": list(self.answers)}
+        exchange: Row = {}
+        if self.verdict and self.verdict.tries:
+            verdict = self.verdict
+            exchange = {"prompt": verdict.prompt, "reply": verdict.reply, "tries": verdict.tries}
+        return {**article, **question, **self.state.to_json(), **exchange}
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenQuestion:
+    """A question of the stage of questions. ``article``: the id of the article that it is about."""
+
+    id: str
+    question: str = ""
+    answers: Sequence[str] | None = ()
+    article: str = ""
+
+    @property
+    def filled_answers(self) -> list[str]:
+        """The answers that are not blank."""
+        return [text for answer in self.answers or () if (text := str(answer).strip())]
+
+
+def read_questions(rows: Iterable[Row]) -> Iterator[WrittenQuestion]:
+    """The questions of these rows; one that a person added names its article, or comes from the input that is its article."""
+    for row in rows:
+        question = fill(WrittenQuestion, row)
+        yield question if question.article else replace(question, article=str(row.get(FROM) or ""))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInput:
+    """A question to check. ``near``: the id of an earlier question that is nearly the same; ``leak``: the words that mention
+    its text; ``sha``: of its article."""
+
+    id: str
+    article: str
+    question: str
+    answers: list[str]
+    near: str
+    leak: str
+    sha: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRow:
+    """A row of the checks."""
+
+    question: CheckInput
+    state: RowState
+    checks: Checks
+
+    @property
+    def id(self) -> str:
+        return self.question.id
+
+    def to_json(self) -> Row:
+        question = self.question
+        own = {"id": question.id, "article": question.article, "question": question.question}
+        near = {"near": question.near} if question.near else {}
+        leak = {"leak": question.leak} if question.leak else {}
+        return {**own, **self.state.to_json(), **near, **leak, **self.checks.to_json()}

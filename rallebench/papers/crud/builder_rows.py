@@ -1,0 +1,79 @@
+"""The inputs and rows of the stages of CRUD-RAG's builder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rallebench.core.experiments import Row
+from rallebench.core.types import Json
+from rallebench.experiments.builders.rows import RowState
+
+UNREAD = "unread"
+"""The reason of a row whose reply could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInput:
+    """The beginning of an article, or a group of articles that belong together with the beginning of each."""
+
+    id: str
+    title: str = ""
+    text: str = ""
+    articles: Sequence[str] = ()
+    texts: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """Articles that belong together."""
+
+    group: TaskInput
+
+    @property
+    def id(self) -> str:
+        return self.group.id
+
+    def to_json(self) -> Row:
+        members = {"articles": list(self.group.articles), "texts": list(self.group.texts)}
+        return {"id": self.id, **members, **RowState().to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A record of a task, or the reason why there is none.
+
+    ``record``: the fields of CRUD-RAG; ``reply``: its beginning, of a reply without a record; ``error``: of a failed request.
+    """
+
+    id: str
+    articles: Sequence[str]
+    record: Json = field(default_factory=dict)
+    why: str = ""
+    reply: str | None = None
+    error: str = ""
+
+    def to_json(self) -> Row:
+        base = {"id": self.id, "articles": list(self.articles), **self.record}
+        reply = {} if self.reply is None else {"said": self.reply}
+        unread = {"unknown": True} if self.why == UNREAD else {}
+        error = {"error": self.error} if self.error else {}
+        return {**base, "keep": not self.why, "why": self.why, **reply, **unread, **error}
+
+
+@dataclass(frozen=True, slots=True)
+class RowMembers:
+    """The articles that a row was made of."""
+
+    id: str
+    articles: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRecord:
+    """A question's row as its record in KILT's form needs it."""
+
+    id: str
+    articles: Sequence[str]
+    questions: str
+    answers: str
