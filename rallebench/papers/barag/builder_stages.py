@@ -131,11 +131,11 @@ def _unknown(plan: BaragPlan, episode: Episode) -> RowState:
 
 def digests(store: RowFile, articles: RowFile) -> list[ArticleDigest]:
     """The articles that are kept."""
-    kept = {row.id for row in articles.read_kept(RowId)}
+    ids = {row.id for row in articles.read_kept(RowId)}
     return [
         ArticleDigest(article.id, article.title, short([article.title, article.content]))
         for article in store.read(ArticleRow)
-        if article.id in kept
+        if article.id in ids
     ]
 
 
@@ -235,14 +235,14 @@ def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest[C
 def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[CheckInput]:
     """The questions that are kept, with the checks that need no model."""
     s, shas = plan.settings, {article.id: article.sha for article in digests(store, store)}
-    kept = [
+    candidates = [
         question
         for question in read_questions(used(questions))
         if question.question.strip() and question.article in shas
     ]
     mentions = mentions_its_text if s.leaks else lambda question: ""
-    leaks = {question.id: mentions(question.question) for question in kept}
-    clean = [(question.id, question.question) for question in kept if not leaks[question.id]]
+    leaks = {question.id: mentions(question.question) for question in candidates}
+    clean = [(question.id, question.question) for question in candidates if not leaks[question.id]]
     near = near_duplicates(clean, s.near) if s.near else {}
     return [
         CheckInput(
@@ -254,7 +254,7 @@ def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[Check
             leaks[question.id],
             shas[question.article],
         )
-        for question in kept
+        for question in candidates
     ]
 
 

@@ -252,13 +252,11 @@ class ReplyFields:
 
 def read_fields(reply: Reply) -> ReplyFields | None:
     """The fields of the object in a reply that has one of the required ones; None without such an object."""
-    each = (fields_of(reply, name) for name in ("event", "changed", "question"))
-    found = next(filter(None, each), None)
-    return (
-        fill(ReplyFields, {name: line_of(value) for name, value in found.items()})
-        if found
-        else None
-    )
+    objects = (fields_of(reply, name) for name in ("event", "changed", "question"))
+    values = next(filter(None, objects), None)
+    if values is None:
+        return None
+    return fill(ReplyFields, {name: line_of(value) for name, value in values.items()})
 
 
 MakeRecord = Callable[[TaskInput, ReplyFields], "Json | str"]
