@@ -27,7 +27,7 @@ from rallebench.experiments.builders.rows import ArticleBrief, ArticleRow
 from rallebench.papers.barag import builder_stages as stages
 from rallebench.papers.barag.builder_asking import BaragPlan
 from rallebench.papers.barag.builder_rows import WrittenQuestion, read_questions
-from rallebench.papers.barag.builder_settings import BuilderSettings
+from rallebench.papers.barag.builder_settings import BaragBuilderSettings
 from rallebench.workspace.paths import READER
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
@@ -43,7 +43,7 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
 
 
 @EXPERIMENTS.register(
-    "build-barag", place="builders", needs_llm=False, form=dataclass_form(BuilderSettings)
+    "build-barag", place="builders", needs_llm=False, form=dataclass_form(BaragBuilderSettings)
 )
 def barag(request: ExperimentRequest) -> Experiment:
     """Questions on recent articles that a model cannot answer without them."""
@@ -59,7 +59,7 @@ def barag(request: ExperimentRequest) -> Experiment:
 
 def planned(request: ExperimentRequest) -> BaragPlan:
     """Return the plan. Raises UsageError for every fault of the request."""
-    settings = request.read(BuilderSettings)
+    settings = request.read(BaragBuilderSettings)
     kind, path = ("mediawiki", Path()) if settings.source == "mediawiki" else source_of(request)
     after = read_date(settings.after) if settings.after.strip() else None
     if after is None and settings.after.strip():
@@ -74,7 +74,7 @@ def planned(request: ExperimentRequest) -> BaragPlan:
     return BaragPlan(request, settings, kind, path, after, dates, prompts)
 
 
-def _check_models(request: ExperimentRequest, settings: BuilderSettings, dated: bool) -> None:
+def _check_models(request: ExperimentRequest, settings: BaragBuilderSettings, dated: bool) -> None:
     """Raise UsageError for a needed model that is not named, is unknown, or can only copy."""
     asks_for = {
         "recency": settings.recency and dated,

@@ -23,8 +23,8 @@ from rallebench.experiments.builders.replies import (
     read_questions,
 )
 from rallebench.experiments.builders.rows import ArticleRow
-from rallebench.papers.barag.builder_rows import Checks, Verdict
-from rallebench.papers.barag.builder_settings import BuilderSettings
+from rallebench.papers.barag.builder_rows import Checks, ModelVerdict
+from rallebench.papers.barag.builder_settings import BaragBuilderSettings
 
 Text = tuple[str, str]
 """An article's id, and the beginning that a model is shown."""
@@ -104,7 +104,7 @@ class BaragPlan:
     """The checked inputs of the stages. ``after`` None: any date."""
 
     request: ExperimentRequest
-    settings: BuilderSettings
+    settings: BaragBuilderSettings
     kind: str
     path: Path
     after: datetime | None
@@ -133,7 +133,7 @@ class BaragPlan:
         text: Text | None,
         llm: str = "",
         temperature: float = 0.0,
-    ) -> SubFlow[Verdict[V]]:
+    ) -> SubFlow[ModelVerdict[V]]:
         """Ask ``llm``, by default the judge, until its reply can be read, at most ``tries`` times; return the last verdict."""
         s, (id, words) = self.settings, text or ("", "")
         mark = f"[the first {len(words)} characters of {id}]"
@@ -144,7 +144,7 @@ class BaragPlan:
             for part in (mark, words)
         )
         messages: tuple[Message, ...] = (Message("user", sent),)
-        verdict: Verdict[V] = Verdict()
+        verdict: ModelVerdict[V] = ModelVerdict()
         for tries in range(1, s.tries + 1):
             reply = yield Generate(
                 llm or self.judge,
@@ -156,7 +156,7 @@ class BaragPlan:
             )
             value, reason = form.read(reply)
             words = reply.text or "".join(call.arguments for call in reply.tool_calls)
-            verdict = Verdict(value, reason, visible, words, tries)
+            verdict = ModelVerdict(value, reason, visible, words, tries)
             if value is not None:
                 break
             again = Message("user", self.prompts["again"])
@@ -178,14 +178,14 @@ class BaragPlan:
 
     def _is_right(
         self, answer: str | None, question: str, answers: Sequence[str], text: Text
-    ) -> SubFlow[Verdict[bool]]:
+    ) -> SubFlow[ModelVerdict[bool]]:
         """The verdict on an answer that was given without the article."""
         if answer is None:
-            return Verdict(None, "what was answered could not be read")
+            return ModelVerdict(None, "what was answered could not be read")
         if not answer:
-            return Verdict(False, "nothing was answered")
+            return ModelVerdict(False, "nothing was answered")
         if find_answers(answer, answers):
-            return Verdict(True, "it holds the question's answer")
+            return ModelVerdict(True, "it holds the question's answer")
         return (yield from self.ask(RIGHT, {"QUESTION": question, "ANSWER": answer}, text))
 
 

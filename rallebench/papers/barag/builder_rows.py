@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Generic[V]):
+class ModelVerdict(Generic[V]):
     """The result of a request to a model.
 
     ``value``: None if the reply could not be read; ``reason``: None if none was asked for; ``prompt``: the article's id
@@ -42,9 +42,9 @@ class Checks:
     """The verdicts on a question. ``answerable``: by its article; ``closed_book``: the answer without it; ``without``: this
     answer is right."""
 
-    answerable: Verdict[bool] | None = None
-    closed_book: Verdict[str] | None = None
-    without: Verdict[bool] | None = None
+    answerable: ModelVerdict[bool] | None = None
+    closed_book: ModelVerdict[str] | None = None
+    without: ModelVerdict[bool] | None = None
 
     @property
     def is_unread(self) -> bool:
@@ -62,7 +62,9 @@ class Checks:
     @classmethod
     def from_text(cls, text: str) -> Checks:
         """The verdicts in a flow's answer."""
-        return cls(**{name: fill(Verdict, verdict) for name, verdict in json.loads(text).items()})
+        return cls(
+            **{name: fill(ModelVerdict, verdict) for name, verdict in json.loads(text).items()}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ class RecencyRow:
     id: str
     title: str
     state: RowState
-    verdict: Verdict[bool]
+    verdict: ModelVerdict[bool]
 
     def to_json(self) -> Row:
         words = {None: "unknown", True: "recent", False: "not recent"}
@@ -116,7 +118,7 @@ class RecencyRow:
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionRow:
+class WrittenRow:
     """A question as the stage of questions writes it. ``verdict``: the request that gave it, at the first of its questions."""
 
     id: str
@@ -125,7 +127,7 @@ class QuestionRow:
     question: str = ""
     answers: Sequence[str] = ()
     state: RowState = field(default_factory=RowState)
-    verdict: Verdict[Any] | None = None
+    verdict: ModelVerdict[Any] | None = None
 
     def to_json(self) -> Row:
         article = {"id": self.id, "article": self.article, "title": self.title}

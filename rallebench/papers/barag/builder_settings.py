@@ -11,7 +11,7 @@ KEEP, LEAVE_OUT = "keep", "leave-out"
 
 
 @dataclass(frozen=True, slots=True)
-class BuilderSettings:
+class BaragBuilderSettings:
     """The settings of the dataset builder ``barag``."""
 
     source: str = declare_text(

@@ -34,9 +34,9 @@ from rallebench.papers.barag.builder_rows import (
     Checks,
     DatedArticle,
     DateRow,
-    QuestionRow,
+    ModelVerdict,
     RecencyRow,
-    Verdict,
+    WrittenRow,
     read_questions,
 )
 from rallebench.papers.barag.builder_settings import LEAVE_OUT
@@ -98,7 +98,7 @@ def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest[Arti
         return Outcome(json.dumps(verdict.to_json()))
 
     def read(article: ArticleDigest, episode: Episode) -> list[RecencyRow]:
-        verdict: Verdict[bool] = _verdict(episode)
+        verdict: ModelVerdict[bool] = _verdict(episode)
         if verdict.value is None:
             state = _unknown(plan, episode)
         else:
@@ -118,9 +118,9 @@ def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest[Arti
     )
 
 
-def _verdict(episode: Episode) -> Verdict[Any]:
+def _verdict(episode: Episode) -> ModelVerdict[Any]:
     """The verdict in a flow's answer; without a value if it failed."""
-    return Verdict() if episode.error else fill(Verdict, json.loads(episode.answer))
+    return ModelVerdict() if episode.error else fill(ModelVerdict, json.loads(episode.answer))
 
 
 def _unknown(plan: BaragPlan, episode: Episode) -> RowState:
@@ -173,11 +173,11 @@ def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest
     )
 
 
-def _written_questions(article: ArticleDigest, episode: Episode) -> list[QuestionRow]:
+def _written_questions(article: ArticleDigest, episode: Episode) -> list[WrittenRow]:
     """The questions in a model's reply, or one row that says why there is none."""
     verdict = _verdict(episode)
     rows = [
-        QuestionRow(f"{article.id}-q{n}", article.id, article.title, question, answers)
+        WrittenRow(f"{article.id}-q{n}", article.id, article.title, question, answers)
         for n, (question, answers) in enumerate(verdict.value or (), 1)
     ]
     if not rows:
@@ -186,15 +186,15 @@ def _written_questions(article: ArticleDigest, episode: Episode) -> list[Questio
             if episode.error
             else RowState("no question in the reply", unknown=True)
         )
-        rows = [QuestionRow(f"{article.id}-q0", article.id, article.title, state=state)]
+        rows = [WrittenRow(f"{article.id}-q0", article.id, article.title, state=state)]
     return [replace(rows[0], verdict=verdict), *rows[1:]]
 
 
-def _given_question(article: ArticleRow) -> QuestionRow:
+def _given_question(article: ArticleRow) -> WrittenRow:
     question = cleaned(article.question or "")
     state = RowState("" if question else "brings no question")
     answers = article.answers or ()
-    return QuestionRow(article.id, article.id, article.title, question, answers, state)
+    return WrittenRow(article.id, article.id, article.title, question, answers, state)
 
 
 # ── 5  checks ────────────────────────────────────────────────────────────────

@@ -60,7 +60,7 @@ Inputs = Callable[[], Iterable[TaskInput]]
 
 
 @dataclass(frozen=True, slots=True)
-class BuilderSettings:
+class CrudBuilderSettings:
     """The settings of the dataset builder ``crud``."""
 
     tasks: str = declare_tasks("as in summary,qa1, or quest_answer, or all")
@@ -77,11 +77,11 @@ class BuilderSettings:
 
 
 @EXPERIMENTS.register(
-    "build-crud", place="builders", needs_llm=False, form=dataclass_form(BuilderSettings)
+    "build-crud", place="builders", needs_llm=False, form=dataclass_form(CrudBuilderSettings)
 )
 def crud(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG's tasks of your own articles, as split_merged.json, and its questions as a dataset."""
-    settings = request.read(BuilderSettings)
+    settings = request.read(CrudBuilderSettings)
     tasks = tasks_of(settings.tasks)
     files = [WRITTEN[task.name].prompt for task in tasks if task.name in WRITTEN]
     prompts = read_prompts("crud", settings.prompts, {file: PROMPTS[file] for file in files})
@@ -130,7 +130,9 @@ def crud(request: ExperimentRequest) -> Experiment:
 # ── the stages ───────────────────────────────────────────────────────────────
 
 
-def _articles(request: ExperimentRequest, settings: BuilderSettings) -> RowsRequest[ArticleInput]:
+def _articles(
+    request: ExperimentRequest, settings: CrudBuilderSettings
+) -> RowsRequest[ArticleInput]:
     kind, path = source_of(request)
     if kind == "mediawiki":
         raise UsageError(
@@ -190,7 +192,7 @@ def _written(
     prompts: Mapping[str, str],
 ) -> RowsRequest[TaskInput]:
     """The records of a task that a model writes."""
-    settings, written = request.read(BuilderSettings), WRITTEN[task.name]
+    settings, written = request.read(CrudBuilderSettings), WRITTEN[task.name]
     prompt = prompts[written.prompt]
 
     def flow(entry: TaskInput) -> Flow:
