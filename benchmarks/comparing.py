@@ -30,8 +30,10 @@ from rallebench.core.types import (
     Passage,
     Reply,
     Retrieve,
+    RunSpec,
     Step,
 )
+from rallebench.engine.run_files import RunDescription, RunState
 from rallebench.engine.score import score_run
 from rallebench.engine.store import RunFolder
 from rallebench.render import report
@@ -66,19 +68,9 @@ def make_run(runs: Path, name: str, questions: int, right: float, seed: int) -> 
         }
         for i in range(questions)
     ]
-    spec = {
-        "fingerprint": "0" * 12,
-        "spec": {
-            "dataset": "made-up",
-            "workflow": "chain",
-            "settings": {"chain": chain_to_json(CHAIN)},
-            "limit": None,
-            "seed": 0,
-        },
-        "metrics": list(METRICS),
-        "batch_size": 20,
-    }
-    folder = RunFolder.create(runs, name, spec, records)
+    spec = RunSpec("made-up", "chain", {"chain": chain_to_json(CHAIN)})
+    described = RunDescription(name, spec, "0" * 12, tuple(METRICS), 20)
+    folder = RunFolder.create(runs, described, records)
     with folder.log() as log:
         for i in range(questions):
             folder.append(
@@ -88,7 +80,7 @@ def make_run(runs: Path, name: str, questions: int, right: float, seed: int) -> 
                 0.1 * i,
             )
     score_run(folder, METRICS)
-    folder.set_state("done", done=questions, total=questions, errors=0)
+    folder.set_state(RunState("done", questions, questions))
     return folder
 
 

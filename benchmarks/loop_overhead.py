@@ -17,9 +17,10 @@ from _report import Fact, Measure, Report, Took
 
 from rallebench.chains.chain import as_flow
 from rallebench.core.runs import Backends
-from rallebench.core.types import Action, Chain, Evidence, Generate, Hit, Message, Question
+from rallebench.core.types import Action, Chain, Evidence, Generate, Hit, Message, Question, RunSpec
 from rallebench.engine.answer import answer
 from rallebench.engine.reply_cache import ReplyCache
+from rallebench.engine.run_files import RunDescription
 from rallebench.engine.store import RunFolder
 from rallebench.llms.scripted import Scripted
 from rallebench.workspace.opening import Encoders, open_retriever
@@ -109,7 +110,9 @@ def by_the_runner(
     reply_cache: ReplyCache,
 ) -> tuple[Took, RunFolder]:
     """(the duration of a run over all records, its new folder)."""
-    run = RunFolder.create(folder / "runs", name, {}, records)
+    run = RunFolder.create(
+        folder / "runs", RunDescription(name, RunSpec("starter", "chain", {}), ""), records
+    )
     questions = [Question(record["id"], record["input"]) for record in records]
 
     def answer_all() -> None:
@@ -130,7 +133,7 @@ def by_the_runner(
 def answers_of(run: RunFolder, records: Sequence[dict[str, Any]]) -> list[str]:
     """The stored answers in the order of the records; '' for a failed question."""
     lines = run.heads()
-    return [lines[record["id"]].get("answer", "") for record in records]
+    return [lines[record["id"]].answer for record in records]
 
 
 def measure(folder: Path, questions: int, rounds: int) -> Report:

@@ -33,9 +33,11 @@ from rallebench.core.types import (
     Passage,
     Reply,
     Retrieve,
+    RunSpec,
     Step,
 )
 from rallebench.engine.ralle_files import write_ralle_files
+from rallebench.engine.run_files import RunDescription
 from rallebench.engine.store import SCORES, RunFolder
 from rallebench.tracking.connection import connect, default_uri, import_mlflow
 from rallebench.tracking.runs import log_run
@@ -125,25 +127,11 @@ def make_folder(runs: Path, questions: int) -> RunFolder:
     episodes = {
         str(r["id"]): episode(rng, str(r["id"]), i % 100 == 99) for i, r in enumerate(records)
     }
-    spec: dict[str, Any] = {
-        "dataset": "made-up",
-        "workflow": "chain",
-        "settings": {
-            "chain": chain_to_json(CHAIN),
-            "backends": {"retriever wiki-bm25": "a", "llm reader": "b"},
-        },
-        "limit": None,
-        "seed": 0,
-    }
+    backends = {"retriever wiki-bm25": "a", "llm reader": "b"}
+    spec = RunSpec("made-up", "chain", {"chain": chain_to_json(CHAIN), "backends": backends})
     versions = {f"package-{i}": "1.0" for i in range(12)}
-    run = {
-        "fingerprint": "0" * 12,
-        "spec": spec,
-        "metrics": list(METRICS),
-        "batch_size": 20,
-        "versions": versions,
-    }
-    folder = RunFolder.create(runs, "bench", run, records)
+    described = RunDescription("bench", spec, "0" * 12, tuple(METRICS), 20, versions=versions)
+    folder = RunFolder.create(runs, described, records)
     with folder.log() as log:
         for number, answer in enumerate(episodes.values()):
             folder.append(log, answer, "1760000000.000", number * 0.82)

@@ -66,7 +66,7 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dic
     baselines = {
         baseline: folder
         for baseline, folder in baselines.items()
-        if any(not line.get("error") for line in folder.heads().values())
+        if any(not head.error for head in folder.heads().values())
     }
     scores = {
         column: read_scores(folder, names) for column, folder in {"run": run, **baselines}.items()

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rallebench.core.types import RunSpec
+
 ABSENT = "–"
 _CHECKSUM = re.compile(r"[0-9a-f]{64}")
 
@@ -21,15 +23,15 @@ class Change:
     b: str
 
 
-def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Change]:
-    """The differences of two runs' ``spec`` (``run.json``), the chain's first; [] for equal settings."""
-    left, right = a.get("settings", {}), b.get("settings", {})
+def changes(a: RunSpec, b: RunSpec) -> list[Change]:
+    """The differences of two runs' specifications, the chain's first; [] for equal ones."""
+    left, right = a.settings, b.settings
     differences = list(_chain(left.get("chain") or {}, right.get("chain") or {}))
     others = [key for key in {**left, **right} if key != "chain"]
     for key in others:
         differences += _values(_key_words(key), left.get(key), right.get(key))
     for key in ("dataset", "workflow", "limit", "seed"):
-        differences += _values(_key_words(key), a.get(key), b.get(key))
+        differences += _values(_key_words(key), getattr(a, key), getattr(b, key))
     return differences
 
 

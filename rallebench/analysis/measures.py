@@ -157,15 +157,12 @@ def decided_by(reports: Sequence[RunReport], names: Iterable[str] | None = None)
 
 def by_agent(run: RunFolder) -> bool:
     """Return whether an agent answered, not a chain."""
-    return "agent" in run.spec()["spec"]["settings"]
+    return run.description().agent is not None
 
 
 def reasons(runs: Sequence[RunFolder]) -> list[str]:
     """The stop reasons of the runs' questions, the most frequent first; failed questions have none."""
     counts = Counter(
-        str(line["stop_reason"])
-        for run in runs
-        for line in run.heads().values()
-        if line.get("stop_reason")
+        head.stop_reason for run in runs for head in run.heads().values() if head.stop_reason
     )
     return [reason for reason, _ in counts.most_common()]

@@ -12,7 +12,7 @@ from rallebench.analysis.ranking import means_over, read_scores, run_mean, score
 from rallebench.core.errors import UsageError
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Figure, Table
-from rallebench.core.types import Example, digest
+from rallebench.core.types import Chain, Example
 from rallebench.engine.clusters import find_clusters
 from rallebench.engine.score import stored_examples
 from rallebench.engine.store import RunFolder
@@ -56,17 +56,17 @@ def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
 
     Two runs of one chain on one dataset are two lines. Raises UsageError for fewer than two datasets.
     """
-    datasets = tuple(dict.fromkeys(str(run.spec()["spec"]["dataset"]) for run in runs))
+    datasets = tuple(dict.fromkeys(run.description().dataset for run in runs))
     if len(datasets) < 2:
         raise UsageError(
             f"All runs are of {datasets[0] if datasets else 'no dataset'}; choose runs of several datasets."
         )
     measured = measure(chosen, runs) if chosen else headline(shared_measures(runs), runs)
     lines: dict[str, dict[str, RunFolder]] = {}
-    contents: dict[str, str] = {}
+    contents: dict[str, Chain | str] = {}
     for run in runs:
         label, content = _chain(run)
-        dataset = str(run.spec()["spec"]["dataset"])
+        dataset = run.description().dataset
         if contents.setdefault(label, content) != content or dataset in lines.get(label, {}):
             label = run.name
         lines.setdefault(label, {})[dataset] = run
@@ -100,7 +100,7 @@ def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str
 
 def share_nothing(runs: Sequence[RunFolder]) -> bool:
     """Return whether runs of several datasets have no question in common, so only their means can be compared."""
-    if len({str(run.spec()["spec"]["dataset"]) for run in runs}) < 2:
+    if len({run.description().dataset for run in runs}) < 2:
         return False
     questions = [{(e.question.qid, e.question.text) for e in stored_examples(run)} for run in runs]
     return not set.intersection(*questions)
@@ -108,7 +108,7 @@ def share_nothing(runs: Sequence[RunFolder]) -> bool:
 
 def possible_axes(runs: Sequence[RunFolder], common: Sequence[Example]) -> list[str]:
     """The possible axes of a radar over these runs."""
-    sets = {str(run.spec()["spec"]["dataset"]) for run in runs}
+    sets = {run.description().dataset for run in runs}
     return [DATASETS] * (len(sets) > 1) + kind_fields(common)
 
 
@@ -153,8 +153,7 @@ def _fields(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, str(value)
 
 
-def _chain(run: RunFolder) -> tuple[str, str]:
-    """The name of a run's line, and the digest of its chain."""
-    spec = run.spec()["spec"]
-    chain = spec["settings"].get("chain")
-    return (str(chain["name"]), digest(chain)) if chain else (run.name, run.name)
+def _chain(run: RunFolder) -> tuple[str, Chain | str]:
+    """The name of a run's line, and its chain, or its name without one."""
+    chain = run.description().chain
+    return (chain.name, chain) if chain else (run.name, run.name)

@@ -21,7 +21,7 @@ from rallebench.core.report import Bounds, Estimate, RunReport
 from rallebench.core.scoring import Pair
 from rallebench.core.types import Example
 from rallebench.engine.clusters import Clusters, find_clusters, timed_clusters
-from rallebench.engine.headline import beyond_depth, run_chain
+from rallebench.engine.headline import beyond_depth
 from rallebench.engine.score import (
     examples_of_runs,
     is_timed,
@@ -177,7 +177,7 @@ def compare_many(
         _corpus_level(runs, common, {n: q for n, q in scored_by.items() if not measures[n].own}),
         measures,
         batches if batches is not None and is_timed(by.name) else articles,
-        frozenset[str]().union(*(beyond_depth(measures, run_chain(run)) for run in runs)),
+        frozenset[str]().union(*(beyond_depth(measures, run.description().chain) for run in runs)),
         tuple(timing_notes(runs)) if any(map(is_timed, names)) else (),
     )
 
@@ -278,9 +278,9 @@ def _same(a: float, b: float) -> bool:
 
 def _summary(run: RunFolder, examples: Sequence[Example], common: Set[str]) -> RunSummary:
     """The run with its ``examples``; ``common``: the ids of the shared questions."""
-    lines = {qid: line for qid, line in run.heads().items() if qid in common}
-    failed = sum(bool(line.get("error")) for line in lines.values())
-    return RunSummary(run.name, len(examples) - len(common), failed, len(common) - len(lines))
+    heads = {qid: head for qid, head in run.heads().items() if qid in common}
+    failed = sum(bool(head.error) for head in heads.values())
+    return RunSummary(run.name, len(examples) - len(common), failed, len(common) - len(heads))
 
 
 def _against(

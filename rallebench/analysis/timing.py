@@ -47,8 +47,8 @@ def _has_company(run: RunFolder) -> bool:
 def run_window(run: RunFolder) -> Window | None:
     """When a run went on, None where that is not known. A run that was resumed is taken for its first session."""
     try:
-        began = datetime.fromisoformat(str(run.spec().get("created") or "")).timestamp()
+        began = datetime.fromisoformat(run.description().created).timestamp()
         seconds = (run.report() or RunReport()).seconds or 0.0
-    except (RalleError, ValueError, TypeError):
+    except (RalleError, ValueError):
         return None
     return began, began + seconds

@@ -348,7 +348,7 @@ def run_waterfall(
         if isinstance(step.request, Retrieve)
     }
     # An agent may open pages by title without a search; its retriever is in the settings.
-    backends: Mapping[str, str] = run.spec()["spec"]["settings"].get("backends", {})
+    backends = run.description().backends
     retrievers |= {
         name.removeprefix("retriever ") for name in backends if name.startswith("retriever ")
     }

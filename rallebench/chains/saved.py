@@ -13,6 +13,7 @@ from rallebench.core.entries import Strict, parse_entry
 from rallebench.core.errors import UsageError
 from rallebench.core.files import write_json
 from rallebench.core.formats import read_format
+from rallebench.core.json_values import JsonValue
 from rallebench.core.settings import Setting
 from rallebench.core.types import Action, Chain
 
@@ -53,22 +54,26 @@ def chain_from_json(value: Any, place: str = "the chain") -> Chain:
 
 def chain_to_json(chain: Chain) -> dict[str, Any]:
     """Return a chain in our own format; settings that do not apply to an action are left out."""
-    actions = []
-    for action in chain.actions:
-        saved: dict[str, Any] = {
-            name: getattr(action, name) for name in ("kind", "template", "dialect")
-        }
-        if action.kind != "identity":
-            saved["target"] = action.target
-        if action.kind == "retrieve":
-            saved["k"] = action.k
-        if action.kind == "generate" and action.generation:
-            saved["generation"] = dict(action.generation)
-        actions.append(saved)
     value: dict[str, Any] = {"format": CHAIN_FORMAT, "name": chain.name}
     if chain.about:
         value["about"] = chain.about
-    return {**value, "actions": actions}
+    return {**value, "actions": [action_to_json(action) for action in chain.actions]}
+
+
+def action_to_json(action: Action) -> dict[str, JsonValue]:
+    """Return the entry of an action in a chain file."""
+    saved: dict[str, JsonValue] = {
+        "kind": action.kind,
+        "template": action.template,
+        "dialect": action.dialect,
+    }
+    if action.kind != "identity":
+        saved["target"] = action.target
+    if action.kind == "retrieve":
+        saved["k"] = action.k
+    if action.kind == "generate" and action.generation:
+        saved["generation"] = dict(action.generation)
+    return saved
 
 
 def save_chain(chain: Chain, path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
 from rallebench.core.memory import size
 from rallebench.core.parts import unfinished_file, with_final_names
+from rallebench.core.types import Json
 
 MAX_LINE_BYTES = 64 * 2**20
 """A longer line is refused; no record of any known dataset comes near it."""
@@ -114,7 +115,7 @@ def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             yield from ((n, raw) for n, raw in enumerate(handle, 1) if raw.endswith(b"\n"))
 
 
-def read_own_jsonl(path: Path) -> Iterator[dict[str, Any]]:
+def read_own_jsonl(path: Path) -> Iterator[Json]:
     """Yield the objects of our own append-only file. Raises BadFileError for a damaged line."""
     for number, raw in whole_lines(Path(path)):
         try:

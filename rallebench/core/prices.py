@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+Prices = Mapping[str, "Mapping[str, float] | None"]
+"""Language model → its prices; None, or no entry, if they are unknown."""
+
 FREE: Mapping[str, float] = {"prompt": 0.0, "completion": 0.0}
 """Prices of a model that this program runs itself."""
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from rallebench.core.agent_identity import AgentIdentity
 from rallebench.core.errors import Hint, NotFoundError
 from rallebench.core.report import RunReport
 from rallebench.core.scoring import Judgements, ScoreColumn, Scorer, Values
@@ -18,6 +19,7 @@ from rallebench.core.types import (
     Example,
     Flow,
     Generate,
+    Json,
     Question,
     Request,
     Retrieve,
@@ -76,14 +78,14 @@ class FlowSpec:
     """
 
     workflow: str
-    settings: Mapping[str, Any]
+    settings: Json
     make: Callable[[Backends], FlowFactory] = field(compare=False)
     llms: tuple[str, ...] = ()
     retrievers: tuple[str, ...] = ()
     tools: Mapping[str, Any] = field(default_factory=dict, compare=False)
     offers_tools: str = ""
     chain: Chain | None = None
-    agent: Any = None
+    agent: AgentIdentity | None = None
     name: str = ""
 
     @property
@@ -97,7 +99,7 @@ class FlowSpec:
         return backends, self.make(backends)
 
 
-def imported_flow(workflow: str, settings: Mapping[str, Any]) -> FlowSpec:
+def imported_flow(workflow: str, settings: Json) -> FlowSpec:
     """The placeholder for the flow of imported answers; it cannot run."""
 
     def make(backends: Backends) -> FlowFactory:
@@ -161,9 +163,7 @@ class RunRequest:
     def spec(self, fingerprints: Mapping[str, str]) -> RunSpec:
         """``run.json``'s specification. ``fingerprints``: "llm NAME" and "retriever NAME" → fingerprint."""
         settings = {**self.identity_settings(), "backends": dict(fingerprints)}
-        return RunSpec(
-            self.dataset.name, self.flow.workflow, settings, self.metrics, self.limit, self.seed
-        )
+        return RunSpec(self.dataset.name, self.flow.workflow, settings, self.limit, self.seed)
 
 
 def records_sha256(examples: Sequence[Example]) -> str:

@@ -33,6 +33,7 @@ class Between:
 
 Number = Annotated[float, Between(-LARGEST, LARGEST)]
 Count = Annotated[int, Between(0, 2**53 - 1)]
+Whole = Annotated[int, Between(-(2**64), 2**64)]
 Seconds = Annotated[float, Between(0, LARGEST)]
 Batch = Annotated[int, Between(1, 2**31 - 1)]
 """A number of requests that were asked together."""

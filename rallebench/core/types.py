@@ -19,6 +19,9 @@ from typing import Any, Literal, TypeVar, Union
 
 from rallebench.core.errors import RalleError
 
+Json = Mapping[str, Any]
+"""An object of a user's own JSON: settings, tool arguments, extra fields. A thing with a name is a dataclass."""
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:
@@ -102,11 +105,8 @@ class Example:
 
     question: Question
     gold: Gold
-    record: Mapping[str, Any] = field(default_factory=dict)
+    record: Json = field(default_factory=dict)
 
-
-Json = Mapping[str, Any]
-"""An object of a user's own JSON: settings, tool arguments, extra fields. A thing with a name is a dataclass."""
 
 ActionKind = Literal["retrieve", "generate", "identity"]
 Dialect = Literal["fstring", "eval"]
@@ -126,7 +126,7 @@ class Action:
     dialect: Dialect = "fstring"
     target: str = ""
     k: int = 5
-    generation: Mapping[str, Any] = field(default_factory=dict)
+    generation: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class ToolSpec:
 
     name: str
     description: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Json = field(default_factory=dict)
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -238,9 +238,9 @@ class Generate:
     stop: tuple[str, ...] = ()
     temperature: float | None = None
     seed: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Json = field(default_factory=dict)
     evidence: Evidence | None = None
-    forced: Mapping[str, Any] = field(default_factory=dict)
+    forced: Json = field(default_factory=dict)
     explicit: bool = field(default=False, compare=False)
     roomy: bool = field(default=False, compare=False)
 
@@ -380,17 +380,16 @@ class RunSpec:
 
     dataset: str
     workflow: str
-    settings: Mapping[str, Any]
-    metrics: tuple[str, ...] = ()
+    settings: Json
     limit: int | None = None
     seed: int = 0
 
     def fingerprint(self) -> str:
         """12 hex digits over everything that changes an episode."""
-        return digest(self.as_json())[:12]
+        return digest(self.to_json())[:12]
 
-    def as_json(self) -> dict[str, Any]:
-        """The stored form; metrics change no episode, so they are left out."""
+    def to_json(self) -> dict[str, Any]:
+        """The section ``spec`` of ``run.json``."""
         value = {"dataset": self.dataset, "workflow": self.workflow, "settings": self.settings}
         return {**value, "limit": self.limit, "seed": self.seed}
 

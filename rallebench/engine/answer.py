@@ -11,6 +11,7 @@ from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
 from rallebench.engine.reply_cache import ReplyCache
+from rallebench.engine.run_files import RunState
 from rallebench.engine.store import RunFolder
 
 FIRST_FAILURES = 5
@@ -39,8 +40,7 @@ def answer(
     Ends with the state ``answered`` or ``stopped``. Raises BackendError when the first five all
     fail, or when more than ``max_errors`` questions failed; what was answered is kept.
     """
-    lines = folder.heads()
-    finished = {qid for qid, line in lines.items() if not line.get("error")}
+    finished = {qid for qid, head in folder.heads().items() if not head.error}
     todo = [question for question in questions if question.qid not in finished]
     counter = _Counter(folder, task, len(questions), len(finished), observe)
     counter.tell("running")
@@ -148,8 +148,8 @@ class _Counter:
             means=self._means(),
         )
 
-    def _means(self) -> dict[str, list[float]]:
-        return {name: [total / n, n] for name, (total, n) in self.sums.items()}
+    def _means(self) -> dict[str, tuple[float, float]]:
+        return {name: (total / n, n) for name, (total, n) in self.sums.items()}
 
     def check(self, max_errors: int | None) -> None:
         if self.errors == self.new >= min(FIRST_FAILURES, self.total) and not self.already:
@@ -160,12 +160,14 @@ class _Counter:
         self._unwritten = False
         self._written = seconds = self.seconds_since_start
         self.folder.set_state(
-            state,
-            done=self.n_done,
-            total=self.total,
-            errors=self.errors,
-            seconds=round(seconds, 3),
-            rate=round(self.new / seconds, 3) if seconds > 0 else 0.0,
-            message=message,
-            means=self._means(),
+            RunState(
+                state,
+                self.n_done,
+                self.total,
+                self.errors,
+                round(seconds, 3),
+                message,
+                rate=round(self.new / seconds, 3) if seconds > 0 else 0.0,
+                means=self._means(),
+            )
         )

@@ -15,13 +15,10 @@ from typing import Any
 import numpy as np
 
 from rallebench.core.costs import ActionCost, Cost, CostTotal, QuestionCost, Spread, StepCost
-from rallebench.core.prices import read_prices
+from rallebench.core.prices import Prices, read_prices
 from rallebench.core.types import Episode, Generate, Gold, Retrieve, Step, UseTool
 from rallebench.metrics import metric
 from rallebench.metrics.cost import completion_tokens_of, first_token_of, prompt_tokens_of, speed
-
-Prices = Mapping[str, Mapping[str, float] | None]
-"""Language model → its prices; None, or no entry, where they are not known."""
 
 NO_PRICES, NO_TOKENS = "no prices", "tokens not counted"
 MILLION = 1_000_000
@@ -30,13 +27,6 @@ MILLION = 1_000_000
 def llm_prices(llms: Mapping[str, Any]) -> dict[str, dict[str, float] | None]:
     """The prices that language models carry as ``prices``; None for one that carries none, or no numbers."""
     return {name: read_prices(getattr(llm, "prices", None)) for name, llm in llms.items()}
-
-
-def recorded_prices(run: Mapping[str, Any]) -> dict[str, dict[str, float] | None]:
-    """The prices that stand in a ``run.json``; {} where it holds none."""
-    value = run.get("prices")
-    prices = value if isinstance(value, Mapping) else {}
-    return {str(name): read_prices(price) for name, price in prices.items()}
 
 
 def step_usd(step: Step, prices: Prices) -> tuple[float, float] | None:

@@ -45,9 +45,10 @@ from rallebench.core.types import (
 from rallebench.engine.driver import complete_run_request, drive
 from rallebench.engine.judging import pass_request
 from rallebench.engine.ports import WorkContext
+from rallebench.engine.record import EpisodeHead
 from rallebench.engine.rowfile import RowFile
 from rallebench.engine.store import JUDGES, RunFolder
-from rallebench.engine.stored_runs import request_spec, requested_spec, stored_result
+from rallebench.engine.stored_runs import requested_spec, stored_result, stored_spec
 
 MOST_RUNS = 500
 MOST_PLAYED = 300
@@ -178,7 +179,7 @@ class DryRunner:
         return replace(_simulate(request, episodes, self._value), judgements=judgements)
 
     def _answers(
-        self, request: RunRequest, lines: Mapping[str, Mapping[str, Any]]
+        self, request: RunRequest, lines: Mapping[str, EpisodeHead]
     ) -> tuple[dict[str, Episode], int, Range, Range]:
         """(fake answers to all questions; the questions without one of the stored ``lines``, their generations and
         retrievals)."""
@@ -197,16 +198,16 @@ class DryRunner:
             episode, generates, retrieves = played[number % MOST_PLAYED]
             if episode is not None:
                 episodes[question.qid] = replace(episode, qid=question.qid)
-            if question.qid not in lines or lines[question.qid].get("error"):
+            if question.qid not in lines or lines[question.qid].error:
                 left += 1
                 generations += generates
                 retrievals += retrieves
         return episodes, left, generations, retrievals
 
-    def _lines(self, folder: RunFolder, request: RunRequest) -> dict[str, dict[str, Any]]:
+    def _lines(self, folder: RunFolder, request: RunRequest) -> dict[str, EpisodeHead]:
         """The answers of the run of that name; MismatchError if it was made with other settings, unless fake answers of an
         earlier run decided on ``request``."""
-        theirs, ours = request_spec(folder), requested_spec(request)
+        theirs, ours = stored_spec(folder), requested_spec(request)
         if ours == theirs:
             return folder.heads()
         if self._real:

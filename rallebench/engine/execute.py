@@ -11,13 +11,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rallebench import __version__
 from rallebench.chains.ralle import experiment_to_json
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.events import Finished, Operation, Progress, Warned, under, warning_events
-from rallebench.core.memory import peak_bytes
+from rallebench.core.memory import Memory, peak_bytes
 from rallebench.core.report import JudgeReport, RunReport
 from rallebench.core.runs import (
     DEFAULT_OPTIONS,
@@ -43,6 +42,7 @@ from rallebench.engine.judging import (
 from rallebench.engine.ports import RunContext
 from rallebench.engine.ralle_files import write_ralle_files
 from rallebench.engine.reply_cache import ReplyCache
+from rallebench.engine.run_files import RunDescription, RunState
 from rallebench.engine.run_warnings import ReplyCounts, judgements, lost_tools, refused_to, unread
 from rallebench.engine.score import score_pairs, score_run
 from rallebench.engine.store import Answers, RunFolder
@@ -76,8 +76,8 @@ def execute(
     loaded = yield from under(task, context.load(request))
     backends, make_flow = request.flow.open(loaded)
     memory = context.memory(request.flow.names)
-    spec = run_json(request, backends, batch_size=options.batch_size, memory=memory)
-    run = _open_folder(request, context.runs, spec, options)
+    described = describe_run(request, backends, batch_size=options.batch_size, memory=memory)
+    run = _open_folder(request, context.runs, described, options)
     cache = context.reply_cache()
     with run.lock():
         try:
@@ -218,24 +218,23 @@ def rescore(
     with run.lock():
         report, warnings = yield from _score(run, request, context, DEFAULT_OPTIONS)
         state = run.state()
-        messages = [*warnings, *filter(None, [state.get("message")])]
-        ended = {key: value for key, value in state.items() if key not in ("state", "pid")}
-        run.set_state(state["state"], **{**ended, "message": " ".join(messages)})
+        messages = filter(None, [*warnings, state.message])
+        run.set_state(replace(state, message=" ".join(messages)))
     result = replace(make_result(request, run, report), warnings=warnings)
     yield Finished("", run.name, False, result)
     return result
 
 
 def _open_folder(
-    request: RunRequest, runs: Path, spec: Mapping[str, Any], options: RunOptions
+    request: RunRequest, runs: Path, described: RunDescription, options: RunOptions
 ) -> RunFolder:
     """The run's folder: a new one, or with ``resume`` the one of that name if it was made with the same settings."""
     if options.resume and (runs / request.name).exists():
         run = RunFolder.open(runs, request.name)
-        run.check_same(spec)
+        run.check_same(described)
         run.grow([dict(example.record) for example in request.examples])
         return run
-    return RunFolder.create(runs, request.name, spec, (dict(e.record) for e in request.examples))
+    return RunFolder.create(runs, described, (dict(e.record) for e in request.examples))
 
 
 def _observer(
@@ -261,17 +260,16 @@ def _end_early(run: RunFolder, request: RunRequest, state: str, message: str) ->
     end(run, report, state, message)
 
 
-def run_json(
+def describe_run(
     request: RunRequest,
     backends: Backends = NOTHING_LOADED,
     *,
     batch_size: int = 1,
-    memory: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """``run.json``'s content. Its fingerprint changes whenever an episode may.
+    memory: Mapping[str, Memory | None] | None = None,
+) -> RunDescription:
+    """Describe a run for ``run.json``. Its fingerprint changes whenever an episode may.
 
-    The fingerprint does not cover ``prices`` (model → US dollars per million tokens, None where they are not known) and
-    ``asks_models`` (retrievers that ask language models themselves): they change costs, no answer.
+    The fingerprint covers neither prices nor the retrievers that ask language models themselves: they change costs only.
     """
     llms = {name: backends.llms[name] for name in request.flow.llms if name in backends.llms}
     retrievers = {
@@ -282,23 +280,21 @@ def run_json(
     fingerprints = {f"retriever {n}": r.fingerprint for n, r in retrievers.items()}
     fingerprints |= {f"llm {n}": m.fingerprint for n, m in llms.items()}
     spec = request.spec(fingerprints)
-    return {
-        "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "fingerprint": spec.fingerprint(),
-        "dataset_file": request.dataset.file,
-        "spec": spec.as_json(),
-        "metrics": [*request.metrics, *(judge.name for judge in request.judges)],
-        "batch_size": batch_size,
-        "prices": llm_prices(llms),
-        "asks_models": [n for n, r in retrievers.items() if hasattr(r, "unread")],
-        **({} if memory is None else {"memory": memory}),
-        "versions": {
-            "rallebench": __version__,
-            "python": platform.python_version(),
-            **versions(*RECORDED),
-        },
-        "platform": platform.platform(),
-    }
+    installed = {"rallebench": __version__, "python": platform.python_version()}
+    return RunDescription(
+        request.name,
+        spec,
+        spec.fingerprint(),
+        (*request.metrics, *(judge.name for judge in request.judges)),
+        batch_size,
+        time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        request.dataset.file,
+        llm_prices(llms),
+        tuple(name for name, r in retrievers.items() if hasattr(r, "unread")),
+        memory,
+        {**installed, **versions(*RECORDED)},
+        platform.platform(),
+    )
 
 
 def write_run(
@@ -315,12 +311,8 @@ def write_run(
 
     ``seconds``: what answering took, 0 where it is not known. Raises UsageError if a run of that name exists.
     """
-    folder = RunFolder.create(
-        runs,
-        request.name,
-        run_json(request, backends),
-        (dict(example.record) for example in request.examples),
-    )
+    records = (dict(example.record) for example in request.examples)
+    folder = RunFolder.create(runs, describe_run(request, backends), records)
     with folder.log() as log:
         for episode in episodes:
             folder.append(log, episode, session, seconds)
@@ -347,9 +339,9 @@ def finish(
     chain = request.flow.chain
     config = None
     if chain is not None:
-        spec = folder.spec()
-        questions = -1 if spec["spec"]["limit"] is None else len(request.examples)
-        config = experiment_to_json(chain, spec["spec"]["dataset"], questions, spec["batch_size"])
+        stored = folder.description()
+        questions = -1 if stored.spec.limit is None else len(request.examples)
+        config = experiment_to_json(chain, stored.dataset, questions, stored.batch_size)
     write_ralle_files(folder.path, folder.records(), answers.episodes, report, chain, config)
     return report
 
@@ -357,11 +349,13 @@ def finish(
 def end(folder: RunFolder, report: RunReport, state: str, message: str) -> None:
     """Write the state in which a run has ended."""
     folder.set_state(
-        state,
-        done=report.n_done,
-        total=report.n,
-        errors=report.n_errors,
-        seconds=report.seconds,
-        message=message,
-        peak_memory=peak_bytes(),
+        RunState(
+            state,
+            report.n_done,
+            report.n,
+            report.n_errors,
+            report.seconds,
+            message,
+            peak_memory=peak_bytes(),
+        )
     )

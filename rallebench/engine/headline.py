@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from rallebench.chains.saved import chain_from_json
 from rallebench.core.report import Estimate, RunReport
 from rallebench.core.types import Chain, Example
-from rallebench.engine.store import RunFolder
 
 OF_ANSWERS = ("em", "accuracy", "f1", "rougel")
 """Metrics of answers that decide, in order of preference."""
@@ -67,12 +65,6 @@ def default_metrics(names: Sequence[str], chain: Chain | None) -> tuple[str, ...
         return tuple(names)
     at = names.index("Rprec") + 1 if "Rprec" in names else len(names)
     return within_depth((*names[:at], *RETRIEVAL_RUN, *names[at:]), chain.depth)
-
-
-def run_chain(run: RunFolder) -> Chain | None:
-    """The chain of a run, None for an agent or predictions of another program. Raises BadFileError."""
-    chain = run.spec()["spec"]["settings"].get("chain")
-    return chain_from_json(chain) if chain else None
 
 
 def beyond_depth(names: Iterable[str], chain: Chain | None) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rallebench.core.errors import MismatchError, RalleError
 from rallebench.core.events import Operation
+from rallebench.core.memory import Memory
 from rallebench.core.report import JudgeReport
 from rallebench.core.runs import Backends, DatasetRef, FlowSpec, RunRequest, RunResult
 from rallebench.core.scoring import Pair, Scorer
@@ -42,7 +43,7 @@ class PassContext:
     def reply_cache(self) -> ReplyCache | None:
         return self._context.reply_cache()
 
-    def memory(self, names: tuple[str, ...]) -> Mapping[str, Mapping[str, int] | None]:
+    def memory(self, names: tuple[str, ...]) -> Mapping[str, Memory | None]:
         return self._context.memory(names)
 
     def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:

@@ -79,4 +79,4 @@ def _needs(name: str) -> list[str]:
 
 def stored_metrics(folder: RunFolder) -> tuple[str, ...]:
     """Return the metrics of a run that need no judge; a judge's scores are only in ``scores.jsonl``."""
-    return tuple(name for name in folder.spec()["metrics"] if not METRICS.is_judge(name))
+    return tuple(name for name in folder.description().metrics if not METRICS.is_judge(name))

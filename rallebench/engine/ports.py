@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from rallebench.core.events import Operation
 from rallebench.core.experiments import IndexResult
+from rallebench.core.memory import Memory
 from rallebench.core.runs import Backends, RunRequest
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
@@ -26,8 +27,8 @@ class RunContext(Protocol):
     def reply_cache(self) -> ReplyCache | None:
         """Open the cache of replies. Called after everything is loaded, so that a refused request writes nothing."""
 
-    def memory(self, names: tuple[str, ...]) -> Mapping[str, Mapping[str, int] | None]:
-        """Return model or index, and its parts → bytes of ``ram`` and ``vram``; None if they are unknown."""
+    def memory(self, names: tuple[str, ...]) -> Mapping[str, Memory | None]:
+        """Return model or index, and its parts → its memory; None if it is unknown."""
 
     def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
         """Return one sentence per retriever that lacks gold pages. Without ``backends``: those that are known before the

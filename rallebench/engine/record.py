@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, cast, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints
 
+from rallebench.core.own_files import DAMAGE
+from rallebench.core.strict_numbers import LARGEST as LARGEST_FIGURE
 from rallebench.core.types import (
     Episode,
     Generate,
@@ -16,6 +20,7 @@ from rallebench.core.types import (
     Reply,
     Request,
     Retrieve,
+    Score,
     Step,
     ToolSpec,
     UseTool,
@@ -183,6 +188,74 @@ def episode_to_json(episode: Episode) -> dict[str, Any]:
     if episode.failed_seconds:
         value["failed_seconds"] = round(episode.failed_seconds, 6)
     return {**value, "steps": [step_to_json(step) for step in episode.steps]}
+
+
+class EpisodeHead(NamedTuple):
+    """An episode without its steps, which are most of its line. ``elapsed``: seconds since its session began; ``session``: the
+    time of that beginning, or the name of an import; ``at``: the place of the line in its file, in bytes."""
+
+    qid: str
+    answer: str = ""
+    stop_reason: str = ""
+    error: str = ""
+    session: str = ""
+    elapsed: float = 0.0
+    at: int = 0
+
+
+class Attempt(NamedTuple):
+    """A line of ``episodes.jsonl``. ``episode``: None if its steps were damaged."""
+
+    head: EpisodeHead
+    episode: Episode | None
+
+
+def head_from_line(raw: bytes, at: int = 0) -> EpisodeHead:
+    """The head of an episode's line at ``at``. Raises ValueError, LookupError or TypeError for anything else."""
+    # Inside a JSON text the quotes would be escaped, so this stands only where the steps begin.
+    head, steps, _ = raw.partition(b', "steps": [')
+    return _head(json.loads(head + b"}" if steps else raw), at)
+
+
+def attempt_from_line(raw: bytes, at: int = 0) -> Attempt:
+    """An episode's line at ``at``. Raises as ``head_from_line``."""
+    value = json.loads(raw)
+    head = _head(value, at)
+    try:
+        return Attempt(head, episode_from_json(value))
+    except DAMAGE:
+        return Attempt(head, None)
+
+
+def _head(value: Mapping[str, Any], at: int) -> EpisodeHead:
+    elapsed = value.get("elapsed") if isinstance(value, dict) else None
+    return EpisodeHead(
+        _read(str, value["qid"]),
+        _read(str, value.get("answer", "")),
+        _read(str, value.get("stop_reason", "")),
+        _read(str, value.get("error", "")),
+        str(value.get("session", "")),
+        elapsed if isinstance(elapsed, _NUMBER) and 0 <= elapsed <= LARGEST_FIGURE else 0.0,
+        at,
+    )
+
+
+def score_to_json(score: Score) -> dict[str, Any]:
+    """A line of ``scores.jsonl``."""
+    value = {"qid": score.qid, "metric": score.metric, "value": score.value}
+    return {**value, "note": score.note} if score.note else value
+
+
+def score_from_line(raw: bytes) -> Score:
+    """The inverse of ``score_to_json``. Raises LookupError, TypeError or ValueError for anything else."""
+    line = json.loads(raw)
+    if not raw.endswith(b"\n"):  # the file is written whole, so no line of it is torn
+        raise ValueError("a torn line")
+    value = line["value"]
+    if value is not None and (type(value) not in _NUMBER or LARGEST_FIGURE < abs(value) < math.inf):
+        raise TypeError("not a score")
+    qid, metric = _read(str, line["qid"]), _read(str, line["metric"])
+    return Score(qid, metric, value, str(line.get("note", "")))
 
 
 def episode_from_json(value: Mapping[str, Any]) -> Episode:

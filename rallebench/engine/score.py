@@ -17,7 +17,6 @@ from rallebench.core.report import (
     ColumnResult,
     Estimate,
     JudgeReport,
-    MemoryUse,
     RunReport,
 )
 from rallebench.core.scoring import Judgements, Pair, ScoreColumn, Scorer, ScoreRow
@@ -31,10 +30,11 @@ from rallebench.engine.clusters import (
     shared_timings,
     timed_clusters,
 )
-from rallebench.engine.cost import not_recorded, question_cost, recorded_prices, run_cost
+from rallebench.engine.cost import not_recorded, question_cost, run_cost
 from rallebench.engine.headline import deciding_metric, is_graded
+from rallebench.engine.run_files import RunDescription
 from rallebench.engine.statistics import means
-from rallebench.engine.store import COSTS, SCORES, Answers, RunFolder
+from rallebench.engine.store import COSTS, Answers, RunFolder
 from rallebench.metrics import METRICS, metric
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.metrics.scorers import metric_scorers
@@ -143,9 +143,8 @@ def make_report(
     failed = Counter(e.error for e in episodes.values() if e.error)
     steps = [step for episode in episodes.values() for step in episode.steps]
     n_done = len(answered)
-    spec = folder.spec()
-    cost = _cost(spec, answers)
-    imported = spec["spec"]["workflow"] == IMPORTED
+    stored = folder.description()
+    cost = _cost(stored, answers)
     reasons = _not_scored(scored)
     columns = tuple(
         ColumnResult(
@@ -158,9 +157,9 @@ def make_report(
     )
     report = RunReport(
         run=folder.name,
-        dataset=spec["spec"]["dataset"],
-        workflow=spec["spec"]["workflow"],
-        fingerprint=spec["fingerprint"],
+        dataset=stored.dataset,
+        workflow=stored.spec.workflow,
+        fingerprint=stored.fingerprint,
         n=len(examples),
         n_done=n_done,
         n_errors=sum(failed.values()),
@@ -169,12 +168,16 @@ def make_report(
         seconds_per_question=cost.per_question["seconds"].mean,
         steps=len(steps),
         steps_from_memory=sum(step.cached for step in steps),
-        prompt_tokens=None if imported else sum(step.reply.prompt_tokens for step in steps),
-        completion_tokens=None if imported else sum(step.reply.completion_tokens for step in steps),
+        prompt_tokens=None
+        if stored.is_imported
+        else sum(step.reply.prompt_tokens for step in steps),
+        completion_tokens=None
+        if stored.is_imported
+        else sum(step.reply.completion_tokens for step in steps),
         columns=columns,
         clusters=find_clusters(answered).counts,
         cost=cost,
-        memory=memory_use(spec),
+        memory=stored.memory_use,
         errors=dict(failed.most_common(20)),
         headline=_headline([name for name, mean in intervals.items() if mean.n], examples),
     )
@@ -259,29 +262,11 @@ def metric_ranges(names: Iterable[str]) -> dict[str, Any]:
     return {name: metric(name).traits.get("range", (None, None)) for name in names}
 
 
-def memory_use(spec: Mapping[str, Any]) -> MemoryUse:
-    """The memory of a run's models and indexes at their load.
-
-    >>> memory_use({"memory": {"a": {"ram": 3, "vram": 4}, "b": None}})
-    MemoryUse(bytes=None, unknown=('b',))
-    >>> memory_use({})
-    MemoryUse(bytes=None, unknown=())
-    """
-    held = spec.get("memory") or {}
-    unknown = tuple(name for name, size in held.items() if size is None)
-    known = sum(size["ram"] + size["vram"] for size in held.values() if size is not None)
-    return MemoryUse(known if known and not unknown else None, unknown)
-
-
-def _cost(spec: Mapping[str, Any], answers: Answers) -> Cost:
-    if spec["spec"]["workflow"] == IMPORTED:
+def _cost(stored: RunDescription, answers: Answers) -> Cost:
+    if stored.is_imported:
         return not_recorded(len(answers.episodes))
-    return run_cost(
-        list(answers.episodes.values()),
-        answers.earlier,
-        recorded_prices(spec),
-        spec.get("asks_models") or (),
-    )
+    episodes = list(answers.episodes.values())
+    return run_cost(episodes, answers.earlier, stored.prices, stored.asks_models)
 
 
 def score_run(
@@ -311,15 +296,8 @@ def score_run(
             if name not in names
             for qid, value in column.items()
         ]
-    prices = recorded_prices(folder.spec())
-    write_text(
-        folder.path / SCORES,
-        json_lines(
-            {"qid": s.qid, "metric": s.metric, "value": s.value}
-            | ({"note": s.note} if s.note else {})
-            for s in scores
-        ),
-    )
+    prices = folder.description().prices
+    folder.write_scores(scores)
     known = (e for e in episodes.values() if e.workflow != IMPORTED)
     write_text(folder.path / COSTS, json_lines(question_cost(e, prices).to_json() for e in known))
     folder.write_report(report)
@@ -348,4 +326,4 @@ def stored_timings(folder: RunFolder) -> dict[str, list[Timing]]:
 def stored_cost(folder: RunFolder) -> Cost:
     """Return the cost of a run so far, from its report or counted now. Raises BadFileError for a damaged run."""
     report = folder.report()
-    return report.cost if report and report.cost else _cost(folder.spec(), folder.answers())
+    return report.cost if report and report.cost else _cost(folder.description(), folder.answers())

@@ -1,7 +1,7 @@
-"""A run is a folder: what was asked for, every answer as it came, what it was worth.
+"""The folder of a run: its request, every answer as it came, scores and costs.
 
-``run.json`` resolved spec, fingerprints, versions · ``questions.jsonl`` the records asked ·
-``episodes.jsonl`` one line per answered question, the last line of a question counts ·
+``run.json`` specification, fingerprints, versions · ``questions.jsonl`` the records asked ·
+``episodes.jsonl`` a line per attempt, the last line of a question counts ·
 ``scores.jsonl``, ``costs.jsonl``, ``report.json`` a second pass · ``state.json`` the progress, for other
 processes · RaLLe's own files (``ralle_files``). Nothing is ever deleted.
 """
@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field
 
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
 from rallebench.core.files import (
@@ -33,21 +34,23 @@ from rallebench.core.files import (
 )
 from rallebench.core.locks import alone, held
 from rallebench.core.memory import pause_collector
-from rallebench.core.own_files import DAMAGE, damage_error, read_sealed, read_stored, write_sealed
+from rallebench.core.own_files import DAMAGE, damage_error, parse, read_sealed, write_sealed
 from rallebench.core.own_folders import list_files
 from rallebench.core.parts import beside
 from rallebench.core.report import MEND as REPORT_MEND
 from rallebench.core.report import RunReport
-from rallebench.core.types import Episode, Score
-from rallebench.engine.record import episode_from_json, episode_to_json
-from rallebench.engine.run_shapes import (
-    LARGEST,
-    RUN_MEND,
-    StoredRun,
-    StoredState,
+from rallebench.core.types import Episode, Json, RunSpec, Score
+from rallebench.engine.record import (
+    EpisodeHead,
+    attempt_from_line,
+    episode_to_json,
+    head_from_line,
+    score_from_line,
+    score_to_json,
 )
+from rallebench.engine.run_files import RUN_MEND, STATE_MEND, RunDescription, RunState
 
-TITLE, LONGEST_TITLE = "title.json", 200
+TITLE, LONGEST_TITLE, TITLE_MEND = "title.json", 200, "rename the run"
 """The file with a user's own title of a run; characters."""
 RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
 JUDGES = "judges"
@@ -56,7 +59,7 @@ REPORT, STATE, STOP, COSTS = "report.json", "state.json", "stop", "costs.jsonl"
 LOCK, LOCK_PATIENCE = "run.lock", 0.2
 """Seconds: a process that looks whether the lock is held holds it for a moment."""
 
-RUN_FORMAT = "rallebench-run/1"
+T = TypeVar("T")
 
 _NAME = re.compile(r"[\w\-.][\w\-. ()+=,@]{0,99}")
 
@@ -70,6 +73,13 @@ def checked_run_name(name: str, noun: str = "run") -> str:
             f"The {noun} name {name!r} cannot be a folder name; use letters, digits, '-', '_' and '.'."
         )
     return name
+
+
+@dataclass(frozen=True, slots=True)
+class _Title:
+    """``title.json``."""
+
+    title: Annotated[str, Field(max_length=LONGEST_TITLE)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +103,12 @@ class RunFolder:
         return self.path.name
 
     @staticmethod
-    def create(
-        runs: Path, name: str, spec: Mapping[str, Any], records: Iterable[Mapping[str, Any]]
-    ) -> RunFolder:
-        """Make ``runs/name`` with ``run.json`` and ``questions.jsonl``, whole or not at all.
+    def create(runs: Path, description: RunDescription, records: Iterable[Json]) -> RunFolder:
+        """Make the folder of a run with ``run.json`` and ``questions.jsonl``, whole or not at all.
 
         Raises UsageError if a run of that name exists.
         """
+        name = description.name
         target = Path(runs) / checked_run_name(name)
         taken = UsageError(
             f"The run {name!r} exists already ({target}); choose another name, or resume it."
@@ -108,7 +117,7 @@ class RunFolder:
             raise taken
         try:
             with beside(Path(runs), name) as part:
-                write_json(part / RUN, {"format": RUN_FORMAT, "name": name, **spec})
+                write_json(part / RUN, description.to_json())
                 with Appender(part / QUESTIONS) as questions:
                     for record in records:
                         questions.write(record)
@@ -128,27 +137,42 @@ class RunFolder:
             raise UsageError(f"There is no run {name!r} in {runs} (runs: {have}).")
         return RunFolder(path)
 
-    def spec(self) -> dict[str, Any]:
-        """``run.json``. Raises BadFileError if it is not what a run writes."""
-        return read_stored(self.path / RUN, StoredRun, RUN_MEND)
+    def description(self) -> RunDescription:
+        """Read ``run.json``. Raises BadFileError."""
+        path = self.path / RUN
+        return RunDescription.from_json(read_sealed(path, RUN_MEND), path=path)
 
-    def check_same(self, spec: Mapping[str, Any]) -> None:
-        """MismatchError, naming both sides, unless ``spec`` would give the same episodes."""
-        stored = self.spec()
-        if stored["fingerprint"] != spec["fingerprint"]:
-            raise self.mismatch(stored["spec"], spec["spec"])
+    def check_same(self, requested: RunDescription) -> None:
+        """Raise MismatchError, naming both sides, unless ``requested`` would give the same episodes."""
+        stored = self.description()
+        if stored.fingerprint != requested.fingerprint:
+            raise self.mismatch(stored.spec, requested.spec)
 
-    def mismatch(self, stored: Mapping[str, Any], requested: Mapping[str, Any]) -> MismatchError:
+    def mismatch(self, stored: RunSpec, requested: RunSpec) -> MismatchError:
         """The error for a request whose specification is not that of this run; the sentence names both sides."""
         return MismatchError(
-            f"The run {self.name!r} {difference(stored, requested)}. Use another run name for the new settings."
+            f"The run {self.name!r} {difference(stored.to_json(), requested.to_json())}. Use another run name for the new settings."
         )
+
+    def title(self) -> str:
+        """The user's own title of the run, '' without one. Raises BadFileError."""
+        path = self.path / TITLE
+        if not path.exists():
+            return ""
+        return parse(read_sealed(path, TITLE_MEND), _Title, path, TITLE_MEND).title
+
+    def set_title(self, title: str) -> None:
+        """Give the run a title of the user's own; '' takes it away."""
+        if title:
+            write_json(self.path / TITLE, {"title": title})
+        else:
+            (self.path / TITLE).unlink(missing_ok=True)
 
     @property
     def questions_file(self) -> Path:
         return self.path / QUESTIONS
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[Json]:
         """The records asked, in order. Raises BadFileError if they are not whole."""
         path = self.questions_file
         records = list(read_own_jsonl(path))
@@ -160,7 +184,7 @@ class RunFolder:
             )
         return records
 
-    def grow(self, records: Sequence[Mapping[str, Any]]) -> None:
+    def grow(self, records: Sequence[Json]) -> None:
         """Replace the records asked by ``records`` if they are the same and more. Raises MismatchError if they are others."""
         have = self.records()
         if len(records) <= len(have):
@@ -177,34 +201,31 @@ class RunFolder:
         path = self.questions_file
         return sha256_file(path) if path.is_file() else ""
 
-    def lines(self) -> dict[str, dict[str, Any]]:
-        """The last episode line of every question that was answered or failed, in order of first appearance."""
-        return {line["qid"]: line for _, line in self._lines(json.loads)}
+    def heads(self) -> dict[str, EpisodeHead]:
+        """Question id → head of its last episode, in order of first appearance. Raises BadFileError."""
+        return {head.qid: head for head in self._lines(head_from_line)}
 
-    def heads(self) -> dict[str, dict[str, Any]]:
-        """``lines`` without ``steps``, which are most of what is stored: ``answer`` and ``stop_reason``, or ``error``. ``at``: the
-        place of the line for ``find_episode``, in bytes."""
-        return {line["qid"]: {**line, "at": at} for at, line in self._lines(_without_steps)}
-
-    def _lines(self, parse: Callable[[bytes], Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """(where the line begins, the line) of every episode."""
+    def _lines(self, read: Callable[[bytes, int], T]) -> Iterator[T]:
+        """Yield every attempt at a question as ``read`` gives it from its line and the place of the line."""
         path, at = self.path / EPISODES, 0
         for number, raw in whole_lines(path):
-            fault = "was damaged by another program"
-            with contextlib.suppress(ValueError, RecursionError):
-                line = parse(raw)
-                if isinstance(line, dict) and isinstance(line.get("qid"), str):
-                    yield at, line
-                    at += len(raw)
-                    continue
-                fault = "is no episode"
+            try:
+                content = read(raw, at)
+            except (ValueError, RecursionError):
+                fault = "was damaged by another program"
+            except (LookupError, TypeError):
+                fault = "is not an episode"
+            else:
+                yield content
+                at += len(raw)
+                continue
             raise BadFileError(
                 f"{path}, line {number} {fault}. Remove that line: a resumed run asks its question again."
             )
 
     def find_episode(self, qid: str, at: int | None = None) -> Episode | None:
-        """The last episode of one question, None if it was not asked. ``at``: as ``heads`` has it; without it all lines are
-        looked through. Raises BadFileError if it cannot be read."""
+        """The last episode of one question, None if it was not asked. ``at``: the place of its line, see ``EpisodeHead``; without it
+        all lines are searched. Raises BadFileError if it cannot be read."""
         path, last = self.path / EPISODES, b""
         name = json.dumps(qid, ensure_ascii=False).encode("utf-8", "backslashreplace")
         begins = b'{"qid": ' + name + b","
@@ -216,7 +237,14 @@ class RunFolder:
             last = b""
             for _, raw in whole_lines(path):
                 last = raw if raw.startswith(begins) else last
-        return self.episode(qid, last) if last else None
+        if not last:
+            return None
+        episode = None
+        with contextlib.suppress(*DAMAGE):
+            episode = attempt_from_line(last).episode
+        if episode is None:
+            raise self._damaged_episode(qid)
+        return episode
 
     def episodes(self) -> dict[str, Episode]:
         """Question id → its last episode. Raises BadFileError for one that cannot be read."""
@@ -224,30 +252,27 @@ class RunFolder:
 
     def answers(self) -> Answers:
         """Everything that was answered, read in one pass. Raises BadFileError for an episode that cannot be read."""
-        last: dict[str, dict[str, Any]] = {}
-        earlier = []
+        last: dict[str, Episode | None] = {}
+        earlier: list[Episode] = []
         longest: dict[str, float] = {}
         with pause_collector():
-            for _, line in self._lines(json.loads):
-                if before := last.get(line["qid"]):
-                    with contextlib.suppress(BadFileError):
-                        earlier.append(self.episode(line["qid"], before))
-                last[line["qid"]] = line
-                session, elapsed = str(line.get("session", "")), line.get("elapsed", 0.0)
-                if isinstance(elapsed, (int, float)) and 0 <= elapsed <= LARGEST:
-                    longest[session] = max(longest.get(session, 0.0), elapsed)
-            episodes = {qid: self.episode(qid, line) for qid, line in last.items()}
+            for head, episode in self._lines(attempt_from_line):
+                if before := last.get(head.qid):
+                    earlier.append(before)
+                last[head.qid] = episode
+                longest[head.session] = max(longest.get(head.session, 0.0), head.elapsed)
+        episodes = {}
+        for qid, whole in last.items():
+            if whole is None:
+                raise self._damaged_episode(qid)
+            episodes[qid] = whole
         return Answers(episodes, tuple(earlier), sum(longest.values()))
 
-    def episode(self, qid: str, line: Mapping[str, Any] | bytes) -> Episode:
-        """The episode of a line. Raises BadFileError if it cannot be read."""
-        try:
-            return episode_from_json(json.loads(line) if isinstance(line, bytes) else line)
-        except DAMAGE:
-            raise BadFileError(
-                f"{self.path / EPISODES}: the last line of the question {qid!r} was damaged by another program. "
-                "Remove that line: a resumed run asks its question again."
-            ) from None
+    def _damaged_episode(self, qid: str) -> BadFileError:
+        return BadFileError(
+            f"{self.path / EPISODES}: the last line of the question {qid!r} was damaged by another program. "
+            "Remove that line: a resumed run asks its question again."
+        )
 
     def append(self, log: Appender, episode: Episode, session: str, elapsed: float) -> None:
         """Append one episode; it is on its way to the disk when this returns."""
@@ -268,6 +293,10 @@ class RunFolder:
         """Write ``report.json`` with a seal, by which a change of anything in it is seen."""
         write_sealed(self.path / REPORT, report.to_json())
 
+    def write_scores(self, scores: Iterable[Score]) -> None:
+        """Write ``scores.jsonl``."""
+        write_text(self.path / SCORES, json_lines(map(score_to_json, scores)))
+
     def scores(self, only: str = "") -> Iterator[Score]:
         """The scores in ``scores.jsonl``; none before the first scoring.
 
@@ -281,34 +310,33 @@ class RunFolder:
             with open(path, "rb", buffering=READ_AHEAD) as handle:
                 for raw in handle:
                     if mark in raw:
-                        yield _score_line(raw)
+                        yield score_from_line(raw)
         except FileNotFoundError:
             return
         except DAMAGE:
             raise damage_error(path, REPORT_MEND) from None
 
-    def state(self) -> dict[str, Any]:
-        """Where the run stands: state, done, total, errors, seconds, rate, message, pid.
+    def state(self) -> RunState:
+        """Read ``state.json``, or count the questions and answers if it is missing or damaged.
 
-        A run that no process holds the lock of reads ``interrupted``, whatever it wrote last.
+        An active run whose lock is free is ``interrupted``, whatever it wrote last.
         """
+        path = self.path / STATE
         try:
-            state = read_stored(self.path / STATE, StoredState, "resume the run")
+            state = RunState.from_json(read_sealed(path, STATE_MEND), path=path)
         except BadFileError:
-            state = {"state": "interrupted", "done": 0, "total": 0, "errors": 0}
+            state = RunState("interrupted")
             with contextlib.suppress(BadFileError):
-                state |= {"total": len(self.records()), "done": len(self.heads())}
-        if state["state"] in ("running", "scoring") and not held(self.path / LOCK):
-            state = {**state, "state": "interrupted"}
+                state = replace(state, total=len(self.records()), done=len(self.heads()))
+        if state.is_active and not held(self.path / LOCK):
+            state = replace(state, state="interrupted")
         return state
 
-    def set_state(self, state: str, **values: Any) -> None:
+    def set_state(self, state: RunState) -> None:
         """Write ``state.json``; a full disk here must not end a run."""
+        state = replace(state, updated=state.updated or time.time(), pid=os.getpid())
         with contextlib.suppress(Exception):
-            write_json(
-                self.path / STATE,
-                {"state": state, "updated": time.time(), "pid": os.getpid(), **values},
-            )
+            write_json(self.path / STATE, state.to_json())
 
     def lock(self) -> contextlib.AbstractContextManager[None]:
         """Hold the run's lock, which the operating system frees when its process dies. Raises UsageError if it is held."""
@@ -331,37 +359,19 @@ class RunFolder:
             (self.path / STOP).unlink()
 
 
-def _without_steps(raw: bytes) -> Any:
-    # Inside a JSON text the quotes would be escaped, so this stands only where the steps begin.
-    head, steps, _ = raw.partition(b', "steps": [')
-    return json.loads(head + b"}" if steps else raw)
-
-
-def _score_line(raw: bytes) -> Score:
-    line = json.loads(raw)
-    whole = raw.endswith(b"\n") and isinstance(
-        line, dict
-    )  # the file is written whole, so no line of it is torn
-    names = whole and isinstance(line.get("qid"), str) and isinstance(line.get("metric"), str)
-    value = line["value"] if names else True
-    if value is not None and (type(value) not in (int, float) or LARGEST < abs(value) < math.inf):
-        raise TypeError("no score")
-    return Score(line["qid"], line["metric"], value, str(line.get("note", "")))
-
-
 def list_runs(runs: Path) -> list[RunFolder]:
     """All runs of a workspace, the newest first."""
     folders = [RunFolder(p.parent) for p in list_files(runs, f"*/{RUN}")]
     return sorted(folders, key=lambda run: (-(run.path / RUN).stat().st_mtime, run.name))
 
 
-def difference(old_value: Any, new_value: Any) -> str:
-    """The first difference of two specs as a clause that names both sides.
+def difference(old_spec: Json, new_spec: Json) -> str:
+    """The first difference of two specifications as a clause that names both sides.
 
     >>> difference({"settings": {"k": 5}}, {"settings": {"k": 10}})
     'was made with settings.k = 5, you asked for 10'
     """
-    for where, old, new in _differences("", old_value, new_value):
+    for where, old, new in _differences("", old_spec, new_spec):
         return f"was made with {where} = {_short(old)}, you asked for {_short(new)}"
     return "was made with other settings"
 

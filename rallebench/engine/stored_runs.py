@@ -7,43 +7,29 @@ from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import BadFileError, RalleError
-from rallebench.core.own_files import damage_error
+from rallebench.core.memory import Memory
 from rallebench.core.report import JudgeReport, RunReport
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult, imported_flow
 from rallebench.core.scoring import AnswerScorer, Values
-from rallebench.core.types import Chain, Episode, Example
-from rallebench.engine.run_shapes import RUN_MEND
+from rallebench.core.types import Episode, Example, RunSpec
 from rallebench.engine.score import stored_examples
-from rallebench.engine.store import JUDGES, QUESTIONS, RUN, RunFolder, list_runs
+from rallebench.engine.store import JUDGES, QUESTIONS, RunFolder, list_runs
 
 
 def stored_request(run: RunFolder) -> RunRequest:
     """The request of a stored run as far as scoring needs it: its questions, and its own columns as they were scored."""
-    spec = run.spec()
-    scorer = stored_scorer(run, run.report())
-    inner = spec["spec"]
+    stored = run.description()
     return RunRequest(
-        imported_flow(inner["workflow"], inner["settings"]),
-        DatasetRef(inner["dataset"], spec.get("dataset_file", "")),
+        imported_flow(stored.spec.workflow, stored.spec.settings),
+        DatasetRef(stored.dataset, stored.dataset_file),
         stored_examples(run),
-        scorers=(scorer,),
-        limit=inner["limit"],
-        seed=inner["seed"],
+        scorers=(stored_scorer(run, run.report()),),
+        limit=stored.spec.limit,
+        seed=stored.spec.seed,
         name=run.name,
     )
-
-
-def stored_chain(run: RunFolder, spec: Mapping[str, Any]) -> Chain | None:
-    """The chain in a run's ``run.json``, None if it was not made by one. Raises BadFileError."""
-    chain = spec["spec"]["settings"].get("chain")
-    try:
-        return chain_from_json(chain) if chain else None
-    except RalleError as error:
-        raise damage_error(run.path / RUN, RUN_MEND, str(error).rstrip(".")) from None
 
 
 def stored_scorer(
@@ -95,9 +81,9 @@ def with_stored_judges(
 
 def is_complete(run: RunFolder, request: RunRequest) -> bool:
     """Return whether a run has ended with an answer to each question of ``request``."""
-    if run.state()["state"] != "done":
+    if run.state().state != "done":
         return False
-    answered = {qid for qid, head in run.heads().items() if not head.get("error")}
+    answered = {qid for qid, head in run.heads().items() if not head.error}
     return answered.issuperset(question.qid for question in request.questions)
 
 
@@ -105,7 +91,7 @@ def make_result(
     request: RunRequest,
     run: RunFolder,
     report: RunReport,
-    memory: Mapping[str, Any] | None = None,
+    memory: Mapping[str, Memory | None] | None = None,
 ) -> RunResult:
     """Return a scored run as a result. The episodes are read when they are first needed.
 
@@ -116,7 +102,7 @@ def make_result(
     if own := {c.name for s in request.scorers if not s.llms for c in s.columns} - values.keys():
         raise LookupError(f"The report has no {', '.join(sorted(own))}.")
     if columns:
-        failed = {qid for qid, head in run.heads().items() if head.get("error")}
+        failed = {qid for qid, head in run.heads().items() if head.error}
         for score in run.scores():
             if score.metric in values and score.qid not in failed:
                 values[score.metric][score.qid] = score.value
@@ -131,11 +117,11 @@ def make_result(
         report.seconds or 0.0,
         report,
         memory={
-            name: size["ram"] + size["vram"]
+            name: size.ram + size.vram
             for name in request.flow.names
             if (size := (memory or {}).get(name)) is not None
         },
-        peak_memory=run.state().get("peak_memory"),
+        peak_memory=run.state().peak_memory,
         judgements={
             judge.name: StoredEpisodes(RunFolder(run.path / judge.run), request)
             for judge in report.judges
@@ -185,27 +171,28 @@ def ended_result(runs: Path, request: RunRequest) -> RunResult | None:
 def is_ended(run: RunFolder) -> bool:
     """Return whether all questions of a run are answered and scored, failed ones included."""
     report = run.report()
-    return run.state()["state"] == "done" and report is not None and report.complete
+    return run.state().state == "done" and report is not None and report.complete
 
 
 def is_of(run: RunFolder, request: RunRequest) -> bool:
     """Return whether a stored run was made with the settings of ``request``; its models and indexes are not compared."""
-    return request_spec(run) == requested_spec(request)
+    return stored_spec(run) == requested_spec(request)
 
 
-def requested_spec(request: RunRequest) -> dict[str, Any]:
-    """The specification of a request as JSON, without the fingerprints of models and indexes."""
-    return _without_backends(json.loads(json.dumps(request.spec({}).as_json())))
+def requested_spec(request: RunRequest) -> RunSpec:
+    """The specification of a request as it would be read again, without the fingerprints of models and indexes."""
+    spec = request.spec({})
+    return _without_backends(replace(spec, settings=json.loads(json.dumps(dict(spec.settings)))))
 
 
-def request_spec(run: RunFolder) -> dict[str, Any]:
-    """The same of a stored run."""
-    return _without_backends(run.spec()["spec"])
+def stored_spec(run: RunFolder) -> RunSpec:
+    """The specification of a stored run, without the fingerprints of models and indexes."""
+    return _without_backends(run.description().spec)
 
 
-def _without_backends(spec: Mapping[str, Any]) -> dict[str, Any]:
-    settings = {key: value for key, value in spec["settings"].items() if key != "backends"}
-    return {**spec, "settings": settings}
+def _without_backends(spec: RunSpec) -> RunSpec:
+    settings = {key: value for key, value in spec.settings.items() if key != "backends"}
+    return replace(spec, settings=settings)
 
 
 def stored_result(folder: RunFolder, request: RunRequest) -> RunResult | None:
@@ -222,12 +209,11 @@ def lost_with_questions(runs: Path, name: str, path: Path) -> str:
     users, unfinished = [], []
     for run in list_runs(runs):
         # A damaged run has lost its questions anyway.
-        with suppress(RalleError, KeyError, TypeError):
-            stored = run.spec()
-            same_file = stored.get("dataset_file") in (None, "", str(path))
-            if stored["spec"]["dataset"] == name and same_file:
+        with suppress(RalleError):
+            stored = run.description()
+            if stored.dataset == name and stored.dataset_file in ("", str(path)):
                 users.append(run)
-                unfinished += [run.name] if run.state()["state"] != "done" else []
+                unfinished += [run.name] if run.state().state != "done" else []
     if not users:
         return ""
     many = len(users) > 1
@@ -242,4 +228,4 @@ def lost_with_questions(runs: Path, name: str, path: Path) -> str:
 
 def is_agents(folder: RunFolder) -> bool:
     """Return whether an agent made the run. Raises BadFileError."""
-    return bool(folder.spec()["spec"]["settings"].get("agent"))
+    return folder.description().agent is not None

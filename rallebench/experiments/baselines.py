@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rallebench.analysis.baselines import compare_baselines
-from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.runs import RunRequest
@@ -142,28 +141,26 @@ def baseline_runs(
     workspace: WorkspaceFolder, run: RunFolder, long_context: bool = False
 ) -> dict[str, RunRequest]:
     """Baseline → its run. Raises UsageError where there can be none, or if another run has the name of a baseline."""
-    stored = run.spec()
-    spec = stored["spec"]
-    if spec["settings"].get("chain") is None:
-        raise UsageError(f"The run {run.name!r} is of no chain, so it has no baselines.")
-    chain = chain_from_json(spec["settings"]["chain"])
-    dataset = stored.get("dataset_file") or spec["dataset"]
+    stored = run.description()
+    chain, dataset = stored.chain, stored.dataset_source
+    if chain is None:
+        raise UsageError(f"The run {run.name!r} was not made by a chain, so it has no baselines.")
     whole = prepare_run(
         workspace,
         chain_flow(chain),
         dataset,
-        sampled=bool(spec["settings"].get("sampled")),
-        metrics=tuple(stored["metrics"]),
+        sampled=stored.is_sampled,
+        metrics=stored.metrics,
         name=run.name,
-        seed=spec["seed"],
+        seed=stored.spec.seed,
         resume=True,
         may_grow=True,
     ).request
-    if whole.dataset.sha256 != spec["settings"].get("dataset_sha256"):
+    if whole.dataset.sha256 != stored.dataset_sha256:
         raise UsageError(
-            f"The dataset {spec['dataset']!r} was changed after {run.name!r} was run; run the chain again first."
+            f"The dataset {stored.dataset!r} was changed after {run.name!r} was run; run the chain again first."
         )
-    whole = replace(whole, batch_size=stored["batch_size"])
+    whole = replace(whole, batch_size=stored.batch_size)
     requests = {}
     chains = baseline_chains(workspace, chain, dataset, whole.examples, long_context)
     for baseline, changed in chains.items():
@@ -194,10 +191,9 @@ def stored_baselines(workspace: WorkspaceFolder, run: RunFolder) -> dict[str, Ru
 
 def _is_baseline_of(run: RunFolder, other: RunFolder) -> bool:
     """Return whether ``other`` was asked the same questions as ``run``, by the chain of some baseline."""
-    ours, theirs = run.spec()["spec"], other.spec()["spec"]
-    chain = theirs["settings"].get("chain")
-    if chain is None or any(ours[key] != theirs[key] for key in ("dataset", "limit", "seed")):
-        return False
-    ours, theirs = ours["settings"], theirs["settings"]
-    same = ours.get("dataset_sha256") == theirs.get("dataset_sha256")
-    return same and is_baseline(chain_from_json(chain))
+    ours, theirs = (
+        (stored.dataset, stored.dataset_sha256, stored.spec.limit, stored.spec.seed)
+        for stored in (run.description(), other.description())
+    )
+    chain = other.description().chain
+    return chain is not None and ours == theirs and is_baseline(chain)

@@ -96,7 +96,7 @@ def prepare_run(
         )
     check_free(workspace.path, "run", name)
     if resume:
-        RunFolder.open(workspace.runs, name).spec()
+        RunFolder.open(workspace.runs, name).description()
     return PreparedRun(request, RunOptions(batch_size, max_errors, resume, track), warnings)
 
 
@@ -105,9 +105,9 @@ def _grown(run: RunFolder, limit: int | None) -> tuple[int | None, int | None, b
 
     Raises UsageError for fewer questions than the run has.
     """
-    spec = run.spec()["spec"]
-    drawn = bool(spec["settings"].get("sampled"))
-    if spec["limit"] is None:
+    stored = run.description()
+    drawn, known = stored.is_sampled, stored.spec.limit
+    if known is None:
         return limit, limit, drawn
     have = len(run.records())
     if limit is not None and -1 < limit < have:
@@ -115,7 +115,7 @@ def _grown(run: RunFolder, limit: int | None) -> tuple[int | None, int | None, b
             f"The run {run.name!r} has {have} questions already, so it cannot continue with {limit}; ask for at least {have}, "
             "or choose another name."
         )
-    return spec["limit"], have if limit is None else limit, drawn
+    return known, have if limit is None else limit, drawn
 
 
 def check_options(batch_size: int, max_errors: int | None) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Operation
 from rallebench.core.experiments import IndexResult
+from rallebench.core.memory import Memory
 from rallebench.core.runs import Backends, RunRequest
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
@@ -56,7 +57,7 @@ class EngineContext:
     def reply_cache(self) -> ReplyCache | None:
         return self._parts.reply_cache()
 
-    def memory(self, names: tuple[str, ...]) -> Mapping[str, Mapping[str, int] | None]:
+    def memory(self, names: tuple[str, ...]) -> Mapping[str, Memory | None]:
         return self._parts.models.memory(names)
 
     def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ from rallebench.engine.store import RunFolder
 from rallebench.experiments.prepared_run import fresh_name
 from rallebench.services.jobs import Job
 from rallebench.workflows.edits import was_edited
-from rallebench.workspace.flows import Agent, agent_arguments
+from rallebench.workspace.flows import Agent
 from rallebench.workspace.paths import WorkspaceFolder
 
 Trace = Callable[[Episode, str, str], object]
@@ -267,8 +267,8 @@ def _run_request(workspace: WorkspaceFolder, state: EpisodeState, edited: bool) 
 def open_episode(workspace: WorkspaceFolder, run: str, qid: str) -> EpisodeState:
     """The stored episode of an agent's run. Raises UsageError, BadFileError."""
     folder = RunFolder.open(workspace.runs, run)
-    spec = folder.spec()
-    agent = spec["spec"]["settings"].get("agent")
+    stored = folder.description()
+    agent = stored.agent
     episode = folder.episodes().get(qid)
     if agent is None or episode is None:
         raise UsageError(
@@ -277,10 +277,12 @@ def open_episode(workspace: WorkspaceFolder, run: str, qid: str) -> EpisodeState
     example = next(example for example in stored_examples(folder) if example.question.qid == qid)
     dataset = TYPED
     with suppress(RalleError):
-        dataset, _ = workspace.dataset(spec.get("dataset_file") or spec["spec"]["dataset"])
+        dataset, _ = workspace.dataset(stored.dataset_source)
     return EpisodeState(
         f"{run} {qid}",
-        EpisodeRequest(*agent_arguments(agent), dataset, example),
+        EpisodeRequest(
+            agent.workflow, agent.environment_name, agent.llm, agent.all_settings, dataset, example
+        ),
         "failed" if episode.error else "ended",
         episode.steps,
         episode=episode,

@@ -117,7 +117,7 @@ def _import_summary(
 def export_lines(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
     """The lines of a run in a format of other tools, and a warning or ''."""
     lines, _ = FORMS[form]
-    failed = sum(bool(line.get("error")) for line in run.heads().values())
+    failed = sum(bool(head.error) for head in run.heads().values())
     warnings = [f"{failed} failed questions are left out."] if failed else []
     if form == TREC:
         silent = trec.without_line(run)

@@ -195,7 +195,7 @@ def _run_cost(folder: Any) -> dict[str, Any] | None:
     """The chain and the models of a run, and the seconds and dollars a question without replies from the cache: by the clock if
     the cache gave none."""
     try:
-        spec, report = folder.spec()["spec"], folder.report()
+        stored, report = folder.description(), folder.report()
         own = report.cost.uncached if report and report.cost else CostTotal()
         if report is None or not own.questions or own.seconds is None:
             return None
@@ -203,8 +203,8 @@ def _run_cost(folder: Any) -> dict[str, Any] | None:
         by_clock = bool(not report.steps_from_memory and report.n_done and report.seconds)
         seconds = (report.seconds or 0) / report.n_done if by_clock else own.seconds / count
         return {
-            "flow": flow_identity(spec["workflow"], spec["settings"]),
-            "backends": spec["settings"].get("backends") or {},
+            "flow": flow_identity(stored.spec.workflow, stored.spec.settings),
+            "backends": stored.backends,
             "seconds": seconds,
             "usd": None if own.usd is None else own.usd / count,
         }

@@ -34,7 +34,7 @@ from rallebench.workspace.opening import (
 )
 from rallebench.workspace.paths import WorkspaceFolder
 
-Footprint = dict[str, "dict[str, int] | None"]
+Footprint = dict[str, "memory.Memory | None"]
 """Name → bytes of ``ram`` and ``vram``; None where they are not known."""
 
 
@@ -105,7 +105,7 @@ class LoadedTable:
                 todo += inside
         return footprint
 
-    def _measure(self, row: LoadedBackend, *, combined: bool) -> dict[str, int] | None:
+    def _measure(self, row: LoadedBackend, *, combined: bool) -> memory.Memory | None:
         if row.kind == "language model":
             with suppress(RalleError):
                 if self.workspace.llm(row.name).backend == ELSEWHERE:
@@ -115,7 +115,7 @@ class LoadedTable:
             if manifest is not None and "uri" in manifest.parameters:
                 return None
         ram, vram = max(row.ram, 0), max(row.vram, 0)
-        return {"ram": ram, "vram": vram} if ram + vram or combined else None
+        return memory.Memory(ram, vram) if ram + vram or combined else None
 
     def has(self, name: str, kind: str) -> bool:
         """Return whether ``name`` is loaded; UsageError if it is loaded as something else than a ``kind``."""

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from rallebench.core.errors import RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Warned
-from rallebench.core.files import write_json
 from rallebench.core.own_folders import list_files
 from rallebench.core.runs import PreparedRun, RunResult
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.execute import execute, rescore
 from rallebench.engine.metric_choice import choose_metrics, stored_metrics
+from rallebench.engine.run_files import RunDescription
 from rallebench.engine.score import stored_examples
-from rallebench.engine.store import LONGEST_TITLE, RUN, TITLE, RunFolder, list_runs
-from rallebench.engine.stored_runs import stored_chain
+from rallebench.engine.store import LONGEST_TITLE, RUN, RunFolder, list_runs
 from rallebench.experiments.prepared_run import prepare_run
 from rallebench.metrics.judges import check_sources, split_judges
 from rallebench.services.context import EngineContext, EngineParts
@@ -27,7 +25,6 @@ from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease
 from rallebench.workspace.flows import (
     Agent,
-    agent_arguments,
     chain_flow,
     prepare_agent,
 )
@@ -43,12 +40,12 @@ class OpenedQuestion:
     episode: Episode
 
 
-def _stored_chain(run: RunFolder, stored: Mapping[str, Any]) -> Chain:
-    """The chain of a run's ``run.json``. Raises UsageError for a run of predictions or of a suite, which has none."""
-    chain = stored_chain(run, stored)
+def _require_chain(run: RunFolder, stored: RunDescription) -> Chain:
+    """The chain of a run. Raises UsageError for a run of predictions or of a suite, which has none."""
+    chain = stored.chain
     if chain is None:
         raise UsageError(
-            f"The run {run.name!r} was made by {stored['spec']['workflow']!r}, not by a chain, so there is no chain to open or "
+            f"The run {run.name!r} was made by {stored.spec.workflow!r}, not by a chain, so there is no chain to open or "
             "to continue."
         )
     return chain
@@ -84,7 +81,7 @@ class Runs:
         run = self.open(name)
         own, judges = split_judges(metrics, self._workspace.llm_mark)
         examples = stored_examples(run)
-        dataset = run.spec()["spec"]["dataset"]
+        dataset = run.description().dataset
         chosen = choose_metrics([*stored_metrics(run), *own], examples, dataset)
         check_sources(judges, examples, dataset)
         with self._models.lease(f"the scoring of the run {name!r}") as lease:
@@ -138,30 +135,32 @@ class Runs:
     def resume(self, name: str) -> PreparedRun:
         """The benchmark that continues an existing run, from what its folder says."""
         folder = RunFolder.open(self._workspace.runs, name)
-        stored = folder.spec()
-        spec = stored["spec"]
-        agent = self._make_agent(spec)
+        stored = folder.description()
+        agent = self._remake_agent(stored)
         return prepare_run(
             self._workspace,
-            agent.flow if agent else chain_flow(_stored_chain(folder, stored)),
-            stored.get("dataset_file") or spec["dataset"],
-            metrics=tuple(stored["metrics"]),
+            agent.flow if agent else chain_flow(_require_chain(folder, stored)),
+            stored.dataset_source,
+            metrics=stored.metrics,
             name=name,
-            batch_size=stored["batch_size"],
-            seed=spec["seed"],
+            batch_size=stored.batch_size,
+            seed=stored.spec.seed,
             resume=True,
             may_grow=True,
         )
 
-    def _make_agent(self, spec: Mapping[str, Any]) -> Agent | None:
-        """The agent of a run's specification, made anew; None for a run of a chain."""
-        stored = spec["settings"].get("agent")
-        if stored is None:
+    def _remake_agent(self, stored: RunDescription) -> Agent | None:
+        """The agent of a stored run, made anew; None for a run of a chain."""
+        agent = stored.agent
+        if agent is None:
             return None
         return prepare_agent(
             self._workspace,
-            *agent_arguments(stored),
-            seed=spec["seed"],
+            agent.workflow,
+            agent.environment_name,
+            agent.llm,
+            agent.all_settings,
+            seed=stored.spec.seed,
             allow_python=self._allow_python,
         )
 
@@ -180,14 +179,13 @@ class Runs:
     def open_question(self, run: str, position: int) -> OpenedQuestion:
         """Question ``position`` (from 1) of a run, with the chain and the episode it had there."""
         folder = self.open(run)
-        stored = folder.spec()
+        stored = folder.description()
         example = stored_examples(folder)[position - 1]
-        dataset = stored["spec"]["dataset"]
+        dataset = stored.dataset
         with suppress(RalleError):
-            dataset, _ = self._workspace.dataset(stored.get("dataset_file") or dataset)
-        return OpenedQuestion(
-            _stored_chain(folder, stored), dataset, example, folder.episodes()[example.question.qid]
-        )
+            dataset, _ = self._workspace.dataset(stored.dataset_source)
+        episode = folder.episodes()[example.question.qid]
+        return OpenedQuestion(_require_chain(folder, stored), dataset, example, episode)
 
     # titles, and the bin
 
@@ -198,15 +196,12 @@ class Runs:
             raise UsageError(
                 f"The name has more than {LONGEST_TITLE} characters; choose a shorter one."
             )
-        if title:
-            write_json(run.path / TITLE, {"title": title})
-        else:
-            (run.path / TITLE).unlink(missing_ok=True)
+        run.set_title(title)
 
     def delete(self, name: str) -> None:
         """Move a run into the bin. Raises UsageError for one that is running."""
         run = self.open(name)
-        if run.state()["state"] in ("running", "scoring"):
+        if run.state().is_active:
             raise UsageError(f"The run {name!r} is running; stop it before you delete it.")
         folder = self._workspace.run_bin
         folder.mkdir(parents=True, exist_ok=True)

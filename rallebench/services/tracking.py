@@ -79,11 +79,11 @@ class Tracking:
 
         A run that was not logged yet is logged. Raises BackendError.
         """
-        from rallebench.tracking.runs import read_link
+        from rallebench.tracking.links import read_link
         from rallebench.tracking.server import address_of_all, start_ui
         from rallebench.tracking.view import address_of_run
 
-        if run is not None and not read_link(run.path):
+        if run is not None and read_link(run.path) is None:
             yield "Logging the run to MLflow …"
             self.log_run(run)
 

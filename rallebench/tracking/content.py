@@ -6,16 +6,18 @@ import json
 import math
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from rallebench.chains.saved import action_to_json
 from rallebench.core.costs import Cost
 from rallebench.core.files import write_text
-from rallebench.core.json_values import as_json
+from rallebench.core.json_values import JsonValue
 from rallebench.core.numbers import UNKNOWN, price
 from rallebench.core.report import RunReport
-from rallebench.core.types import Score
+from rallebench.core.types import Chain, Episode, Json, Score
+from rallebench.engine.run_files import RunDescription
 
 MAX_VALUE = 6000
 MAX_KEY = 250
@@ -32,6 +34,7 @@ _SECRET_KEY = re.compile(
 )
 _URL_LOGIN = re.compile(r"^([A-Za-z][\w+.\-]*://)[^/\s]*@")
 
+_SPREAD = ("mean", "median", "p95", "n")
 _COUNTS = ("n", "n_done", "n_errors", "steps", "steps_from_memory")
 _TOTALS = ("seconds", "prompt_tokens", "completion_tokens")
 _COST_PARTS = (
@@ -48,31 +51,26 @@ _COST_PARTS = (
 )
 
 
-def params(run: Mapping[str, Any]) -> dict[str, str]:
+def params(run: RunDescription) -> dict[str, str]:
     """``run.json`` as params: the chain flattened (``chain.1.kind`` …), fingerprints, prices, versions, seed.
 
     A value longer than MLflow allows is cut and names the artifact with the whole text.
     """
-    spec = run.get("spec", {})
-    settings = dict(spec.get("settings", {}))
-    chain = dict(settings.pop("chain", None) or {})
+    spec, chain = run.spec, run.chain
     tree = {
-        "run": run.get("name"),
-        "fingerprint": run.get("fingerprint"),
-        "dataset": spec.get("dataset"),
-        "workflow": spec.get("workflow"),
-        "limit": spec.get("limit") or "all",
-        "seed": spec.get("seed"),
-        "batch_size": run.get("batch_size"),
-        "metrics": ", ".join(run.get("metrics", ())),
-        "platform": run.get("platform"),
-        "chain": {
-            **{key: value for key, value in chain.items() if key not in ("format", "actions")},
-            **{str(number): action for number, action in enumerate(chain.get("actions", ()), 1)},
-        },
-        **settings,
-        "prices": {name: price or UNKNOWN for name, price in (run.get("prices") or {}).items()},
-        "versions": run.get("versions", {}),
+        "run": run.name,
+        "fingerprint": run.fingerprint,
+        "dataset": spec.dataset,
+        "workflow": spec.workflow,
+        "limit": spec.limit or "all",
+        "seed": spec.seed,
+        "batch_size": run.batch_size,
+        "metrics": ", ".join(run.metrics),
+        "platform": run.platform or None,
+        "chain": {} if chain is None else _numbered(chain),
+        **{name: value for name, value in spec.settings.items() if name != "chain"},
+        "prices": {name: prices or UNKNOWN for name, prices in run.prices.items()},
+        "versions": run.versions,
     }
     values: dict[str, str] = {}
     for key, value in flatten(without_secrets(tree)).items():
@@ -82,14 +80,21 @@ def params(run: Mapping[str, Any]) -> dict[str, str]:
     return values
 
 
-def flatten(value: Any, prefix: str = "") -> dict[str, str]:
+def _numbered(chain: Chain) -> dict[str, JsonValue]:
+    """A chain with its actions numbered from 1."""
+    actions = enumerate(map(action_to_json, chain.actions), 1)
+    about = {"about": chain.about} if chain.about else {}
+    return {"name": chain.name, **about, **{str(number): action for number, action in actions}}
+
+
+def flatten(value: JsonValue, prefix: str = "") -> dict[str, str]:
     """Nested values with dotted keys; lists of objects are numbered from 1, None is left out.
 
     >>> flatten({"a": {"b": 1, "c": None}, "d": [{"e": True}], "f": ["x"]})
     {'a.b': '1', 'd.1.e': 'true', 'f': '["x"]'}
     """
     if isinstance(value, Mapping):
-        items: Iterable[tuple[Any, Any]] = value.items()
+        items: Iterable[tuple[object, JsonValue]] = value.items()
     elif isinstance(value, (list, tuple)) and any(isinstance(item, Mapping) for item in value):
         items = enumerate(value, 1)
     elif value is None:
@@ -102,7 +107,7 @@ def flatten(value: Any, prefix: str = "") -> dict[str, str]:
     return flat
 
 
-def without_secrets(value: Any) -> Any:
+def without_secrets(value: JsonValue) -> JsonValue:
     """The same value with the values of secret-looking keys hidden, and logins cut out of URLs.
 
     >>> without_secrets({"api_key": "sk-1", "max_tokens": 5, "base_url": "https://me:pw@host/v1"})
@@ -157,7 +162,7 @@ def cost_metrics(cost: Cost) -> dict[str, float | None]:
         values |= {f"cost_{group}_{part}": getattr(sums, part) for part in _COST_PARTS}
         values[f"cost_{group}_usd_known"] = sums.usd_known or None
     for name, spread in cost.per_question.items():
-        values |= {f"cost_question_{name}_{key}": value for key, value in as_json(spread).items()}
+        values |= {f"cost_question_{name}_{key}": getattr(spread, key) for key in _SPREAD}
     return values
 
 
@@ -175,7 +180,7 @@ def safe_key(name: str) -> str:
     return re.sub(r"[^\w.\- ]", "_", name.replace("@", "_at_"))[:MAX_KEY]
 
 
-def _unique(name: str, taken: Mapping[str, Any]) -> str:
+def _unique(name: str, taken: Container[str]) -> str:
     number, free = 2, name
     while free in taken:
         free, number = f"{name[: MAX_KEY - 4]}_{number}", number + 1
@@ -195,15 +200,15 @@ def clean(text: str) -> str:
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
-def choose_traced(lines: Mapping[str, Mapping[str, Any]], seed: int) -> list[str]:
+def choose_traced(episodes: Mapping[str, Episode], seed: int) -> list[str]:
     """Ids of the questions to trace: a seeded sample of at most 50, and the first 10 failures."""
-    qids = list(lines)
+    qids = list(episodes)
     sample = set(random.Random(seed).sample(qids, min(SAMPLE, len(qids))))
-    failures = set([qid for qid in qids if lines[qid].get("error")][:FAILURES])
+    failures = set([qid for qid in qids if episodes[qid].error][:FAILURES])
     return [qid for qid in qids if qid in sample or qid in failures]
 
 
-def write(path: Path, value: Any, indent: int | None = 2) -> None:
+def write(path: Path, value: JsonValue, indent: int | None = 2) -> None:
     """Write JSON without lone surrogates, which models do generate."""
     write_text(path, clean(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
 
@@ -220,12 +225,22 @@ MAX_LIST = 20
 FIXED = ("id", "question", "gold answers", "answer", "error", "gold pages", "pages")
 
 
+@dataclass(frozen=True, slots=True)
+class MlflowTable:
+    """A table that MLflow's page shows."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[JsonValue, ...], ...]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The form of MLflow's ``log_table``."""
+        return {"columns": self.columns, "data": self.rows}
+
+
 def per_question(
-    records: Iterable[Mapping[str, Any]],
-    lines: Mapping[str, Mapping[str, Any]],
-    scores: Iterable[Score],
-) -> dict[str, Any]:
-    """The table in the form of MLflow's ``log_table``: columns FIXED and the metrics, None = not scored.
+    records: Iterable[Json], episodes: Mapping[str, Episode], scores: Iterable[Score]
+) -> MlflowTable:
+    """The table of questions: columns FIXED and the metrics, None = not scored.
 
     One row for each answered or failed question, in the order of ``records``, at most MAX_ROWS.
     """
@@ -234,41 +249,40 @@ def per_question(
     for score in scores:
         names[score.metric] = None
         by_question.setdefault(score.qid, {})[score.metric] = score.value
-    rows: list[list[Any]] = []
+    rows: list[tuple[JsonValue, ...]] = []
     for record in records:
         qid = str(record.get("id")).strip()
-        line = lines.get(qid)
-        if line is not None and len(rows) < MAX_ROWS:
+        episode = episodes.get(qid)
+        if episode is not None and len(rows) < MAX_ROWS:
             values = by_question.get(qid, {})
-            rows.append([*_fixed_cells(qid, record, line), *(values.get(name) for name in names)])
-    return {"columns": [*FIXED, *names], "data": rows}
+            rows.append((*_fixed_cells(record, episode), *(values.get(name) for name in names)))
+    return MlflowTable((*FIXED, *names), tuple(rows))
 
 
-def cut_note(lines: int) -> str:
-    """A sentence if the table of ``lines`` questions is cut, else ''.
+def cut_note(questions: int) -> str:
+    """A sentence if the table of so many questions is cut, else ''.
 
     >>> cut_note(5_001)
     'The table shows the first 5,000 of 5,001 questions; output.jsonl and report.json hold them all.'
     """
-    if lines <= MAX_ROWS:
+    if questions <= MAX_ROWS:
         return ""
-    return f"The table shows the first {MAX_ROWS:,} of {lines:,} questions; output.jsonl and report.json hold them all."
+    return f"The table shows the first {MAX_ROWS:,} of {questions:,} questions; output.jsonl and report.json hold them all."
 
 
-def _fixed_cells(qid: str, record: Mapping[str, Any], line: Mapping[str, Any]) -> list[Any]:
+def _fixed_cells(record: Json, episode: Episode) -> list[JsonValue]:
     return [
-        qid,
-        _cell(record.get("input")),
+        episode.qid,
+        _cell(str(record.get("input", ""))),
         _cells(gold_answers(record)),
-        _cell(line.get("answer", "")),
-        _cell(line.get("error", "")),
+        _cell(episode.answer),
+        _cell(episode.error),
         _cells(gold_pages(record)),
-        _cells(pages(line)),
+        _cells(retrieved_pages(episode)),
     ]
 
 
-def _cell(value: Any) -> str:
-    text = "" if value is None else str(value)
+def _cell(text: str) -> str:
     return text if len(text) <= MAX_CELL else f"{text[:MAX_CELL]} … (cut: {len(text):,} characters)"
 
 
@@ -277,12 +291,12 @@ def _cells(values: Sequence[str]) -> list[str]:
     return [*map(_cell, values[:MAX_LIST]), *more]
 
 
-def gold_answers(record: Mapping[str, Any]) -> list[str]:
+def gold_answers(record: Json) -> list[str]:
     """The answers of a KILT record, in order, each once."""
     return list(dict.fromkeys(str(o["answer"]) for o in _outputs(record) if o.get("answer")))
 
 
-def gold_pages(record: Mapping[str, Any]) -> list[str]:
+def gold_pages(record: Json) -> list[str]:
     """The page ids of a KILT record's provenance, in order, each once."""
     evidence = [
         p for o in _outputs(record) for p in o.get("provenance") or () if isinstance(p, Mapping)
@@ -290,27 +304,26 @@ def gold_pages(record: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(str(p["wikipedia_id"]) for p in evidence if p.get("wikipedia_id")))
 
 
-def pages(line: Mapping[str, Any]) -> list[str]:
-    """The pages of an episode's hits, in order, each once; the passage's id where it has no page."""
-    hits = [hit for step in line.get("steps", ()) for hit in step.get("reply", {}).get("hits", ())]
-    return list(dict.fromkeys(str(hit.get("page_id") or hit.get("doc_id", "")) for hit in hits))
+def retrieved_pages(episode: Episode) -> list[str]:
+    """The pages of an episode's hits, in order, each once; the passage's id if it has no page."""
+    passages = (hit.passage for hit in episode.hits)
+    return list(dict.fromkeys(passage.page_id or passage.doc_id for passage in passages))
 
 
-def _outputs(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _outputs(record: Json) -> list[Json]:
     return [output for output in record.get("output") or () if isinstance(output, Mapping)]
 
 
-def dataset_fields(run: Mapping[str, Any]) -> dict[str, str]:
+def dataset_fields(run: RunDescription) -> dict[str, str]:
     """A run's dataset as the fields of MLflow's Dataset, with the checksum of its whole file.
 
     ``source``: its file, or its name in the workspace. {} if ``run.json`` has no checksum.
     """
-    spec = run.get("spec", {})
-    checksum = str(spec.get("settings", {}).get("dataset_sha256", ""))
+    checksum = run.dataset_sha256
     if not checksum:
         return {}
-    name = str(spec.get("dataset") or "questions")
-    source = {"uri": run.get("dataset_file") or name, "sha256": checksum}
+    name = run.dataset or "questions"
+    source = {"uri": run.dataset_file or name, "sha256": checksum}
     return {
         "name": name[:500],
         "digest": checksum[:36],

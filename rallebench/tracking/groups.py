@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.json_values import JsonValue
 from rallebench.tracking import content
 from rallebench.tracking.connection import mlflow_errors, open_store
-from rallebench.tracking.runs import active, log_run, log_values, logged_before, read_link
+from rallebench.tracking.links import read_link
+from rallebench.tracking.runs import active, log_run, log_values, logged_before
 from rallebench.tracking.view import OUR_PAGE
 
 TABLE = "variants.json"
@@ -32,7 +34,7 @@ class Group:
     runs: Sequence[Path]
     best: str = ""
     verdict: str = ""
-    rows: Sequence[Mapping[str, Any]] = ()
+    rows: Sequence[Mapping[str, JsonValue]] = ()
     files: Sequence[Path] = ()
 
 
@@ -55,7 +57,7 @@ def log_group(
         for path in group.runs:
             entry = logged_before(store, read_link(path))
             run_id = (
-                entry["run_id"]
+                entry.run_id
                 if entry
                 else log_run(path, workspace=workspace, tracking_uri=tracking_uri, page=page)
             )
@@ -105,9 +107,9 @@ def _fill(client: Any, parent: str, group: Group, metrics: Mapping[str, float]) 
     for path in group.files:
         client.log_artifact(parent, str(path))
     if group.rows:
-        columns = list(group.rows[0])
-        cells = [[row.get(name) for name in columns] for row in group.rows]
+        columns = tuple(group.rows[0])
+        cells = tuple(tuple(row.get(name) for name in columns) for row in group.rows)
         with tempfile.TemporaryDirectory(prefix="rallebench-") as folder:
             file = Path(folder) / TABLE
-            content.write(file, {"columns": columns, "data": cells}, indent=None)
+            content.write(file, content.MlflowTable(columns, cells).to_json(), indent=None)
             client.log_artifact(parent, str(file))

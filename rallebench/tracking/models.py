@@ -15,8 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rallebench.chains.saved import chain_to_json
 from rallebench.core.errors import UsageError
 from rallebench.core.files import read_json, write_json, write_text
+from rallebench.core.types import Chain
+from rallebench.engine.run_files import RunDescription
 from rallebench.engine.store import RunFolder
 from rallebench.tracking import content
 from rallebench.tracking.connection import connect, find_tracking_uri, import_mlflow, mlflow_errors
@@ -45,9 +48,9 @@ def log_model(
     as JSON, the model's config) and returns an Ask. Raises UsageError for a run without a chain and
     BackendError if MLflow cannot be reached or written.
     """
-    run = RunFolder(run_folder).spec()
-    chain = run["spec"]["settings"].get("chain")
-    if not chain:
+    run = RunFolder(run_folder).description()
+    chain = run.chain
+    if chain is None:
         raise UsageError(f"The run {run_folder.name!r} has no chain, so there is no model to log.")
     uri = find_tracking_uri(workspace, tracking_uri)
     client = connect(uri)
@@ -55,12 +58,12 @@ def log_model(
         from mlflow.entities import LoggedModelOutput
 
         mlflow_run = client.get_run(run_id)
-        fingerprint = str(run["fingerprint"])
+        fingerprint = run.fingerprint
         for output in getattr(mlflow_run.outputs, "model_outputs", None) or ():
             logged = client.get_logged_model(output.model_id)
             if logged.tags.get("rallebench.fingerprint") == fingerprint:
                 return str(output.model_id)
-        name = re.sub(r"[/:.%\"'\s]+", "-", str(chain.get("name") or "chain")).strip("-")[:200]
+        name = re.sub(r"[/:.%\"'\s]+", "-", chain.name).strip("-")[:200]
         model = client.create_logged_model(
             mlflow_run.info.experiment_id,
             name=name or "chain",
@@ -82,8 +85,8 @@ def log_model(
 
 def _save(
     folder: Path,
-    run: Mapping[str, Any],
-    chain: Mapping[str, Any],
+    run: RunDescription,
+    chain: Chain,
     opener: str,
     run_id: str,
     model_id: str,
@@ -95,7 +98,7 @@ def _save(
     from mlflow.types.schema import Array
 
     write_text(folder / "rallebench_chain.py", _CODE)
-    write_json(folder / "chain.json", content.without_secrets(chain))
+    write_json(folder / "chain.json", content.without_secrets(chain_to_json(chain)))
     columns = Schema(
         [
             ColSpec(DataType.string, "answer"),
@@ -103,7 +106,6 @@ def _save(
             ColSpec(Array(DataType.string), "pages"),
         ]
     )
-    versions = run.get("versions", {})
     mlflow.pyfunc.save_model(
         str(folder / "model"),
         python_model=str(folder / "rallebench_chain.py"),
@@ -114,13 +116,13 @@ def _save(
         # Without this list MLflow loads the model in another process to find it out.
         pip_requirements=[
             f"{name}=={version}"
-            for name, version in versions.items()
+            for name, version in run.versions.items()
             if name not in ("python", "rallebench")
         ],
         metadata={
-            "run": run.get("name", ""),
-            "fingerprint": run["fingerprint"],
-            "rallebench": versions.get("rallebench", ""),
+            "run": run.name,
+            "fingerprint": run.fingerprint,
+            "rallebench": run.versions.get("rallebench", ""),
         },
         mlflow_model=Model(run_id=run_id, model_id=model_id),
     )

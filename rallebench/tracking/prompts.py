@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from rallebench.core.types import digest
+from rallebench.core.types import Chain, digest
 from rallebench.tracking.connection import MlflowStore, first_line, without_credentials
 from rallebench.tracking.content import clean
 
@@ -34,15 +34,17 @@ _without_prompts: set[str] = set()
 """The tracking URIs of servers without prompts."""
 
 
-def templates(chain: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """(name, text, tags) of the templates of the retrieve and generate actions of ``run.json``'s chain."""
-    for number, action in enumerate(chain.get("actions", ()), 1):
-        text = clean(str(action.get("template", "")))
-        is_prompt = action.get("kind") in ("retrieve", "generate") and text.strip()
+def templates(chain: Chain) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """(name, text, tags) of the templates of a chain's retrieve and generate actions."""
+    for number, action in enumerate(chain.actions, 1):
+        text = clean(action.template)
+        is_prompt = action.kind in ("retrieve", "generate") and text.strip()
         if is_prompt and len(text) <= MAX_TEMPLATE:
-            keys = [key for key in ("kind", "dialect") if action.get(key)]
-            tags = {f"rallebench.{key}": str(action[key]) for key in keys}
-            yield prompt_name(str(chain.get("name", "")), number), text, tags
+            tags: dict[str, str] = {
+                "rallebench.kind": action.kind,
+                "rallebench.dialect": action.dialect,
+            }
+            yield prompt_name(chain.name, number), text, tags
 
 
 def prompt_name(chain: str, number: int) -> str:
@@ -58,13 +60,13 @@ def prompt_name(chain: str, number: int) -> str:
     return f"{name[:200]}.{number}"
 
 
-def register(store: MlflowStore, chain: Mapping[str, Any]) -> dict[str, str]:
+def register(store: MlflowStore, chain: Chain | None) -> dict[str, str]:
     """Register new templates and return the tag that links a run to its prompts, {} if it has none.
 
     A failure is a warning and never an error, because the templates are artifacts of the run too. A
     server without prompts is not asked again.
     """
-    if store.uri in _without_prompts:
+    if chain is None or store.uri in _without_prompts:
         return {}
     try:
         linked = [

@@ -6,18 +6,20 @@ depends on MLflow: each failure here is one sentence, and the folder's results s
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rallebench.chains.saved import chain_to_json
 from rallebench.core.errors import BadFileError, Hint, MissingPackageError, RalleError
-from rallebench.core.files import read_json, write_json, write_text
+from rallebench.core.files import read_json, write_text
 from rallebench.core.locks import alone
 from rallebench.core.report import RunReport
-from rallebench.engine.cost import recorded_prices
 from rallebench.engine.store import COSTS, REPORT, RUN, RunFolder
 from rallebench.tracking import content, prompts
 from rallebench.tracking.connection import (
@@ -27,11 +29,9 @@ from rallebench.tracking.connection import (
     open_store,
     without_credentials,
 )
+from rallebench.tracking.links import MlflowLink, read_link, write_link
 from rallebench.tracking.traces import Trace, write_traces
 from rallebench.tracking.view import OUR_PAGE, our_address
-
-LINK = "mlflow.json"
-"""The file of a run folder that names its MLflow runs."""
 
 TABLE = "per_question.json"
 COPIED = (REPORT, COSTS, "output.jsonl", "output_reduced.jsonl", "results.json", "prompt.txt")
@@ -73,23 +73,10 @@ def log_run(
         ) from error
 
 
-def read_link(run_folder: Path) -> dict[str, Any]:
-    """The MLflow run that a run folder was last logged to, {} if it was never logged.
-
-    ``tracking_uri`` (no credentials), ``experiment``, ``experiment_id``, ``run_id``, ``traces`` (ids).
-    """
-    try:
-        value = read_json(Path(run_folder) / LINK)
-    except BadFileError:
-        return {}
-    return value if isinstance(value, dict) and isinstance(value.get("run_id"), str) else {}
-
-
-def logged_before(store: MlflowStore, link: dict[str, Any]) -> dict[str, Any] | None:
-    """The entry of a folder's link whose run is still in the store, None if there is none."""
-    entries: list[dict[str, Any]] = [link, *link.get("earlier", ())]
-    for entry in entries:
-        if entry and active(store.client, entry["run_id"]) is not None:
+def logged_before(store: MlflowStore, link: MlflowLink | None) -> MlflowLink | None:
+    """The link of a folder whose run is still in the store, None if there is none."""
+    for entry in link.every if link else ():
+        if active(store.client, entry.run_id) is not None:
             return entry
     return None
 
@@ -136,25 +123,22 @@ class _RunLogger:
 
     def __init__(self, folder: RunFolder, page: str) -> None:
         self.folder, self.page = folder, page
-        self.run = folder.spec()
-        self.spec: Mapping[str, Any] = self.run["spec"]
-        self.chain: Mapping[str, Any] = self.spec["settings"].get("chain") or {}
-        self.lines, self.records = folder.lines(), folder.records()
+        self.run = folder.description()
+        self.chain = self.run.chain
+        self.times = _session_times(folder)
+        self.records, episodes = folder.records(), folder.episodes()
+        self.n_asked = len(episodes)
         scored = folder.report()
         self.report = scored or RunReport()
         self.metrics = content.metrics(scored) if scored else {}
-        try:
-            self.rows = content.per_question(self.records, self.lines, folder.scores())
-        except (LookupError, TypeError, ValueError, AttributeError):
-            folder.episodes()  # raises BadFileError, which names the damaged line
-            raise
-        qids = content.choose_traced(self.lines, int(self.spec["seed"] or 0))
-        self.sample = {qid: folder.episode(qid, self.lines[qid]) for qid in qids}
+        self.table = content.per_question(self.records, episodes, folder.scores())
+        qids = content.choose_traced(episodes, self.run.spec.seed)
+        self.sample = {qid: episodes[qid] for qid in qids}
 
     def log(self, store: MlflowStore, waterfall: Mapping[str, float]) -> str:
         """Log everything; the MLflow run's id. Run ids are unique, so a moved workspace finds its own runs."""
         self.store = store
-        times = [times for line in self.lines.values() if (times := _times(line))]
+        times = self.times.values()
         now = time.time()
         link = read_link(self.folder.path)
         logged = logged_before(store, link)
@@ -163,32 +147,21 @@ class _RunLogger:
             run = store.client.create_run(
                 store.experiment_id, start_time=start, run_name=self.folder.name
             )
-            logged = {"run_id": run.info.run_id}
-        run_id = str(logged["run_id"])
-        entry = {
-            "tracking_uri": without_credentials(store.uri),
-            "experiment": EXPERIMENT,
-            "experiment_id": store.experiment_id,
-            "run_id": run_id,
-            "traces": list(logged.get("traces", ())),
-        }
-        self._store_link(link, entry)
+            logged = MlflowLink(str(run.info.run_id))
+        run_id = logged.run_id
+        place = without_credentials(store.uri)
+        entry = MlflowLink(run_id, place, EXPERIMENT, store.experiment_id, logged.traces)
+        write_link(self.folder.path, entry, link)
         self._log_values(run_id, waterfall)
         self._log_dataset(run_id)
         self._log_artifacts(run_id)
         traces = self._traces(run_id)
-        written = write_traces(store.uri, store.experiment_id, traces, entry["traces"])
-        self._store_link(link, {**entry, "traces": [*entry["traces"], *written]})
+        written = write_traces(store.uri, store.experiment_id, traces, entry.traces)
+        complete = replace(entry, traces=(*entry.traces, *written))
+        write_link(self.folder.path, complete, link)
         end = int(max((end for _, end in times), default=now) * 1000)
         store.client.set_terminated(run_id, self._status(), end)
         return run_id
-
-    def _store_link(self, link: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
-        """Write ``mlflow.json``; the folder's runs in other stores stay under ``earlier``."""
-        latest = {key: value for key, value in link.items() if key != "earlier"}
-        entries = [latest, *link.get("earlier", ())]
-        earlier = [other for other in entries if other and other["run_id"] != entry["run_id"]]
-        write_json(self.folder.path / LINK, {**entry, **({"earlier": earlier} if earlier else {})})
 
     def _status(self) -> str:
         """MLflow's status: KILLED for a stopped run or one without scores."""
@@ -207,17 +180,17 @@ class _RunLogger:
             if logged.get(key, value) != value
         }
         counts = (
-            f"{len(self.lines)} of {len(self.records)} questions of {self.spec['dataset']} "
+            f"{self.n_asked} of {len(self.records)} questions of {self.run.dataset} "
             f"answered, {self.report.n_errors} failed."
         )
-        notes = filter(None, [counts, content.cut_note(len(self.lines))])
+        notes = filter(None, [counts, content.cut_note(self.n_asked)])
         link = f"[Open in rallebench]({our_address(self.page, self.folder.name)})"
         tags = {
             "mlflow.source.name": "rallebench",
             "mlflow.note.content": f"{' '.join(notes)}\n\n{link}",
             "mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}]),
             "rallebench.run": self.folder.name,
-            "rallebench.fingerprint": str(self.run["fingerprint"]),
+            "rallebench.fingerprint": self.run.fingerprint,
             "rallebench.complete": str(self.report.complete).lower(),
             **content.cost_tags(self.report.cost),
             **prompts.register(self.store, self.chain),
@@ -241,41 +214,41 @@ class _RunLogger:
         config = self.folder.path / "config.json"
         with tempfile.TemporaryDirectory(prefix="rallebench-") as folder:
             target = Path(folder)
-            content.write(target / RUN, content.without_secrets(self.run))
+            content.write(target / RUN, content.without_secrets(self.run.to_json()))
             if config.exists():
                 content.write(target / config.name, content.without_secrets(read_json(config)))
             if self.chain:
-                content.write(target / "chain.json", content.without_secrets(self.chain))
-            for number, action in enumerate(self.chain.get("actions", ()), 1):
-                text = content.clean(action.get("template", ""))
+                saved = content.without_secrets(chain_to_json(self.chain))
+                content.write(target / "chain.json", saved)
+            for number, action in enumerate(self.chain.actions if self.chain else (), 1):
+                text = content.clean(action.template)
                 write_text(target / "templates" / f"action-{number}.txt", text)
-            content.write(target / TABLE, self.rows, indent=None)
+            content.write(target / TABLE, self.table.to_json(), indent=None)
             self.store.client.log_artifacts(run_id, folder)
         for name in COPIED:
             if (self.folder.path / name).exists():
                 self.store.client.log_artifact(run_id, str(self.folder.path / name))
 
     def _traces(self, run_id: str) -> Iterator[Trace]:
-        questions = {
-            str(record.get("id")).strip(): str(record.get("input", "")) for record in self.records
-        }
+        questions = {str(record["id"]).strip(): str(record["input"]) for record in self.records}
         for qid, episode in self.sample.items():
-            times = _times(self.lines[qid])
+            times = self.times.get(qid)
             yield Trace(
                 episode,
                 questions.get(qid, ""),
                 ended=times[1] if times else None,
                 run_id=run_id,
-                name=self.chain.get("name", ""),
+                name=self.chain.name if self.chain else "",
                 tags={"rallebench.source": "benchmark", "rallebench.run": self.folder.name},
-                prices=recorded_prices(self.run),
+                prices=self.run.prices,
             )
 
 
-def _times(line: Mapping[str, Any]) -> tuple[float, float] | None:
-    """(start of its session, end of the episode) in seconds since 1970, None if not recorded."""
-    try:
-        start = float(line["session"])
-        return start, start + float(line["elapsed"])
-    except (KeyError, TypeError, ValueError):
-        return None
+def _session_times(folder: RunFolder) -> dict[str, tuple[float, float]]:
+    """Question id → (start of its session, end of its episode) in seconds since 1970; answers from elsewhere have none."""
+    times = {}
+    for qid, head in folder.heads().items():
+        with contextlib.suppress(ValueError):
+            start = float(head.session)
+            times[qid] = (start, start + head.elapsed)
+    return times

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.numbers import UNKNOWN
+from rallebench.core.prices import Prices
 from rallebench.core.types import Episode, Generate, Note, Retrieve, Step, UseTool, digest
-from rallebench.engine.cost import Prices, step_cost, step_usd, total
+from rallebench.engine.cost import step_cost, step_usd, total
 from rallebench.engine.record import episode_to_json
 from rallebench.tracking.connection import import_mlflow, mlflow_errors, open_store
 from rallebench.tracking.content import clean

@@ -1,4 +1,4 @@
-"""What MLflow's own page shows of our experiments, and the links between its page and ours."""
+"""The columns of our experiments on MLflow's own page, and the links between its page and ours."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
+
+from rallebench.tracking.links import MlflowLink
 
 VIEW = "rallebench"
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"
@@ -32,7 +34,7 @@ VIEW_STATE = json.dumps(
 )
 
 OUR_PAGE = "http://127.0.0.1:7860"
-"""Where our page is when it is opened without options."""
+"""The address of our page when it is opened without options."""
 
 
 def show_metrics(client: Any, experiment_id: str, tags: Mapping[str, str]) -> None:
@@ -46,11 +48,9 @@ def address_of_runs(experiment_id: str) -> str:
     return f"/#/experiments/{experiment_id}/runs?viewStateShareKey={VIEW}"
 
 
-def address_of_run(link: Mapping[str, Any]) -> str:
-    """The address of a logged run within MLflow's page, "" if ``link`` names none."""
-    if not link:
-        return ""
-    return f"/#/experiments/{link['experiment_id']}/runs/{link['run_id']}"
+def address_of_run(link: MlflowLink | None) -> str:
+    """The address of a logged run within MLflow's page, "" without a link."""
+    return f"/#/experiments/{link.experiment_id}/runs/{link.run_id}" if link else ""
 
 
 def our_address(page: str, run: str) -> str:

@@ -10,9 +10,10 @@ from rallebench.chains.chain import prompt_of
 from rallebench.chains.template import render
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
+from rallebench.core.prices import Prices
 from rallebench.core.runs import Backends
 from rallebench.core.types import Chain, Episode, Generate, Hit, Retrieve, Step, UseTool
-from rallebench.engine.cost import Prices, step_cost, total
+from rallebench.engine.cost import step_cost, total
 from rallebench.engine.record import hit_to_json, request_to_json
 from rallebench.engine.run_warnings import judgements, unread
 from rallebench.views.transcript import pieces

@@ -171,9 +171,9 @@ def baselines_request(
     workspace: WorkspaceFolder, run: str, long_context: bool = False
 ) -> ExperimentRequest:
     """The request for the baselines of a run, ``long_context`` with whole pages, too. Raises UsageError if there is no such run."""
-    spec = RunFolder.open(workspace.runs, run).spec()["spec"]
+    spec = RunFolder.open(workspace.runs, run).description().spec
     name = baseline_name(run, f"{BASELINES} {LONG}" if long_context else BASELINES)
     settings = {"run": run, **({"long_context": True} if long_context else {})}
     return ExperimentRequest(
-        workspace, "", settings, spec["limit"], spec["seed"], kind=BASELINES, name=name
+        workspace, "", settings, spec.limit, spec.seed, kind=BASELINES, name=name
     )

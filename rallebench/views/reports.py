@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rallebench.analysis import deployment, radar, tables, waterfall
 from rallebench.analysis.changes import changes
 from rallebench.analysis.ranking import MultiRunComparison, compare_many, ended_pairs, with_mean
 from rallebench.chains.chain import prompt_of
-from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Code, Fold, Section
 from rallebench.core.types import Episode, Example, Step
-from rallebench.engine.headline import run_chain
 from rallebench.engine.ralle_files import prompts_text
+from rallebench.engine.run_files import RunDescription
 from rallebench.engine.score import score_episode, stored_cost
 from rallebench.engine.store import RunFolder
 from rallebench.workspace.paths import WorkspaceFolder
@@ -52,13 +51,13 @@ def _run(run: RunFolder, workspace: WorkspaceFolder) -> Iterator[Section]:
         "",
         (
             _summary(report),
-            tables.metrics(report, run_chain(run)),
+            tables.metrics(report, run.description().chain),
             stored_cost(run),
             *failures,
         ),
     )
     yield Section(LOST, _waterfall([(run.name, waterfall.run_waterfall(run, workspace))]))
-    yield Section("What was run", (Code(_settings(run.spec()["spec"]["settings"])),))
+    yield Section("What was run", (Code(_settings(run.description())),))
     yield Section("Every question", (_question(*pair) for pair in ended_pairs(run)))
 
 
@@ -82,10 +81,10 @@ def _waterfall(named: Sequence[tuple[str, waterfall.Waterfall]]) -> list[Any]:
     return [waterfall.figure(named), *stages, *waterfall.notes(named)]
 
 
-def _settings(settings: Mapping[str, Any]) -> str:
-    if settings.get("chain"):
-        return prompts_text(chain_from_json(settings["chain"]))
-    return json.dumps(settings, ensure_ascii=False, indent=2)
+def _settings(stored: RunDescription) -> str:
+    if chain := stored.chain:
+        return prompts_text(chain)
+    return json.dumps(stored.spec.settings, ensure_ascii=False, indent=2)
 
 
 def _question(example: Example, episode: Episode) -> Fold:
@@ -135,7 +134,7 @@ def _comparison(
 
 
 def _changes(first: RunFolder, other: RunFolder) -> Any:
-    differences = changes(first.spec()["spec"], other.spec()["spec"])
+    differences = changes(first.description().spec, other.description().spec)
     if not differences:
         return f"{first.name} and {other.name} have one chain, one dataset and equal settings."
     return tables.changes(differences, first.name, other.name)
@@ -154,8 +153,9 @@ def _flipped_rows(
     yield f"{count} score{cut}:"
     for qid in qids[:MOST_FLIPPED]:
         blocks = [f"gold: {' / '.join(examples[qid].gold.answers[:3])}"]
-        for run, lines in zip((first, other), answers):
-            blocks.append(f"{run.name}: {lines.get(qid, {}).get('answer', '')}")
+        for run, heads in zip((first, other), answers):
+            head = heads.get(qid)
+            blocks.append(f"{run.name}: {head.answer if head else ''}")
         yield Fold(examples[qid].question.text, tuple(blocks))
 
 

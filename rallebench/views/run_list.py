@@ -7,20 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-from pydantic import Field
 
 from rallebench.core.errors import BadFileError, RalleError, UsageError
 from rallebench.core.folding import fold
-from rallebench.core.own_files import Stored, read_stored
 from rallebench.core.own_folders import list_files
 from rallebench.core.report import Estimate, RunReport
 from rallebench.core.runs import PreparedRun
 from rallebench.core.types import Chain
 from rallebench.engine.headline import deciding_metric
-from rallebench.engine.store import LONGEST_TITLE, TITLE, RunFolder, checked_run_name, list_runs
-from rallebench.engine.stored_runs import stored_chain
+from rallebench.engine.run_files import RunState
+from rallebench.engine.store import TITLE, RunFolder, checked_run_name, list_runs
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.views.experiment_groups import plain_label
 from rallebench.views.variants import difference_label
@@ -125,11 +121,10 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
     run = RunFolder(Path(path))
     try:
         checked_run_name(run.name)
-        stored = run.spec()
-        chain, report = stored_chain(run, stored), run.report() or RunReport()
+        stored = run.description()
+        chain, report = stored.chain, run.report() or RunReport()
     except RalleError as error:
         return RunRow(run.name, run.name, problem=str(error))
-    spec = stored["spec"]
     metrics = report.estimates
     scored = [name for name, mean in metrics.items() if mean.value is not None]
     decided = report.headline or deciding_metric(scored)
@@ -137,10 +132,10 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
     metric = next(of_answers, "") or decided or next(iter([*scored, *metrics]), "")
     return RunRow(
         run.name,
-        _own_title(run.path),
-        spec["dataset"],
-        spec["workflow"],
-        stored.get("created", ""),
+        _own_title(run),
+        stored.dataset,
+        stored.spec.workflow,
+        stored.created,
         "",
         report.n_done,
         report.n,
@@ -154,9 +149,14 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
     )
 
 
-def _with_state(row: RunRow, state: Mapping[str, Any]) -> RunRow:
-    counts = {key: state.get(key) or getattr(row, key) for key in ("done", "total", "errors")}
-    return replace(row, state=str(state.get("state", "")), **counts)
+def _with_state(row: RunRow, now: RunState) -> RunRow:
+    return replace(
+        row,
+        state=now.state,
+        done=now.done or row.done,
+        total=now.total or row.total,
+        errors=now.errors or row.errors,
+    )
 
 
 def _add_title(row: RunRow, first: Mapping[str, Chain]) -> RunRow:
@@ -175,19 +175,11 @@ def _add_title(row: RunRow, first: Mapping[str, Chain]) -> RunRow:
     return replace(row, title=title)
 
 
-class StoredTitle(Stored):
-    """``title.json``."""
-
-    title: str = Field(max_length=LONGEST_TITLE)
-
-
-def _own_title(path: Path) -> str:
-    if not (path / TITLE).exists():
-        return ""
+def _own_title(run: RunFolder) -> str:
     try:
-        return str(read_stored(path / TITLE, StoredTitle, "rename the run")["title"])
+        return run.title()
     except BadFileError:
-        return f"{path.name} ({TITLE} was damaged by another program; rename the run)"
+        return f"{run.name} ({TITLE} was damaged by another program; rename the run)"
 
 
 def in_bin(workspace: WorkspaceFolder) -> list[RunRow]:

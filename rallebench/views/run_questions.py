@@ -20,7 +20,6 @@ from rallebench.core.folding import fold
 from rallebench.core.memory import pause_collector
 from rallebench.core.types import Episode, Example, Gold, Outcome, digest
 from rallebench.datasets.kilt import read_answers, record_id
-from rallebench.engine.headline import run_chain
 from rallebench.engine.metric_choice import stored_metrics
 from rallebench.engine.score import read_example
 from rallebench.engine.store import RunFolder, list_runs
@@ -39,7 +38,7 @@ LARGE = 5_000
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
     """A question of a run. ``kind``: the verdict; ``stage``: of the waterfall, "" before it is known, or TODO; ``gold``: the first
-    accepted answer; ``at``: where its episode is stored, see ``RunFolder.heads``."""
+    accepted answer; ``at``: where its episode is stored, see ``EpisodeHead``."""
 
     qid: str
     text: str
@@ -87,25 +86,24 @@ def _questions(
     path: str, version: tuple[int, ...], stages_file: str, known: bool
 ) -> tuple[QuestionRow, ...]:
     run = RunFolder(Path(path))
-    lines = run.heads()
+    heads = run.heads()
     right = {score.qid: score.value for score in run.scores("em")}
     stages: Mapping[str, str] = read_json(Path(stages_file)) if known else {}
-    chain = run_chain(run)
+    chain = run.description().chain
     answers = chain is None or chain.produces_answer
     # it is scored at its end
-    unscored = answers and run.state()["state"] != "done" and "em" in stored_metrics(run)
+    unscored = answers and run.state().state != "done" and "em" in stored_metrics(run)
     listed = []
     for qid, record in _records(path, version[-2:]).items():
-        line, gold = lines.get(qid), read_answers(record, str(run.questions_file))
-        stage = stages.get(qid, "") if line else TODO
-        error = str((line or {}).get("error") or "")
-        answer = str((line or {}).get("answer") or "")
+        head, gold = heads.get(qid), read_answers(record, str(run.questions_file))
+        stage = stages.get(qid, "") if head else TODO
+        error, answer = (head.error, head.answer) if head else ("", "")
         em = right.get(qid)
-        if line and em is None and unscored:
+        if head and em is None and unscored:
             em = METRICS["em"](Episode(qid, "", (), Outcome(answer)), Gold(gold))
-        kind = verdict_kind(error, em, stage) if line else "none"
+        kind = verdict_kind(error, em, stage) if head else "none"
         first = gold[0] if gold else ""
-        at = line["at"] if line else None
+        at = head.at if head else None
         listed.append(QuestionRow(qid, record["input"], first, answer or error, kind, stage, at))
     return tuple(listed)
 
@@ -174,13 +172,11 @@ def last_verdicts(
     """Question id → (verdict, answer) of the newest scored run of a chain on a dataset; {} without one."""
     for run in list_runs(workspace.runs):
         try:
-            spec = run.spec()["spec"]
-            same = (spec["dataset"], (spec["settings"].get("chain") or {}).get("name")) == (
-                dataset,
-                chain,
-            )
+            stored = run.description()
+            own = stored.chain
+            same = own is not None and (stored.dataset, own.name) == (dataset, chain)
             if same and run.report() is not None:
                 return {row.qid: (row.kind, row.answer) for row in questions(workspace, run)}
-        except (RalleError, LookupError, AttributeError):
+        except (RalleError, LookupError):
             continue
     return {}

@@ -14,7 +14,6 @@ from rallebench.core.registry import unknown
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Table
 from rallebench.core.types import Chain, Episode, Gold
-from rallebench.engine.headline import run_chain
 from rallebench.engine.score import is_timed, stored_examples
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
@@ -115,9 +114,9 @@ class RunFacts:
 
 def run_facts(run: RunFolder) -> RunFacts:
     """Return the facts of a run; 0 questions were asked before it is scored."""
-    report, dataset = run.report() or RunReport(), run.spec()["spec"]["dataset"]
+    report, stored = run.report() or RunReport(), run.description()
     counts = (report.n, report.n_done, report.n_errors)
-    return RunFacts(dataset, run_chain(run), *counts, report.complete)
+    return RunFacts(stored.dataset, stored.chain, *counts, report.complete)
 
 
 def metric_estimates(run: RunFolder) -> dict[str, MetricEstimate]:

@@ -22,7 +22,7 @@ from rallebench.core.report import Estimate, RunReport
 from rallebench.core.runs import RunResult
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Chain, Episode, Example
-from rallebench.engine.headline import not_printed, run_chain, table_metrics
+from rallebench.engine.headline import not_printed, table_metrics
 from rallebench.engine.score import is_timed
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import is_agents
@@ -40,7 +40,6 @@ __all__ = [
     "is_agents",
     "is_timed",
     "not_printed",
-    "run_chain",
     "table_metrics",
     "verdict",
 ]
@@ -169,7 +168,7 @@ def compare_two(workspace: WorkspaceFolder, a: str, b: str, metric: str = "") ->
     """Compare two runs by one metric ("" the headline). Raises UsageError."""
     first, second = RunFolder.open(workspace.runs, a), RunFolder.open(workspace.runs, b)
     runs, pair = compare_pair(first, second, metric)
-    different = changes(first.spec()["spec"], second.spec()["spec"])
+    different = changes(first.description().spec, second.description().spec)
     return Comparison(runs, pair, different, not runs.timing)
 
 

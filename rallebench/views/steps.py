@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from rallebench.chains.chain import prompt_of, wiki_id_title
 from rallebench.core.answers import find_answers
-from rallebench.core.prices import FREE
+from rallebench.core.prices import FREE, Prices
 from rallebench.core.types import Generate, Retrieve, Step, UseTool
-from rallebench.engine.cost import Prices, dollars
+from rallebench.engine.cost import dollars
 from rallebench.engine.record import hit_to_json
 from rallebench.engine.single import Delta, StepDone, StepStarted
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of

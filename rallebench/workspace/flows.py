@@ -12,6 +12,7 @@ from typing import Any
 from rallebench import sandbox
 from rallebench.chains.chain import as_flow
 from rallebench.chains.saved import chain_to_json
+from rallebench.core.agent_identity import AgentIdentity, EnvironmentIdentity
 from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.prompts import find_wording, prompt_text, prompts_folder, read_prompt
 from rallebench.core.registry import unknown
@@ -90,47 +91,32 @@ class Agent:
     def flow(self) -> FlowSpec:
         return FlowSpec(
             self.workflow,
-            {"agent": self.as_json()},
+            {"agent": self.identity.to_json()},
             self.flows,
             (self.llm,),
             self.retrievers,
             self.tools,
             offers_tools=self.offers_tools,
-            agent=self,
+            agent=self.identity,
             name="-".join(filter(None, [self.workflow, self.acting.name if self.acting else ""])),
         )
 
-    def as_json(self) -> dict[str, Any]:
-        """Return everything but model and retrievers that affects an answer; enough to recreate the agent."""
-        value: dict[str, Any] = {
-            "workflow": self.workflow,
-            "llm": self.llm,
-            "settings": dict(self.settings),
-            "prompts_sha256": digest(dict(self.prompts)),
-            "shots": [shot.question for shot in self.shots],
-            "shots_sha256": digest(repr(self.shots)),
-        }
-        if self.acting:
-            value["environment"] = {
-                "name": self.acting.name,
-                "settings": dict(self.acting.settings),
-                "fingerprint": self.acting.fingerprint,
-            }
-        if self.python:
-            value["python"] = sandbox.PythonTool().fingerprint
-        return value
-
-
-def agent_arguments(stored: Mapping[str, Any]) -> tuple[str, str, str, dict[str, Any]]:
-    """(workflow, environment, language model, settings) of the agent in a run's ``run.json``."""
-    env = stored.get("environment") or {"name": "", "settings": {}}
-    settings = {f"env.{name}": value for name, value in env["settings"].items()}
-    return (
-        stored.get("workflow", ""),
-        env["name"],
-        stored.get("llm", ""),
-        {**stored.get("settings", {}), **settings},
-    )
+    @property
+    def identity(self) -> AgentIdentity:
+        """Everything but model and retrievers that affects an answer; enough to recreate the agent."""
+        acting = self.acting
+        return AgentIdentity(
+            self.workflow,
+            self.llm,
+            self.settings,
+            digest(dict(self.prompts)),
+            tuple(shot.question for shot in self.shots),
+            digest(repr(self.shots)),
+            EnvironmentIdentity(acting.name, acting.settings, acting.fingerprint)
+            if acting
+            else None,
+            sandbox.PythonTool().fingerprint if self.python else "",
+        )
 
 
 def chain_flow(chain: Chain) -> FlowSpec:

@@ -22,7 +22,9 @@ from rallebench.analysis.agents.leaderboard import board, strict_ranks
 from rallebench.analysis.agents.reading import read_system
 from rallebench.core.errors import UsageError
 from rallebench.core.table_files import latex
+from rallebench.core.types import RunSpec
 from rallebench.datasets.tasks import TASKS
+from rallebench.engine.run_files import RunDescription
 from rallebench.experiments.benchmarks import published_table
 from rallebench.render import report, svg
 
@@ -43,10 +45,10 @@ A, B, C = System("react", "a-7b"), System("react", "b-13b"), System("pal", "a-7b
                 "chain": {
                     "name": "read",
                     "actions": [
-                        {"kind": "retrieve", "target": "wiki"},
-                        {"kind": "generate", "target": "a-7b"},
-                        {"kind": "generate", "target": "b-13b"},
-                        {"kind": "generate", "target": "a-7b"},
+                        {"kind": "retrieve", "template": "{question}", "target": "wiki"},
+                        {"kind": "generate", "template": "{question}", "target": "a-7b"},
+                        {"kind": "generate", "template": "{question}", "target": "b-13b"},
+                        {"kind": "generate", "template": "{question}", "target": "a-7b"},
                     ],
                 }
             },
@@ -58,7 +60,8 @@ A, B, C = System("react", "a-7b"), System("react", "b-13b"), System("pal", "a-7b
 def test_the_system_of_a_run_is_its_workflow_with_its_models(
     settings: dict[str, Any], system: System
 ) -> None:
-    assert read_system({"settings": settings}, "mine") == system
+    stored = RunDescription("mine", RunSpec("nq", "chain", settings), "")
+    assert read_system(stored, "mine") == system
 
 
 def summary(qid: str, reward: float, **more: Any) -> EpisodeSummary:

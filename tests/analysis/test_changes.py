@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from rallebench.analysis.changes import Change, changes
+from rallebench.core.types import RunSpec
 
 
-def spec(*actions: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {
-        "dataset": "d",
-        "workflow": "chain",
-        "settings": {"chain": {"actions": list(actions)}, **more},
-    }
+def spec(*actions: dict[str, Any], **more: Any) -> RunSpec:
+    return RunSpec("d", "chain", {"chain": {"actions": list(actions)}, **more})
 
 
 SEARCH = {"kind": "retrieve", "template": "{question}", "target": "bm25", "k": 5}
@@ -44,6 +41,6 @@ def test_another_index_behind_the_same_name_shows() -> None:
 def test_what_only_one_run_names_stands_part_by_part() -> None:
     found = changes(
         spec(backends={"llm a": "print-1"}),
-        {"settings": {}, "dataset": "d", "workflow": "imported"},
+        RunSpec("d", "imported", {}),
     )
     assert Change("backends: llm a", "print-1", "–") in found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from run_folders import described
 from small_suites import small_suites
 from small_workspace import QUESTIONS, RECORDS, CommandLine
 
@@ -81,7 +82,7 @@ def by_agent(folder: Path, name: str, reasons: list[str]) -> RunFolder:
             "seed": 0,
         },
     }
-    run = RunFolder.create(folder, name, spec, RECORDS)
+    run = RunFolder.create(folder, described(name, spec), RECORDS)
     asked = Step(
         Generate("m", (Message("user", "go"),)),
         Reply("Finish[Titan]", prompt_tokens=3, completion_tokens=2),
@@ -118,12 +119,11 @@ def test_agents_are_compared_by_how_they_ended_their_turns_and_their_reward(tmp_
 
 def test_answers_are_read_without_their_steps_and_one_question_alone(runs: list[RunFolder]) -> None:
     whole = runs[0].episodes()
-    assert {qid: line["answer"] for qid, line in runs[0].heads().items()} == {
+    assert {qid: head.answer for qid, head in runs[0].heads().items()} == {
         qid: one.answer for qid, one in whole.items()
     }
-    assert not any("steps" in line for line in runs[0].heads().values())
     assert runs[0].find_episode("q3") == whole["q3"] and runs[0].find_episode("q99") is None
-    places = {qid: line["at"] for qid, line in runs[0].heads().items()}
+    places = {qid: head.at for qid, head in runs[0].heads().items()}
     assert runs[0].find_episode("q3", places["q3"]) == whole["q3"]
     assert runs[0].find_episode("q3", places["q3"] + 1) == whole["q3"], "the file was changed"
 
@@ -133,7 +133,7 @@ def test_an_answer_that_looks_like_steps_is_an_answer(tmp_path: Path) -> None:
     said = 'I say "a", "steps": [1, 2'
     with run.log() as log:
         run.append(log, Episode('q"1', "react", (), Outcome(said)), "1", 0.1)
-    assert run.heads()['q"1']["answer"] == said and run.find_episode('q"1').answer == said  # type: ignore[union-attr]
+    assert run.heads()['q"1'].answer == said and run.find_episode('q"1').answer == said  # type: ignore[union-attr]
 
 
 def test_a_damaged_line_is_one_sentence_and_a_torn_last_one_is_forgiven(tmp_path: Path) -> None:
@@ -142,5 +142,5 @@ def test_a_damaged_line_is_one_sentence_and_a_torn_last_one_is_forgiven(tmp_path
     path.write_text(path.read_text() + '{"qid": "q3", "wor')
     assert list(run.heads()) == ["q1", "q2"]
     path.write_text("[1]\n" + path.read_text())
-    with pytest.raises(BadFileError, match="line 1 is no episode"):
+    with pytest.raises(BadFileError, match="line 1 is not an episode"):
         run.heads()

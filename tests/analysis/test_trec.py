@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from run_folders import described, spec
 from small_workspace import CommandLine
 
 from rallebench.analysis import trec
@@ -206,7 +207,7 @@ def test_a_run_judged_by_passages_is_exported_by_passage(tmp_path: Path) -> None
     workspace = workspace_with(tmp_path, {"q": {}})
     record = {"id": "q", "input": "?", "output": [{"provenance": [{"doc_id": "d 1"}]}]}
     (tmp_path / "datasets" / "asked.jsonl").write_text(json.dumps(record) + "\n")
-    run = RunFolder.create(workspace.runs, "own", {}, [record])
+    run = RunFolder.create(workspace.runs, described("own", spec()), [record])
     hits = tuple(Hit(Passage(f"d {n}", "", "", "p"), 1.0 / n) for n in (2, 1))
     step = Step(Retrieve("x", "?", 2), Reply("", hits))
     with run.log() as log:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from run_folders import described
 
 from rallebench.core.errors import BackendError
 from rallebench.core.json_values import as_json
 from rallebench.core.numbers import price
+from rallebench.core.prices import read_prices
 from rallebench.core.runs import Backends, DatasetRef, RunRequest
 from rallebench.core.types import (
     Action,
@@ -30,8 +32,8 @@ from rallebench.core.types import (
     ToolCall,
 )
 from rallebench.engine import loop
-from rallebench.engine.cost import llm_prices, recorded_prices, run_cost, step_cost, step_usd, total
-from rallebench.engine.execute import run_json
+from rallebench.engine.cost import llm_prices, run_cost, step_cost, step_usd, total
+from rallebench.engine.execute import describe_run
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.score import score_run, stored_cost
 from rallebench.engine.single import run_one
@@ -191,8 +193,7 @@ def test_only_numbers_from_0_up_are_prices(given: Any, taken: Any) -> None:
         prices = given
 
     assert llm_prices({"m": Model(), "plain": object()}) == {"m": taken, "plain": None}
-    assert recorded_prices({"prices": {"m": given}}) == {"m": taken}
-    assert recorded_prices({}) == recorded_prices({"prices": 3}) == {}
+    assert read_prices(given) == taken
 
 
 def test_half_a_price_is_enough_for_nothing_but_an_empty_answer() -> None:
@@ -207,10 +208,11 @@ def test_prices_stand_in_the_runs_record_and_change_no_fingerprint() -> None:
     plain, priced = Scripted(["x"], name="gpt"), Scripted(["x"], name="gpt")
     priced.prices = PRICES["gpt"]  # type: ignore[attr-defined]
     before, after = (
-        run_json(request, Backends({}, {"gpt": model, "other": plain})) for model in (plain, priced)
+        describe_run(request, Backends({}, {"gpt": model, "other": plain}))
+        for model in (plain, priced)
     )
-    assert (before["prices"], after["prices"]) == ({"gpt": None}, PRICES)
-    assert before["fingerprint"] == after["fingerprint"] and before["spec"] == after["spec"]
+    assert (before.prices, after.prices) == ({"gpt": None}, PRICES)
+    assert before.fingerprint == after.fingerprint and before.spec == after.spec
 
 
 # ── what happens in a run ────────────────────────────────────────────────────
@@ -292,7 +294,7 @@ BROKEN = Episode("q2", "chain", (found(0.25),), None, "It broke.", 8.0)
 def folder(tmp_path: Path) -> Iterator[RunFolder]:
     """Three questions: one asked, one remembered, one that failed twice."""
     records = [{"id": f"q{n}", "input": "Who?", "output": []} for n in range(3)]
-    made = RunFolder.create(tmp_path, "x", SPEC, records)
+    made = RunFolder.create(tmp_path, described("x", SPEC), records)
     with made.log() as log:
         for number, episode in enumerate((BROKEN, GOOD, CACHED, BROKEN), 1):
             made.append(log, episode, "s", number * 1.0)
@@ -356,7 +358,7 @@ def test_every_question_has_a_line_of_costs_with_its_steps(folder: RunFolder) ->
 def test_a_run_that_is_not_scored_yet_has_a_cost_too(folder: RunFolder) -> None:
     assert stored_cost(folder) == score_run(folder, ["seconds"]).cost
     path = folder.path / "run.json"
-    path.write_text(json.dumps({**folder.spec(), "prices": {"gpt": None}}))
+    path.write_text(json.dumps({**folder.description().to_json(), "prices": {"gpt": None}}))
     (folder.path / "report.json").unlink()
     cost = stored_cost(folder).total
     assert (cost.prompt_tokens, cost.usd) == (4000, None)

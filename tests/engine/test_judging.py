@@ -241,7 +241,7 @@ def test_a_run_is_stopped_while_it_is_judged_and_goes_on_with_that(cli: CommandL
     assert job.wait(60)
     state = bench.runs.open("r").state()
     bench.close()
-    assert job.done and state["state"] == "stopped" and state["done"] == 8
+    assert job.done and state.state == "stopped" and state.done == 8
     (lines,) = folder.glob("*/episodes.jsonl")
     before = lines.read_text().splitlines()
     assert 1 <= len(before) < 8

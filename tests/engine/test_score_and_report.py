@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from run_folders import described
 
 from rallebench.analysis import deployment
 from rallebench.chains.ralle import experiment_from_json, experiment_to_json
@@ -118,7 +119,7 @@ FAILED = episode("q3", "", ["p4"], error="far is down")
 def make(
     runs: Path, episodes: Sequence[Episode], records: Sequence[Mapping[str, Any]] = RECORDS
 ) -> RunFolder:
-    folder = RunFolder.create(runs, "x", SPEC, records)
+    folder = RunFolder.create(runs, described("x", SPEC), records)
     with folder.log() as log:
         for number, done in enumerate(episodes, 1):
             folder.append(log, done, "s1", number * 2.0)

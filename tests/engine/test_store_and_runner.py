@@ -17,6 +17,7 @@ from full_disk import no_file_grows_beyond
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from project import PROJECT
+from run_folders import described
 
 from rallebench.core.errors import BackendError, BadFileError, MismatchError, UsageError
 from rallebench.core.events import Progress
@@ -46,6 +47,7 @@ from rallebench.engine.record import (
     reply_to_json,
     request_to_json,
 )
+from rallebench.engine.run_files import RunState
 from rallebench.engine.store import RunFolder, checked_run_name, difference, list_runs
 from rallebench.llms.scripted import Scripted
 
@@ -74,7 +76,7 @@ def runs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(runs: Path) -> RunFolder:
-    return RunFolder.create(runs, "x", SPEC, RECORDS)
+    return RunFolder.create(runs, described("x", SPEC), RECORDS)
 
 
 def asking(question: Question) -> Flow:
@@ -118,7 +120,10 @@ def episode(qid: str, answer: str = "a", error: str = "") -> Episode:
 def test_a_run_folder_holds_what_was_asked_and_with_what(folder: RunFolder) -> None:
     assert sorted(path.name for path in folder.path.iterdir()) == ["questions.jsonl", "run.json"]
     assert folder.records() == RECORDS
-    assert folder.spec() == {"format": "rallebench-run/1", "name": "x", **SPEC}
+    assert folder.description() == described("x", SPEC)
+    written = json.loads((folder.path / "run.json").read_text())
+    assert written["format"] == "rallebench-run/1" and written["name"] == "x"
+    assert {key: written[key] for key in SPEC} == SPEC
     assert (folder.name, folder.episodes(), folder.report()) == ("x", {}, None)
     assert folder.answers().seconds == 0
 
@@ -126,7 +131,7 @@ def test_a_run_folder_holds_what_was_asked_and_with_what(folder: RunFolder) -> N
 def test_a_run_of_that_name_is_never_made_twice(folder: RunFolder, runs: Path) -> None:
     (folder.path / "episodes.jsonl").write_text("precious\n")
     with pytest.raises(UsageError, match="The run 'x' exists already"):
-        RunFolder.create(runs, "x", SPEC, RECORDS)
+        RunFolder.create(runs, described("x", SPEC), RECORDS)
     assert (folder.path / "episodes.jsonl").read_text() == "precious\n"
     assert [path.name for path in runs.iterdir()] == ["x"]
 
@@ -138,7 +143,7 @@ def test_of_many_threads_that_make_one_run_exactly_one_does(runs: Path) -> None:
     def make() -> None:
         together.wait()
         try:
-            made.append(RunFolder.create(runs, "x", SPEC, RECORDS))
+            made.append(RunFolder.create(runs, described("x", SPEC), RECORDS))
         except UsageError as error:
             made.append(error)
 
@@ -158,7 +163,7 @@ def test_a_run_that_cannot_be_made_whole_is_not_there(runs: Path) -> None:
         raise BadFileError("the second row is bad.")
 
     with pytest.raises(BadFileError):
-        RunFolder.create(runs, "x", SPEC, records())
+        RunFolder.create(runs, described("x", SPEC), records())
     assert list(runs.iterdir()) == []
 
 
@@ -179,8 +184,8 @@ def test_a_run_name_that_is_too_long_is_not_repeated_in_full(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["x", "nq-top5", "Lauf 2 (Wörter)", "跑", "a.b_c=1,2+3@4"])
 def test_usual_run_names_are_taken(name: str, runs: Path) -> None:
-    RunFolder.create(runs, name, SPEC, RECORDS)
-    assert RunFolder.open(runs, name).spec()["name"] == name
+    RunFolder.create(runs, described(name, SPEC), RECORDS)
+    assert RunFolder.open(runs, name).description().name == name
 
 
 def test_a_run_that_is_not_there_is_told_with_those_that_are(folder: RunFolder, runs: Path) -> None:
@@ -190,7 +195,7 @@ def test_a_run_that_is_not_there_is_told_with_those_that_are(folder: RunFolder, 
 
 def test_runs_are_listed_newest_first_and_half_made_ones_are_not(runs: Path) -> None:
     for age, name in enumerate(["old", "older", "oldest"]):
-        made = RunFolder.create(runs, name, SPEC, RECORDS)
+        made = RunFolder.create(runs, described(name, SPEC), RECORDS)
         os.utime(made.path / "run.json", (1000 - age, 1000 - age))
     (runs / ".half.1.part").mkdir()
     (runs / ".half.1.part" / "run.json").write_text("{}")
@@ -253,8 +258,8 @@ def test_a_full_disk_ends_the_session_in_a_sentence_and_costs_no_answer(folder: 
         done(folder, answering(), batch_size=1)
     kept = folder.episodes()
     assert 1 <= len(kept) < 12
-    assert folder.state()["state"] == "failed"
-    assert "Could not write " in folder.state()["message"]
+    assert folder.state().state == "failed"
+    assert "Could not write " in folder.state().message
     again = answering()
     done(folder, again)
     assert again.calls == 12 - len(kept)
@@ -266,9 +271,9 @@ def test_a_full_disk_ends_the_session_in_a_sentence_and_costs_no_answer(folder: 
 
 def test_only_the_fingerprint_decides_whether_settings_are_the_same_run(folder: RunFolder) -> None:
     more = {"batch_size": 7, "metrics": ["f1"]}
-    folder.check_same({**SPEC, **more})
+    folder.check_same(described("x", {**SPEC, **more}))
     with pytest.raises(MismatchError, match="The run 'x' was made with"):
-        folder.check_same({**SPEC, **more, "fingerprint": "ba9876543210"})
+        folder.check_same(described("x", {**SPEC, **more, "fingerprint": "ba9876543210"}))
 
 
 @pytest.mark.parametrize(
@@ -302,7 +307,8 @@ def test_only_the_fingerprint_decides_whether_settings_are_the_same_run(folder: 
 )
 def test_other_settings_are_refused(changed: dict[str, Any], said: str, folder: RunFolder) -> None:
     with pytest.raises(MismatchError) as refusal:
-        folder.check_same({"fingerprint": "other", "spec": {**SPEC["spec"], **changed}})
+        other = {"fingerprint": "other", "spec": {**SPEC["spec"], **changed}}
+        folder.check_same(described("x", {**SPEC, **other}))
     assert str(refusal.value) == f"The run 'x' {said}. Use another run name for the new settings."
 
 
@@ -322,9 +328,9 @@ def test_every_question_is_answered_written_and_told(folder: RunFolder) -> None:
     assert {line["qid"]: line["answer"] for line in lines(folder)} == {
         f"q{n}": f"a{n}" for n in range(12)
     }
-    state, ended = folder.state(), {"state": "answered", "done": 12, "total": 12, "errors": 0}
-    assert {key: state[key] for key in ended} == ended
-    assert state["rate"] > 0
+    state = folder.state()
+    assert (state.state, state.done, state.total, state.errors) == ("answered", 12, 12, 0)
+    assert state.rate is not None and state.rate > 0
 
 
 def test_a_resumed_run_asks_only_what_is_missing(folder: RunFolder) -> None:
@@ -354,7 +360,7 @@ def test_a_finished_run_asks_nothing(folder: RunFolder) -> None:
     model = answering()
     assert done(folder, model) == []
     assert model.calls == 0
-    assert folder.state()["state"] == "answered"
+    assert folder.state().state == "answered"
 
 
 def test_five_failures_before_a_success_end_the_run_with_the_first(folder: RunFolder) -> None:
@@ -365,7 +371,7 @@ def test_five_failures_before_a_success_end_the_run_with_the_first(folder: RunFo
     ):
         done(folder, model, batch_size=1)
     assert len(lines(folder)) == 5
-    assert folder.state()["state"] == "failed"
+    assert folder.state().state == "failed"
 
 
 def test_fewer_questions_than_five_that_all_fail_end_the_run_too(folder: RunFolder) -> None:
@@ -392,7 +398,7 @@ def test_more_failures_than_allowed_end_the_run_and_keep_what_was_answered(
     if stopped:
         with pytest.raises(BackendError, match=f"at most {allowed} may, so the run was stopped"):
             done(folder, model, batch_size=1, max_errors=allowed)
-        assert "The first message: far is down for 2" in folder.state()["message"]
+        assert "The first message: far is down for 2" in folder.state().message
     else:
         assert done(folder, model, batch_size=1, max_errors=allowed)[-1].errors == 3
     failed = [line["qid"] for line in lines(folder) if "error" in line]
@@ -408,7 +414,7 @@ def test_means_so_far_count_only_what_was_scored(folder: RunFolder) -> None:
         }
 
     done(folder, answering("0"), QUESTIONS[:5], observe=observe)
-    assert folder.state()["means"] == {"em": [0.25, 4], "rare": [1.0, 1]}
+    assert folder.state().means == {"em": (0.25, 4), "rare": (1.0, 1)}
 
 
 def test_the_state_tells_of_a_whole_batch_while_the_next_is_answered(folder: RunFolder) -> None:
@@ -426,14 +432,14 @@ def test_the_state_tells_of_a_whole_batch_while_the_next_is_answered(folder: Run
     with folder.lock():
         worker.start()
         deadline = time.monotonic() + 10
-        while folder.state()["done"] < 4 and time.monotonic() < deadline:
+        while folder.state().done < 4 and time.monotonic() < deadline:
             time.sleep(0.02)
         told = folder.state()
         go_on.set()
         worker.join()
-    assert (told["state"], told["done"]) == ("running", 4)
+    assert (told.state, told.done) == ("running", 4)
     time.sleep(1.1 * STATE_EVERY)
-    assert (folder.state()["state"], folder.state()["done"]) == ("answered", 12), (
+    assert (folder.state().state, folder.state().done) == ("answered", 12), (
         "nothing is told after the end"
     )
 
@@ -448,8 +454,8 @@ def test_a_file_stops_a_run_after_the_batch_and_is_taken_away(folder: RunFolder)
         RunFolder(folder.path).ask_to_stop()
         seen = progress.done
     assert 1 <= seen < 12
-    assert folder.state()["state"] == "stopped"
-    assert folder.state()["done"] == seen == len(lines(folder))
+    assert folder.state().state == "stopped"
+    assert folder.state().done == seen == len(lines(folder))
     assert not folder.stop_asked()
     done(folder, answering())
     assert set(folder.episodes()) == {question.qid for question in QUESTIONS}
@@ -460,7 +466,7 @@ def test_a_stop_that_was_asked_before_the_work_began_is_not_lost(folder: RunFold
     model = answering()
     assert done(folder, model) == []
     assert model.calls == 0
-    assert folder.state()["state"] == "stopped"
+    assert folder.state().state == "stopped"
 
 
 def test_an_interrupt_keeps_what_was_answered(folder: RunFolder) -> None:
@@ -477,14 +483,14 @@ def test_an_interrupt_keeps_what_was_answered(folder: RunFolder) -> None:
 
 
 def test_a_run_is_running_while_its_lock_is_held_by_any_process(folder: RunFolder) -> None:
-    folder.set_state("running", done=3, total=12)  # its process id is ours, which lives
-    assert folder.state()["state"] == "interrupted"
-    assert folder.state()["done"] == 3
+    folder.set_state(RunState("running", 3, 12))  # its process id is ours, which lives
+    assert folder.state().state == "interrupted"
+    assert folder.state().done == 3
     with folder.lock():
-        assert folder.state()["state"] == "running"
-    assert folder.state()["state"] == "interrupted"
-    folder.set_state("done", done=12, total=12)
-    assert folder.state()["state"] == "done"
+        assert folder.state().state == "running"
+    assert folder.state().state == "interrupted"
+    folder.set_state(RunState("done", 12, 12))
+    assert folder.state().state == "done"
 
 
 @pytest.mark.parametrize("content", [None, b"", b"rubbish", b"[]", b"{}", b'{"state": 7}', b"\xff"])
@@ -494,12 +500,12 @@ def test_without_a_state_the_files_are_counted(content: bytes | None, folder: Ru
     if content is not None:
         (folder.path / "state.json").write_bytes(content)
     state = folder.state()
-    assert (state["state"], state["done"], state["total"]) == ("interrupted", 4, 12)
+    assert (state.state, state.done, state.total) == ("interrupted", 4, 12)
 
 
 def test_the_state_of_a_damaged_run_can_still_be_shown(folder: RunFolder) -> None:
     (folder.path / "questions.jsonl").write_text("rubbish\n")
-    assert folder.state() == {"state": "interrupted", "done": 0, "total": 0, "errors": 0}
+    assert folder.state() == RunState("interrupted")
 
 
 # ── the lock ─────────────────────────────────────────────────────────────────

@@ -213,7 +213,7 @@ def test_a_damaged_state_of_a_run_is_counted_from_its_answers(page: Page, text: 
     path.write_text(with_text(json.loads(before), ("total",), text), encoding="utf-8")
     try:
         state = page.workbench.runs.open("first").state()
-        assert (state["state"], state["done"], state["total"]) == ("interrupted", 8, 8)
+        assert (state.state, state.done, state.total) == ("interrupted", 8, 8)
         check_everything(page)
     finally:
         path.write_bytes(before)

@@ -169,7 +169,7 @@ def test_prompts_are_compared_whatever_commas_and_lines_they_have(page: Page) ->
     done = ran_with(page, {**SWEEP, "v:k": ["2"], "v:2.template": ["as it is", "short one"]})
     assert "Sweep of k and prompt" in done
     run = page.workbench.runs.open("ks k=2, 2.template=short one")
-    assert run.spec()["spec"]["settings"]["chain"]["actions"][1]["template"] == text
+    assert run.description().spec.settings["chain"]["actions"][1]["template"] == text
 
 
 def ran_with(page: Page, fields: dict[str, Any]) -> str:

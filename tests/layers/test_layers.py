@@ -51,7 +51,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "engine": frozenset({"metrics", "datasets", "chains"}),
     # 3: read what the engine wrote.
     "analysis": frozenset({"metrics", "datasets", "workspace", "engine"}),
-    "tracking": frozenset({"engine"}),
+    "tracking": frozenset({"engine", "chains"}),
     # 4: declarations of what runs.
     "experiments": (COMPONENTS - {"http", "checkpoints"}) | {"workspace", "engine", "analysis"},
     # plug-ins: nothing imports them by name, registries find them.

@@ -249,7 +249,7 @@ def test_a_run_of_a_model_that_is_another_now_tells_no_time(bench: Workbench) ->
     stored = read_json(path)
     stored["spec"]["settings"]["backends"]["llm titan"] = "the model before"
     write_json(path, stored)
-    assert bench.runs.open("read").spec()["spec"] == stored["spec"]
+    assert bench.runs.open("read").description().spec.to_json() == stored["spec"]
     assert forecasts.of_flow(bench, chain_flow(chain)) is None
 
 

@@ -72,7 +72,7 @@ def test_a_run_that_is_part_of_work_is_stopped(bench: Workbench, server: Loopbac
     assert server.until(lambda: len(server.bodies) >= 2, SOON)
     bench.jobs.stop("sweep ks")
     assert stopped(job)
-    assert bench.runs.open("x").state()["state"] == "stopped" and not bench.runs.open("x").heads()
+    assert bench.runs.open("x").state().state == "stopped" and not bench.runs.open("x").heads()
 
 
 def test_an_episode_of_an_agent_is_stopped(bench: Workbench, server: Loopback) -> None:

@@ -376,7 +376,7 @@ def test_closing_stops_the_work_first(bench: Workbench, begin: Callable[[Workben
     closing.join(SECONDS)
     if begin is night:
         assert job.status in ("stopped", "finished")
-        assert not bench.runs.open("night").state()["errors"]
+        assert not bench.runs.open("night").state().errors
     else:
         assert job.status == "stopped"
     assert Gated.late == 0 and bench.models.status() == []

@@ -9,6 +9,7 @@ from small_workspace import CommandLine, add_llm, make_workspace
 
 from rallebench.analysis import deployment
 from rallebench.analysis.measures import Measure
+from rallebench.core.memory import Memory
 from rallebench.core.report import Estimate, MemoryUse, RunReport
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import card
@@ -40,7 +41,7 @@ def test_what_is_elsewhere_or_too_small_to_measure_is_unknown(workspace: Workspa
     llm = "language model"
     rows = (("far", llm, 9, 0), ("titan", llm, 5, 7), ("tiny", "retriever", -3, 0))
     footprint = loaded_table(workspace, *rows).footprint(["far", "titan", "tiny", "not loaded"])
-    assert footprint == {"far": None, "titan": {"ram": 5, "vram": 7}, "tiny": None}
+    assert footprint == {"far": None, "titan": Memory(5, 7), "tiny": None}
 
 
 def test_a_combination_is_counted_with_its_parts_and_nothing_twice(
@@ -50,9 +51,9 @@ def test_a_combination_is_counted_with_its_parts_and_nothing_twice(
     table = loaded_table(workspace, *((name, "retriever", ram, 0) for name, ram in sizes))
     table.parts[BOTH] = [("tiny", "retriever"), ("starter-bm25", "retriever")]
     assert table.footprint([BOTH, "tiny"]) == {
-        BOTH: {"ram": 0, "vram": 0},
-        "tiny": {"ram": 4, "vram": 0},
-        "starter-bm25": {"ram": 2, "vram": 0},
+        BOTH: Memory(0, 0),
+        "tiny": Memory(4, 0),
+        "starter-bm25": Memory(2, 0),
     }
 
 
@@ -63,8 +64,8 @@ def test_a_run_keeps_it_outside_its_fingerprint_and_mlflow_gets_it(
     words = "run --chain read --llm titan --dataset tiny-qa --no-mlflow --limit 2 --name"
     assert [cli(words, name).code for name in ("one", "two")] == [0, 0]
     one, two = (RunFolder.open(workspace.runs, name) for name in ("one", "two"))
-    assert set(one.spec()["memory"]) == {"titan", "tiny"}
-    assert one.spec()["fingerprint"] == two.spec()["fingerprint"]
+    assert set(one.description().memory or {}) == {"titan", "tiny"}
+    assert one.description().fingerprint == two.description().fingerprint
     assert (one.report() or RunReport()).memory is not None
     assert content.metrics(RunReport(memory=MemoryUse(12)))["memory_bytes"] == 12.0
     assert "memory_bytes" not in content.metrics(RunReport(memory=MemoryUse(None, ("far",))))

@@ -20,7 +20,7 @@ from rallebench.server.endpoint import application
 from rallebench.services.data import Search
 from rallebench.services.workbench import Workbench
 from rallebench.tracking.connection import connect, default_uri
-from rallebench.tracking.runs import read_link
+from rallebench.tracking.links import read_link
 from rallebench.workflows._calling import FINISHING
 
 pytestmark = pytest.mark.slow
@@ -150,7 +150,9 @@ def test_a_run_of_the_command_line_is_scored_judged_stored_and_tracked(
     for line in read_lines(folder / "episodes.jsonl"):
         assert line["answer"] and line["steps"][-1]["reply"]["completion_tokens"] > 0
     assert "/4bit/" in (folder / "run.json").read_text(), "the run records the quantised model"
-    logged = connect(default_uri(bench.workspace.path)).get_run(read_link(folder)["run_id"])
+    link = read_link(folder)
+    assert link is not None
+    logged = connect(default_uri(bench.workspace.path)).get_run(link.run_id)
     assert logged.data.metrics["f1"] == pytest.approx(report["metrics"]["f1"]["value"])
 
 

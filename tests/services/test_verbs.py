@@ -487,7 +487,7 @@ def test_a_run_is_renamed_deleted_and_brought_back(bench: Workbench) -> None:
     with pytest.raises(UsageError, match="no run"):
         runs.open("x")
     runs.restore("x")
-    assert runs.open("x").spec()
+    assert runs.open("x").description()
     runs.delete("x")
     assert runs.empty_bin() == 1 and runs.empty_bin() == 0
     with pytest.raises(UsageError, match="no run 'x' in the bin"):

@@ -405,7 +405,7 @@ def test_a_damaged_run_stands_in_the_list_and_harms_no_other(workbench: Workbenc
     (workbench.workspace.runs / "broken").mkdir()
     (workbench.workspace.runs / "broken" / "run.json").write_text("{")
     assert {run.name for run in workbench.runs.list()} == {"x", "broken"}
-    assert RunFolder(workbench.workspace.runs / "broken").state()["state"] == "interrupted"
+    assert RunFolder(workbench.workspace.runs / "broken").state().state == "interrupted"
     with pytest.raises(BadFileError, match=r"broken/run\.json is not valid JSON"):
         workbench.runs.resume("broken")
 

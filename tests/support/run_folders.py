@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
+from rallebench.engine.run_files import RunDescription
 from rallebench.engine.store import REPORT, SCORES, RunFolder
 
 FAILURE = "my-llm failed: the endpoint closed the connection"
@@ -69,6 +70,11 @@ def episode(qid: str, answer: str = "Ada Lovelace", error: str = "") -> Episode:
     asked = Generate("my-llm", (Message("user", f"prompt of {qid}"),), max_tokens=20, stop=("\n",))
     said = Step(asked, Reply(answer, prompt_tokens=40, completion_tokens=3), 1.5, cached=True)
     return Episode(qid, "chain", (found, said), Outcome(answer))
+
+
+def described(name: str, content: Mapping[str, Any]) -> RunDescription:
+    """The description of a new run with this content of ``run.json``."""
+    return RunDescription.from_json({**content, "name": name}, path=Path("run.json"))
 
 
 def spec(**changes: Any) -> dict[str, Any]:
@@ -134,7 +140,7 @@ def make_run(
         }
         for i in range(n)
     ]
-    folder = RunFolder.create(runs, name, spec(**changes), records)
+    folder = RunFolder.create(runs, described(name, spec(**changes)), records)
     append(folder, [episode(f"q{i}", error=FAILURE if i in failed else "") for i in range(n)])
     scores = [
         {"qid": f"q{i}", "metric": m, "value": None if i in failed else 1.0}

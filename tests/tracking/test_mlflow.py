@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from run_folders import (
@@ -45,8 +45,9 @@ from rallebench.tracking.content import (
     cut_note,
     per_question,
 )
+from rallebench.tracking.links import read_link
 from rallebench.tracking.live import WRITER, trace_later
-from rallebench.tracking.runs import log_run, read_link
+from rallebench.tracking.runs import log_run
 from rallebench.tracking.traces import span_content, trace_episode
 from rallebench.tracking.view import VIEW_TAG, address_of_run
 
@@ -120,7 +121,7 @@ def test_the_experiment_shows_our_metrics_as_columns_and_a_run_links_back_to_our
     link = read_link(workspace / "runs" / "shown")
     run_address = f"/#/experiments/{run.info.experiment_id}/runs/{run.info.run_id}"
     assert address_of_run(link) == run_address
-    assert address_of_run({}) == ""
+    assert address_of_run(None) == ""
 
 
 def test_a_long_template_is_cut_in_the_param_not_in_the_artifact(client: Any, run: Any) -> None:
@@ -230,9 +231,8 @@ def test_a_table_for_a_browser_is_cut_and_says_so() -> None:
         {"id": f"q{i}", "input": "x" * 3000, "output": [{"answer": "a", "provenance": evidence}]}
         for i in range(MAX_ROWS + 7)
     ]
-    rows = per_question(
-        records, {f"q{i}": {"answer": "a", "steps": []} for i in range(MAX_ROWS + 7)}, []
-    )["data"]
+    episodes = {str(record["id"]): episode(str(record["id"])) for record in records}
+    rows = cast(list[list[Any]], per_question(records, episodes, []).rows)
     assert len(rows) == MAX_ROWS
     assert rows[0][1] == "x" * MAX_CELL + " … (cut: 3,000 characters)"
     assert rows[0][5][-2:] == [f"g{MAX_LIST - 1}", "… (3 more)"]
@@ -307,12 +307,15 @@ def test_a_failed_question_is_a_failed_trace(workspace: Path, client: Any, new_r
 
 
 def test_a_long_run_has_fifty_sampled_traces_and_its_first_ten_failures() -> None:
-    lines = {f"q{i}": {"error": "broken"} if i % 100 == 99 else {} for i in range(3000)}
-    chosen = content.choose_traced(lines, seed=3)
+    asked = [episode(f"q{i}", error="broken" if i % 100 == 99 else "") for i in range(3000)]
+    episodes = {one.qid: one for one in asked}
+    chosen = content.choose_traced(episodes, seed=3)
     failures = [f"q{i}" for i in range(99, 1000, 100)]
     assert [qid for qid in failures if qid not in chosen] == []
     assert 50 < len(chosen) <= 60
-    assert chosen == content.choose_traced(lines, seed=3) != content.choose_traced(lines, seed=4)
+    assert (
+        chosen == content.choose_traced(episodes, seed=3) != content.choose_traced(episodes, seed=4)
+    )
     assert len(set(chosen)) == len(chosen)
 
 
@@ -411,7 +414,7 @@ def test_a_failure_that_was_tried_again_with_success_gets_a_trace_of_its_own(
 def test_a_changed_param_is_told_in_a_tag(workspace: Path, client: Any, new_run: NewRun) -> None:
     folder = new_run()
     run_id = log_run(folder.path, workspace=workspace)
-    write_json(folder.path / "run.json", {**folder.spec(), "batch_size": 5})
+    write_json(folder.path / "run.json", {**folder.description().to_json(), "batch_size": 5})
     log_run(folder.path, workspace=workspace)
     run = client.get_run(run_id)
     assert (run.data.params["batch_size"], run.data.tags["changed.batch_size"]) == ("20", "5")
@@ -419,12 +422,12 @@ def test_a_changed_param_is_told_in_a_tag(workspace: Path, client: Any, new_run:
 
 def test_the_folder_knows_where_it_went(workspace: Path, client: Any, new_run: NewRun) -> None:
     folder = new_run()
-    assert read_link(folder.path) == {}
+    assert read_link(folder.path) is None
     run_id = log_run(folder.path, workspace=workspace)
-    memory = read_link(folder.path)
-    assert (memory["run_id"], memory["experiment"]) == (run_id, "rallebench")
-    assert memory["experiment_id"] == client.get_run(run_id).info.experiment_id
-    assert memory["tracking_uri"] == default_uri(workspace)
+    link = read_link(folder.path)
+    assert link is not None and (link.run_id, link.experiment) == (run_id, "rallebench")
+    assert link.experiment_id == client.get_run(run_id).info.experiment_id
+    assert link.tracking_uri == default_uri(workspace)
 
 
 @pytest.mark.slow
@@ -738,5 +741,5 @@ def test_when_too_many_live_traces_wait_new_ones_are_left_out_and_told() -> None
 def test_a_damaged_link_counts_as_none(new_run: NewRun) -> None:
     folder = new_run()
     (folder.path / "mlflow.json").write_text("[]")
-    assert read_link(folder.path) == {}
+    assert read_link(folder.path) is None
     assert read_json(folder.path / "mlflow.json") == []

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from run_folders import CHAIN, LONG_TEMPLATE, spec
 
+from rallebench.core.types import Action, Chain
 from rallebench.engine.store import RunFolder
 from rallebench.tracking import prompts
 from rallebench.tracking.connection import MlflowStore
@@ -20,16 +22,12 @@ from rallebench.tracking.runs import log_run
 NewRun = Callable[..., RunFolder]
 
 
-def chain(name: str, *texts: str) -> dict[str, Any]:
+def chain(name: str, *texts: str) -> Chain:
     """A chain of generate actions."""
-    actions = [
-        {"kind": "generate", "template": text, "dialect": "fstring", "target": "m"}
-        for text in texts
-    ]
-    return {"name": name, "actions": actions}
+    return Chain(name, tuple(Action("generate", text, target="m") for text in texts))
 
 
-def versions(client: Any, experiment_id: str, made: dict[str, Any]) -> list[tuple[str, str]]:
+def versions(client: Any, experiment_id: str, made: Chain) -> list[tuple[str, str]]:
     """(prompt, version) of every template."""
     store = MlflowStore("here", client, experiment_id)
     linked = json.loads(register(store, made)["mlflow.linkedPrompts"])
@@ -82,7 +80,7 @@ def test_runs_that_begin_together_share_a_prompt(
 
 def test_identities_empty_templates_and_those_beyond_mlflows_limit_are_left_out() -> None:
     made = chain("c", "", "x" * 100_001, "kept")
-    made["actions"].append({"kind": "identity", "template": "{response[0]}"})
+    made = replace(made, actions=(*made.actions, Action("identity", "{response[0]}")))
     assert [(name, text) for name, text, _ in templates(made)] == [("c.3", "kept")]
 
 

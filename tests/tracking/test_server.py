@@ -19,8 +19,9 @@ from run_folders import make_run
 from rallebench.core.errors import BackendError
 from rallebench.tracking import server
 from rallebench.tracking.groups import Group, log_group
+from rallebench.tracking.links import read_link
 from rallebench.tracking.models import log_model
-from rallebench.tracking.runs import log_run, read_link
+from rallebench.tracking.runs import log_run
 from rallebench.tracking.server import UIServer, answers, start_ui
 
 pytestmark = pytest.mark.slow
@@ -138,7 +139,9 @@ def test_a_remote_server_takes_groups_prompts_and_models_too(
     folder = make_run(workspace / "runs", "remote child", 2, ())
     where = {"workspace": workspace, "tracking_uri": page.url}
     parent = log_group(Group("remote", "sweep", [folder.path], rows=[{"em": 1.0}]), **where)
-    child = read_link(folder.path)["run_id"]
+    link = read_link(folder.path)
+    assert link is not None
+    child = link.run_id
     tags = client.get_run(child).data.tags
     assert tags["mlflow.parentRunId"] == parent
     assert json.loads(tags["mlflow.linkedPrompts"])[0]["name"] == "read-two.1"

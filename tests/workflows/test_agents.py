@@ -185,7 +185,7 @@ def test_a_pool_that_is_none_is_named(shots: str, said: str, tmp_path: Path) -> 
 
 def test_what_changes_an_answer_changes_the_fingerprint(template_workspace: Path) -> None:
     def identity(**given: str) -> str:
-        return json.dumps(on_tiny(template_workspace, "react", **given).as_json())
+        return json.dumps(on_tiny(template_workspace, "react", **given).identity.to_json())
 
     assert identity() == identity()
     others = ({}, {"shots": "1"}, {"similar": "3"}, {"one_call": "true"})
@@ -249,7 +249,7 @@ def test_a_run_of_an_agent_is_a_run_folder_and_can_be_continued(cli: CommandLine
     assert other.code == 2 and "shots" in other.last
     workbench = Workbench(cli.workspace)
     plan = workbench.runs.resume("mine")
-    assert plan.request.flow.agent.as_json() == spec["settings"]["agent"]
+    assert plan.request.flow.agent.to_json() == spec["settings"]["agent"]
     workbench.close()
 
 

@@ -81,9 +81,7 @@ def test_a_run_tells_before_it_loads_anything_and_keeps_the_warning(workspace: P
         "nothing is loaded or written yet"
     )
     *_, last = stages
-    assert (
-        last.warnings == plan.warnings and SENTENCE in workbench.runs.open("r").state()["message"]
-    )
+    assert last.warnings == plan.warnings and SENTENCE in workbench.runs.open("r").state().message
     workbench.close()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from rallebench.analysis.agents import AgentTask, EpisodeSummary, System, TaskRun
 from rallebench.analysis.agents.traces import (
@@ -17,7 +16,8 @@ from rallebench.analysis.agents.traces import (
 from rallebench.analysis.ranking import ended_pairs
 from rallebench.core.types import Episode, Example, Gold, Note, Outcome
 from rallebench.datasets.tasks import DOMAINS, LEVELS, find_task
-from rallebench.engine.score import memory_use, stored_examples
+from rallebench.engine.run_files import RunDescription
+from rallebench.engine.score import stored_examples
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS
 from rallebench.metrics.recorded import IMPORTED
@@ -60,11 +60,11 @@ def read(folders: Sequence[RunFolder], *, original: bool = False) -> tuple[TaskR
 
 def read_run(run: RunFolder, *, original: bool = False) -> TaskRun:
     """A run of an agent, a chain or an imported log. Raises BadFileError for a damaged one."""
-    document, examples, pairs = run.spec(), stored_examples(run), list(ended_pairs(run))
+    stored, examples, pairs = run.description(), stored_examples(run), list(ended_pairs(run))
     return TaskRun(
         run.name,
-        read_system(document["spec"], run.name),
-        _task(document["spec"], examples),
+        read_system(stored, run.name),
+        _task(stored, examples),
         tuple(
             summarize(example, episode, original=original)
             for example, episode in pairs
@@ -72,27 +72,23 @@ def read_run(run: RunFolder, *, original: bool = False) -> TaskRun:
         ),
         sum(bool(episode.error) for _, episode in pairs),
         len(examples) - len(pairs),
-        memory_use(document).bytes,
+        stored.memory_use.bytes,
     )
 
 
-def read_system(spec: Mapping[str, Any], name: str) -> System:
+def read_system(stored: RunDescription, name: str) -> System:
     """Workflow and model of a run; a chain's workflow is its name."""
-    settings = spec["settings"]
-    if isinstance(agent := settings.get("agent") or settings.get("system"), Mapping):
-        return System(str(agent["workflow"]), str(agent["llm"]))
-    if isinstance(chain := settings.get("chain"), Mapping):
-        models = dict.fromkeys(
-            a.get("target", "") for a in chain.get("actions", ()) if a.get("kind") == "generate"
-        )
-        return System(str(chain["name"]), " + ".join(filter(None, models)))
+    if agent := stored.agent or stored.imported_agent:
+        return System(agent.workflow, agent.llm)
+    if chain := stored.chain:
+        models = dict.fromkeys(a.target for a in chain.actions if a.kind == "generate")
+        return System(chain.name, " + ".join(filter(None, models)))
     return System(name, "")
 
 
-def _task(spec: Mapping[str, Any], examples: Sequence[Example]) -> AgentTask:
-    agent = spec["settings"].get("agent") or {}
-    environment = str((agent.get("environment") or {}).get("name", ""))
-    return task_named(str(spec["dataset"]), examples, environment)
+def _task(stored: RunDescription, examples: Sequence[Example]) -> AgentTask:
+    environment = stored.agent.environment_name if stored.agent else ""
+    return task_named(stored.dataset, examples, environment)
 
 
 def task_named(dataset: str, examples: Sequence[Example], environment: str = "") -> AgentTask:

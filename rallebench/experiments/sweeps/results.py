@@ -36,7 +36,7 @@ def opened(workspace: WorkspaceFolder, name: str, metric: str = "") -> dict[str,
         elif is_ended(RunFolder.open(workspace.runs, run)):
             ended[run] = label
         else:
-            missing[label] = str(folder.state().get("message") or "") or "Its run has not ended."
+            missing[label] = folder.state().message or "Its run has not ended."
     return ranked(workspace, name, ended, missing, metric)
 
 
@@ -173,8 +173,9 @@ def _cost(run: RunFolder, report: RunReport) -> tuple[float, int, float]:
     most."""
     spent = report.cost.total if report.cost else CostTotal()
     read, written = spent.prompt_tokens, spent.completion_tokens
-    chain = run.spec()["spec"]["settings"].get("chain") or {}
-    passages = sum(int(action.get("k") or 0) for action in chain.get("actions", ()))
+    chain = run.description().chain
+    retrieves = (a for a in chain.actions if a.kind == "retrieve") if chain else ()
+    passages = sum(action.k for action in retrieves)
     most, seconds = float("inf"), spent.seconds
     return (
         most if read is None or written is None else read + written,

@@ -33,7 +33,7 @@ several questions are asked side by side."
 
 def tiles(page: Page, run: RunFolder, report: RunReport) -> Markup:
     boxes = Markup()
-    for tile in run_views.tiles(report, run_views.run_chain(run)):
+    for tile in run_views.tiles(report, run.description().chain):
         n, below = tile.mean.n, tile.about[:60]
         if tile.label == "EM":
             below = f"{round((tile.mean.value or 0) * n):,} of {n:,} right"
@@ -71,7 +71,7 @@ def metrics(page: Page, run: RunFolder) -> Markup:
     lines = []
     for name, mean in {
         **{name: result.estimate for name, result in report.own.items()},
-        **run_views.table_metrics(report, run_views.run_chain(run)),
+        **run_views.table_metrics(report, run.description().chain),
     }.items():
         unit, interval = run_views.metric_unit(report, name), "–"
         if unit == "fraction" and mean.low is not None and mean.high is not None:
@@ -90,9 +90,7 @@ def metrics(page: Page, run: RunFolder) -> Markup:
     clusters = independence(report.clusters, report.n)
     table = html.rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)
     cards = html.fold("Metric cards", cards, gist="definition, range, caveats", id="metric-cards")
-    left_out = Markup().join(
-        map(html.note, run_views.not_printed(report, run_views.run_chain(run)))
-    )
+    left_out = Markup().join(map(html.note, run_views.not_printed(report, run.description().chain)))
     return Markup('<div class="row">{}</div>{}{}{}{}{}').format(
         scorer, agents(page, [run.name]), table, html.note(clusters), left_out, cards
     )

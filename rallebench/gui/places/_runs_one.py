@@ -59,7 +59,9 @@ def open_run(page: Page, event: Event) -> Patch:
         return html.view("runs/run", "Run", head, html.empty(str(error), back), kind="wide")
     row = run_list.run_row(page.workbench.workspace, run.name)
     if part == "config":
-        body = html.pre(json.dumps(run.spec(), ensure_ascii=False, indent=2), "pre code")
+        body = html.pre(
+            json.dumps(run.description().to_json(), ensure_ascii=False, indent=2), "pre code"
+        )
     elif part in ("metrics", "cost"):
         body = {"metrics": metrics, "cost": cost}[part](page, run)
     else:
@@ -144,7 +146,7 @@ def top(page: Page, run: RunFolder) -> Markup:
 
 def is_going(run: RunFolder) -> bool:
     """Return whether answers or scores of the run are still arriving."""
-    return run.state()["state"] in ("running", "scoring")
+    return run.state().is_active
 
 
 def question_list(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
@@ -222,11 +224,11 @@ def detail(page: Page, run: RunFolder, qid: str) -> Markup:
     )
     answers = run_questions.questions(page.workbench.workspace, run)
     kind = next((row.kind for row in answers if row.qid == qid), "none")
-    answer, spec = run_views.answer_text(example, episode), run.spec()["spec"]
-    if spec["settings"].get("agent"):
+    answer, stored = run_views.answer_text(example, episode), run.description()
+    if stored.agent:
         build = html.link("Open in Build", html.address("build/agent", run=run.name, q=qid))
-    elif spec["settings"].get("chain"):
-        place = html.address("build/one", set=spec["dataset"], q=qid, run=run.name)
+    elif stored.chain:
+        place = html.address("build/one", set=stored.dataset, q=qid, run=run.name)
         build = html.link("Open in Build", place)
     accepted = (
         Markup("<small>gold</small> <mark>{}</mark>").format(gold.answers[0])
@@ -307,4 +309,4 @@ def resume(page: Page, event: Event) -> Patch:
 def use(page: Page, event: Event) -> Patch:
     """Open the chain of the run in Build."""
     run = folder(page, event)
-    return {"go": html.address("build/one", set=run.spec()["spec"]["dataset"], run=run.name)}
+    return {"go": html.address("build/one", set=run.description().dataset, run=run.name)}

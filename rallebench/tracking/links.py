@@ -1,0 +1,68 @@
+"""``mlflow.json``: the MLflow runs that a run folder was logged to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rallebench.core.errors import BadFileError
+from rallebench.core.files import write_json
+from rallebench.core.own_files import parse, read_sealed
+
+LINK = "mlflow.json"
+MEND = "remove it and log the run again"
+
+
+@dataclass(frozen=True, slots=True)
+class MlflowLink:
+    """A run folder's run in a store of MLflow. ``tracking_uri``: without credentials; ``traces``: ids of the traces that were
+    logged; ``earlier``: the folder's runs in other stores."""
+
+    run_id: str
+    tracking_uri: str = ""
+    experiment: str = ""
+    experiment_id: str = ""
+    traces: tuple[str, ...] = ()
+    earlier: tuple[MlflowLink, ...] = ()
+
+    @property
+    def every(self) -> tuple[MlflowLink, ...]:
+        """The folder's runs in all stores, the last one first."""
+        return (replace(self, earlier=()), *self.earlier)
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of ``mlflow.json``."""
+        value: dict[str, Any] = {
+            "tracking_uri": self.tracking_uri,
+            "experiment": self.experiment,
+            "experiment_id": self.experiment_id,
+            "run_id": self.run_id,
+            "traces": list(self.traces),
+        }
+        return (
+            {**value, "earlier": [link.to_json() for link in self.earlier]}
+            if self.earlier
+            else value
+        )
+
+    @classmethod
+    def from_json(cls, document: Any, *, path: Path) -> MlflowLink:
+        """The link in ``document``, the content of the file ``path``. Raises BadFileError."""
+        return parse(document, cls, path, MEND)
+
+
+def read_link(run_folder: Path) -> MlflowLink | None:
+    """The MLflow run that a run folder was last logged to; None if it was never logged or the file is damaged."""
+    path = Path(run_folder) / LINK
+    try:
+        return MlflowLink.from_json(read_sealed(path, MEND), path=path)
+    except BadFileError:
+        return None
+
+
+def write_link(run_folder: Path, link: MlflowLink, before: MlflowLink | None) -> None:
+    """Write the link of a run folder; its runs in other stores stay under ``earlier``."""
+    known = before.every if before else ()
+    earlier = tuple(other for other in known if other.run_id != link.run_id)
+    write_json(Path(run_folder) / LINK, replace(link, earlier=earlier).to_json())
