@@ -212,9 +212,12 @@ class Attempt(NamedTuple):
 
 def head_from_line(raw: bytes, at: int = 0) -> EpisodeHead:
     """The head of an episode's line at ``at``. Raises ValueError, LookupError or TypeError for anything else."""
-    # Inside a JSON text the quotes would be escaped, so this stands only where the steps begin.
-    head, steps, _ = raw.partition(b', "steps": [')
-    return _head(json.loads(head + b"}" if steps else raw), at)
+    # Inside a JSON text the quotes would be escaped, so the marks are only found around the steps.
+    head, steps, rest = raw.partition(b', "steps": [')
+    _, session, tail = rest.rpartition(b'], "session": ')
+    if steps:
+        raw = head + (b', "session": ' + tail if session else b"}")
+    return _head(json.loads(raw), at)
 
 
 def attempt_from_line(raw: bytes, at: int = 0) -> Attempt:

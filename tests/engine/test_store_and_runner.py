@@ -625,3 +625,13 @@ def test_a_confidence_of_zero_is_not_an_absent_one() -> None:
 def test_a_search_whose_encoder_counts_no_tokens_can_be_read_again() -> None:
     reply = Reply("A passage.", embedding_tokens=None)
     assert reply_from_json(json.loads(json.dumps(reply_to_json(reply)))) == reply
+
+
+def test_a_head_is_the_whole_line_without_its_steps(folder: RunFolder) -> None:
+    with folder.log() as log:
+        folder.append(log, episode("q0", 'a], "session": "x'), "s1", 1.5)
+        folder.append(log, episode("q1", error="down"), "s2", 2.5)
+    first, second = folder.heads().values()
+    assert (first.answer, first.session, first.elapsed) == ('a], "session": "x', "s1", 1.5)
+    assert (second.error, second.session, second.elapsed) == ("down", "s2", 2.5)
+    assert folder.find_episode("q1", second.at) == episode("q1", error="down")
