@@ -77,7 +77,7 @@ class Measure:
             self.least is None or self.median >= self.least
         )
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Every figure, JSON-able."""
         value: dict[str, Any] = {
             "name": self.name,
@@ -146,7 +146,7 @@ class Report:
     facts: list[Fact] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The whole report, JSON-able."""
         return {
             "benchmark": self.benchmark,
@@ -157,7 +157,7 @@ class Report:
                 "cpus": os.cpu_count(),
                 "threads": THREADS,
             },
-            "measures": [measure.as_json() for measure in self.measures],
+            "measures": [measure.to_json() for measure in self.measures],
             "facts": [
                 {"name": f.name, "value": f.value, "expected": f.expected, "met": f.met}
                 for f in self.facts
@@ -183,7 +183,7 @@ class Report:
     def tell(self, arguments: argparse.Namespace) -> int:
         """Print the report as the flags ask; return the exit code."""
         if arguments.json:
-            print(json.dumps(self.as_json(), ensure_ascii=False, indent=2))
+            print(json.dumps(self.to_json(), ensure_ascii=False, indent=2))
         else:
             print("\n".join(self.lines()))
         return self.exit_code(arguments.strict)

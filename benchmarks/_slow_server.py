@@ -34,7 +34,7 @@ class Served:
         self.seconds = 0.0
         self.connections = self.open = self.most_open = self.in_flight = self.most_in_flight = 0
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """For ``GET /stats``."""
         return {
             key: value
@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
             self.read = b""
             self.served.open -= 1  # a request for the counts does not count
             self.served.connections -= 1
-            self.send(200, self.served.as_json())
+            self.send(200, self.served.to_json())
             self.served.open += 1
             return
         length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])

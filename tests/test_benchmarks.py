@@ -127,7 +127,7 @@ def test_people_read_the_median_the_ratio_and_whether_the_target_is_met(report: 
     assert figure.line() == (
         "build: 2 s (min 1, rounds 3), 0.50 times bare bm25s (4 s); target at most 15 s: met"
     )
-    assert figure.as_json()["median"] == median([3.0, 1.0, 2.0])
+    assert figure.to_json()["median"] == median([3.0, 1.0, 2.0])
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dic
             name: {column: asdict(mean) for column, mean in row.items()}
             for name, row in cells.items()
         },
-        "tests": tests.as_json(),
+        "tests": tests.to_json(),
     }
 
 

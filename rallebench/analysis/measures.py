@@ -93,7 +93,7 @@ def measure(
         traps=f"The runs define it differently: {' / '.join(different)}" if different[1:] else "",
         range=known.column.range if known else NO_BOUNDS,
         higher_is_better=None,
-    ).as_json()
+    ).to_json()
     about["direction"] = "its definition says which direction is better"
     if judge := METRICS.judge_of(name):
         card_of_judge = read_card(judge.name)

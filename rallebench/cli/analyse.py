@@ -120,7 +120,7 @@ def _aspect(workbench: Workbench, names: list[str], args: argparse.Namespace) ->
         "compat": args.compat,
         "runs": names,
         **analysis.value,
-        "tables": [table.as_json() for table in analysis.tables],
+        "tables": [table.to_json() for table in analysis.tables],
         "notes": list(analysis.notes),
         "files": files,
     }

@@ -82,7 +82,7 @@ def index(args: argparse.Namespace) -> Result:
         chunking = data.default_chunking(args.corpus, encoder if has_encoder else "", args.format)
         if chunking is not None:
             say(
-                f"The documents are cut into passages of {library.cut_words(chunking.as_json())}; "
+                f"The documents are cut into passages of {library.cut_words(chunking.to_json())}; "
                 "--chunking none keeps them whole."
             )
     build = data.build_index(

@@ -49,7 +49,7 @@ def memory(args: argparse.Namespace) -> Result:
         "model": args.model,
         "chosen": chosen,
         "sentence": rooms[chosen].sentence,
-        "quantization": {form: room.as_json() for form, room in rooms.items()},
+        "quantization": {form: room.to_json() for form, room in rooms.items()},
     }
     return Result(value, (_head(value), _table(value), value["sentence"]))
 

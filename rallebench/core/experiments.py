@@ -64,7 +64,7 @@ class ExperimentRequest:
         """The folder of the experiment's own files."""
         return Path(self.workspace.path) / FOLDER / self.name
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Model, settings, limit and seed; kind, name and workspace are left out."""
         return {
             "llm": self.llm,
@@ -227,7 +227,7 @@ class ExperimentResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredExperiment:
-    """An experiment that was begun. ``request``: as ``ExperimentRequest.as_json`` gives it; ``runs``: label → run;
+    """An experiment that was begun. ``request``: as ``ExperimentRequest.to_json`` gives it; ``runs``: label → run;
     ``report``: None until it has ended."""
 
     name: str

@@ -58,7 +58,7 @@ class Wording:
             sentence += f"; reworded, as the repository has none: {', '.join(self.shipped)}"
         return f"{sentence}."
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @property

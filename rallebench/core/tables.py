@@ -72,7 +72,7 @@ class Table:
     def labels(self) -> tuple[str, ...]:
         return tuple(column.label for column in self.heads)
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As ``report.json`` keeps it: headings as text, means as mappings; ``definitions`` where columns have help,
         ``formats`` where their numbers are neither scores nor percentages as in the rest of the table."""
         means = [[asdict(c) if isinstance(c, Estimate) else c for c in row] for row in self.rows]
@@ -125,7 +125,7 @@ class Figure:
     high: float | None = None
     empty: str = ""
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As ``report.json`` keeps the plots of experiments."""
         value = asdict(self)
         always = {key: value[key] for key in ("title", "x", "y", "series", "kind")}

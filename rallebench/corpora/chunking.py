@@ -70,7 +70,7 @@ class Chunking:
         if wrong:
             raise UsageError(f"The {wrong}")
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the value for a manifest; ``Chunking(**value)`` restores it."""
         return {name: value for name, value in asdict(self).items() if value != _PLAIN.get(name)}
 

@@ -247,7 +247,7 @@ class Performer:
         self._saved = True
         request = self._request
         self._store.save_request(
-            request.name, request.kind, request.as_json(), self._runs, self._rules.noun
+            request.name, request.kind, request.to_json(), self._runs, self._rules.noun
         )
 
 
@@ -297,7 +297,7 @@ def run_experiment(
         )
         document = rules.document(result)
         now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-        store.save_report(request.name, {**document, "request": request.as_json(), "made": now})
+        store.save_report(request.name, {**document, "request": request.to_json(), "made": now})
         warning = context.track_experiment(document, request.kind) if options.track else ""
     return replace(result, document=document, warning=warning)
 
@@ -327,7 +327,7 @@ def _check_same(
         settings = {k: v for k, v in value["settings"].items() if k != "metric"}
         return json.loads(json.dumps({**value, "settings": settings}))
 
-    if rules.fixed and content(stored) != content(request.as_json()):
+    if rules.fixed and content(stored) != content(request.to_json()):
         raise UsageError(
             f"The {rules.noun} {request.name!r} exists already with another content; choose another name."
         )

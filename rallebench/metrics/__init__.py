@@ -272,4 +272,4 @@ def card(name: str) -> dict[str, Any]:
     >>> card("em")["definition"]
     '1 if the answer equals an accepted answer after normalisation, else 0; the best over all of them.'
     """
-    return read_card(name).as_json()
+    return read_card(name).to_json()

@@ -100,7 +100,7 @@ class Card:
         parts = [self.wants] if self.wants else gold
         return ", ".join([*parts, TOOLS[self.tool]] if self.tool else parts) or "nothing"
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Every field, ``range`` as a list, and the four above in words."""
         words = {key: getattr(self, key) for key in ("direction", "bounds", "needed", "interval")}
         return {**asdict(self), "range": list(self.range), **words}

@@ -39,7 +39,7 @@ class PartState:
 
 def estimate(workbench: Workbench, request: ExperimentRequest, planned: Forecast) -> Job:
     """Ask a few questions of each run of a plan in a job; its result is the ``Forecast`` with its costs."""
-    identity = repr((request.kind, request.as_json()))
+    identity = repr((request.kind, request.to_json()))
     work = workbench.experiments.pilot(planned, request)
     return workbench.jobs.submit(PILOT, request.name, identity, lambda job: work, anew=True)
 
@@ -49,7 +49,7 @@ def pilot_costs(workbench: Workbench, request: ExperimentRequest) -> PilotCosts 
     job = workbench.jobs.get(PILOT, request.name)
     if job is None or not isinstance(job.result, Forecast):
         return None
-    return job.result.pilot if job.identity == repr((request.kind, request.as_json())) else None
+    return job.result.pilot if job.identity == repr((request.kind, request.to_json())) else None
 
 
 def active(workbench: Workbench) -> list[Job]:

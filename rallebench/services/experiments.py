@@ -129,7 +129,7 @@ class Experiments:
         work = self.run(request, options)
         if planned is not None:
             work = _count_progress(work, planned)
-        identity = repr((request.kind, request.as_json()))
+        identity = repr((request.kind, request.to_json()))
         return self._jobs.submit(
             experiment_rules(request.kind).noun, request.name, identity, lambda job: work, anew=True
         )
@@ -262,8 +262,8 @@ def suite_document(result: ExperimentResult) -> dict[str, Any]:
         "definitions": definitions,
         **report.data,
         "notes": list(report.notes),
-        "tables": [table.as_json() for table in report.tables],
-        "plots": [figure.as_json() for figure in report.figures],
+        "tables": [table.to_json() for table in report.tables],
+        "plots": [figure.to_json() for figure in report.figures],
         "files": list(result.files),
         "folder": str(result.folder),
     }

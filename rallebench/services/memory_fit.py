@@ -79,7 +79,7 @@ class MemoryFit:
             ways.append(f"unload {holders[0][1]}, which holds {size(holders[0][0])}")
         return " or ".join(ways) or "take a smaller model, or close other programs"
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Every figure, in bytes."""
         parts = ("form", "device", "parameters", "weights", "cache", "context", "batch")
         figures = {part: getattr(self.need, part) for part in (*parts, "loading", "first_use")}

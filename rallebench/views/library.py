@@ -295,7 +295,7 @@ def about_lengths(workspace: WorkspaceFolder, corpus: str, encoder: str = DEFAUL
     chunking = corpus_chunking(folder, encoder)
     if chunking is None:
         return f"Warning: {long.sentence} Choose a chunking for its indexes."
-    cut = cut_words(chunking.as_json())
+    cut = cut_words(chunking.to_json())
     return f"{long.count}; its indexes cut them into {cut}, unless another chunking is chosen."
 
 

@@ -259,7 +259,7 @@ def document(value: PublishedTable, own: Sequence[Beside] = ()) -> dict[str, Any
         "columns": list(value.columns),
         "rows": rows,
         "doubts": list(value.doubts),
-        "ours": [{"experiment": b.experiment, **b.row.as_json()} for b in own],
+        "ours": [{"experiment": b.experiment, **b.row.to_json()} for b in own],
     }
 
 

@@ -190,7 +190,7 @@ def test_shares_are_of_the_questions_there_are_and_places_weigh_the_same() -> No
     found = breakdown(REACT, cells)
     assert (found.shares["EM"], found.shares["SL"]) == ((100 + 25) / 2, 75 / 2)
     assert sum(found.shares.values()) == 100
-    value = found.as_json(list(CLASSES))
+    value = found.to_json(list(CLASSES))
     assert (value["n"], value["failed"], value["counts"]) == (5, 3, {"EM": 2, "SL": 3})
     assert value["stop_reasons"] == {"EM": {"answered": 2}, "SL": {"step_limit": 3}}
     assert len(value["examples"]["SL"]) == 3

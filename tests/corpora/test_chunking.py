@@ -220,8 +220,8 @@ def test_a_choice_that_does_not_fit_is_refused(asked: dict[str, object], message
 
 @pytest.mark.parametrize("name", PRESETS.names())
 def test_what_a_manifest_keeps_makes_the_same_chunking_again(name: str) -> None:
-    assert Chunking(**json.loads(json.dumps(PRESETS[name].as_json()))) == PRESETS[name]
-    assert PRESETS["kilt"].as_json() == {"size": 100, "overlap": 0, "unit": "words"}
+    assert Chunking(**json.loads(json.dumps(PRESETS[name].to_json()))) == PRESETS[name]
+    assert PRESETS["kilt"].to_json() == {"size": 100, "overlap": 0, "unit": "words"}
 
 
 @pytest.mark.parametrize("name", PRESETS.names())
@@ -289,7 +289,7 @@ def test_a_title_leaves_less_room_in_the_window_for_its_chunks() -> None:
 
 def test_a_tokenizer_stands_in_the_manifest_and_belongs_to_sentences() -> None:
     chunking = default_chunking("minilm")
-    assert Chunking(**chunking.as_json()) == chunking
-    assert chunking.as_json()["tokenizer"] == "minilm" and "tokenizer" not in Chunking(9).as_json()
+    assert Chunking(**chunking.to_json()) == chunking
+    assert chunking.to_json()["tokenizer"] == "minilm" and "tokenizer" not in Chunking(9).to_json()
     with pytest.raises(UsageError, match="only sentences are counted in an encoder's tokens"):
         Chunking(9, tokenizer="minilm")

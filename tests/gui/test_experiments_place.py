@@ -562,7 +562,7 @@ def test_papers_lists_every_table_is_searched_and_reached_from_experiments(page:
 def test_our_runs_are_marked_in_the_table_and_its_drawings(page: Page) -> None:
     row = own_row("rgb_table1", "reader", {"en_0": Estimate(0.5, 0.4, 0.6, 300)}, "", ["Reworded."])
     experiments = page.workbench.workspace.path / "experiments"
-    stored_noise(experiments, "night", published=[row.as_json()])
+    stored_noise(experiments, "night", published=[row.to_json()])
     drawn = view_of(page, "experiments/published?table=rgb:1")
     assert drawn.count('class="mine"') == 1 and "Ours (night): Reworded." in drawn
     assert "ours: reader (night)" in drawn, "in the drawing"

@@ -93,7 +93,7 @@ def answer(request):
     row = own_row("tides_table1", request.llm, {"right": right}, why)
     rows = ((request.llm, right), *([] if why else [("Tides' paper: Luna", 0.25)]))
     table = Table("Tides", ("system", "right"), rows, True, row.note)
-    return Report({"headline": "right", KEY: [row.as_json()]}, tables=(table,))
+    return Report({"headline": "right", KEY: [row.to_json()]}, tables=(table,))
 
 
 @TIDES.suite("tides-low", form=FORM)

@@ -146,13 +146,13 @@ def test_a_table_as_latex_is_escaped_with_the_largest_share_in_bold() -> None:
 
 def test_a_table_survives_its_json() -> None:
     plain = Table("t", ("run", "EM"), (("a", Estimate(0.5, None, None, 3)),), True, "note")
-    value = plain.as_json()
+    value = plain.to_json()
     assert set(value) == {"title", "columns", "rows", "percent", "note"}
     assert value["columns"] == ["run", "EM"]
     assert text.table(Table.from_json(value)) == text.table(plain)
     columns = (Column("pair"), Column("difference", "delta"), Column("p", "p"), Column("EM"))
     mixed = Table("t", columns, (("a, b", 0.0512, 0.0004, 0.5),))
-    value = mixed.as_json()
+    value = mixed.to_json()
     assert value["formats"] == {"difference": "delta", "p": "p"}
     assert text.table(mixed)[-1].split()[2:] == ["+0.0512", "<", "0.001", "0.5000"]
     assert text.table(Table.from_json(value)) == text.table(mixed)
@@ -160,9 +160,9 @@ def test_a_table_survives_its_json() -> None:
 
 def test_a_figure_in_a_report_has_the_keys_of_the_stored_form_and_others_by_value() -> None:
     figure = Figure("t", "x", "y", {"a": ((1, Estimate(0.5, None, None, 3)),)})
-    assert set(figure.as_json()) == {"title", "x", "y", "series", "kind"}
-    assert set(replace(figure, high=1.0).as_json()) == {*figure.as_json(), "high"}
-    assert figure.as_json()["series"]["a"][0][1]["value"] == 0.5
+    assert set(figure.to_json()) == {"title", "x", "y", "series", "kind"}
+    assert set(replace(figure, high=1.0).to_json()) == {*figure.to_json(), "high"}
+    assert figure.to_json()["series"]["a"][0][1]["value"] == 0.5
 
 
 @pytest.mark.parametrize("kind", ["line", "bar", "scatter"])

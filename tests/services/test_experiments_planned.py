@@ -182,8 +182,8 @@ def test_the_settings_of_a_search_are_offered_with_the_values_to_try(bench: Work
 
 def test_an_experiment_is_continued_with_the_seed_it_was_begun_with(bench: Workbench) -> None:
     begun = sweep(bench, {"k": ["1", "2"]}, seed=3)
-    bench.experiments.store.save_request("s", "sweep", begun.as_json(), {}, "sweep")
-    assert designs.stored_request(bench.workspace, "s").as_json() == begun.as_json()
+    bench.experiments.store.save_request("s", "sweep", begun.to_json(), {}, "sweep")
+    assert designs.stored_request(bench.workspace, "s").to_json() == begun.to_json()
 
 
 # forecasts

@@ -34,7 +34,7 @@ def store_experiment(workspace: Path, name: str, *rows: OwnRow) -> None:
     folder.mkdir(parents=True)
     request = {"kind": "rgb-noise", "noun": "suite", "request": {"settings": {}}, "runs": {}}
     (folder / "experiment.json").write_text(json.dumps(request))
-    report = {"request": {}, "made": "", KEY: [row.as_json() for row in rows]}
+    report = {"request": {}, "made": "", KEY: [row.to_json() for row in rows]}
     (folder / "report.json").write_text(json.dumps(report))
 
 

@@ -130,7 +130,7 @@ class ErrorBreakdown:
         """The percent of questions in these classes together."""
         return sum(self.shares[name] for name in classes)
 
-    def as_json(self, names: Sequence[str]) -> dict[str, Any]:
+    def to_json(self, names: Sequence[str]) -> dict[str, Any]:
         """The breakdown into the classes ``names``, with examples of each."""
         filled = {name: self.rows[name] for name in CLASSES if self.rows[name]}
         return {
@@ -194,7 +194,7 @@ def errors(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
     value = {
         "compat": "original" if original else "corrected",
         "classes": {name: CLASSES[name] for name in names},
-        "systems": [system.as_json(names) for system in systems],
+        "systems": [system.to_json(names) for system in systems],
     }
     rows: list[tuple[Cell, ...]] = []
     for system in systems:

@@ -160,8 +160,8 @@ def _templates_given(plan: TemplatePlan) -> RowsRequest[Template]:
         "1-templates",
         "templates given",
         lambda: plan.templates,
-        make=lambda template: [{**template.as_json(), **state_of("")}],
-        depends_on=Template.as_json,
+        make=lambda template: [{**template.to_json(), **state_of("")}],
+        depends_on=Template.to_json,
         summary=lambda: {"notes": notes},
     )
 
@@ -240,7 +240,7 @@ def _questions(plan: TemplatePlan, usable: Sequence[Template]) -> RowsRequest[Te
         "questions",
         lambda: usable,
         make=make,
-        depends_on=lambda template: [template.as_json(), *more],
+        depends_on=lambda template: [template.to_json(), *more],
         summary=lambda: {"left_out": dict(left_out), "notes": notes},
     )
 

@@ -29,7 +29,7 @@ class OwnRow:
     why: str = ""
     differs: tuple[str, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod

@@ -64,7 +64,7 @@ class Tradeoff:
     n: int
     points: tuple[Point, ...]
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """One JSON document, as it is stored and printed."""
         return {
             "format": FORMAT,

@@ -105,7 +105,7 @@ def tradeoff(request: ExperimentRequest) -> Experiment:
     n = max((point.n for point in points), default=0)
     result = Tradeoff(request.name, settings["dataset"], k, n, tuple(points))
     failed = {point.index: point.error for point in points if point.error}
-    return Report(result.as_json(), failed=failed)
+    return Report(result.to_json(), failed=failed)
 
 
 Exact = dict[tuple[str, str], Mapping[str, Any]]

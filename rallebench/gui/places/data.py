@@ -203,7 +203,7 @@ def more(page: Page) -> Markup:
         files.append((about, vectors.passages, vectors.bytes, "vectors", vectors.key))
     for stored in library.cache_entries(page.workbench.workspace):
         cut = stored.chunking
-        words = library.cut_words(cut.as_json()) if cut else "whole documents"
+        words = library.cut_words(cut.to_json()) if cut else "whole documents"
         about = f"{stored.kind} of {stored.corpus or 'an unknown corpus'}, {words}"
         files.append((about, stored.passages, stored.bytes, "stored", stored.key))
     rows = []

@@ -100,7 +100,7 @@ def agreement(request: ExperimentRequest) -> Experiment:
     tables, figures = [], []
     for name in SCORES:
         agreements = {run: agreement_of(*_sides(of_run[name])) for run, of_run in pairs.items()}
-        report[name] = {run: value.as_json() for run, value in agreements.items()}
+        report[name] = {run: value.to_json() for run, value in agreements.items()}
         rows = tuple((run, *value.cells) for run, value in agreements.items())
         title = f"{name.capitalize()}: {request.llm} against the given scores"
         tables.append(Table(title, ("Run", *COLUMNS), rows))
@@ -239,7 +239,7 @@ class Agreement:
             *(mean if mean.value is not None else None for mean in means),
         )
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {name.removeprefix("mean_"): value for name, value in asdict(self).items()}
 
 

@@ -271,7 +271,7 @@ def _report(
         notes.append(_savings(signal, points.as_good(curve, ends[1]), ends[1]))
         if (trial := points.held_out(cases, signal)) is not None:
             point, full = trial
-            report[f"{signal}_held_out"] = {**point.as_json(), "always": full.as_json()}
+            report[f"{signal}_held_out"] = {**point.to_json(), "always": full.to_json()}
             tested[f"{signal}, held out, less {full.name}"] = full, point
             notes.append(
                 f"{signal}: chosen so on every second question, the threshold {point.threshold:.4g} gives on the others {point.quality.value:.4f} "
@@ -283,9 +283,9 @@ def _report(
     n, measure = len(cases), report["measure"]
     report |= {
         "questions": n,
-        "points": {point.name: point.as_json() for point in single},
+        "points": {point.name: point.to_json() for point in single},
         "curves": {
-            signal: [point.as_json() for point in curve] for signal, curve in curves.items()
+            signal: [point.to_json() for point in curve] for signal, curve in curves.items()
         },
     }
     columns = ("Agent", "Threshold", READ_ALL if seen else "Retrieved", *COLUMNS)

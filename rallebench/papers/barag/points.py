@@ -67,7 +67,7 @@ class CurvePoint:
         """Sent and written, over all questions."""
         return self.n_in + self.n_out
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {
             "threshold": self.threshold,
             "retrieved": self.share,

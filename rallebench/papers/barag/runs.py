@@ -218,7 +218,7 @@ class Summary:
         perfect = self.perfect if self.scored else None
         return (*scores, self.n_in, self.n_out, self.retrieved, perfect, self.n)
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         counts = {name: getattr(self, name) for name in ("n_in", "n_out", "retrieved", "flagged")}
         return {
             "n": self.n,

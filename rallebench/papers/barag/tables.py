@@ -197,7 +197,7 @@ def tables(request: ExperimentRequest) -> Experiment:
     return Report(
         {
             "runs": {
-                name: {**of.as_json(), "description": run.description, "whole": dict(run.whole)}
+                name: {**of.to_json(), "description": run.description, "whole": dict(run.whole)}
                 for name, (run, of) in runs.items()
             }
         },
@@ -273,7 +273,7 @@ def _costs(runs: Runs) -> Iterator[str]:
         names = [RUNS[table][way] for way in ("NRAG", "BARAG")]
         if not runs.keys() >= set(names):
             continue
-        always, own = (runs[name][0].whole or runs[name][1].as_json() for name in names)
+        always, own = (runs[name][0].whole or runs[name][1].to_json() for name in names)
         parts = [
             f"{own[key] / always[key] - 1:+.1%} {kind} tokens ({own[key]:,} against {always[key]:,})"
             for key, kind in COSTS

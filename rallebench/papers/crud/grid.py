@@ -129,7 +129,7 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
         {
             "dataset": ", ".join(dict.fromkeys(records[task.name].name for task in tasks)),
             "llm": request.llm,
-            KEY: [row.as_json() for row in grid_tables.own_rows(outcomes)],
+            KEY: [row.to_json() for row in grid_tables.own_rows(outcomes)],
             **grid_tables.report_of(outcomes),
         },
         tuple(grid_tables.notes_of(outcomes, left_out)),

@@ -130,8 +130,8 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
         "headline": {name: SETS[name].headline for name in questions},
         "averages": averages(results, bracket),
         "compat": s["compat"],
-        "wording": wording.as_json(),
-        KEY: [row.as_json() for row in own_rows(results, request.llm, s["retriever"], differs)],
+        "wording": wording.to_json(),
+        KEY: [row.to_json() for row in own_rows(results, request.llm, s["retriever"], differs)],
         "data": {
             name: {"file": str(each.path), "rows": each.rows, "official": not each.differs}
             for name, each in questions.items()

@@ -198,8 +198,8 @@ def _report(
         {
             "headline": REWARD,
             "compat": request.settings["compat"],
-            "wording": wording.as_json(),
-            KEY: [row.as_json() for row in own],
+            "wording": wording.to_json(),
+            KEY: [row.to_json() for row in own],
             "cells": [_as_json(cell, results.get(cell.label), failed) for cell in cells],
             "means": {system.label: dict(leaderboard.means[system]) for system in systems},
             "ranks": {system.label: dict(leaderboard.ranks[system]) for system in systems},

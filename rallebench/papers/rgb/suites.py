@@ -220,7 +220,7 @@ def rejection(request: ExperimentRequest) -> Experiment:
     answered = {"noise=1": (test, result)}
     answers = wrong_answers(answered, attrgetter("rejects"))
     by_category, label_notes = _by_category(testbed, categories, answers)
-    report = {"headline": headline, **judged, "not_rejected": len(answers), KEY: [own.as_json()]}
+    report = {"headline": headline, **judged, "not_rejected": len(answers), KEY: [own.to_json()]}
     all_tables, all_notes = (table, *by_category), (*notes, *label_notes)
     return _report(answered, report, all_tables, figure, all_notes, to_fill_in(answers))
 
@@ -257,7 +257,7 @@ def counterfactual(request: ExperimentRequest) -> Experiment:
         **judged,
     }
     table, figure, own = tables.counterfactual(test, known, result)
-    report[KEY] = [own.as_json()]
+    report[KEY] = [own.to_json()]
     answered = {"without documents": (alone, known), label: (test, result)}
     low_notes = sentences((not is_reported, low))
     return _report(answered, report, (table, *_tests(answered)), figure, (*low_notes, *notes))
@@ -310,7 +310,7 @@ def _over_noise(testbed: Testbed) -> Experiment:
     wrong = wrong_answers(answered)
     by_category, notes = _by_category(testbed, categories, wrong)
     report_tables = (table, *by_category, *_tests(answered))
-    report = {"headline": "all_rate", "wrong": len(wrong), KEY: [own.as_json()]}
+    report = {"headline": "all_rate", "wrong": len(wrong), KEY: [own.to_json()]}
     return _report(answered, report, report_tables, figure, notes, to_fill_in(wrong))
 
 
@@ -347,7 +347,7 @@ def _report(
         "language": records.language,
         "llm": testbed.request.llm,
         "compat": testbed.request.settings["compat"],
-        "wording": testbed.wording.as_json(),
+        "wording": testbed.wording.to_json(),
         "without": {what: len(ids) for what, ids in records.without.items()},
         "documents": counts,
         **own,

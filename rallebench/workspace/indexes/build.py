@@ -212,7 +212,7 @@ class _Build:
             kind=kind,
             corpus=self.recipe.corpus.name,
             corpus_sha256=corpus_sha,
-            chunking=chunking.as_json() if chunking else None,
+            chunking=chunking.to_json() if chunking else None,
             passages=count,
             passages_without_page=without_page,
             fingerprint=digest([corpus_sha, kind, lasting, *known_by])[:12],

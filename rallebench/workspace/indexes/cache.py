@@ -48,7 +48,7 @@ class ChunkedCorpus:
 
 def chunks_folder(cache: Path, recipe: IndexRecipe) -> Path:
     """Return the folder of an index's chunked passages."""
-    chunking = recipe.chunking and recipe.chunking.as_json()
+    chunking = recipe.chunking and recipe.chunking.to_json()
     key = digest([_identity(recipe.corpus, recipe.page_map), recipe.form, chunking])[:24]
     return cache / PASSAGES / key
 
@@ -74,7 +74,7 @@ def chunk_corpus(cache: Path, recipe: IndexRecipe) -> Generator[Progress, None, 
         with beside(folder.parent, folder.name) as half:
             storing = store_corpus(half, recipe.corpus, pages, chunking, form=recipe.form)
             count, sha = yield from storing_progress("cutting the corpus", storing)
-            source = {"corpus": recipe.corpus.name, "chunking": chunking and chunking.as_json()}
+            source = {"corpus": recipe.corpus.name, "chunking": chunking and chunking.to_json()}
             write_json(half / CUT, {"passages": count, "sha256": sha, **source})
             move_in(half, folder)  # if another process was faster, both are the same
     except OSError as error:

@@ -182,7 +182,7 @@ def _report(
                 {FLAT: by[WORDS].means.get(HEADLINE)},
                 whys[name],
                 DIFFERS,
-            ).as_json()
+            ).to_json()
             for name, by in results.items()
             if WORDS in by and name in whys
         ],

@@ -244,7 +244,7 @@ def _report(
         {
             "headline": "evidence recall" if acted else "evidence R@5",
             "means": means,
-            KEY: [row.as_json() for row in own],
+            KEY: [row.to_json() for row in own],
         },
         tuple(notes),
         tables=tuple(tables),

@@ -276,7 +276,7 @@ def _report(
             "headline": best,
             "means": by_form,
             "llm": request.llm,
-            KEY: [row.as_json() for row in own],
+            KEY: [row.to_json() for row in own],
         },
         tuple(notes),
         tables=(Table("MTRAG", heads, tuple(rows), True, note), *_tests(results, (best, *answers))),

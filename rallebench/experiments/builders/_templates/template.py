@@ -105,7 +105,7 @@ class Template(Strict):
         """1 and the number of joins."""
         return 1 + len(self.join)
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The form of a file."""
         parts = self.model_dump(mode="json", by_alias=True)
         return {name: part for name, part in parts.items() if part}
