@@ -33,6 +33,8 @@ from rallebench.core.types import (
 from rallebench.engine import loop
 from rallebench.environments import Observed
 from rallebench.llms.scripted import Scripted
+from rallebench.sandbox.limits import Limits
+from rallebench.sandbox.sessions import new_name
 from rallebench.workflows import EpisodeLimits
 from rallebench.workflows.prompts import read_shots
 from rallebench.workflows.react import react
@@ -128,7 +130,7 @@ def directly(questions: Sequence[Question], prompts: Sequence[str]) -> float:
 
 def a_program() -> float:
     """Seconds from asking for a program until its end is known, with one call answered in between."""
-    tool, name = sandbox.PythonTool(), sandbox.new_name()
+    tool, name = sandbox.PythonTool(), new_name()
     started = time.perf_counter()
     call = tool.use(sandbox.begin(name, PROGRAM, {"Search": ["entity"]}))
     ending = tool.use(sandbox.answer(name, "a moon"))
@@ -148,12 +150,12 @@ def a_python() -> float:
 def at_once() -> list[str]:
     """The endings of sixteen programs at once, each taking half of the memory it may have; every fourth takes three times as
     much."""
-    tool = sandbox.PythonTool(sandbox.Limits(seconds=60, memory=MEMORY_MIB))
+    tool = sandbox.PythonTool(Limits(seconds=60, memory=MEMORY_MIB))
 
     def run(number: int) -> str:
         most = 3 * MEMORY_MIB if number % 4 == 0 else MEMORY_MIB // 2
         return tool.use(
-            sandbox.begin(sandbox.new_name(), f"x = bytearray({most} * 2**20)\nprint(len(x))", {})
+            sandbox.begin(new_name(), f"x = bytearray({most} * 2**20)\nprint(len(x))", {})
         ).finish_reason
 
     with ThreadPoolExecutor(AT_ONCE) as pool:

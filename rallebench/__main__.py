@@ -3,7 +3,7 @@
 import sys
 
 try:
-    from rallebench.cli import main
+    from rallebench.cli.main import main
 
     code = main()
 except KeyboardInterrupt:  # while it was still being read, before main could say so

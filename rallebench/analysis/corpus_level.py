@@ -8,9 +8,10 @@ FEWEST_PAIRED articles.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from rallebench.core.comparison import CorpusScore
 from rallebench.core.types import Episode, Example
 from rallebench.engine.clusters import find_clusters
 from rallebench.engine.statistics import FEWEST_PAIRED
@@ -18,20 +19,6 @@ from rallebench.metrics import Counted, metric
 from rallebench.metrics.scorers import summed
 
 RESAMPLES, PIECE = 1000, 100
-
-
-@dataclass(frozen=True, slots=True)
-class CorpusScore:
-    """A run's score over the ``n`` answers that all runs have, and its ``difference`` from the first run's;
-    both with 95 % percentile bootstrap intervals. None: no interval, or no difference (first run)."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    difference: float | None = None
-    difference_low: float | None = None
-    difference_high: float | None = None
 
 
 def corpus_level(

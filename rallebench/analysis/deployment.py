@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rallebench.analysis.measures import Measure
+from rallebench.core.comparison import Measure
 from rallebench.core.memory import size
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Figure
@@ -28,7 +28,7 @@ def figure(reports: Reports, measure: Measure, across: str) -> Figure:
     }
     empty = "No run has both the metric and this cost."
     label = COST_AXES[across]
-    return Figure("", label, measure.about["label"], series, "bubble", empty=empty)
+    return Figure("", label, measure.card.label, series, "bubble", empty=empty)
 
 
 def points(

@@ -8,48 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
+from rallebench.core.cards import Card
+from rallebench.core.comparison import Measure
 from rallebench.core.errors import Hint, NotFoundError, UsageError
-from rallebench.core.report import NO_BOUNDS, Bounds, RunReport
+from rallebench.core.report import NO_BOUNDS, RunReport
 from rallebench.engine.headline import deciding_metric
 from rallebench.engine.metric_choice import stored_metrics
 from rallebench.engine.store import RunFolder
-from rallebench.metrics import METRICS, Card, card, metric, read_card
+from rallebench.metrics import METRICS, metric, read_card
 
 OF_AGENTS = ("f1_yes_no", "model_calls")
 """Further measures of agents: R-Eval's reward, and the turns."""
 
 UNDEFINED = "A metric of the suite's own; its run keeps no definition."
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """``about``: its card, with the keys of ``metrics.card``; ``own``: a suite's own, stored in its runs only."""
-
-    name: str
-    about: Mapping[str, Any]
-    own: bool = False
-
-    @property
-    def higher_is_better(self) -> bool | None:
-        """None if neither direction is better, or the direction is unknown."""
-        higher: bool | None = self.about.get("higher_is_better", True)
-        return higher
-
-    @property
-    def bounds(self) -> Bounds:
-        """The (lowest, highest) value; None = no bound."""
-        low, high = self.about["range"]
-        return low, high
-
-    @property
-    def unit(self) -> str:
-        """ "fraction" for a share of 1, else the unit of its values, "" where it is not known."""
-        is_share = self.bounds == (0, 1)
-        unit = str(self.about.get("unit", ""))
-        return "fraction" if is_share else "" if unit == "fraction" else unit
 
 
 def own_metrics(run: RunFolder) -> dict[str, str]:
@@ -79,26 +51,22 @@ def measure(
             if not common:
                 raise
             raise error.saying(f"{error} The suite's own: {common}.") from None
-        return Measure(entry.name, card(entry.name))
+        return Measure(entry.name, read_card(entry.name))
     if without:
         raise UsageError(
             f"{name} is a suite's own metric; {', '.join(without)} has no values of it. Choose another metric."
         )
     different = list(dict.fromkeys(own[name] for own in definitions))
     known = (runs[0].report() or RunReport()).own.get(name)
+    judge = METRICS.judge_of(name)
     about = Card(
         name,
         name,
         different[0],
         traps=f"The runs define it differently: {' / '.join(different)}" if different[1:] else "",
         range=known.column.range if known else NO_BOUNDS,
-        higher_is_better=None,
-    ).to_json()
-    about["direction"] = "its definition says which direction is better"
-    if judge := METRICS.judge_of(name):
-        card_of_judge = read_card(judge.name)
-        about["higher_is_better"] = card_of_judge.higher_is_better
-        about["direction"] = card_of_judge.direction
+        higher_is_better=read_card(judge.name).higher_is_better if judge else None,
+    )
     return Measure(name, about, True)
 
 

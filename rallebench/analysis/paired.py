@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
-from rallebench.core.report import Estimate
-from rallebench.engine.statistics import AMPLE, FEWEST_PAIRED, LEVEL, NOISE, Difference, widening
+from rallebench.core.comparison import PairedComparison
+from rallebench.core.numbers import NOISE
+from rallebench.engine.statistics import AMPLE, FEWEST_PAIRED, Difference, widening
 from rallebench.engine.statistics import difference as difference_of
 from rallebench.metrics import METRICS
 
@@ -19,52 +20,6 @@ Bounds = Mapping[str, "tuple[float | None, float | None]"]
 """Metric → its (lowest, highest) value, None = no bound, where it is no registered metric."""
 Scores = Mapping[str, "float | None"]
 """Question id → score; None or NaN: not scored."""
-
-
-@dataclass(frozen=True, slots=True)
-class PairedComparison:
-    """Run B against run A on the ``n`` questions that both have scored.
-
-    ``difference`` = mean of B − mean of A. ``p`` and ``low``..``high``, 95 % for all ``comparisons`` of a table together, come
-    from one sign-flip test over ``clusters`` (``engine.statistics.Difference``). ``corrected``: p corrected for all comparisons;
-    of one comparison 0 lies outside the interval if and only if it is below .05, of several see ``with_holm``. ``note``: why
-    there is no interval, or ''. All None where n is 0.
-    ``wins``, ``ties``, ``losses``: questions on which B is better, equal, worse. ``flipped``: their ids, B's gains first.
-    ``needed``: questions that a comparison would need to see this difference with 80 % power at the 5 % level, or None.
-    """
-
-    metric: str
-    n: int
-    a: float | None
-    b: float | None
-    difference: float | None
-    low: float | None
-    high: float | None
-    p: float | None
-    wins: int
-    ties: int
-    losses: int
-    gained: tuple[str, ...]
-    lost: tuple[str, ...]
-    needed: int | None
-    corrected: float | None = None
-    comparisons: int = 1
-    clusters: int = 0
-    note: str = ""
-
-    @property
-    def significant(self) -> bool:
-        """True if the difference is more than chance, corrected for all comparisons."""
-        return self.corrected is not None and self.corrected < LEVEL
-
-    @property
-    def gap(self) -> Estimate:
-        """B − A with its interval."""
-        return Estimate(self.difference, self.low, self.high, self.n)
-
-    @property
-    def flipped_ids(self) -> tuple[str, ...]:
-        return self.gained + self.lost
 
 
 def compare(

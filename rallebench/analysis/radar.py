@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.analysis.measures import Measure, headline, measure, shared_measures
+from rallebench.analysis.measures import headline, measure, shared_measures
 from rallebench.analysis.ranking import means_over, read_scores, run_mean, scored_by_all
+from rallebench.core.comparison import Measure
 from rallebench.core.errors import UsageError
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Figure, Table
@@ -38,7 +39,7 @@ def figure(radar: Radar) -> Figure:
     """A polygon per line. The rim is 1 for a metric of 0 … 1, else a little more than the largest mean."""
     values = [m.value for row in radar.lines.values() for m in row if m and m.value is not None]
     high = 1.0 if radar.measure.bounds[1] == 1 else max(values, default=0) * 1.1
-    title = f"{radar.measure.about['label']} by {radar.by}"
+    title = f"{radar.measure.card.label} by {radar.by}"
     series = {name: tuple(zip(radar.axes, row)) for name, row in radar.lines.items()}
     empty = "A radar needs three axes; the table has the means."
     return Figure(title, radar.by, title, series, "radar", high=high or 1.0, empty=empty)
@@ -47,7 +48,7 @@ def figure(radar: Radar) -> Figure:
 def table(radar: Radar) -> Table:
     """Axis by line, means with their intervals over articles."""
     rows = tuple(zip(radar.axes, *radar.lines.values()))
-    title = f"{radar.measure.about['label']}, mean and 95 % interval over articles"
+    title = f"{radar.measure.card.label}, mean and 95 % interval over articles"
     return Table(title, (radar.by, *radar.lines), rows)
 
 

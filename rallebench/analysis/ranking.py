@@ -6,21 +6,25 @@ with Holm's p, intervals that hold together (Bonferroni), and articles, not ques
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 
-from rallebench.analysis.corpus_level import CorpusScore, corpus_level
-from rallebench.analysis.measures import Measure, headline, measure, own_metrics, shared_measures
-from rallebench.analysis.paired import PairedComparison, Scores, compare, is_scored, with_holm
+from rallebench.analysis.corpus_level import corpus_level
+from rallebench.analysis.measures import headline, measure, own_metrics, shared_measures
+from rallebench.analysis.paired import Scores, compare, is_scored, with_holm
 from rallebench.analysis.timing import timing_notes
+from rallebench.core.comparison import (
+    ComparedRun,
+    Comparison,
+    CorpusScore,
+    Measure,
+    PairedComparison,
+)
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import pause_collector
-from rallebench.core.numbers import independence
-from rallebench.core.report import Bounds, Estimate, RunReport
+from rallebench.core.report import Bounds, Clusters, Estimate, RunReport
 from rallebench.core.scoring import Pair
 from rallebench.core.types import Example
-from rallebench.engine.clusters import Clusters, find_clusters, timed_clusters
+from rallebench.engine.clusters import find_clusters, timed_clusters
 from rallebench.engine.headline import beyond_depth
 from rallebench.engine.score import (
     examples_of_runs,
@@ -29,105 +33,15 @@ from rallebench.engine.score import (
     stored_examples,
     stored_timings,
 )
-from rallebench.engine.statistics import NOISE, means
+from rallebench.engine.statistics import means
 from rallebench.engine.store import RunFolder
 from rallebench.metrics import metric
 
 MOST_RUNS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    """One run. ``left_out``: questions that another run does not share; ``failed``, ``unfinished``: shared questions that failed or
-    are not answered yet."""
-
-    name: str
-    left_out: int
-    failed: int
-    unfinished: int
-
-    @property
-    def gaps(self) -> str:
-        """The shared questions without an answer, in words; '' if there are none."""
-        counts = {"failed": self.failed, "are not answered yet": self.unfinished}
-        return " and ".join(f"{count} {words}" for words, count in counts.items() if count)
-
-
-@dataclass(frozen=True, slots=True)
-class MultiRunComparison:
-    """``cells``: metric → one mean per run, over the questions that *all* runs have scored. ``pairs``: metric → each run after the
-    first, compared with it over the same questions; of three or more runs by ``metric`` alone. ``corpus_level``: metric → one
-    corpus-level score per run. ``measures``: the metrics that all runs share, and their cards. ``beyond_depth``: metrics
-    with a cut-off beyond the passages that some run asked for. ``timing``: why times are not compared."""
-
-    sides: tuple[RunSummary, ...]
-    common: tuple[Example, ...]
-    metric: str
-    cells: Mapping[str, tuple[Estimate, ...]]
-    pairs: Mapping[str, Mapping[str, PairedComparison]]
-    corpus_level: Mapping[str, tuple[CorpusScore, ...]]
-    measures: Mapping[str, Measure]
-    clusters: Clusters
-    beyond_depth: frozenset[str] = frozenset()
-    timing: tuple[str, ...] = ()
-
-    @property
-    def measure(self) -> Measure:
-        """The measure of the differences."""
-        return self.measures[self.metric]
-
-    @property
-    def against(self) -> Mapping[str, PairedComparison]:
-        """The differences by ``metric``."""
-        return self.pairs[self.metric]
-
-    def is_printed(self, name: str) -> bool:
-        """Return whether a metric has a place in a table: some question is scored by it in every run, within the retrieved depth."""
-        is_scored = any(mean.n for mean in self.cells[name])
-        comparable = name not in self.beyond_depth and not (self.timing and is_timed(name))
-        return name == self.metric or (is_scored and comparable)
-
-    def best(self, name: str) -> frozenset[int]:
-        """The indexes of the runs with the best mean; none where all are equal or no direction is better."""
-        upward = self.measures[name].higher_is_better
-        values = {i: m.value for i, m in enumerate(self.cells[name]) if m.value is not None}
-        if not values or upward is None or _same(min(values.values()), max(values.values())):
-            return frozenset()
-        top = max(values.values()) if upward else min(values.values())
-        return frozenset(i for i, value in values.items() if _same(value, top))
-
-    @property
-    def warnings(self) -> list[str]:
-        """The caveats of the table, one sentence each."""
-        sentences = []
-        left_out = [f"{side.left_out} of {side.name}" for side in self.sides if side.left_out]
-        if left_out:
-            sentences.append(
-                f"The runs asked different questions; only the {len(self.common)} that all share are compared "
-                f"(left out: {', '.join(left_out)})."
-            )
-        for side in self.sides:
-            if side.gaps:
-                sentences.append(
-                    f"{side.name}: {side.gaps}; these questions are left out for every run."
-                )
-        if is_timed(self.metric):
-            sentences += self.timing
-        cluster_note = independence(self.clusters.counts, len(self.common))
-        if "One article holds" in cluster_note:
-            sentences.append(cluster_note)
-        scored = self.cells[self.metric][0].n
-        if scored < len(self.common) - sum(side.failed + side.unfinished for side in self.sides):
-            sentences.append(
-                f"Only {scored} of the {len(self.common)} shared questions are scored by {self.metric} in every run."
-            )
-        return sentences
-
-
 @pause_collector()
-def compare_many(
-    runs: Sequence[RunFolder], chosen: str = "", *, every: bool = True
-) -> MultiRunComparison:
+def compare_many(runs: Sequence[RunFolder], chosen: str = "", *, every: bool = True) -> Comparison:
     """All metrics of 2 to MOST_RUNS runs; ``chosen``: the metric of the differences ('' = the headline).
 
     ``every``: with the means of all shared metrics, not of the chosen one alone. Raises UsageError for too few runs, one run
@@ -167,8 +81,9 @@ def compare_many(
         )
         if name == by.name or len(runs) == 2:
             pairs[name] = _against(scores, scored_by[name], measures[name], clusters)
+    timed = frozenset(filter(is_timed, names))
     summaries = (_summary(run, own, set(qids)) for run, own in zip(runs, examples))
-    return MultiRunComparison(
+    return Comparison(
         tuple(summaries),
         tuple(common),
         by.name,
@@ -178,13 +93,14 @@ def compare_many(
         measures,
         batches if batches is not None and is_timed(by.name) else articles,
         frozenset[str]().union(*(beyond_depth(measures, run.description().chain) for run in runs)),
-        tuple(timing_notes(runs)) if any(map(is_timed, names)) else (),
+        tuple(timing_notes(runs)) if timed else (),
+        timed,
     )
 
 
 def compare_two(
     a: RunFolder, b: RunFolder, chosen: str = "", *, every: bool = True
-) -> tuple[MultiRunComparison, PairedComparison]:
+) -> tuple[Comparison, PairedComparison]:
     """Run ``b`` against run ``a``, see ``compare_many``. Raises UsageError without a question that is scored in both."""
     compared = compare_many([a, b], chosen, every=every)
     pair = compared.against[b.name]
@@ -272,15 +188,11 @@ def means_over(
     return means(values, clusters.labels(qids), dict.fromkeys(columns, bounds))
 
 
-def _same(a: float, b: float) -> bool:
-    return math.isclose(a, b, rel_tol=NOISE, abs_tol=NOISE)
-
-
-def _summary(run: RunFolder, examples: Sequence[Example], common: Set[str]) -> RunSummary:
+def _summary(run: RunFolder, examples: Sequence[Example], common: Set[str]) -> ComparedRun:
     """The run with its ``examples``; ``common``: the ids of the shared questions."""
     heads = {qid: head for qid, head in run.heads().items() if qid in common}
     failed = sum(bool(head.error) for head in heads.values())
-    return RunSummary(run.name, len(examples) - len(common), failed, len(common) - len(heads))
+    return ComparedRun(run.name, len(examples) - len(common), failed, len(common) - len(heads))
 
 
 def _against(

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rallebench.analysis.paired import PairedComparison, Sides, compare_all
+from rallebench.analysis.paired import Sides, compare_all
 from rallebench.analysis.ranking import read_scores
+from rallebench.core.comparison import PairedComparison
 from rallebench.core.experiments import StoredExperiment
+from rallebench.core.numbers import LEVEL
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Column, Table
 from rallebench.engine.clusters import find_clusters
 from rallebench.engine.score import stored_examples
-from rallebench.engine.statistics import LEVEL
 from rallebench.engine.store import RunFolder
 from rallebench.workspace.paths import WorkspaceFolder
 

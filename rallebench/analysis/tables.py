@@ -6,17 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from rallebench.analysis.changes import Change
-from rallebench.analysis.paired import PairedComparison
-from rallebench.analysis.ranking import MultiRunComparison
+from rallebench.core.comparison import Comparison, PairedComparison
 from rallebench.core.numbers import independence
 from rallebench.core.report import Estimate, RunReport
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Chain
 from rallebench.engine.headline import not_printed, table_metrics
-from rallebench.metrics import card
-
-TEST = "question by question. Interval and p come from one sign-flip test that counts articles, not questions."
-OF_SEVERAL = " Of {} comparisons p is corrected by Holm, and the intervals hold together at 95 % (Bonferroni)."
+from rallebench.metrics import read_card
 
 
 def metrics(report: RunReport, chain: Chain | None = None) -> Table:
@@ -24,18 +20,18 @@ def metrics(report: RunReport, chain: Chain | None = None) -> Table:
     rows: list[tuple[Any, ...]] = []
     figures = {r.column.name: r.corpus_level for r in report.columns}
     for name, mean in table_metrics(report, chain).items():
-        about = card(name)
-        caveats = f" Beware: {about['traps']}" if about.get("traps") else ""
-        rows.append((about["label"], name, mean, f"{about['definition']}{caveats}"))
+        about = read_card(name)
+        caveats = f" Beware: {about.traps}" if about.traps else ""
+        rows.append((about.label, name, mean, f"{about.definition}{caveats}"))
         if (over_all := figures.get(name)) is not None:
-            rows.append((f"{about['label']}, over all answers", name, over_all, about["over_all"]))
+            rows.append((f"{about.label}, over all answers", name, over_all, about.over_all))
     columns = ("metric", "name", "mean and 95 % interval", Column("definition", "text"))
     clusters = independence(report.clusters, report.n_done)
     note = " ".join(filter(None, [clusters, *not_printed(report, chain)]))
     return Table("", columns, tuple(rows), note=note)
 
 
-def comparison(compared: MultiRunComparison) -> Table:
+def comparison(compared: Comparison) -> Table:
     """Metric by run: means over the questions that all runs have scored, the best of a row in bold; of two runs with the
     difference, and bold only where one is shown."""
     two = len(compared.sides) == 2
@@ -45,15 +41,15 @@ def comparison(compared: MultiRunComparison) -> Table:
     for name, means in compared.cells.items():
         if not compared.is_printed(name):
             continue
-        about, unit = compared.measures[name].about, compared.measures[name].unit
+        about, unit = compared.measures[name].card, compared.measures[name].unit
         units[len(rows)] = unit
         pair = next(iter(compared.pairs[name].values())) if two else None
         if pair is None or pair.significant:
             best |= {(len(rows), i + 1) for i in compared.best(name)}
-        less = " ↓" if about.get("higher_is_better", True) is False else ""
-        rows.append((f"{about['label']}{less}", *means, *_gaps(pair), means[0].n))
+        less = " ↓" if about.higher_is_better is False else ""
+        rows.append((f"{about.label}{less}", *means, *_gaps(pair), means[0].n))
         if scores := compared.corpus_level.get(name, ()):
-            label = f"{about['label']}, over all answers"
+            label = f"{about.label}, over all answers"
             units[len(rows)] = unit
             over_all = (Estimate(score.value, score.low, score.high, score.n) for score in scores)
             rows.append((label, *over_all, *([None] * two), scores[0].n))
@@ -68,14 +64,14 @@ def comparison(compared: MultiRunComparison) -> Table:
     return Table("", columns, tuple(rows), note=note, best=frozenset(best), units=units)
 
 
-def differences(compared: MultiRunComparison) -> Table:
+def differences(compared: Comparison) -> Table:
     """Every run against the first by the chosen metric."""
-    about, upward = compared.measure.about, compared.measure.higher_is_better
+    about, upward = compared.measure.card, compared.measure.higher_is_better
     more, less = ("higher", "lower") if upward is None else ("better", "worse")
     rows = tuple(
         (
             run,
-            verdict(pair, upward),
+            pair.verdict(upward),
             *_gaps(pair),
             pair.p,
             pair.corrected,
@@ -84,11 +80,10 @@ def differences(compared: MultiRunComparison) -> Table:
         )
         for run, pair in compared.against.items()
     )
-    caveats = f" Beware: {about['traps']}" if about.get("traps") else ""
-    several = OF_SEVERAL.format(len(rows)) if len(rows) > 1 else ""
+    caveats = f" Beware: {about.traps}" if about.traps else ""
     note = (
-        f"{about['label']} against {compared.sides[0].name}, {TEST}{several} Questions needed: to see this difference with 80 % "
-        f"power at the 5 % level. {about['label']}: {about['definition']}{caveats}"
+        f"{about.label} against {compared.sides[0].name}, {compared.test} Questions needed: to see this difference with 80 % "
+        f"power at the 5 % level. {about.label}: {about.definition}{caveats}"
     )
     columns: tuple[Column | str, ...] = (
         "run",
@@ -107,19 +102,6 @@ def _gaps(pair: PairedComparison | None) -> tuple[Estimate | None, ...]:
     if pair is None:
         return ()
     return (None if pair.difference is None else pair.gap,)
-
-
-def verdict(pair: PairedComparison, upward: bool | None) -> str:
-    """What the difference shows, by its sign: most questions may gain a little while the mean falls."""
-    if pair.difference is None:
-        return "no question is scored in both"
-    if pair.corrected is None:
-        return pair.note
-    if not pair.significant:
-        return "no difference shown"
-    if upward is None:
-        return "higher" if pair.difference > 0 else "lower"
-    return "better" if (pair.difference > 0) == upward else "worse"
 
 
 def changes(differences: Sequence[Change], first: str, other: str) -> Table:

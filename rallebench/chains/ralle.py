@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.chains.saved import MAX_ACTIONS, MAX_K, chain_from_json, checked_generation
+from rallebench.chains.saved import MAX_K, chain_from_json, checked_generation
+from rallebench.core.entries import MAX_ACTIONS
 from rallebench.core.errors import BadFileError, MissingPackageError
 from rallebench.core.files import read_json
 from rallebench.core.sources import Source

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from rallebench.core.entries import Strict, parse_entry
+from rallebench.core.entries import MAX_ACTIONS, Strict, parse_entry
 from rallebench.core.errors import UsageError
 from rallebench.core.files import write_json
 from rallebench.core.formats import read_format
@@ -18,7 +18,6 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import Action, Chain
 
 CHAIN_FORMAT: Literal["rallebench-chain/1"] = "rallebench-chain/1"
-MAX_ACTIONS = 8
 MAX_K = 10_000
 
 

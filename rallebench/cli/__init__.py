@@ -1,5 +1,1 @@
 """The command line: one module a verb; each calls one service and prints its result."""
-
-from rallebench.cli.main import main
-
-__all__ = ["main"]

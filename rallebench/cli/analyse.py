@@ -11,8 +11,9 @@ from rallebench.cli.flags import flag, many
 from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.files import disk_error, write_text
+from rallebench.core.numbers import plural
+from rallebench.core.waterfall import STAGES, UNTRACED
 from rallebench.render import report
-from rallebench.render.numbers import plural
 from rallebench.services.workbench import Workbench
 from rallebench.views import catalog, comparing
 
@@ -82,11 +83,11 @@ def _check(args: argparse.Namespace) -> None:
 def _waterfall(run: Mapping[str, Any]) -> Iterator[str]:
     yield f"{run['run']}: {run['n']} questions"
     if not run["tells"]:
-        yield f"  {comparing.UNTRACED}"
+        yield f"  {UNTRACED}"
         return
     for stage, count in run["waterfall"].items():
         if count:
-            yield f"  {count:>6}  {comparing.STAGES[stage]}"
+            yield f"  {count:>6}  {STAGES[stage]}"
     if run["misses_corpus"]:
         yield "  the corpus could not be looked at: its index is not in this workspace"
     if run["given"]:

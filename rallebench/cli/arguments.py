@@ -12,19 +12,18 @@ from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow
 from rallebench.cli.verbs import Result
 from rallebench.core.errors import UsageError
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.experiments import PILOT_QUESTIONS, ExperimentRequest
 from rallebench.core.text import split_names
 from rallebench.render import experiments
 from rallebench.services import experiment_jobs
 from rallebench.services.workbench import Workbench
-from rallebench.views.experiment_requests import QUESTIONS
 
 PLAN = (
     switch("--plan", "say what it would run and cost; runs nothing but the probe"),
     flag(
         "--probe",
         "N",
-        f"with --plan: questions a part that are really answered, to see what it costs (default {QUESTIONS}; 0: none)",
+        f"with --plan: questions a part that are really answered, to see what it costs (default {PILOT_QUESTIONS}; 0: none)",
         type=int,
     ),
 )
@@ -77,7 +76,7 @@ def show_plan(
     if not hasattr(args, "probe"):
         plan = workbench.experiments.plan(request)
         return Result(experiment_jobs.plan_json(plan), experiments.plan_blocks(plan))
-    questions = QUESTIONS if probe is None else probe
+    questions = PILOT_QUESTIONS if probe is None else probe
     if questions < 0:
         raise UsageError(
             f"--probe is {questions}; it must be 0 for none, or a number of questions."

@@ -13,7 +13,7 @@ from rallebench.cli.verbs import VERBS, Result, failed_parts, open_workbench
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.views.experiment_requests import baselines_request
-from rallebench.views.experiment_results import COLUMNS, LABELS
+from rallebench.views.experiment_results import baseline_label
 
 
 @VERBS.register(
@@ -41,7 +41,7 @@ def baselines(args: argparse.Namespace) -> Result:
     failure = ""
     if not value["lines"]:
         mend = f"Run the baselines of {args.run!r} again when it is mended."
-        labels = [LABELS[name] for name in failed]
+        labels = [baseline_label(name) for name in failed]
         failure = failed_parts("baselines", labels, len(failed), mend)
     return Result(value, _blocks(value), failure)
 
@@ -55,8 +55,10 @@ def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
     heads: tuple[Column | str, ...] = (
         "",
         "this run",
-        *(COLUMNS[key] for key in value["columns"]),
+        *(baseline_label(key) for key in value["columns"]),
         Column("n", "count"),
     )
-    failed = (f"{LABELS[name]} failed: {reason}" for name, reason in value["failed"].items())
+    failed = (
+        f"{baseline_label(name)} failed: {reason}" for name, reason in value["failed"].items()
+    )
     return (Table(value["run"], heads, rows), Table.from_json(value["tests"]), *failed)

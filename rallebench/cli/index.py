@@ -68,7 +68,7 @@ ENCODER = "minilm"
 )
 def index(args: argparse.Namespace) -> Result:
     """The manifest of the index."""
-    has_encoder = args.kind not in catalog.names("index kinds") or catalog.needs_encoder(args.kind)
+    has_encoder = args.kind not in catalog.names("index kinds") or catalog.takes_encoder(args.kind)
     if args.encoder is not None and not has_encoder:
         raise UsageError(
             f"An index of the kind {args.kind!r} has no encoder; leave --encoder out, or choose another --kind."

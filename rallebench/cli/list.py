@@ -38,8 +38,8 @@ def list_names(args: argparse.Namespace) -> Result:
                 f"Only metrics have a card; write: rallebench list metrics {' '.join(args.names)}"
             )
         cards = [lists.whole_card(name) for name in args.names]
-        texts = (f"{text}\n" for _, text in cards)
-        return Result({"metrics": [value for value, _ in cards]}, ("metrics:", *texts))
+        texts = (f"{card.text()}\n" for card in cards)
+        return Result({"metrics": [card.to_json() for card in cards]}, ("metrics:", *texts))
     kinds = lists.listing(lists.open_workspace(args.workspace, args.base_settings), args.kind)
     lines: list[str] = []
     for kind, rows in kinds.items():

@@ -11,7 +11,7 @@ from rallebench.cli.printing import drain
 from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.files import json_lines, write_text
-from rallebench.services.exchange import pick_up
+from rallebench.services.exchange import pick_questions
 
 
 @VERBS.register(
@@ -35,7 +35,7 @@ def pick(args: argparse.Namespace) -> Result:
     output = check_out(args.output, workbench, name="--output", source=path).resolve()
     drain(workbench.models.load(args.index, "retriever"))
     pages = workbench.models.backends.retrievers[args.index].page_ids()
-    records, read = pick_up(path, pages, args.number)
+    records, read = pick_questions(path, pages, args.number)
     write_text(output, json_lines(records))
     counts = {"kept": len(records), "read": read, "without": read - len(records)}
     line = f"{args.output}: {counts['kept']} of {read} questions kept"

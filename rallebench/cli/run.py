@@ -12,7 +12,7 @@ from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow, follow_experiment
 from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import StoppedError, UsageError
-from rallebench.core.numbers import independence, no_interval
+from rallebench.core.numbers import independence
 from rallebench.core.report import ClusterCounts, Estimate, RunReport
 from rallebench.core.runs import PreparedRun, RunOptions, RunResult
 from rallebench.core.tables import Column, Table
@@ -21,7 +21,7 @@ from rallebench.render.numbers import interval, text
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_requests
 from rallebench.views.run_requests import BenchmarkOptions
-from rallebench.views.run_views import is_timed, not_printed, result_json, table_metrics
+from rallebench.views.run_views import interval_note, printed_metrics, result_json
 
 
 @VERBS.register(
@@ -120,6 +120,7 @@ def blocks(result: RunResult, value: Mapping[str, Any]) -> tuple[Table | str, ..
     """A run's metrics, how an agent's episodes ended, and its cost; ``value``: the result as JSON."""
     report, chain = result.report or RunReport(), result.request.flow.chain
     own = {name: column.estimate for name, column in report.own.items()}
+    printed = printed_metrics(report, chain)
     rows = tuple(
         (
             f"  {name}",
@@ -127,7 +128,7 @@ def blocks(result: RunResult, value: Mapping[str, Any]) -> tuple[Table | str, ..
             "" if mean.value is None else _interval(name, mean, report.clusters),
             mean.n,
         )
-        for name, mean in {**table_metrics(report, chain), **own}.items()
+        for name, mean in {**printed.means, **own}.items()
     )
     head = (
         f"{result.run}: {report.n} questions, {report.n_errors} failed, {report.seconds or 0:.1f} s"
@@ -136,15 +137,14 @@ def blocks(result: RunResult, value: Mapping[str, Any]) -> tuple[Table | str, ..
     table = Table(head, columns, rows, note=independence(report.clusters, report.n))
     return (
         table,
-        *not_printed(report, chain),
+        *printed.left_out,
         *_agent(value.get("agent")),
         *(costs.blocks(report.cost) if report.cost else ()),
     )
 
 
 def _interval(name: str, mean: Estimate, clusters: ClusterCounts | None) -> str:
-    note = no_interval(mean.n, clusters, timed=is_timed(name))
-    return interval(mean, clusters=clusters, note=note)
+    return interval(mean, clusters=clusters, note=interval_note(name, mean, clusters))
 
 
 def _agent(agent: Mapping[str, Any] | None) -> list[str]:

@@ -14,6 +14,7 @@ from rallebench.cli.verbs import VERBS, Result, failed_parts, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.report import Estimate
 from rallebench.core.runs import RunOptions
+from rallebench.core.starter import DEFAULT_DATASET
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import interval
 from rallebench.views import catalog, experiment_requests
@@ -63,7 +64,7 @@ def sweep(args: argparse.Namespace) -> Result:
     if not args.chain and args.vary:
         raise UsageError("--vary needs the chain that it varies: --chain starter.")
     if not args.chain:
-        value = experiment_requests.opened(workbench.workspace, args.name, args.metric)
+        value = experiment_requests.stored_sweep(workbench.workspace, args.name, args.metric)
         return Result(value, _blocks(value))
     limit, sampled = arguments.read_part(args)
     name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
@@ -73,7 +74,7 @@ def sweep(args: argparse.Namespace) -> Result:
         name,
         chain,
         args.vary,
-        args.dataset or catalog.DEFAULT_DATASET,
+        args.dataset or DEFAULT_DATASET,
         strategy=args.strategy,
         metrics=arguments.split_list(args.metrics),
         metric=args.metric,
@@ -102,7 +103,7 @@ def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
     rows = []
     for row in value["variants"]:
         means = {name: Estimate(**mean) for name, mean in row["metrics"].items()}
-        name = value["metric"] or experiment_requests.headline(means)
+        name = value["metric"] or experiment_requests.sweep_headline(means)
         mean = row["metrics"].get(name)
         difference = "" if row["difference"] is None else f"{row['difference']:+.4f}"
         gap = Estimate(row["difference"], row["low"], row["high"])

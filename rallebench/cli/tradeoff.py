@@ -10,11 +10,12 @@ from rallebench.cli import arguments
 from rallebench.cli.flags import flag, many, switch
 from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, open_workbench
+from rallebench.core.experiments import TRADEOFF_QUESTIONS
 from rallebench.core.runs import RunOptions
+from rallebench.core.starter import DEFAULT_DATASET
 from rallebench.core.tables import Column, Table
-from rallebench.views import catalog, experiment_requests
+from rallebench.views import experiment_requests
 
-QUESTIONS = experiment_requests.TRADEOFF_QUESTIONS
 COLUMNS = (
     Column("index"),
     Column("recall@k"),
@@ -37,14 +38,14 @@ COLUMNS = (
             "the indexes or other retrievers to compare; a combination in brackets: (rrf:a,b)",
             required=True,
         ),
-        flag("--dataset", "FILE|NAME", default=catalog.DEFAULT_DATASET),
+        flag("--dataset", "FILE|NAME", default=DEFAULT_DATASET),
         flag("-k", type=int, default=10),
         flag(
             "--limit",
             "N",
-            f"ask the first N questions (default: {QUESTIONS})",
+            f"ask the first N questions (default: {TRADEOFF_QUESTIONS})",
             type=int,
-            default=QUESTIONS,
+            default=TRADEOFF_QUESTIONS,
         ),
         flag(
             "--name", "T", "the same name again continues a trade-off that was stopped", default=""

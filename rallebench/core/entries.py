@@ -11,8 +11,10 @@ from rallebench.core.errors import BadFileError
 from rallebench.core.own_files import Count
 from rallebench.core.prices import read_prices
 from rallebench.core.text import UNFOLDED
-from rallebench.core.types import digest
+from rallebench.core.types import Json, digest
 
+MAX_ACTIONS = 8
+"""The most actions of a chain."""
 UNFOLDED_NOTE = "words not folded: build it anew, and all spellings of a word in Unicode meet"
 
 
@@ -85,7 +87,7 @@ class Manifest(Strict):
     kind: str
     corpus: str = ""
     corpus_sha256: str
-    chunking: dict[str, Any] | None = None
+    chunking: Json | None = None
     passages: Count
     passages_without_page: Count = 0
     encoder: str = ""

@@ -36,6 +36,9 @@ FOLDER = "experiments"
 Row = dict[str, Any]
 """A row of a file that a person may edit: ``id``, ``keep`` (whether it is used), ``why`` (the reason if it is not) and others."""
 
+PILOT_QUESTIONS, TRADEOFF_QUESTIONS = 3, 200
+"""Questions of each run that a pilot asks, and that a trade-off asks, unless other numbers are given."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRequest:

@@ -12,6 +12,11 @@ from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW
 ABSENT, UNKNOWN, NOT_COUNTED = "–", "unknown", "not counted"
 """Not measured; not known; a quantity that the backend does not count."""
 
+LEVEL = 0.05
+"""The p below which a difference is shown."""
+NOISE = 1e-9
+"""Two scores nearer than this, absolutely or relatively, are equal up to rounding."""
+
 
 def plural(number: int, noun: str) -> str:
     """A number of things.

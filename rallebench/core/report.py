@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,33 @@ class ClusterCounts:
     by: str
     n: Count
     largest: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """``of``: question id → number of its cluster, from 0. ``by``: what forms the clusters,
+    ``gold pages`` if any question has one, else ``group`` if any record has one, else ``question``; ``batch`` for times."""
+
+    by: str
+    of: Mapping[str, int]
+
+    @property
+    def largest(self) -> int:
+        """Questions in the largest cluster; 0 without questions."""
+        return max(Counter(self.of.values()).values(), default=0)
+
+    @property
+    def counts(self) -> ClusterCounts:
+        """The number of clusters, and of questions in the largest.
+
+        >>> Clusters("question", {"a": 0, "b": 1}).counts
+        ClusterCounts(by='question', n=2, largest=1)
+        """
+        return ClusterCounts(self.by, len(set(self.of.values())), self.largest)
+
+    def labels(self, qids: Sequence[str]) -> list[int]:
+        """The cluster of each question, in the order of ``qids``."""
+        return [self.of[qid] for qid in qids]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any, Literal, TextIO
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.events import Progress, map_events
 from rallebench.core.files import disk_error, read_json, write_json
@@ -24,7 +25,7 @@ from rallebench.core.parts import beside, check_name, delete, move_in
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Passage, digest
 from rallebench.corpora import CORPORA, CorpusRow
-from rallebench.corpora.chunking import Chunking, chunk
+from rallebench.corpora.chunking import chunk
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import IMPORTED, PageMap, corpus_form, read_corpus
 from rallebench.corpora.store import PASSAGES, PassageStore, link_store, writing_store

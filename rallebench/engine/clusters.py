@@ -8,12 +8,10 @@ A batch is timed as a whole, and each of its questions has an equal share of its
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from rallebench.core.report import ClusterCounts
+from rallebench.core.report import Clusters
 from rallebench.core.types import Episode, Example
 
 GOLD_PAGES, GROUP, QUESTION, BATCH = "gold pages", "group", "question", "batch"
@@ -22,33 +20,6 @@ TIMED_UNITS = ("seconds", "tokens/s")
 
 Timing = tuple["str | int | float", ...]
 """The mark of a measured time that the questions of a batch share."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clusters:
-    """``of``: question id → number of its cluster, from 0. ``by``: what forms the clusters,
-    ``gold pages`` if any question has one, else ``group`` if any record has one, else ``question``; ``batch`` for times."""
-
-    by: str
-    of: Mapping[str, int]
-
-    @property
-    def largest(self) -> int:
-        """Questions in the largest cluster; 0 without questions."""
-        return max(Counter(self.of.values()).values(), default=0)
-
-    @property
-    def counts(self) -> ClusterCounts:
-        """The number of clusters, and of questions in the largest.
-
-        >>> Clusters("question", {"a": 0, "b": 1}).counts
-        ClusterCounts(by='question', n=2, largest=1)
-        """
-        return ClusterCounts(self.by, len(set(self.of.values())), self.largest)
-
-    def labels(self, qids: Sequence[str]) -> list[int]:
-        """The cluster of each question, in the order of ``qids``."""
-        return [self.of[qid] for qid in qids]
 
 
 def find_clusters(examples: Sequence[Example]) -> Clusters:

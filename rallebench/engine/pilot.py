@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from rallebench.core.errors import BackendError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Progress, under
 from rallebench.core.experiments import (
+    PILOT_QUESTIONS,
     Experiment,
     ExperimentRequest,
     IndexRequest,
@@ -32,7 +33,6 @@ from rallebench.engine.judging import pass_request
 from rallebench.engine.ports import WorkContext
 from rallebench.engine.score import own_scores
 
-QUESTIONS = 3
 MOST_SECONDS = 300.0
 """Seconds after which no further run is begun; the cost of the others is estimated from similar runs."""
 
@@ -145,7 +145,7 @@ def pilot(
     experiment: Callable[[ExperimentRequest], Experiment],
     context: WorkContext,
     *,
-    questions: int = QUESTIONS,
+    questions: int = PILOT_QUESTIONS,
     batch_size: int = 20,
     seconds: float = MOST_SECONDS,
 ) -> Operation[Forecast]:

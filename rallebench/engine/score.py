@@ -14,6 +14,7 @@ from rallebench.core.own_files import parse, reading
 from rallebench.core.report import (
     MEND,
     NO_BOUNDS,
+    Clusters,
     ColumnResult,
     Estimate,
     JudgeReport,
@@ -24,7 +25,6 @@ from rallebench.core.types import Episode, Example, Question, Score
 from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.engine.clusters import (
     TIMED_UNITS,
-    Clusters,
     Timing,
     find_clusters,
     shared_timings,

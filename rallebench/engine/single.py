@@ -5,43 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Union
 
 from rallebench.core.errors import RalleError, StoppedError
+from rallebench.core.live import Delta, Event, StepDone, StepStarted
 from rallebench.core.runs import Backends
 from rallebench.core.surrogates import pair_stream
 from rallebench.core.thinking import parted_stream, split_thoughts, with_room
 from rallebench.core.types import Episode, Flow, Generate, Note, Outcome, Reply, Request, Step
 from rallebench.engine.perform import as_ralle_error, flow_error, perform, prepare_request
 from rallebench.engine.reply_cache import ReplyCache
-
-
-@dataclass(frozen=True, slots=True)
-class StepStarted:
-    """Step ``index`` (from 0) begins with ``request``."""
-
-    index: int
-    request: Request
-
-
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """The model wrote ``text`` more in step ``index``."""
-
-    index: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class StepDone:
-    """Step ``index`` ended."""
-
-    index: int
-    step: Step
-
-
-Event = Union[StepStarted, Delta, StepDone, Episode]
 
 
 def run_one(
@@ -100,7 +72,7 @@ def answer_one(request: Request, backends: Backends, reply_cache: ReplyCache | N
 
 def _ask(
     request: Request, backends: Backends, reply_cache: ReplyCache | None, stream: bool
-) -> Iterator[Union[str, Step]]:
+) -> Iterator[str | Step]:
     if isinstance(request, Note):
         yield Step(request, request.reply())
         return

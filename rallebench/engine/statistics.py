@@ -18,20 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rallebench.core.numbers import LEVEL, NOISE
 from rallebench.core.report import Estimate
 from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW
 
 Floats = NDArray[np.float64]
-LEVEL = 0.05
 FEWEST_PAIRED = 10
 """Clusters below which a difference has no interval."""
 FLIPS, MOST_FLIPS, EXACT = 10_000, 100_000, 13
 AMPLE, WIDER = 50, 200
 """With G < AMPLE clusters the ends lie 1 + (AMPLE − G) / WIDER times as far from the difference: skewed differences need it."""
-NOISE = 1e-9
-"""Two scores nearer than this, absolutely or relatively, are equal up to rounding."""
-
-
 AT_BOUND = 1e-6
 """Share of a metric's range within which a value is its bound; KILT's ROUGE-L of equal texts is 0.999999995."""
 

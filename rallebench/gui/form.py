@@ -8,10 +8,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from rallebench.core.numbers import plural
 from rallebench.core.settings import Setting, check_values
 from rallebench.gui.frame import Event
 from rallebench.gui.html import NOTHING, attributes, fold
-from rallebench.render.numbers import plural
 
 Form = Mapping[str, Setting]
 Choices = Mapping[str, Sequence[Any]]

@@ -9,8 +9,9 @@ from typing import Any
 from markupsafe import Markup
 
 from rallebench.core.events import Progress
+from rallebench.core.numbers import plural
 from rallebench.gui.html import button, doing, escape, join_facts, problem, progress, state
-from rallebench.render.numbers import about_time, plural
+from rallebench.render.numbers import about_time
 from rallebench.services.jobs import Job
 from rallebench.services.models import PREPARATION
 from rallebench.services.pace import JobStanding

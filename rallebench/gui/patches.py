@@ -15,6 +15,7 @@ from rallebench.core.errors import RalleError
 from rallebench.core.stopping import Stop, obey
 from rallebench.gui.html import escape
 from rallebench.gui.wording import on_page
+from rallebench.services.jobs import start_thread
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class PatchStream:
 
     def start(self) -> None:
         """Start the generator's thread."""
-        threading.Thread(target=self._read, name="page stream", daemon=True).start()
+        start_thread(self._read, "page stream")
 
     def stop(self, *, shows: bool = True) -> None:
         """End the stream: the page gets its last patch at once, and the generator stops waiting for servers and ends at its next value.

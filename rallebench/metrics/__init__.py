@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rallebench.core.cards import Card
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import Entry, Registry
 from rallebench.core.scoring import ScoreColumn
-from rallebench.core.types import Episode, Example, Flow, Gold
-from rallebench.metrics._card import Card as Card
+from rallebench.core.types import Episode, Example, Flow, Gold, Json
 from rallebench.metrics._card import make_card
 
 Metric = Callable[[Episode, Gold], "float | None"]
@@ -266,7 +266,7 @@ def read_card(name: str) -> Card:
     )
 
 
-def card(name: str) -> dict[str, Any]:
+def card(name: str) -> Json:
     """What the page shows beside a number: ``read_card`` as JSON.
 
     >>> card("em")["definition"]

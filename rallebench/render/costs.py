@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rallebench.core.costs import Cost, CostTotal, Spread
-from rallebench.core.numbers import ABSENT, NOT_COUNTED, UNKNOWN, price
+from rallebench.core.numbers import ABSENT, NOT_COUNTED, UNKNOWN, plural, price
 from rallebench.core.tables import Cell, Column, Format, Table
-from rallebench.render.numbers import plural, text
+from rallebench.render.numbers import text
 
 TOTALS = (
     ("All questions", "every step as when it was really asked, also what was cached"),

@@ -27,19 +27,7 @@ from typing import Any
 from rallebench.core.errors import BackendError
 from rallebench.core.types import Reply, ToolCall
 from rallebench.sandbox.limits import Limits, Protection
-from rallebench.sandbox.sessions import Session, Sessions, new_name
-
-__all__ = [
-    "TOOL",
-    "Limits",
-    "Protection",
-    "PythonTool",
-    "answer",
-    "begin",
-    "new_name",
-    "protection",
-    "stop",
-]
+from rallebench.sandbox.sessions import Session, Sessions
 
 TOOL = "python"
 """The tool's name."""

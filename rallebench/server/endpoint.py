@@ -34,7 +34,7 @@ from rallebench.server.completion_request import (
 )
 from rallebench.services.conversations import Turn
 from rallebench.services.workbench import Workbench
-from rallebench.views.steps import hit_to_json
+from rallebench.views.answers import hit_json
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -113,7 +113,7 @@ def sources(turn: Turn, episode: Episode) -> dict[str, Any]:
         for sentence in turn.cited_sentences
         for citation in sentence.citations
     ]
-    listed = [hit_to_json(hit) for hit in hits.values()]
+    listed = [hit_json(hit) for hit in hits.values()]
     return {"sources": listed, "searched_for": turn.standalone, "citations": supports}
 
 

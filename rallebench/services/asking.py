@@ -14,6 +14,7 @@ from rallebench.chains.conversation import Rewriter, as_conversation, rewriting
 from rallebench.chains.saved import chain_from_json, chain_to_json, save_version
 from rallebench.core.errors import BackendError, Hint, RalleError, UsageError
 from rallebench.core.events import Operation, Warned, complete
+from rallebench.core.live import Event
 from rallebench.core.prompts import prompt_text
 from rallebench.core.runs import Backends
 from rallebench.core.types import (
@@ -30,7 +31,7 @@ from rallebench.core.types import (
     Step,
 )
 from rallebench.engine.reply_cache import ReplyCache
-from rallebench.engine.single import Event, answer_one, resume_from, run_one
+from rallebench.engine.single import answer_one, resume_from, run_one
 from rallebench.environments import ENVIRONMENTS
 from rallebench.llms import copies
 from rallebench.services.episodes import EpisodeJob, EpisodeRequest, EpisodeState, Trace

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from rallebench.chains.chain import sources
-from rallebench.chains.conversation import reads_history as reads_history
-from rallebench.chains.conversation import standalone
+from rallebench.chains.conversation import reads_history, standalone
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.live import Delta, Event, StepDone, StepStarted
 from rallebench.core.stopping import Stop
 from rallebench.core.types import Chain, Episode, Generate, Hit, Message, Question, Retrieve, Step
-from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.services.asking import REWRITING, Asking
 from rallebench.services.citations import CitedSentence, cite_sentences
 

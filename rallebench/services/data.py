@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rallebench.core import parts
+from rallebench.core.chunking import Chunking
 from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.events import Event, Operation, Progress
 from rallebench.core.parts import check_name
 from rallebench.core.settings import Setting, check_values
+from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Hit
 from rallebench.corpora import imported
-from rallebench.corpora.chunking import Chunking, choose
+from rallebench.corpora.chunking import choose
 from rallebench.corpora.imported import Corpus, import_corpus
 from rallebench.corpora.page_names import find_pages
 from rallebench.datasets.import_notes import ImportNotes, notes_file, read_notes
@@ -33,6 +35,7 @@ from rallebench.workspace.entries import (
     read_manifest,
 )
 from rallebench.workspace.indexes.build import build_index
+from rallebench.workspace.indexes.cache import CacheEntry, cache_entries, delete_stored
 from rallebench.workspace.indexes.checks import search_known, verify_index
 from rallebench.workspace.indexes.estimate import BuildEstimate, estimate_build
 from rallebench.workspace.indexes.recipes import (
@@ -41,7 +44,7 @@ from rallebench.workspace.indexes.recipes import (
     index_recipe,
 )
 from rallebench.workspace.indexes.vectors import CachedVectors, delete_vectors, kept_vectors
-from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 GOLD_DEPTH = 100
 DefaultChunking = Literal["default"]
@@ -238,6 +241,14 @@ class Data:
 
     def vectors(self) -> list[CachedVectors]:
         return kept_vectors(self._workspace.vectors)
+
+    def kept_files(self) -> list[CacheEntry]:
+        """Passages and texts kept for further builds, the largest first."""
+        return cache_entries(self._workspace)
+
+    def delete_kept_file(self, key: str) -> str:
+        """Delete kept passages or texts; returns a sentence. Raises NotFoundError, UsageError while an index is being prepared."""
+        return delete_stored(self._workspace, key)
 
     def delete_vectors(self, key: str) -> str:
         """Delete cached vectors; returns a sentence. Indexes keep what they hold."""

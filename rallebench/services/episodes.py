@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 from rallebench import sandbox
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Operation
+from rallebench.core.live import Delta, Event, StepDone, StepStarted
 from rallebench.core.runs import Backends, DatasetRef, RunRequest
 from rallebench.core.stopping import Stop, obey
 from rallebench.core.types import (
@@ -30,7 +31,6 @@ from rallebench.engine.execute import write_run
 from rallebench.engine.metric_choice import choose_metrics
 from rallebench.engine.perform import flow_error
 from rallebench.engine.score import stored_examples
-from rallebench.engine.single import Delta, Event, StepDone, StepStarted
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.prepared_run import fresh_name
 from rallebench.services.jobs import Job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,13 @@ from rallebench.services.tracking import experiment_group
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.environments import import_scholars
 
-__all__ = ["pick_up"]
+
+def pick_questions(dataset: Path, pages: Set[str], number: int) -> tuple[list[dict[str, Any]], int]:
+    """The first ``number`` records of a dataset whose gold is among ``pages``, and the number of records read.
+
+    Raises BadFileError for a bad row, UsageError for a corpus without page ids.
+    """
+    return pick_up(dataset, pages, number)
 
 
 def import_corpus(

@@ -10,7 +10,7 @@ from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Event, Failed, Finished, IndexReady, Operation, Progress
-from rallebench.core.experiments import ExperimentRequest, ExperimentResult
+from rallebench.core.experiments import PILOT_QUESTIONS, ExperimentRequest, ExperimentResult
 from rallebench.core.forecast import Forecast
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
@@ -21,7 +21,7 @@ from rallebench.engine.experiment_store import (
     ExperimentStore,
     check_free,
 )
-from rallebench.engine.pilot import QUESTIONS, pilot
+from rallebench.engine.pilot import pilot
 from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.experiments.prepared_run import check_options
 from rallebench.experiments.tradeoff import Tradeoff, from_json
@@ -74,7 +74,7 @@ class Experiments:
         planned: Forecast,
         request: ExperimentRequest,
         *,
-        questions: int = QUESTIONS,
+        questions: int = PILOT_QUESTIONS,
         batch_size: int = 20,
         **limits: float,
     ) -> Operation[Forecast]:

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation, Progress, map_events
 from rallebench.core.parts import check_name
@@ -19,12 +20,8 @@ from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import (
-    Chunking,
-    choose,
     chunk,
     default_chunking,
-    presets,
-    spans,
 )
 from rallebench.corpora.imported import Corpus, holds_documents, import_corpus, imported_corpora
 from rallebench.corpora.page_maps import read_page_map
@@ -50,8 +47,6 @@ from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.reading import long_rows, recorded_long_passages
 from rallebench.workspace.indexes.recipes import corpus_chunking, index_recipe
-
-__all__ = ["Chunking", "choose", "default_chunking", "presets", "spans"]
 
 ImportKind = Literal["corpus", "dataset", "both"]
 ROWS, MAX_ROWS = 8, 2000

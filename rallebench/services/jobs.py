@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -230,8 +231,13 @@ def _depth(event: Progress) -> int:
     return event.task.count("/") + 1 if event.task else 0
 
 
+def start_thread(work: Callable[[], object], name: str) -> None:
+    """Start work in a thread that ends with the process. Raises RuntimeError if the machine has no more threads."""
+    threading.Thread(target=work, name=name, daemon=True).start()
+
+
 class JobManager:
-    """All jobs of a workbench; the only place that starts a thread for work.
+    """All jobs of a workbench.
 
     A job that has ended stays until it is forgotten, or until one of its kind and name begins: a page that comes later
     can read how it ended.
@@ -271,9 +277,8 @@ class JobManager:
                     f"Another {kind} is making {name!r} now; wait for its end or choose another name."
                 )
             operation = work(job)
-            thread = threading.Thread(target=job.run, args=(operation,), name=job.id, daemon=True)
             try:
-                thread.start()
+                start_thread(partial(job.run, operation), job.id)
             except RuntimeError as error:  # the machine has no more threads
                 raise job.bug_error(error) from error
             going = (*self._superseded, *([active] if active else ()))

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from functools import partial
 
 from rallebench.core.errors import RalleError
+from rallebench.core.starter import STARTER_INDEXES
 from rallebench.encoders.references import resolved
 from rallebench.llms import LLMS
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.indexes.recipes import starter_recipe
-from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 ABOUT = "importing PyTorch and transformers"
 """The message while their import takes time."""

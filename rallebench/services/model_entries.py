@@ -22,6 +22,7 @@ from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.core.registry import unknown
 from rallebench.core.runs import close
+from rallebench.core.starter import READER
 from rallebench.http.endpoint import (
     OPENAI,
     check_variable,
@@ -36,7 +37,7 @@ from rallebench.llms import LLMS, presets
 from rallebench.llms.presets import known_model, weight_bytes
 from rallebench.workspace.entries import changing, read_llm_entries, usable_llm_entries
 from rallebench.workspace.opening import open_llm
-from rallebench.workspace.paths import READER, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 from rallebench.workspace.ralle_settings import with_environment
 
 ELSEWHERE = "openai_compatible"

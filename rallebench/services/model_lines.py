@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from threading import Thread
+from functools import lru_cache, partial
 from urllib.parse import urlsplit
 
 from rallebench.checkpoints.gguf import PACKAGE
@@ -17,6 +16,7 @@ from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Progress
 from rallebench.core.memory import size
+from rallebench.core.starter import READER
 from rallebench.core.types import Step
 from rallebench.encoders.references import encoders
 from rallebench.http.endpoint import OPENAI
@@ -24,11 +24,10 @@ from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.reader.delta import description
 from rallebench.reader.spans import WEIGHTS
 from rallebench.retrievers import needs_encoder
-from rallebench.services.jobs import Job
+from rallebench.services.jobs import Job, start_thread
 from rallebench.services.loaded import LoadedBackend
 from rallebench.services.model_entries import ELSEWHERE, is_key_typed, server_key
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.paths import READER
 
 STARTER_ENCODER = "minilm"
 PROMPT = (
@@ -289,7 +288,7 @@ def _answer(workbench: Workbench, name: str, prompt: str) -> Operation[Step]:
     if workbench.workspace.llm(name).backend != ELSEWHERE:
         return workbench.asking.ask_model(name, prompt)
     answer: Future[Step] = Future()
-    Thread(target=_fulfil, args=(answer, workbench, name, prompt), daemon=True).start()
+    start_thread(partial(_fulfil, answer, workbench, name, prompt), f"test of {name}")
     begun = time.monotonic()
     while not wait([answer], WAIT).done:
         passed = time.monotonic() - begun

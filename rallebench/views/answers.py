@@ -12,7 +12,7 @@ from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
 from rallebench.core.prices import Prices
 from rallebench.core.runs import Backends
-from rallebench.core.types import Chain, Episode, Generate, Hit, Retrieve, Step, UseTool
+from rallebench.core.types import Chain, Episode, Generate, Hit, Json, Retrieve, Step, UseTool
 from rallebench.engine.cost import step_cost, total
 from rallebench.engine.record import hit_to_json, request_to_json
 from rallebench.engine.run_warnings import judgements, unread
@@ -106,3 +106,8 @@ def search_queries(
     before = judgements([name], backends)
     hits = backends.retrievers[name].search(queries, k)
     return hits, unread(before, judgements([name], backends))
+
+
+def hit_json(hit: Hit) -> Json:
+    """A hit with its passage and score."""
+    return hit_to_json(hit)

@@ -11,6 +11,7 @@ from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import READERS
 from rallebench.core.registry import Entry, Registry
 from rallebench.core.settings import Setting
+from rallebench.core.starter import STARTER_INDEXES
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import PRESETS
 from rallebench.datasets import DATASETS
@@ -21,15 +22,13 @@ from rallebench.experiments import BUILDERS, SUITES, ExperimentGroup
 from rallebench.experiments.scorers import SCORERS
 from rallebench.experiments.sweeps import STRATEGIES
 from rallebench.llms import LLMS
-from rallebench.llms.presets import presets
+from rallebench.llms.presets import Preset, presets
 from rallebench.metrics import METRICS
 from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, kinds, needs_encoder
 from rallebench.views.lists import line
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.environments import scholar_tables
-from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES, WorkspaceFolder
-
-__all__ = ["DEFAULT_DATASET", "encoders", "needs_encoder", "presets"]
+from rallebench.workspace.paths import WorkspaceFolder
 
 REGISTRIES: Mapping[str, Registry[Any] | ExperimentGroup] = {
     registry.name: registry
@@ -97,6 +96,21 @@ def choices(workspace: WorkspaceFolder, form: Mapping[str, Setting]) -> dict[str
         if values or (setting.names and not setting.is_path):
             offered[name] = list(dict.fromkeys(values))
     return offered
+
+
+def encoder_lines() -> dict[str, str]:
+    """Return the encoders that open by their name alone, each with a line about it."""
+    return encoders()
+
+
+def llm_presets() -> Mapping[str, Preset]:
+    """Return the presets of language models by name, ordered by group. Raises BadFileError for a damaged file."""
+    return presets()
+
+
+def takes_encoder(kind: str) -> bool:
+    """Return whether an index of this kind is built from an encoder's vectors. Raises NotFoundError for an unknown kind."""
+    return needs_encoder(kind)
 
 
 def registry_entries(kind: str) -> list[dict[str, Any]]:

@@ -12,27 +12,13 @@ from typing import Any
 import yaml
 
 from rallebench.chains.ralle import experiment_to_json, load_chain_file
-from rallebench.chains.saved import (
-    MAX_ACTIONS,
-    chain_from_json,
-    chain_to_json,
-    checked_generation,
-)
+from rallebench.chains.saved import chain_from_json, chain_to_json, checked_generation
 from rallebench.chains.template import names_used
 from rallebench.core.errors import RalleError, TemplateError, UsageError
-from rallebench.core.types import Chain
+from rallebench.core.types import Chain, Json
 from rallebench.views.chain_versions import is_saved
 from rallebench.views.program import script
-from rallebench.workspace.paths import DEFAULT_CHAIN, DEFAULT_DATASET, WorkspaceFolder
-
-__all__ = [
-    "DEFAULT_CHAIN",
-    "DEFAULT_DATASET",
-    "MAX_ACTIONS",
-    "chain_from_json",
-    "chain_to_json",
-    "checked_generation",
-]
+from rallebench.workspace.paths import WorkspaceFolder
 
 FORMS = {
     "json": ("JSON", ".json"),
@@ -74,6 +60,21 @@ def code(workspace: WorkspaceFolder, chain: Chain, dataset: str, form: str) -> s
     if form == "python":
         return script(chain, workspace.path.resolve(), f"{file_stem(chain.name)}.py")
     return commands(workspace, chain.name, dataset)
+
+
+def draft(chain: Chain) -> Json:
+    """The chain in the form of its file."""
+    return chain_to_json(chain)
+
+
+def read_draft(value: Json) -> Chain:
+    """The chain of a draft. Raises BadFileError."""
+    return chain_from_json(value)
+
+
+def read_generation(settings: Json, place: str) -> Json:
+    """The checked generation settings of an action. Raises BadFileError about ``place``."""
+    return checked_generation(settings, place)
 
 
 def commands(workspace: WorkspaceFolder, chain: str, dataset: str) -> str:

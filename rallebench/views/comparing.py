@@ -10,18 +10,18 @@ from rallebench.analysis import tables
 from rallebench.analysis.agents import Analysis, AnalysisOptions
 from rallebench.analysis.agents.aspects import analyse
 from rallebench.analysis.agents.reading import read
-from rallebench.analysis.ranking import MultiRunComparison, compare_many, compare_two
-from rallebench.analysis.waterfall import STAGES, UNTRACED, run_waterfall
+from rallebench.analysis.ranking import compare_many, compare_two
+from rallebench.analysis.waterfall import run_waterfall
+from rallebench.core.comparison import Comparison
 from rallebench.core.costs import Cost
 from rallebench.core.errors import UsageError
 from rallebench.core.json_values import as_json
 from rallebench.core.tables import Table
+from rallebench.core.waterfall import STAGES
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.score import stored_cost
 from rallebench.engine.store import RunFolder
 from rallebench.workspace.paths import WorkspaceFolder
-
-__all__ = ["STAGES", "UNTRACED"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,10 @@ def _compare_several(runs: Sequence[RunFolder], name: str) -> Compared:
     return Compared(value, compared.warnings, costs, drawn)
 
 
-def _about(compared: MultiRunComparison) -> dict[str, Any]:
+def _about(compared: Comparison) -> dict[str, Any]:
     """``own``: the metric is the suite's, whose runs alone hold its values."""
     return {
-        "definition": compared.measure.about["definition"],
+        "definition": compared.measure.card.definition,
         "higher_is_better": compared.measure.higher_is_better,
         "own": compared.measure.own,
         "cluster_basis": as_json(compared.clusters.counts),

@@ -14,6 +14,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import write_text
 from rallebench.core.settings import Setting, parse_settings
+from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Chain, digest
 from rallebench.corpora.chunking import PRESETS
 from rallebench.encoders.references import encoders
@@ -25,7 +26,7 @@ from rallebench.experiments.tradeoff.running import settings_of as search_settin
 from rallebench.retrievers import kinds, search_form
 from rallebench.views import chain_versions
 from rallebench.views.lists import line
-from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 PROMPTS = "prompts/variants"
 """The folder of a workspace with the prompts that sweeps vary: a file each, so that its sweep can be continued."""

@@ -10,14 +10,15 @@ from typing import Any
 
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.experiments import TRADEOFF_QUESTIONS, ExperimentRequest
 from rallebench.core.settings import Setting, check_values
+from rallebench.core.starter import DEFAULT_DATASET, STARTER_INDEXES
 from rallebench.core.types import Chain
 from rallebench.experiments import SUITES
 from rallebench.views import designs, experiment_requests, run_requests
 from rallebench.views.gold_coverage import corpus_of_index, coverage
 from rallebench.views.library import fitting_dataset
-from rallebench.workspace.paths import DEFAULT_DATASET, STARTER_INDEXES, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 @dataclass
@@ -123,7 +124,7 @@ def build_request(
             design.indexes,
             design.dataset,
             k=k,
-            limit=limit or experiment_requests.TRADEOFF_QUESTIONS,
+            limit=limit or TRADEOFF_QUESTIONS,
             knobs=knobs,
         )
     if design.kind == "baselines":

@@ -12,10 +12,9 @@ from typing import Any
 from rallebench.analysis.baselines import LABELS
 from rallebench.core.errors import RalleError
 from rallebench.core.experiments import StoredExperiment
-from rallebench.core.numbers import FEW
+from rallebench.core.numbers import FEW, LEVEL
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.headline import OF_ANSWERS, deciding_metric
-from rallebench.engine.statistics import LEVEL
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps.running import variants_of

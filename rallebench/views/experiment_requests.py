@@ -10,24 +10,21 @@ from typing import Any
 from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.types import Chain
+from rallebench.core.report import Estimate
+from rallebench.core.types import Chain, Json
 from rallebench.engine.experiment_store import folder_name
-from rallebench.engine.pilot import QUESTIONS
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import SUITES
 from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps import indexing, remarks
 from rallebench.experiments.sweeps.results import headline, opened
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
-from rallebench.experiments.tradeoff.running import QUESTIONS as TRADEOFF_QUESTIONS
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
 from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.ensure import index_costs
 from rallebench.workspace.paths import WorkspaceFolder
 
 BASELINES, LONGEST_NAME = "baselines", 60
-
-__all__ = ["QUESTIONS", "TRADEOFF_QUESTIONS", "headline", "opened"]
 
 
 # sweeps
@@ -177,3 +174,13 @@ def baselines_request(
     return ExperimentRequest(
         workspace, "", settings, spec.limit, spec.seed, kind=BASELINES, name=name
     )
+
+
+def stored_sweep(workspace: WorkspaceFolder, name: str, metric: str = "") -> Json:
+    """A stored sweep: its variants ranked by ``metric``, and why others are missing. Raises UsageError without one."""
+    return opened(workspace, name, metric)
+
+
+def sweep_headline(means: Mapping[str, Estimate]) -> str:
+    """The metric to show for a variant that is compared with no other; '' if it has none."""
+    return headline(means)

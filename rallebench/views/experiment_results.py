@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.analysis import deployment
-from rallebench.analysis.baselines import COLUMNS, LABELS
+from rallebench.analysis.baselines import COLUMNS
 from rallebench.analysis.suites import differences, match_runs
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import StoredExperiment
@@ -33,8 +33,6 @@ from rallebench.views.experiment_groups import (
     standing,
 )
 from rallebench.workspace.paths import WorkspaceFolder
-
-__all__ = ["COLUMNS", "LABELS"]
 
 MOST_BYTES = 20_000_000
 ERRORS = ("qid", "category", "question", "required", "prediction")
@@ -263,7 +261,7 @@ def tradeoff_table(points: Sequence[Point]) -> Table:
 def baseline_table(report: Mapping[str, Any]) -> Table:
     """The run between its baselines."""
     names = ["run", *(c for c in report["columns"] if c != "run")]
-    columns = (Column("metric", "text"), *(Column(LABELS.get(n, n)) for n in names))
+    columns = (Column("metric", "text"), *(Column(COLUMNS.get(n, n)) for n in names))
     rows = tuple(
         (metric_label(m), *(row.get(n) for n in names)) for m, row in report["metrics"].items()
     )
@@ -372,3 +370,8 @@ def categories(workspace: WorkspaceFolder, name: str) -> tuple[str, ...]:
 def report_text(workspace: WorkspaceFolder, name: str) -> str:
     """The report of an experiment as it is stored."""
     return (ExperimentStore(workspace.path).folder(name) / REPORT).read_text(encoding="utf-8")
+
+
+def baseline_label(name: str) -> str:
+    """The name of a baseline, or of the ceiling, as a column shows it."""
+    return COLUMNS[name]

@@ -15,6 +15,13 @@ from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import plural
 from rallebench.core.sources import Problems, Source, stamps
+from rallebench.core.starter import (
+    DEFAULT_DATASET,
+    STARTER,
+    STARTER_CORPUS,
+    STARTER_INDEXES,
+    STARTER_PAGES,
+)
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.reading import read_corpus
 from rallebench.corpora.store import PassageStore
@@ -27,19 +34,9 @@ from rallebench.views.gold_coverage import (
     coverage,
     indexed_pages,
 )
-from rallebench.workspace.indexes.cache import cache_entries, delete_stored
 from rallebench.workspace.indexes.reading import long_passages, recorded_long_passages
 from rallebench.workspace.indexes.recipes import corpus_chunking
-from rallebench.workspace.paths import (
-    DEFAULT_DATASET,
-    STARTER,
-    STARTER_CORPUS,
-    STARTER_INDEXES,
-    STARTER_PAGES,
-    WorkspaceFolder,
-)
-
-__all__ = ["cache_entries", "delete_stored"]
+from rallebench.workspace.paths import WorkspaceFolder
 
 SHIPPED = "comes with rallebench"
 SEEN = 200

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rallebench.core.cards import Card
 from rallebench.core.errors import NotFoundError, RalleError
 from rallebench.core.registered import Listed
 from rallebench.core.registry import Entry, Registry, unknown
@@ -178,11 +179,11 @@ def listing(workspace: WorkspaceFolder, kind: str | None = None) -> dict[str, li
     }
 
 
-def whole_card(metric: str) -> tuple[dict[str, Any], str]:
-    """The card of a metric: as JSON, and whole as text. Raises NotFoundError."""
-    from rallebench.metrics import card, read_card
+def whole_card(metric: str) -> Card:
+    """The card of a metric. Raises NotFoundError."""
+    from rallebench.metrics import read_card
 
-    return card(metric), read_card(metric).text()
+    return read_card(metric)
 
 
 def line(item: Entry[Any] | Listed) -> str:

@@ -8,12 +8,14 @@ from typing import Any
 
 from rallebench.analysis import deployment, radar, tables, waterfall
 from rallebench.analysis.changes import changes
-from rallebench.analysis.ranking import MultiRunComparison, compare_many, ended_pairs, with_mean
+from rallebench.analysis.ranking import compare_many, ended_pairs, with_mean
 from rallebench.chains.chain import prompt_of
+from rallebench.core.comparison import Comparison
 from rallebench.core.errors import UsageError
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Code, Fold, Section
 from rallebench.core.types import Episode, Example, Step
+from rallebench.core.waterfall import SHORT, STAGES, Waterfall
 from rallebench.engine.ralle_files import prompts_text
 from rallebench.engine.run_files import RunDescription
 from rallebench.engine.score import score_episode, stored_cost
@@ -72,10 +74,10 @@ def _summary(report: RunReport) -> str:
     return f"{report.run} on {report.dataset}: {', '.join(facts)}."
 
 
-def _waterfall(named: Sequence[tuple[str, waterfall.Waterfall]]) -> list[Any]:
+def _waterfall(named: Sequence[tuple[str, Waterfall]]) -> list[Any]:
     stages = [
-        f"{waterfall.SHORT[stage]}: {meaning}"
-        for stage, meaning in waterfall.STAGES.items()
+        f"{SHORT[stage]}: {meaning}"
+        for stage, meaning in STAGES.items()
         if any(fall.tells and fall.counts()[stage] for _, fall in named)
     ]
     return [waterfall.figure(named), *stages, *waterfall.notes(named)]
@@ -128,7 +130,7 @@ def _comparison(
         if pair.n:
             blocks += _flipped_rows(compared, runs[0], other, pair.flipped_ids)
         else:
-            label = compared.measure.about["label"]
+            label = compared.measure.card.label
             blocks.append(f"No question is scored by {label} in both.")
         yield Section(f"{runs[0].name} and {other.name}", blocks)
 
@@ -141,7 +143,7 @@ def _changes(first: RunFolder, other: RunFolder) -> Any:
 
 
 def _flipped_rows(
-    compared: MultiRunComparison, first: RunFolder, other: RunFolder, qids: Sequence[str]
+    compared: Comparison, first: RunFolder, other: RunFolder, qids: Sequence[str]
 ) -> Iterator[Any]:
     if not qids:
         yield "No question changed its score."

@@ -13,12 +13,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rallebench.analysis.waterfall import SHORT, STAGES, run_waterfall
+from rallebench.analysis.waterfall import run_waterfall
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.core.folding import fold
 from rallebench.core.memory import pause_collector
 from rallebench.core.types import Episode, Example, Gold, Outcome, digest
+from rallebench.core.waterfall import SHORT, STAGES
 from rallebench.datasets.kilt import read_answers, record_id
 from rallebench.engine.metric_choice import stored_metrics
 from rallebench.engine.score import read_example

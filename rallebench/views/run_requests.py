@@ -12,12 +12,13 @@ from rallebench.chains.overrides import overridden
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import FlowSpec, PreparedRun
+from rallebench.core.starter import DEFAULT_DATASET
 from rallebench.core.types import Chain, Example
 from rallebench.engine.experiment_store import LONGEST_RUN, folder_name
 from rallebench.experiments.prepared_run import fresh_name, prepare_run
 from rallebench.experiments.sweeps.running import chain_entry
 from rallebench.workspace.flows import chain_flow
-from rallebench.workspace.paths import DEFAULT_DATASET, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 BATCH = 20
 """Questions asked at once by default."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rallebench.analysis import tables
-from rallebench.analysis.paired import PairedComparison
-from rallebench.analysis.ranking import MultiRunComparison, compare_many
+from rallebench.analysis.ranking import compare_many
+from rallebench.core.comparison import Comparison, PairedComparison
 from rallebench.core.errors import NotFoundError
 from rallebench.core.numbers import no_interval, plural
 from rallebench.core.registry import unknown
@@ -167,7 +167,7 @@ def question_results(workspace: WorkspaceFolder, run: RunFolder) -> tuple[Questi
         if row.stage == TODO:
             continue
         episode = episodes[row.qid]
-        own, costs = scores.get(row.qid, {}), _costs(episode)
+        own, (seconds, read, written) = scores.get(row.qid, {}), _costs(episode)
         results.append(
             QuestionResult(
                 row.qid,
@@ -177,18 +177,18 @@ def question_results(workspace: WorkspaceFolder, run: RunFolder) -> tuple[Questi
                 row.kind,
                 lost_in_words(row.stage),
                 {name: value for name, value in own.items() if name not in COSTS},
-                costs["seconds"],
-                _count(costs["prompt_tokens"]),
-                _count(costs["completion_tokens"]),
+                seconds,
+                _count(read),
+                _count(written),
                 episode.error,
             )
         )
     return tuple(results)
 
 
-def _costs(episode: Episode) -> dict[str, float | None]:
-    """Seconds and tokens of a question by the metrics of these names."""
-    return {name: METRICS[name](episode, Gold()) for name in COSTS}
+def _costs(episode: Episode) -> tuple[float | None, ...]:
+    """Seconds, prompt tokens and completion tokens of a question."""
+    return tuple(METRICS[name](episode, Gold()) for name in COSTS)
 
 
 def _count(value: float | None) -> int | None:
@@ -272,9 +272,7 @@ def compare_runs(runs: Sequence[RunFolder], metric: str = "") -> ComparedRuns:
     return ComparedRuns(names, compared.metric, differences, drawn, tuple(compared.warnings))
 
 
-def _difference(
-    compared: MultiRunComparison, name: str, pair: PairedComparison
-) -> MetricDifference:
+def _difference(compared: Comparison, name: str, pair: PairedComparison) -> MetricDifference:
     upward = compared.measures[name].higher_is_better
     return MetricDifference(
         *(name, pair.a, pair.b, pair.difference, pair.low, pair.high),
@@ -287,6 +285,6 @@ def _difference(
         gained=pair.gained,
         lost=pair.lost,
         needed=pair.needed,
-        verdict=tables.verdict(pair, upward),
+        verdict=pair.verdict(upward),
         note=pair.note,
     )

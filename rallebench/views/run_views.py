@@ -7,42 +7,27 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rallebench.analysis import deployment, radar
+from rallebench.analysis import deployment, radar, tables
 from rallebench.analysis.changes import Change, changes
 from rallebench.analysis.measures import measure
-from rallebench.analysis.paired import PairedComparison
-from rallebench.analysis.ranking import MultiRunComparison, compare_many
+from rallebench.analysis.ranking import compare_many
 from rallebench.analysis.ranking import compare_two as compare_pair
-from rallebench.analysis.tables import OF_SEVERAL, TEST, comparison, verdict
+from rallebench.core.comparison import Comparison, PairedComparison
 from rallebench.core.errors import RalleError
 from rallebench.core.json_values import as_json
-from rallebench.core.numbers import UNKNOWN, usd
+from rallebench.core.numbers import UNKNOWN, no_interval, usd
 from rallebench.core.prices import FREE
-from rallebench.core.report import Estimate, RunReport
+from rallebench.core.report import ClusterCounts, Estimate, RunReport
 from rallebench.core.runs import RunResult
 from rallebench.core.tables import Figure, Table
-from rallebench.core.types import Chain, Episode, Example
+from rallebench.core.types import Chain, Episode, Example, Json
 from rallebench.engine.headline import not_printed, table_metrics
 from rallebench.engine.score import is_timed
 from rallebench.engine.store import RunFolder
-from rallebench.engine.stored_runs import is_agents
 from rallebench.metrics import METRICS, STANDARD_KS, card, read_card
 from rallebench.workspace.flows import ending_summary
 from rallebench.workspace.paths import WorkspaceFolder
 from rallebench.workspace.prices import prices_of_use
-
-__all__ = [
-    "OF_SEVERAL",
-    "TEST",
-    "MultiRunComparison",
-    "RunFolder",
-    "comparison",
-    "is_agents",
-    "is_timed",
-    "not_printed",
-    "table_metrics",
-    "verdict",
-]
 
 HEADLINES = (
     ("em", "EM", "exact match with an accepted answer"),
@@ -53,6 +38,45 @@ HEADLINES = (
 """(metric or its family, label, meaning) of the tiles; a run that lacks one shows its own first metrics."""
 
 TILES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A stored run that a front end shows; ``folder``: its files, for the other views."""
+
+    folder: RunFolder
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def report(self) -> RunReport | None:
+        """None before it is scored."""
+        return self.folder.report()
+
+    @property
+    def chain(self) -> Chain | None:
+        """None for an agent or imported predictions."""
+        return self.folder.description().chain
+
+    @property
+    def has_agent(self) -> bool:
+        return self.folder.description().agent is not None
+
+    @property
+    def dataset(self) -> str:
+        return self.folder.description().dataset
+
+    @property
+    def is_going(self) -> bool:
+        """Return whether answers or scores are still arriving."""
+        return self.folder.state().is_active
+
+    @property
+    def record(self) -> Json:
+        """``run.json``, to be shown as it is."""
+        return self.folder.description().to_json()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +114,24 @@ def tiles(report: RunReport, chain: Chain | None = None) -> list[Tile]:
                 Tile(label(name), mean, definition(report, name), metric_unit(report, name))
             )
     return picked[:TILES]
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedMetrics:
+    """The ``means`` of a run that have a row in a table, and ``left_out``: a sentence on each reason why others have none."""
+
+    means: Mapping[str, Estimate]
+    left_out: tuple[str, ...]
+
+
+def printed_metrics(report: RunReport, chain: Chain | None) -> PrintedMetrics:
+    """Return the metrics to print; ``chain``: the run's own, None for an agent."""
+    return PrintedMetrics(table_metrics(report, chain), tuple(not_printed(report, chain)))
+
+
+def interval_note(name: str, mean: Estimate, clusters: ClusterCounts | None) -> str:
+    """Return why the mean of a metric has no interval."""
+    return no_interval(mean.n, clusters, timed=is_timed(name))
 
 
 def definition(report: RunReport, name: str) -> str:
@@ -139,11 +181,11 @@ def metric_unit(report: RunReport, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunPair:
     """Run ``b`` against run ``a``. ``runs``: both by all their metrics; ``pair``: by the one that decides; ``changes``: the
     settings that differ; ``timed``: whether both were really asked, each alone, so that their times may be compared."""
 
-    runs: MultiRunComparison
+    runs: Comparison
     pair: PairedComparison
     changes: Sequence[Change]
     timed: bool
@@ -160,23 +202,28 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """ "better", "worse", "higher", "lower", or "" where no difference is shown."""
-        word = verdict(self.pair, self.runs.measure.higher_is_better)
+        word = self.pair.verdict(self.runs.measure.higher_is_better)
         return word if self.pair.significant else ""
 
 
-def compare_two(workspace: WorkspaceFolder, a: str, b: str, metric: str = "") -> Comparison:
+def compare_two(workspace: WorkspaceFolder, a: str, b: str, metric: str = "") -> RunPair:
     """Compare two runs by one metric ("" the headline). Raises UsageError."""
     first, second = RunFolder.open(workspace.runs, a), RunFolder.open(workspace.runs, b)
     runs, pair = compare_pair(first, second, metric)
     different = changes(first.description().spec, second.description().spec)
-    return Comparison(runs, pair, different, not runs.timing)
+    return RunPair(runs, pair, different, not runs.timing)
 
 
 def compare_several(
     workspace: WorkspaceFolder, names: Sequence[str], metric: str = ""
-) -> MultiRunComparison:
+) -> Comparison:
     """Compare runs with the first. Raises UsageError."""
     return compare_many([RunFolder.open(workspace.runs, name) for name in names], metric)
+
+
+def comparison_table(compared: Comparison) -> Table:
+    """Every metric of the compared runs, a row each."""
+    return tables.comparison(compared)
 
 
 def metric_choices() -> list[str]:
@@ -250,7 +297,7 @@ def quality_and_cost(
     titles: Mapping[str, str],
     metric: str,
     cost: str,
-    compared: MultiRunComparison | None,
+    compared: Comparison | None,
 ) -> tuple[Figure | None, list[str]]:
     """A point a run, quality against one of COSTS, and what is left out. ``titles``: run → what it is called; ``compared``: only
     the questions that count there, None: all of each run."""

@@ -9,19 +9,7 @@ from rallebench.core.answers import find_answers
 from rallebench.core.prices import FREE, Prices
 from rallebench.core.types import Generate, Retrieve, Step, UseTool
 from rallebench.engine.cost import dollars
-from rallebench.engine.record import hit_to_json
-from rallebench.engine.single import Delta, StepDone, StepStarted
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
-
-__all__ = [
-    "Delta",
-    "Prices",
-    "StepDone",
-    "StepStarted",
-    "hit_to_json",
-    "prompt_of",
-    "wiki_id_title",
-]
 
 LONGEST_SPAN = 200
 """Characters. A longer answer is not looked for in a passage: only a copied span can be there."""
@@ -35,6 +23,16 @@ def heading(step: Step) -> str:
     if isinstance(request, Generate):
         return f"generate {request.llm}"
     return f"tool {request.tool}" if isinstance(request, UseTool) else "identity"
+
+
+def sent_text(step: Step) -> str:
+    """The query, the last message to the model, or the note of a step."""
+    return prompt_of(step.request)
+
+
+def titles_and_ids(step: Step) -> str:
+    """The retrieved pages as RaLLe's ``title, id; title, id; …``; '' for any other step."""
+    return wiki_id_title(step)
 
 
 def tokens(steps: Sequence[Step]) -> tuple[int, int] | None:

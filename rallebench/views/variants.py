@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from rallebench.analysis.paired import PairedComparison, compare
+from rallebench.analysis.paired import compare
 from rallebench.chains.saved import chain_to_json
-from rallebench.core.numbers import FEW
-from rallebench.core.report import Estimate
+from rallebench.core.comparison import PairedComparison
+from rallebench.core.report import Clusters, Estimate
 from rallebench.core.types import Action, Chain, Episode, Example, digest
-from rallebench.engine.clusters import Clusters, find_clusters
+from rallebench.engine.clusters import find_clusters
 from rallebench.engine.headline import is_graded
 from rallebench.engine.score import score_episode
 from rallebench.engine.statistics import means
@@ -22,9 +22,6 @@ R_PRECISION, NDCG = "Rprec", "ndcg"
 NAMES = {"retrieve": "retrieve", "generate": "generate", "identity": "pass on"}
 TEMPLATES = {"retrieve": "query", "generate": "prompt", "identity": "text"}
 """Kind of an action → (its label, the label of its template)."""
-
-
-__all__ = ["FEW", "PairedComparison"]
 
 
 @dataclass(frozen=True, slots=True)

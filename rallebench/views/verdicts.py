@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rallebench.analysis.waterfall import SHORT, waterfall
+from rallebench.analysis.waterfall import waterfall
 from rallebench.core.types import Episode, Example, Hit, Retrieve
+from rallebench.core.waterfall import SHORT
 from rallebench.engine.score import score_episode
 from rallebench.metrics.recorded import has_retrieval
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages

@@ -12,6 +12,7 @@ from typing import Any
 
 from rallebench import sandbox
 from rallebench.core.types import Flow, Outcome, Reply, SubFlow, ToolCall, UseTool
+from rallebench.sandbox.sessions import new_name
 from rallebench.workflows import common
 from rallebench.workflows._conversation import Conversation, register_agent, too_long
 from rallebench.workflows.prompts import functions
@@ -46,7 +47,7 @@ def pal(conversation: Conversation) -> Flow:
 
 def _run(conversation: Conversation, program: str) -> SubFlow[tuple[Reply, int]]:
     """Run the program, answering its calls from the environment; return (the last reply, the number of calls)."""
-    name, calls = sandbox.new_name(), 0
+    name, calls = new_name(), 0
     begun = sandbox.begin(
         name, program, {tool.name: tool.arguments for tool in conversation.env.tools}
     )

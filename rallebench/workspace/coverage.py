@@ -9,10 +9,11 @@ from pathlib import Path
 
 from rallebench.core.errors import RalleError
 from rallebench.core.files import read_json
+from rallebench.core.starter import STARTER_INDEXES, STARTER_PAGES
 from rallebench.core.types import Example
 from rallebench.corpora.store import PassageStore
 from rallebench.workspace.entries import read_manifest
-from rallebench.workspace.paths import STARTER_INDEXES, STARTER_PAGES, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 MOST_PASSAGES = 1_000_000
 """Maximum number of passages whose page ids are read before a run; more take too long."""

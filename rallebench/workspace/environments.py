@@ -13,6 +13,7 @@ from rallebench.core.own_folders import list_files
 from rallebench.core.parts import beside, check_name, move_in
 from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting, check_values
+from rallebench.core.starter import STARTER, STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES
 from rallebench.core.types import digest
 from rallebench.corpora.imported import read_card
 from rallebench.corpora.page_maps import read_page_map
@@ -23,13 +24,7 @@ from rallebench.environments.pages import NoPages, PageStore, write_pages
 from rallebench.environments.scholars.apis import ScholarTool
 from rallebench.environments.scholars.building import ImportedScholars, build_table
 from rallebench.workspace.entries import read_manifest
-from rallebench.workspace.paths import (
-    STARTER,
-    STARTER_CORPUS,
-    STARTER_INDEXES,
-    STARTER_PAGES,
-    WorkspaceFolder,
-)
+from rallebench.workspace.paths import WorkspaceFolder
 
 STARTER_TABLE = "starter-scholars"
 """Scholar table of every workspace; its scholars are fictional."""

@@ -12,6 +12,7 @@ from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.prompts import prompts_folder, read_prompt
 from rallebench.core.registry import unknown
+from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Example
 from rallebench.encoders.references import open_encoder, with_settings
 from rallebench.llms import LLMS
@@ -21,7 +22,7 @@ from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.checks import check_index
 from rallebench.workspace.indexes.recipes import starter_recipe
-from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 from rallebench.workspace.ralle_settings import why_not, with_environment
 
 

@@ -19,6 +19,12 @@ from rallebench.core.registry import unknown
 from rallebench.core.runs import DatasetRef
 from rallebench.core.settings import parse_settings
 from rallebench.core.sources import files_in, stamps
+from rallebench.core.starter import (
+    DEFAULT_CHAIN,
+    READER,
+    STARTER,
+    STARTER_INDEXES,
+)
 from rallebench.core.types import Chain, Example, digest
 from rallebench.corpora.imported import Corpus, corpus_cards, imported_corpora, is_imported
 from rallebench.datasets.reading import DEFAULT, dataset_form, read_questions
@@ -41,15 +47,6 @@ from rallebench.workspace.entries import (
     usable_llm_entries,
 )
 from rallebench.workspace.ralle_settings import BaseSettings, llm_entries, read_base_settings
-
-PACKAGE = Path(__file__).resolve().parents[1]
-STARTER = PACKAGE / "starter"
-STARTER_CORPUS, STARTER_PAGES = STARTER / "corpus.tsv", STARTER / "page_map.json"
-"""The shipped corpus and its page map."""
-DEFAULT_CHAIN, DEFAULT_DATASET, READER = "starter", "starter-qa", "extractive-reader"
-
-STARTER_INDEXES: Mapping[str, str] = {"starter-bm25": "bm25", "starter-minilm": "flat"}
-"""Name → kind of the indexes over the starter corpus, built on first use."""
 
 
 class WorkspaceFolder:

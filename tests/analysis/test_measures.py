@@ -62,7 +62,7 @@ def test_a_run_without_definitions_says_so_and_others_are_told(runs: list[RunFol
         {key: value for key, value in reports[0].items() if key not in ("definitions", "seal")},
     )
     assert own_metrics(runs[0]) == {"right": UNDEFINED}
-    assert DEFINED in measure("right", runs).about["traps"], "a reader sees both"
+    assert DEFINED in measure("right", runs).card.traps, "a reader sees both"
     assert with_mean(runs[1], "right").metrics["right"].value == 0.0
 
 

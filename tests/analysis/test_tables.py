@@ -8,8 +8,8 @@ import pytest
 from small_workspace import CommandLine, make_workspace
 
 from rallebench.analysis import tables
-from rallebench.analysis.paired import PairedComparison
 from rallebench.analysis.ranking import compare_many
+from rallebench.core.comparison import PairedComparison
 from rallebench.core.tables import Table
 from rallebench.engine.store import RunFolder
 
@@ -82,4 +82,4 @@ def test_a_difference_is_told_by_its_sign_and_by_whether_more_is_better(
         **counts,
         **ends,  # type: ignore[arg-type]
     )
-    assert tables.verdict(pair, upward) == words
+    assert pair.verdict(upward) == words

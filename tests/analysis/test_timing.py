@@ -14,8 +14,8 @@ from small_workspace import CommandLine, make_workspace, read_lines, write_lines
 from rallebench.analysis.ranking import compare_many
 from rallebench.analysis.timing import IN_PARALLEL, REPLAYED, timing_notes
 from rallebench.core.errors import BadFileError
-from rallebench.core.report import RunReport
-from rallebench.engine.clusters import BATCH, Clusters, timed_clusters
+from rallebench.core.report import Clusters, RunReport
+from rallebench.engine.clusters import BATCH, timed_clusters
 from rallebench.engine.score import stored_timings
 from rallebench.engine.store import RunFolder
 

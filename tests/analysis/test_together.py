@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from rallebench.analysis.corpus_level import CorpusScore, corpus_level
+from rallebench.analysis.corpus_level import corpus_level
+from rallebench.core.comparison import CorpusScore
 from rallebench.core.types import Episode, Example, Gold, Outcome, Question
 
 WORDS = [

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from small_workspace import CommandLine, make_workspace, record, write_lines
 
-from rallebench.analysis.ranking import MultiRunComparison, compare_many
+from rallebench.analysis.ranking import compare_many
+from rallebench.core.comparison import Comparison
 from rallebench.core.errors import UsageError
 from rallebench.engine.score import examples_of_runs
 from rallebench.engine.store import RunFolder
 
-Compared = Callable[..., MultiRunComparison]
+Compared = Callable[..., Comparison]
 
 
 @pytest.fixture(scope="module")

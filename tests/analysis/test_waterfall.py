@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rallebench.analysis.waterfall import STAGES, Waterfall, figure, notes, waterfall
+from rallebench.analysis.waterfall import figure, notes, waterfall
 from rallebench.core.types import (
     Episode,
     Example,
@@ -22,6 +22,7 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
+from rallebench.core.waterfall import STAGES, Waterfall
 
 GOLD = Passage("d1", "Titan is a moon of Saturn.", "Titan", "p1")
 OTHER = Passage("d2", "Rome is a city.", "Rome", "p2")

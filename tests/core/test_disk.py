@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -153,7 +154,7 @@ def test_a_disk_may_lack_room_for_files(tmp_path: Path, monkeypatch: pytest.Monk
     counted = SimpleNamespace(
         f_files=1000, f_favail=0, f_frsize=4096, f_bavail=9, f_bfree=9, f_blocks=9
     )
-    monkeypatch.setattr(files.os, "statvfs", lambda place: counted)
+    monkeypatch.setattr(os, "statvfs", lambda place: counted)
     assert "as many files as it can" in no_room(tmp_path, FULL)
     counted.f_files = 0  # a file system that does not count them
     assert no_room(tmp_path, FULL).startswith("the disk is full")

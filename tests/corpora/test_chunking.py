@@ -11,17 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from project import GOLDEN
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Passage
 from rallebench.corpora._blocks import PIECES
-from rallebench.corpora.chunking import (
-    PRESETS,
-    Chunking,
-    choose,
-    chunk,
-    default_chunking,
-    spans,
-)
+from rallebench.corpora.chunking import PRESETS, choose, chunk, default_chunking, spans
 from rallebench.encoders.windows import passage_window
 
 GOLDEN = GOLDEN / "recursive_chunks.json"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from project import PROJECT
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import BackendError, BadFileError, NotFoundError, UsageError
 from rallebench.core.events import complete
 from rallebench.core.types import Passage
-from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import (
     Corpus,
     delete_corpus,

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from project import PROJECT
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import BackendError, BadFileError
 from rallebench.core.events import complete
 from rallebench.core.types import Passage
 from rallebench.corpora import columns
-from rallebench.corpora.chunking import Chunking, chunk
+from rallebench.corpora.chunking import chunk
 from rallebench.corpora.store import Origin, PassageStore, link_store, write_store, writing_store
 
 

@@ -8,12 +8,13 @@ import pytest
 from loopback import Loopback
 
 from rallebench.chains.chain import as_flow
+from rallebench.core.live import StepStarted
 from rallebench.core.runs import Backends
 from rallebench.core.types import Action, Chain, Episode, Flow, Generate, Message, Outcome, Question
 from rallebench.engine import loop
 from rallebench.engine.record import request_from_json, request_to_json
 from rallebench.engine.reply_cache import ReplyCache, cache_key
-from rallebench.engine.single import StepStarted, run_one
+from rallebench.engine.single import run_one
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 

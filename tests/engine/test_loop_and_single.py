@@ -14,6 +14,7 @@ from in_memory import InMemory
 
 from rallebench.chains.chain import as_flow
 from rallebench.core.errors import BackendError, BackendMemoryError
+from rallebench.core.live import Delta, StepDone
 from rallebench.core.runs import Backends
 from rallebench.core.types import (
     Action,
@@ -31,7 +32,7 @@ from rallebench.core.types import (
 )
 from rallebench.engine import loop
 from rallebench.engine.reply_cache import ReplyCache
-from rallebench.engine.single import Delta, StepDone, run_one
+from rallebench.engine.single import run_one
 
 PASSAGES = [
     Passage("1", "Titan is the largest moon of Saturn.", "Titan", "p1"),

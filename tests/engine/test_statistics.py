@@ -15,8 +15,9 @@ from project import PROJECT
 from scipy import stats
 
 from rallebench.core.report import Estimate
+from rallebench.core.tables import ALL_EQUAL, TOO_FEW
 from rallebench.engine import statistics
-from rallebench.engine.statistics import ALL_EQUAL, TOO_FEW, difference, means
+from rallebench.engine.statistics import difference, means
 
 GAPS = st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.0, 1 / 3, 1.0]), min_size=10, max_size=40)
 SHARE = {"m": (0, 1)}

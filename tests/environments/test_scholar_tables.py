@@ -10,6 +10,7 @@ import pytest
 
 from rallebench.cli.main import main
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.starter import STARTER
 from rallebench.environments.scholars.building import g_index, h_index
 from rallebench.workspace.environments import (
     import_scholars,
@@ -17,7 +18,7 @@ from rallebench.workspace.environments import (
     scholar_table,
     scholar_tables,
 )
-from rallebench.workspace.paths import STARTER, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 from tools.fictional_scholars import fictional, write_fictional
 
 CSV = 'person_id,name,affiliation,tags,h_index\ns1,Ada Quill,"King\'s, Northmere",graphs;tables,7\ns2,Bo Lind,Lakeview,,\n'

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from acted import act
 
+from rallebench.core.starter import STARTER
 from rallebench.workspace.environments import make_environment
-from rallebench.workspace.paths import STARTER, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 PEOPLE = [
     json.loads(line)

@@ -12,11 +12,11 @@ from small_workspace import CommandLine, read_lines, record, write_lines
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import ExperimentResult
 from rallebench.core.files import DiskError
+from rallebench.core.settings import parse_settings
 from rallebench.core.types import Action, Chain
 from rallebench.engine.experiment_store import run_name
 from rallebench.experiments.sweeps import expand, factor
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.paths import parse_settings
 
 CHAIN = Chain(
     "c",

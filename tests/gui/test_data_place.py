@@ -12,6 +12,7 @@ import pytest
 from page_views import ended, opened_page, refused, text_of, texts, view_of
 from small_workspace import make_workspace, write_lines
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import (
     BadFileError,
     NotFoundError,
@@ -22,7 +23,6 @@ from rallebench.core.errors import (
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.places._data_build import mark_chunks
 from rallebench.gui.places._data_builders import outcome as outcome
-from rallebench.services.imports import Chunking
 
 TEXT = "It happened in a town by the sea, and <b>everybody</b> remembers. " * 20
 REPLIES = {

@@ -19,12 +19,12 @@ from small_workspace import make_workspace
 
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
+from rallebench.core.numbers import plural
 from rallebench.engine.store import TITLE
 from rallebench.gui.frame import Page
 from rallebench.gui.jobs import chip
 from rallebench.gui.places import _runs_list
 from rallebench.gui.places._runs_compare import tell_apart
-from rallebench.render import numbers
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_list, run_views
@@ -261,7 +261,7 @@ def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
     drawer = ran.call("runs.open_bin")["drawer"]
     count = len(run_list.in_bin(ran.workbench.workspace))
     assert "first tiny-qa" in texts(drawer) and texts(drawer).endswith(f"Empty the bin ({count})")
-    assert f"Delete {numbers.plural(count, 'run')} in the bin for good?" in drawer
+    assert f"Delete {plural(count, 'run')} in the bin for good?" in drawer
     ran.open("runs/list")  # the other run is still told apart from the one in the bin
     assert "read · k 1 · echo" in text_of(ran, f"runs/run?id={SECOND}")
     for gone in (

@@ -7,7 +7,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 
 import pytest
-from project import PROJECT, syntax_trees
+from project import PROJECT, modules
 
 ROOT = PROJECT / "rallebench"
 COMPONENTS = frozenset(
@@ -83,15 +83,6 @@ HEAVY = {
     "torch",
     "transformers",
 }
-
-
-@cache
-def modules() -> dict[str, ast.Module]:
-    """Dotted name below ``rallebench`` → syntax tree, packages by their own name."""
-    return {
-        name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): tree
-        for name, tree in syntax_trees().items()
-    }
 
 
 @cache

@@ -73,7 +73,7 @@ HINTS: dict[str, int] = {
     "workspace": 50,
 }
 SUBSCRIPTS: dict[str, int] = {
-    "analysis": 143,
+    "analysis": 120,
     "api": 1,
     "chains": 30,
     "checkpoints": 11,

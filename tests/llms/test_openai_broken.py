@@ -20,12 +20,13 @@ from loopback import (
     stream,
 )
 
+from rallebench.core.live import Delta
 from rallebench.core.runs import Backends
 from rallebench.core.thinking import split_thoughts
 from rallebench.core.types import Episode, Generate, Message, Outcome
 from rallebench.engine.record import reply_to_json
 from rallebench.engine.reply_cache import ReplyCache
-from rallebench.engine.single import Delta, run_one
+from rallebench.engine.single import run_one
 
 Serve = Callable[..., tuple[Loopback, Any]]
 

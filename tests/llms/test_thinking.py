@@ -10,10 +10,11 @@ import pytest
 from asking import ask
 from loopback import Behaviour, Loopback, answer, chunk, completion, send_json, stream
 
+from rallebench.core.live import Delta
 from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Generate, Outcome, Step, ToolSpec
 from rallebench.engine.reply_cache import ReplyCache
-from rallebench.engine.single import Delta, run_one
+from rallebench.engine.single import run_one
 from rallebench.llms.scripted import Scripted
 from rallebench.metrics import METRICS
 from rallebench.metrics.judges import Case

@@ -8,8 +8,9 @@ import json
 
 import pytest
 
+from rallebench.core.cards import NEEDS, TOOLS
 from rallebench.metrics import METRICS, card, read_card
-from rallebench.metrics._card import NEEDS, SECTIONS, TOOLS, parse
+from rallebench.metrics._card import SECTIONS, parse
 
 
 def function_of(name: str) -> object:

@@ -19,7 +19,7 @@ from rallebench.experiments.scorers import SCORERS
 from rallebench.metrics import METRICS
 from rallebench.services.jobs import wait
 from rallebench.views import designs, published
-from rallebench.views.catalog import line
+from rallebench.views.lists import line
 
 BENCHMARK = '''
 """The entry of Tides."""

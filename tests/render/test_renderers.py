@@ -10,19 +10,9 @@ from xml.etree import ElementTree
 import pytest
 
 from rallebench.core.numbers import independence
-from rallebench.core.report import ClusterCounts
+from rallebench.core.report import ClusterCounts, Estimate
 from rallebench.core.table_files import csv_lines, csv_table, latex
-from rallebench.core.tables import (
-    Code,
-    Column,
-    Estimate,
-    Figure,
-    FigureKind,
-    Fold,
-    Format,
-    Section,
-    Table,
-)
+from rallebench.core.tables import Code, Column, Figure, FigureKind, Fold, Format, Section, Table
 from rallebench.render import html, numbers, report, svg, text
 
 TABLE = Table(

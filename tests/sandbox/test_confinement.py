@@ -13,7 +13,9 @@ import pytest
 
 from rallebench import sandbox
 from rallebench.core.types import Reply
-from rallebench.sandbox import Limits, PythonTool
+from rallebench.sandbox import PythonTool
+from rallebench.sandbox.limits import Limits
+from rallebench.sandbox.sessions import new_name
 
 pytestmark = pytest.mark.skipif(
     not sandbox.protection().processes or "seccomp" not in sandbox.protection().means,
@@ -32,7 +34,7 @@ IOPRIO_SET = (
 
 
 def run(program: str, *, limits: Limits | None = None) -> Reply:
-    name = sandbox.new_name()
+    name = new_name()
     try:
         return PythonTool(limits or Limits(seconds=5)).use(
             sandbox.begin(name, program, {"Search": ["entity"]})
@@ -264,7 +266,7 @@ def test_ordinary_programs_run_on_every_python(minor: int, monkeypatch: pytest.M
     if not executable:
         pytest.skip(f"this machine has no Python 3.{minor}")
     monkeypatch.setattr(sys, "executable", executable)
-    tool, name = PythonTool(Limits(seconds=10)), sandbox.new_name()
+    tool, name = PythonTool(Limits(seconds=10)), new_name()
     try:
         reply = tool.use(sandbox.begin(name, ORDINARY, {"Search": ["entity"]}))
         assert [call.name for call in reply.tool_calls] == ["Search"], reply.note

@@ -15,8 +15,9 @@ import pytest
 
 from rallebench import sandbox
 from rallebench.core.types import Reply
-from rallebench.sandbox import _SESSIONS, Limits, Protection, PythonTool
-from rallebench.sandbox.sessions import Session, Sessions
+from rallebench.sandbox import _SESSIONS, PythonTool
+from rallebench.sandbox.limits import Limits, Protection
+from rallebench.sandbox.sessions import Session, Sessions, new_name
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="the operating system offers no such limits")
 NETWORK = "The program tried to use the network, which is not allowed here."
@@ -37,7 +38,7 @@ def run(
     functions: dict[str, list[str]] | None = None,
 ) -> Reply:
     """A program, its calls answered in turn; the last reply."""
-    tool, name = PythonTool(limits or Limits(seconds=5)), sandbox.new_name()
+    tool, name = PythonTool(limits or Limits(seconds=5)), new_name()
     try:
         reply = tool.use(sandbox.begin(name, program, functions or {"Search": ["entity", "place"]}))
         for observation in observations:
@@ -226,7 +227,7 @@ def test_pythons_own_library_is_there() -> None:
 
 
 def test_waiting_for_an_answer_is_not_the_programs_time() -> None:
-    tool, name = PythonTool(Limits(seconds=0.2)), sandbox.new_name()
+    tool, name = PythonTool(Limits(seconds=0.2)), new_name()
     tool.use(sandbox.begin(name, "print(Search('x'))", {"Search": ["entity"]}))
     time.sleep(0.3)
     assert tool.use(sandbox.answer(name, "late")).text == "late\n"
@@ -241,7 +242,7 @@ def test_a_program_that_calls_without_end_is_stopped() -> None:
 
 
 def test_letting_go_of_a_program_that_runs_ends_it_at_once() -> None:
-    tool, name, replies = PythonTool(Limits(seconds=30)), sandbox.new_name(), list[Reply]()
+    tool, name, replies = PythonTool(Limits(seconds=30)), new_name(), list[Reply]()
     thread = threading.Thread(
         target=lambda: replies.append(tool.use(sandbox.begin(name, "while True: pass", {})))
     )

@@ -21,8 +21,8 @@ from starlette.testclient import TestClient
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import server_access
+from rallebench.core.live import Delta
 from rallebench.core.types import Action, Chain, Generate, Message, Note, Question, Reply, Step
-from rallebench.engine.single import Delta
 from rallebench.llms import LLMS
 from rallebench.server.answering import MOST_ANSWERED, MOST_WAITING, RETRY_SECONDS
 from rallebench.server.completion_request import (

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rallebench.chains.overrides import with_overrides
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest, StoredExperiment
@@ -30,7 +31,6 @@ from rallebench.views import (
 )
 from rallebench.views.experiment_design import Design, build_request, command
 from rallebench.views.run_requests import BenchmarkOptions
-from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.cache import chunk_corpus
 from rallebench.workspace.indexes.rates import LEAST_PASSAGES, save_rate

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from small_workspace import PASSAGES, RECORDS, write_lines
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import BadFileError, NotFoundError, StoppedError, UsageError
-from rallebench.corpora.chunking import Chunking
+from rallebench.corpora.chunking import default_chunking
 from rallebench.services import imports, uploads
 from rallebench.services.imports import ImportRequest
 from rallebench.services.workbench import Workbench
@@ -162,7 +163,7 @@ def test_passages_longer_than_the_encoder_reads_are_told_before_and_after(
     assert told.startswith(
         "1 of 2 passages (50 %) is longer than the 254 tokens that minilm reads;"
     )
-    assert imports.long_sentence(corpus, imports.default_chunking("minilm"), "minilm") == ""
+    assert imports.long_sentence(corpus, default_chunking("minilm"), "minilm") == ""
     many = imports.long_sentence(corpus, Chunking(400), "minilm")
     assert "1 of 3 passages" in many and many.endswith("Choose smaller chunks.")
     request = ImportRequest("rivers", rows, "corpus", indexes=("dense",))

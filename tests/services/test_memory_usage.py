@@ -8,18 +8,18 @@ import pytest
 from small_workspace import CommandLine, add_llm, make_workspace
 
 from rallebench.analysis import deployment
-from rallebench.analysis.measures import Measure
+from rallebench.core.comparison import Measure
 from rallebench.core.memory import Memory
 from rallebench.core.report import Estimate, MemoryUse, RunReport
 from rallebench.engine.store import RunFolder
-from rallebench.metrics import card
+from rallebench.metrics import read_card
 from rallebench.render import svg
 from rallebench.services.loaded import LoadedBackend, LoadedTable
 from rallebench.tracking import content
 from rallebench.workspace.paths import WorkspaceFolder
 
 BOTH = "rrf:tiny,starter-bm25"
-EM = Measure("em", card("em"))
+EM = Measure("em", read_card("em"))
 
 
 @pytest.fixture(scope="module")

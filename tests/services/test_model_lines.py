@@ -12,13 +12,13 @@ import pytest
 from loopback import Loopback, answer, fail
 from small_workspace import make_workspace
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.stopping import Stop, obey
 from rallebench.http import endpoint
 from rallebench.http.endpoint import Endpoint, key_from_environment
 from rallebench.services import model_entries, model_lines
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.entries import LLMEntry
 
 KEY = "sk-typed-0123456789abcdef"
 

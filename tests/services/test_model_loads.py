@@ -18,6 +18,7 @@ import pytest
 from project import PROJECT
 
 from rallebench.checkpoints.memory import MemoryNeed
+from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import BackendMemoryError, NotFoundError, StoppedError
 from rallebench.core.registry import Entry
 from rallebench.llms import LLMS
@@ -26,7 +27,6 @@ from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import JobManager
 from rallebench.services.memory_fit import candidate, memory_fit
 from rallebench.services.models import ModelManager
-from rallebench.workspace.entries import Combination, LLMEntry
 from rallebench.workspace.paths import WorkspaceFolder
 
 STEPS = 200
@@ -353,7 +353,7 @@ def test_memory_comes_back_after_an_unload_failure_or_cancelling(tmp_path: Path,
 
 
 def test_ctrl_c_while_a_line_is_printed_reaches_the_work_that_said_it() -> None:
-    from rallebench.cli.printing import interruptible
+    from rallebench.core.interrupts import interruptible
 
     def work() -> Iterator[str]:
         try:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.prices import FREE
 from rallebench.core.types import Generate, Message, Reply, Step
 from rallebench.gui.places._steps import price
 from rallebench.services import forecasts
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_views
-from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.prices import price_of_use
 
 PRICES = {"prompt": 1.0, "completion": 2.0}

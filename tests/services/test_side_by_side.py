@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rallebench.checkpoints.memory import MemoryNeed
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import BackendError, NotFoundError, StoppedError
 from rallebench.core.memory import Memory
 from rallebench.core.registry import Entry
@@ -19,7 +20,6 @@ from rallebench.llms.scripted import Scripted
 from rallebench.services.jobs import JobManager
 from rallebench.services.models import PREPARATION, ModelManager
 from rallebench.services.side_by_side import divide
-from rallebench.workspace.entries import LLMEntry
 from rallebench.workspace.paths import WorkspaceFolder
 
 PATIENCE = 20.0

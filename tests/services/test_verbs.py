@@ -16,6 +16,7 @@ from small_suites import small_suites  # noqa: F401 - a fixture
 from small_workspace import QUESTIONS, RECORDS, write_lines
 from tiny_gguf import save_gguf, write_converted
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiments import ExperimentRequest
@@ -33,7 +34,6 @@ from rallebench.services.tracking import experiment_group
 from rallebench.services.workbench import Workbench
 from rallebench.views import catalog, comparing, library, lists
 from rallebench.views.experiment_requests import baselines_request, suite_request
-from rallebench.workspace.entries import LLMEntry
 
 TITAN = Question("q1", QUESTIONS[0][1])
 LLM, RETRIEVER = "language model", "retriever"
@@ -275,7 +275,7 @@ def suite(bench: Workbench, small_suites: None) -> ExperimentRequest:  # noqa: F
 def test_a_plan_and_a_pilot_write_nothing(bench: Workbench, suite: ExperimentRequest) -> None:
     plan = bench.experiments.plan(suite)
     assert [part.questions for part in plan.runs] == [2, 2]
-    assert complete(bench.experiments.pilot(plan, suite, questions=1)).total
+    assert complete(bench.experiments.pilot(plan, suite, questions=1)).pilot
     assert not bench.experiments.store.exists("s")
 
 
@@ -388,6 +388,17 @@ def test_vectors_that_are_kept_are_deleted_without_the_index(bench: Workbench) -
     assert bench.data.vectors() == [] and "dense" in bench.workspace.manifests()
 
 
+def test_texts_and_passages_that_are_kept_are_deleted_one_by_one(bench: Workbench) -> None:
+    kept_texts = bench.workspace.cache / "texts"
+    kept_texts.mkdir(parents=True)
+    (kept_texts / "0.npy").write_bytes(bytes(152))
+    kept = bench.data.kept_files()
+    assert kept and all(file.bytes for file in kept)
+    for file in kept:
+        assert bench.data.delete_kept_file(file.key).startswith(f"Deleted {file.key}")
+    assert bench.data.kept_files() == []
+
+
 def test_a_combination_is_named_once_and_deleted_without_its_members(bench: Workbench) -> None:
     assert bench.workspace.own_combinations() == []
     bench.data.combine("both", "rrf", ["tiny", "starter-bm25"], {})
@@ -417,7 +428,8 @@ def test_the_catalog_lists_names_forms_and_cards(bench: Workbench) -> None:
     with pytest.raises(NotFoundError, match="Did you mean 'react'"):
         catalog.entry("workflows", "reakt")
     assert "k1" in catalog.entry("index_kinds", "bm25").form
-    value, text = lists.whole_card("em")
+    card = lists.whole_card("em")
+    value, text = card.to_json(), card.text()
     assert json.dumps(value) and "em" in text.lower()
 
 

@@ -33,10 +33,10 @@ from rallebench.core.errors import (
     UsageError,
 )
 from rallebench.core.events import Progress
+from rallebench.core.live import Delta, StepDone, StepStarted
 from rallebench.core.registry import Entry
 from rallebench.core.runs import PreparedRun
 from rallebench.core.types import Action, Chain, Episode, Message, Question
-from rallebench.engine.single import Delta, StepDone, StepStarted
 from rallebench.engine.store import RunFolder
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted

@@ -23,3 +23,12 @@ def syntax_trees() -> dict[str, ast.Module]:
         }
     finally:
         gc.enable()
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Dotted name below ``rallebench`` → syntax tree, packages by their own name."""
+    return {
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): tree
+        for name, tree in syntax_trees().items()
+    }

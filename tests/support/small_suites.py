@@ -10,10 +10,11 @@ import pytest
 from small_workspace import QUESTIONS, record
 
 from rallebench.core.errors import UsageError
-from rallebench.core.experiments import Experiment, ExperimentRequest, Figure, Report, Table
+from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.registry import Entry
 from rallebench.core.runs import DatasetRef, RunRequest
 from rallebench.core.settings import Setting
+from rallebench.core.tables import Figure, Table
 from rallebench.core.types import (
     Episode,
     Example,

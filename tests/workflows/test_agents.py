@@ -18,6 +18,7 @@ from rallebench.core.types import Episode, Generate, Question, Reply
 from rallebench.engine.single import run_one
 from rallebench.environments import ENVIRONMENTS
 from rallebench.llms.scripted import Scripted
+from rallebench.sandbox.sessions import new_name
 from rallebench.services.workbench import Workbench
 from rallebench.workflows import WORKFLOWS
 from rallebench.workflows.prompts import read_shots
@@ -127,7 +128,7 @@ def test_the_program_of_a_demonstration_runs_and_prints_its_answer(env: str) -> 
             json.dumps(list(step.arguments.values())): step.observation for step in shot.steps[:-1]
         }
         names = {step.name: list(step.arguments) for step in shot.steps[:-1]}
-        tool, name = sandbox.PythonTool(), sandbox.new_name()
+        tool, name = sandbox.PythonTool(), new_name()
         reply = tool.use(sandbox.begin(name, shot.program, names | {"Lookup": ["keyword"]}))
         while reply.tool_calls:
             asked = json.dumps(list(json.loads(reply.tool_calls[0].arguments).values()))

@@ -14,6 +14,7 @@ from rallebench.engine import loop
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import run_one
 from rallebench.llms.scripted import Line, Scripted
+from rallebench.sandbox.limits import Limits
 from rallebench.workflows import REASONS, WORKFLOWS
 from rallebench.workspace.flows import ending_summary
 
@@ -48,7 +49,7 @@ def scripted(request: Generate) -> Line:
 
 
 def backends() -> Backends:
-    tool = sandbox.PythonTool(sandbox.Limits(seconds=20))
+    tool = sandbox.PythonTool(Limits(seconds=20))
     return Backends({"pages": Pages()}, {"m": Scripted(scripted)}, {"python": tool})
 
 
@@ -109,7 +110,7 @@ def test_a_run_that_is_closed_leaves_no_program_behind() -> None:
         Backends(
             {"pages": Pages()},
             {"m": llm},
-            {"python": sandbox.PythonTool(sandbox.Limits(seconds=0.2))},
+            {"python": sandbox.PythonTool(Limits(seconds=0.2))},
         ),
     )
     first = next(flows)

@@ -13,6 +13,7 @@ from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Reply, ToolCall, UseTool
 from rallebench.engine.single import run_one
 from rallebench.llms.scripted import Scripted
+from rallebench.sandbox.limits import Limits
 
 SEARCH = ToolCall("s-1", "Search", '{"entity": "Titan"}')
 CALL = Reply("so far", tool_calls=(SEARCH,), finish_reason="tool_calls")
@@ -97,7 +98,7 @@ def test_an_environment_that_raises_ends_the_episode_and_the_program() -> None:
 
 
 def real(program: str, **given: object) -> Episode:
-    python = sandbox.PythonTool(sandbox.Limits(seconds=5))
+    python = sandbox.PythonTool(Limits(seconds=5))
     backends = Backends({"pages": Pages()}, {"m": Scripted([program])}, {"python": python})
     *_, episode = run_one(flow_of("pal", **given), backends)
     assert isinstance(episode, Episode)

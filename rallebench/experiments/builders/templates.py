@@ -23,6 +23,7 @@ from rallebench.core.experiments import (
 )
 from rallebench.core.files import json_lines
 from rallebench.core.settings import Setting
+from rallebench.core.starter import STARTER
 from rallebench.core.types import Episode, Flow
 from rallebench.datasets.r_eval import as_record
 from rallebench.datasets.tasks import DOMAINS
@@ -53,7 +54,6 @@ from rallebench.experiments.builders._templates.template import (
 )
 from rallebench.experiments.builders.replies import read_prompts, state_of, used
 from rallebench.experiments.common import sentences, string
-from rallebench.workspace.paths import STARTER
 
 SETTINGS = {
     "tables": string(

@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import UsageError
 from rallebench.core.registry import unknown
+from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Chain
-from rallebench.corpora.chunking import Chunking, choose
+from rallebench.corpora.chunking import choose
 from rallebench.corpora.imported import is_imported
 from rallebench.experiments.sweeps import Variant
 from rallebench.retrievers import INDEX_KINDS, kinds, needs_encoder
@@ -27,7 +29,7 @@ from rallebench.workspace.indexes.recipes import (
     index_recipe,
     starter_recipe,
 )
-from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 CHUNKING = ("chunk_size", "chunk_overlap", "chunk_unit", "chunk_how", "chunk_preset")
 WHOLE = ("whole", "none", 0, None)

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from rallebench.analysis.measures import decided_by
-from rallebench.analysis.ranking import MultiRunComparison, compare_many
+from rallebench.analysis.ranking import compare_many
+from rallebench.core.comparison import Comparison
 from rallebench.core.costs import CostTotal
 from rallebench.core.errors import UsageError
 from rallebench.core.json_values import as_json
@@ -100,7 +101,7 @@ def unranked(
     return {**value, "verdict": verdict, "warnings": []}
 
 
-def _row(compared: MultiRunComparison, i: int, labels: Mapping[str, str]) -> dict[str, Any]:
+def _row(compared: Comparison, i: int, labels: Mapping[str, str]) -> dict[str, Any]:
     """The run at ``i``, with its difference from the first."""
     run = compared.sides[i].name
     pair = compared.against.get(run)
@@ -125,7 +126,7 @@ def _verdict_alone(labels: Mapping[str, str], metrics: Mapping[str, Mapping[str,
     return f"Only {label} ended, so there is nothing to compare it with{score}."
 
 
-def _verdict(compared: MultiRunComparison, labels: Mapping[str, str]) -> str:
+def _verdict(compared: Comparison, labels: Mapping[str, str]) -> str:
     """The winner, in one sentence that claims no more than the numbers show."""
     means = compared.cells[compared.metric]
     runs = [side.name for side in compared.sides]

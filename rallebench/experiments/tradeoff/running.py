@@ -15,6 +15,7 @@ from rallebench.core.experiments import (
 )
 from rallebench.core.registry import unknown
 from rallebench.core.settings import check_values
+from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Episode, Example, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments import EXPERIMENTS
@@ -23,12 +24,12 @@ from rallebench.metrics import METRICS
 from rallebench.retrievers import INDEX_KINDS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.indexes.recipes import starter_recipe
-from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 QUALITY = {"Rprec": 1, "success_rate@1": 1, "success_rate@5": 5, "success_rate@10": 10}
 """Metrics of the retrieved pages, and the k from which they are defined."""
 
-BATCH, ROUNDS, QUESTIONS = 64, 3, 200
+BATCH, ROUNDS = 64, 3
 PROGRAMS = "rallebench.experiments.tradeoff"
 
 

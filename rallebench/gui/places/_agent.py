@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rallebench.core.errors import UsageError
+from rallebench.core.numbers import plural
 from rallebench.core.runs import FlowSpec
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page
@@ -24,7 +25,6 @@ from rallebench.gui.places._steps import (
     question_html,
     verdict_box,
 )
-from rallebench.render.numbers import plural
 from rallebench.services import episodes
 from rallebench.services.episodes import EpisodeRequest, EpisodeState
 from rallebench.views import agents, catalog

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError
+from rallebench.core.starter import DEFAULT_CHAIN, DEFAULT_DATASET
 from rallebench.core.stopping import Stop, stop_of_thread
 from rallebench.core.types import Action, Chain, Episode, Example, Message, Step
 from rallebench.gui import html
@@ -18,7 +19,6 @@ from rallebench.gui.html import escape
 from rallebench.gui.patches import Meanwhile, Patch
 from rallebench.gui.places._chain import read_chain
 from rallebench.render.numbers import text
-from rallebench.views.chain_forms import DEFAULT_CHAIN, DEFAULT_DATASET
 from rallebench.views.verdicts import Verdict
 
 UNDO_DEPTH = 60

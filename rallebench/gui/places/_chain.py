@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from markupsafe import Markup
 
+from rallebench.core.entries import MAX_ACTIONS
 from rallebench.core.errors import UsageError
-from rallebench.core.types import Action, Chain
+from rallebench.core.types import Action, Chain, Json
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
 from rallebench.services.workbench import Workbench
-from rallebench.views.chain_forms import MAX_ACTIONS, checked_generation
+from rallebench.views.chain_forms import read_generation
 
 KINDS = {"retrieve": "Retrieve", "generate": "Generate", "identity": "Pass on"}
 DIALECTS = [("fstring", "f-string"), ("eval", "eval")]
@@ -60,7 +60,7 @@ def _raw_text(event: Event, name: str) -> str:
     return str(value[0] if isinstance(value, list) else value).replace("\r\n", "\n")
 
 
-def _generation(event: Event, key: str, where: str) -> dict[str, Any]:
+def _generation(event: Event, key: str, where: str) -> Json:
     try:
         settings = json.loads(event.text(f"{key}options") or "{}")
     except ValueError as error:
@@ -76,7 +76,7 @@ def _generation(event: Event, key: str, where: str) -> dict[str, Any]:
         settings["system"] = system
     if stops := [_unescape(line) for line in _raw_text(event, f"{key}stop").split("\n") if line]:
         settings["stop"] = stops
-    return checked_generation(settings, where)
+    return read_generation(settings, where)
 
 
 def _unescape(line: str) -> str:

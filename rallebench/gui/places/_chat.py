@@ -9,6 +9,7 @@ from datetime import datetime
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError
+from rallebench.core.numbers import plural
 from rallebench.core.stopping import stop_of_thread
 from rallebench.core.types import Chain, Episode, Example, Gold
 from rallebench.gui import form, html
@@ -20,9 +21,10 @@ from rallebench.gui.places._chain import summary
 from rallebench.gui.places._chat_turn import sources_html, turns_html
 from rallebench.gui.places._one import MODES, columns
 from rallebench.gui.wording import on_page
-from rallebench.render.numbers import moment, plural, text
+from rallebench.render.numbers import moment, text
 from rallebench.services import stored_conversations
-from rallebench.services.conversations import Talk, Turn, reads_history
+from rallebench.services.conversations import Talk, Turn
+from rallebench.views import chain_forms
 from rallebench.views.verdicts import DEPTH, verdict
 
 BOTTOM: Patch = {"event": {"name": "rb-bottom"}}
@@ -122,7 +124,7 @@ def how(page: Page, chain: Chain) -> str:
     asking, writes = page.workbench.asking, ""
     if chain.llms and asking.copies(chain.llms[-1]):
         writes = f"{chain.llms[-1]} quotes: it copies a few words from the passages or declines, and writes nothing of its own. "
-    if reads_history(chain):
+    if "history" in chain_forms.variables(chain):
         return f"{writes}The chain reads the earlier turns by {{history}}."
     rewriter = asking.rewriter(chain).llm
     if rewriter:

@@ -8,17 +8,19 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
+from rallebench.core.numbers import plural
+from rallebench.core.starter import STARTER_CORPUS, STARTER_PAGES
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.patches import Patch
-from rallebench.render.numbers import plural, text
-from rallebench.services.imports import Chunking, choose, default_chunking, presets, spans
+from rallebench.render.numbers import text
 from rallebench.services.jobs import Job
-from rallebench.views import catalog, gold_coverage
+from rallebench.views import catalog, chunkings, gold_coverage
+from rallebench.views.chunkings import BY_ENCODER, OWN, WHOLE
 
-DEFAULT, WHOLE, OWN = "default", "whole", "own"
 WAYS = (("blocks", "blocks"), ("recursive", "at blank lines"), ("sentences", "whole sentences"))
 SHOWN_TEXT = 20_000
 BY_DEFAULT = "documents as the encoder reads, rows whole"
@@ -71,8 +73,8 @@ def settings_of_kind(kind: str, corpus: str) -> Markup:
     item = catalog.entry("index_kinds", kind)
     name = f"{corpus}-{kind}" if corpus else ""
     parts = form.text("name", "Name", name, "made of corpus and kind")
-    if catalog.needs_encoder(kind):
-        encoders = [(name, f"{name}: {about}") for name, about in catalog.encoders().items()]
+    if catalog.takes_encoder(kind):
+        encoders = [(name, f"{name}: {about}") for name, about in catalog.encoder_lines().items()]
         parts += form.chooser("Encoder", "encoder", encoders, "minilm")
         hint = ".npy, .npmmap, a Faiss file or a DiskANN folder"
         inside = form.text(
@@ -101,10 +103,10 @@ def form_index(page: Page, event: Event) -> tuple[str, str, dict[str, Any]]:
     known = catalog.entry("index_kinds", kind).form
     values = form.read(known, event, prefix="set-", owner=f"index kind {kind!r}")
     settings: dict[str, Any] = {"parameters": values}
-    if catalog.needs_encoder(kind):
+    if catalog.takes_encoder(kind):
         settings["encoder"] = event.text("encoder_other") or event.text("encoder", "minilm")
     typed = event.text("size") or event.text("overlap")
-    if typed or event.text("cut", DEFAULT) != DEFAULT:
+    if typed or event.text("cut", BY_ENCODER) != BY_ENCODER:
         settings["chunking"] = form_chunking(event, settings.get("encoder", ""))
     return corpus, kind, settings
 
@@ -139,8 +141,8 @@ def build(page: Page, event: Event) -> Patch:
     workbench = page.workbench
     corpus, kind, settings = form_index(page, event)
     pages = event.path("pages")
-    if corpus == str(gold_coverage.STARTER_CORPUS) and not pages:
-        pages = gold_coverage.STARTER_PAGES
+    if corpus == str(STARTER_CORPUS) and not pages:
+        pages = STARTER_PAGES
     stem = event.text("corpus") if not event.text("path") else Path(corpus).name.split(".")[0]
     name = event.text("name") or f"{stem}-{kind}"
     if name in workbench.workspace.llms():
@@ -203,15 +205,15 @@ def chunk_fields(
     chunking: Chunking | Literal["default"] | None, more: Markup = html.NOTHING
 ) -> Markup:
     """The fields of chunking; ``more``: attributes of each, to follow changes."""
-    if isinstance(chunking, str) or (chunking and chunking.tokenizer):
-        name, chunking = DEFAULT, None
+    if isinstance(chunking, str):
+        name, chunking = BY_ENCODER, None
     else:
-        own = WHOLE if chunking is None else OWN
-        name = next((preset for preset, value in presets().items() if value == chunking), own)
+        name = chunkings.preset_name(chunking)
+    chunking = None if name == BY_ENCODER else chunking
     options = [
-        (DEFAULT, "between sentences, as long as the encoder reads"),
+        (BY_ENCODER, "between sentences, as long as the encoder reads"),
         (WHOLE, "none: a passage per row or document"),
-        *((n, f"{n}: {c.size} {c.unit}, {c.how}") for n, c in presets().items()),
+        *((n, f"{n}: {c.size} {c.unit}, {c.how}") for n, c in chunkings.presets().items()),
         (OWN, "settings of my own"),
     ]
     size, overlap = (chunking.size, chunking.overlap) if chunking else ("", "")
@@ -231,26 +233,20 @@ def chunk_fields(
 
 def form_chunking(event: Event, encoder: str = "") -> Chunking | None:
     """The fields as a Chunking, None for whole rows and documents. Raises UsageError."""
-    name = event.text("cut", WHOLE)
-    if name == WHOLE:
+    choice = event.text("cut", WHOLE)
+    if choice == WHOLE:
         return None
     size = event.whole("size", "The size of a chunk")
     overlap = event.whole("overlap", "The overlap")
-    if name == DEFAULT:
-        return default_chunking(encoder, size, overlap)
-    if name != OWN:
-        return choose(preset=name, size=size, overlap=overlap)
-    if size is None:
-        raise UsageError("The size of a chunk is empty; give a number.")
     how, unit = event.text("how", "blocks"), event.text("unit", "words")
-    return choose(how=how, size=size, overlap=overlap or 0, unit="" if how != "blocks" else unit)
+    return chunkings.read(choice, encoder, size, overlap, how, unit)
 
 
 def mark_chunks(
     text: str, chunking: Chunking | None, document: str = "", title: str = ""
 ) -> Markup:
     """A text with its chunks in two alternating tints and their overlaps in a third."""
-    cuts = (spans(text, chunking, document, title) if chunking else []) or [(0, len(text))]
+    cuts = chunkings.cuts(text, chunking, document, title)
     lengths = [len(text[start:end].split()) for start, end in cuts]
     mean = sum(lengths) / len(cuts)
     facts = f"{plural(len(cuts), 'chunk')}, {min(lengths):,} to {max(lengths):,} words, mean {mean:,.0f}"

@@ -12,6 +12,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import map_events
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.forecast import Forecast
+from rallebench.core.numbers import plural
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
@@ -19,7 +20,7 @@ from rallebench.gui.jobs import doing_now, going
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import form_documents, options, raise_at_once
 from rallebench.gui.places._data_check import check, check_button, correction
-from rallebench.render.numbers import plural, text, time_range
+from rallebench.render.numbers import text, time_range
 from rallebench.services import builders as service
 from rallebench.views import catalog, gold_coverage
 

@@ -12,13 +12,13 @@ from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Progress
+from rallebench.core.numbers import plural
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import PAGES, chunk_fields, form_chunking
 from rallebench.gui.wording import on_page
-from rallebench.render.numbers import plural
 from rallebench.services import imports, uploads
 from rallebench.services.imports import ImportRequest, ImportResult, Looked, Preview
 from rallebench.services.jobs import Job
@@ -108,7 +108,7 @@ def preview_parts(page: Page, seen: Looked, state: dict[str, Any]) -> Markup:
         ticked = state.get("indexes", [name for name, _ in INDEXES])
         parts += form.checks("indexes", INDEXES, ticked, "Build when done")
         follow = form.on_change("import.rechunk")
-        encoders = list(catalog.encoders())
+        encoders = list(catalog.encoder_lines())
         parts += form.chooser("Encoder", "encoder", encoders, encoder, more=follow)
     begin = "Import and build" if seen.corpus else "Import"
     start = html.button(begin, "import.start", kind="primary")

@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from rallebench.core.numbers import plural
 from rallebench.core.types import Example, Passage
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
@@ -15,7 +16,6 @@ from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import chunk_fields, form_chunking, mark_chunks
 from rallebench.gui.places._data_import import warning_list
 from rallebench.gui.places._data_search import badge, delete_button
-from rallebench.render.numbers import plural
 from rallebench.services import uploads
 from rallebench.views import gold_coverage, library, passages
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.experiments import TRADEOFF_QUESTIONS, ExperimentRequest
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.gui import form, html
@@ -19,7 +19,6 @@ from rallebench.views import catalog, designs, experiment_design
 from rallebench.views import experiment_groups as groups
 from rallebench.views.designs import Variable
 from rallebench.views.experiment_design import Design
-from rallebench.views.experiment_requests import TRADEOFF_QUESTIONS
 
 KINDS = {
     "sweep": ("Sweep", "Vary k, the index, the model or a prompt, and see which setting wins."),

@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from rallebench.core.experiments import StoredExperiment
+from rallebench.core.numbers import plural
 from rallebench.core.report import Estimate
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Figure, Section, Table
@@ -23,7 +24,7 @@ from rallebench.gui.places import _published, _runs_list
 from rallebench.gui.places._runs_compare import judgement
 from rallebench.gui.wording import on_page
 from rallebench.render import experiments, report
-from rallebench.render.numbers import plural, text
+from rallebench.render.numbers import text
 from rallebench.services import experiment_jobs
 from rallebench.services.jobs import Job
 from rallebench.views import designs, experiment_groups, experiment_results

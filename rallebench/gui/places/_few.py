@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from rallebench.core.comparison import PairedComparison
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.numbers import FEW, plural
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page
@@ -20,13 +22,13 @@ from rallebench.gui.places._one import header, status
 from rallebench.gui.places._questions import all_rows
 from rallebench.gui.places._steps import answer_text
 from rallebench.gui.places._versions import all_versions, clock
-from rallebench.render.numbers import plural, time_range
+from rallebench.render.numbers import time_range
 from rallebench.services import forecasts
 from rallebench.views import variants
 from rallebench.views.chain_versions import is_saved
 from rallebench.views.run_questions import filter_questions
 from rallebench.views.run_requests import BenchmarkOptions, of_chain
-from rallebench.views.variants import FEW, PairedComparison, VariantAnswer, answer_key, cell_key
+from rallebench.views.variants import VariantAnswer, answer_key, cell_key
 
 MOST_VARIANTS, MOST_QUESTIONS = 8, 200
 NOTHING = {

@@ -9,12 +9,12 @@ from markupsafe import Markup
 
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.numbers import plural
 from rallebench.gui import form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes
 from rallebench.gui.patches import Patch
 from rallebench.gui.wording import on_page
-from rallebench.render.numbers import plural
 from rallebench.services import model_entries, model_lines
 from rallebench.views import catalog
 
@@ -54,7 +54,7 @@ def save_entry(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: 
 
 
 def server() -> Markup:
-    known = [p for p in catalog.presets().values() if p.group == "servers"]
+    known = [p for p in catalog.llm_presets().values() if p.group == "servers"]
     follow, first = attributes(on="enter", do="models.find"), "http://127.0.0.1:11434/v1"
     servers = [(p.settings["base_url"], p.title) for p in known]
     address = form.text("base_url", "Address", first, more=follow, offers=servers)
@@ -170,7 +170,9 @@ def add_folder(page: Page, event: Event) -> Patch:
 
 def preset() -> Markup:
     items = [
-        (name, item.title) for name, item in catalog.presets().items() if item.group != "servers"
+        (name, item.title)
+        for name, item in catalog.llm_presets().items()
+        if item.group != "servers"
     ]
     follow, first = form.on_change("models.preset_facts"), items[0][0]
     model = form.chooser("Model", "preset", items, first, more=follow)
@@ -185,7 +187,7 @@ def preset() -> Markup:
 
 def facts(name: str, settings: Mapping[str, str]) -> Markup:
     """The facts of a preset, and whether it fits in memory with these settings."""
-    item = catalog.presets()[name]
+    item = catalog.llm_presets()[name]
     lines = [item.about + "."]
     lines += [f"Licence: {item.licence}."] if item.licence else []
     if item.gated:
@@ -202,7 +204,7 @@ def facts(name: str, settings: Mapping[str, str]) -> Markup:
 def preset_facts(page: Page, event: Event) -> Patch:
     return {
         "#preset-facts": facts(
-            event.choice("preset", catalog.presets()), chosen_quantization(event)
+            event.choice("preset", catalog.llm_presets()), chosen_quantization(event)
         )
     }
 

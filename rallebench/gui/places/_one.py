@@ -16,7 +16,7 @@ from rallebench.gui.places._bench import Bench, bench_example
 from rallebench.gui.places._chain import draw
 from rallebench.gui.places._questions import question_column
 from rallebench.gui.places._steps import gist, output, question_html, result
-from rallebench.views.chain_forms import chain_from_json, chain_to_json
+from rallebench.views import chain_forms
 from rallebench.views.chain_versions import is_saved
 
 MODES = (
@@ -170,7 +170,9 @@ def header(page: Page, bench: Bench) -> Patch:
             bench.chain.name, dot
         )
     }
-    edits = {"window": bench.window, "chain": chain_to_json(bench.chain)} if edited_now else None
+    edits = (
+        {"window": bench.window, "chain": chain_forms.draft(bench.chain)} if edited_now else None
+    )
     draft = json.dumps(edits, ensure_ascii=False) if edits else None
     if draft != bench.draft:  # a window without edits must not drop another's draft
         bench.draft = draft
@@ -181,7 +183,7 @@ def header(page: Page, bench: Bench) -> Patch:
 def left_behind(page: Page, bench: Bench, draft: str = "") -> Markup:
     """The offer to restore an edited chain that the browser kept through a crash; "" if there is none."""
     with suppress(ValueError, LookupError, TypeError, RalleError):  # "" or damaged: no draft
-        chain = chain_from_json(json.loads(draft)["chain"])
+        chain = chain_forms.read_draft(json.loads(draft)["chain"])
         if not is_saved(page.workbench.workspace, chain) and is_saved(
             page.workbench.workspace, bench.chain
         ):

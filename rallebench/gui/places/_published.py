@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from rallebench.core.numbers import plural
 from rallebench.core.table_files import csv_table, latex
 from rallebench.gui import figures, form, html
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
-from rallebench.render.numbers import plural
 from rallebench.views import published
 
 NONE_YET = "None of your runs is beside it: run the benchmark on the paper's own questions."

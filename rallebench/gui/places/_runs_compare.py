@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
+from rallebench.core.comparison import Comparison
 from rallebench.core.errors import UsageError
-from rallebench.core.numbers import smallness
+from rallebench.core.numbers import plural, smallness
 from rallebench.gui import figures, form, html
 from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Event, Page
@@ -61,8 +62,8 @@ def pair(page: Page, a: str, b: str, metric: str) -> Markup:
         )
     both = first, second = title_rows(page, (a, b))
     compared = run_views.compare_two(page.workbench.workspace, a, b, metric)
-    for run in unread(page, both):
-        run_questions.read_stages(page.workbench.workspace, run)
+    for name in unread(page, both):
+        run_questions.read_stages(page.workbench.workspace, page.workbench.runs.open(name))
     words = sentence(compared, first, second), reason(compared, first, second)
     titles = {row.name: row.title for row in both}
     decided = metric_choice(under_titles(compared.runs, titles))
@@ -92,15 +93,13 @@ def tell_apart(rows: list[RunRow]) -> list[RunRow]:
     return rows
 
 
-def under_titles(
-    compared: run_views.MultiRunComparison, titles: Mapping[str, str]
-) -> run_views.MultiRunComparison:
+def under_titles(compared: Comparison, titles: Mapping[str, str]) -> Comparison:
     """The comparison with the runs' names in warnings and tables replaced by their titles."""
     sides = (replace(side, name=titles[side.name]) for side in compared.sides)
     return replace(compared, sides=tuple(sides))
 
 
-def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> Markup:
+def sentence(compared: run_views.RunPair, first: RunRow, second: RunRow) -> Markup:
     """The verdict in one sentence.
 
     A faster run is named only if both were really asked the same questions and a difference is shown.
@@ -123,7 +122,7 @@ def sentence(compared: run_views.Comparison, first: RunRow, second: RunRow) -> M
     return Markup("No difference shown.")
 
 
-def reason(compared: run_views.Comparison, first: RunRow, second: RunRow) -> Markup:
+def reason(compared: run_views.RunPair, first: RunRow, second: RunRow) -> Markup:
     """Counts, difference, interval, p, and the number of questions that would decide."""
     pair = compared.pair
     counted = Markup(
@@ -148,7 +147,7 @@ def reason(compared: run_views.Comparison, first: RunRow, second: RunRow) -> Mar
     )
 
 
-def duel(compared: run_views.Comparison, both: Sequence[RunRow]) -> Markup:
+def duel(compared: run_views.RunPair, both: Sequence[RunRow]) -> Markup:
     """Mean and time of each run over the questions scored in both."""
     lines, cells = Markup(), compared.runs.cells
     times = [mean.value for mean in cells.get("seconds", ())]
@@ -163,7 +162,7 @@ def duel(compared: run_views.Comparison, both: Sequence[RunRow]) -> Markup:
     return Markup('<div class="duel">{}</div>').format(lines)
 
 
-def flips(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) -> Markup:
+def flips(page: Page, compared: run_views.RunPair, both: Sequence[RunRow]) -> Markup:
     """The questions whose scores differ."""
     pair = compared.pair
     same = pair.n - pair.wins - pair.losses
@@ -198,7 +197,7 @@ def flips(page: Page, compared: run_views.Comparison, both: Sequence[RunRow]) ->
     return head + html.rows(heads, lines, kind="flips", addresses=addresses)
 
 
-def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> Markup:
+def different(compared: run_views.RunPair, first: RunRow, second: RunRow) -> Markup:
     """The differences of the chains word by word, then every other setting."""
     head = html.heading("What is different")
     if not compared.changes:
@@ -223,7 +222,7 @@ def different(compared: run_views.Comparison, first: RunRow, second: RunRow) -> 
     )
 
 
-def folds(page: Page, compared: run_views.MultiRunComparison, both: Sequence[RunRow]) -> Markup:
+def folds(page: Page, compared: Comparison, both: Sequence[RunRow]) -> Markup:
     """The lost questions, time and price of both runs over their common questions, folded."""
     qids = {example.question.qid for example in compared.common}
     parts = [lost_stages(page, row.name, qids) for row in both]
@@ -263,16 +262,16 @@ def plots(
     page: Page,
     titles: Mapping[str, str],
     metric: str,
-    compared: run_views.MultiRunComparison | None = None,
+    compared: Comparison | None = None,
 ) -> Iterator[str]:
     """Folds of every metric, means by type of question, quality against time, tokens or price, and the analysis of agents."""
     if compared is not None:
         metric = compared.metric
-        every = figures.table(run_views.comparison(under_titles(compared, titles)))
+        every = figures.table(run_views.comparison_table(under_titles(compared, titles)))
         gist = f"{sum(map(compared.is_printed, compared.cells))} metrics"
         yield html.fold("Every metric", every, gist=gist, id="compare-metrics")
     for axes, drawing, value in run_views.kind_tables(page.workbench.workspace, titles, metric):
-        gist = numbers.plural(len(value.rows), drawing.x)
+        gist = plural(len(value.rows), drawing.x)
         inside = figures.plots([drawing]) + figures.table(value)
         yield html.fold(f"By {drawing.x}", inside, gist=gist, id=f"compare-by-{axes}")
     for label, key in run_views.COSTS.items():
@@ -285,7 +284,7 @@ def plots(
     yield agents(page, list(titles))
 
 
-def metric_choice(compared: run_views.MultiRunComparison) -> Markup:
+def metric_choice(compared: Comparison) -> Markup:
     """Caveats of a comparison, and the deciding metric, kept in the address."""
     few = smallness(compared.clusters.counts, len(compared.common))
     options = [
@@ -326,14 +325,14 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> Markup:
     )
 
 
-def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> Markup:
+def winner(compared: Comparison, titles: Mapping[str, str]) -> Markup:
     """The verdict on several runs in one sentence."""
     first = escape(titles[compared.sides[0].name])
     up = compared.measure.higher_is_better
     gains = {
         run: abs(pair.difference or 0.0)
         for run, pair in compared.against.items()
-        if run_views.verdict(pair, up) == "better"
+        if pair.verdict(up) == "better"
     }
     if not gains:
         return Markup("No run is shown to be better than <b>{}</b>.").format(first)
@@ -342,7 +341,7 @@ def winner(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) ->
     return Markup("Keep <b>{}</b>: it is better than {} by {}.").format(titles[best], first, size)
 
 
-def ranking_rows(compared: run_views.MultiRunComparison, titles: Mapping[str, str]) -> Markup:
+def ranking_rows(compared: Comparison, titles: Mapping[str, str]) -> Markup:
     """A line per run, the best mean first: its mean, and its difference from the first run."""
     unit, up = compared.measure.unit, compared.measure.higher_is_better
     base = compared.sides[0].name
@@ -360,14 +359,13 @@ def ranking_rows(compared: run_views.MultiRunComparison, titles: Mapping[str, st
             lines.append([*line, "the base", "", "", "", ""])
             continue
         delta = {"value": pair.difference, "low": pair.low, "high": pair.high, "n": pair.n}
-        words = Markup('<small class="below">{}</small>').format(run_views.verdict(pair, up))
+        words = Markup('<small class="below">{}</small>').format(pair.verdict(up))
         line += [figures.gap(delta, unit) + words, numbers.text(pair.corrected, "p")]
         line.append(f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}")
         line.append(f"{pair.needed:,}" if pair.needed else "–")
         lines.append([*line, html.link("compare", pair_address(base, name))])
     heads = ("Run", f">{run_views.label(compared.metric)}", "", *HEADS)
-    test = run_views.TEST[:1].upper() + run_views.TEST[1:]
-    test += run_views.OF_SEVERAL.format(len(compared.against))
+    test = compared.test[:1].upper() + compared.test[1:]
     return Markup('<div class="wide">{}</div>{}').format(
         html.rows(heads, lines), html.note(f"{test} {POWER}")
     )

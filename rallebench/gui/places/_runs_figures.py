@@ -15,7 +15,7 @@ from rallebench.gui.frame import Page
 from rallebench.render import costs, numbers
 from rallebench.views import run_views
 from rallebench.views.comparing import analyse_agents
-from rallebench.views.run_views import RunFolder
+from rallebench.views.run_views import OpenRun
 
 ASPECTS = {
     "performance": "Scores by task",
@@ -31,9 +31,9 @@ several questions are asked side by side."
 )
 
 
-def tiles(page: Page, run: RunFolder, report: RunReport) -> Markup:
+def tiles(page: Page, run: OpenRun, report: RunReport) -> Markup:
     boxes = Markup()
-    for tile in run_views.tiles(report, run.description().chain):
+    for tile in run_views.tiles(report, run.chain):
         n, below = tile.mean.n, tile.about[:60]
         if tile.label == "EM":
             below = f"{round((tile.mean.value or 0) * n):,} of {n:,} right"
@@ -64,14 +64,14 @@ def price_figure(page: Page, report: RunReport) -> tuple[str, str]:
     return words, why or f"{numbers.text(each, 'usd')} a question"
 
 
-def metrics(page: Page, run: RunFolder) -> Markup:
-    report = run.report()
+def metrics(page: Page, run: OpenRun) -> Markup:
+    report = run.report
     if report is None:
         return html.empty("The run is not scored yet.")
-    lines = []
+    printed, lines = run_views.printed_metrics(report, run.chain), []
     for name, mean in {
         **{name: result.estimate for name, result in report.own.items()},
-        **run_views.table_metrics(report, run.description().chain),
+        **printed.means,
     }.items():
         unit, interval = run_views.metric_unit(report, name), "–"
         if unit == "fraction" and mean.low is not None and mean.high is not None:
@@ -90,15 +90,15 @@ def metrics(page: Page, run: RunFolder) -> Markup:
     clusters = independence(report.clusters, report.n)
     table = html.rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)
     cards = html.fold("Metric cards", cards, gist="definition, range, caveats", id="metric-cards")
-    left_out = Markup().join(map(html.note, run_views.not_printed(report, run.description().chain)))
+    left_out = Markup().join(map(html.note, printed.left_out))
     return Markup('<div class="row">{}</div>{}{}{}{}{}').format(
         scorer, agents(page, [run.name]), table, html.note(clusters), left_out, cards
     )
 
 
-def cost(page: Page, run: RunFolder) -> Markup:
+def cost(page: Page, run: OpenRun) -> Markup:
     """Time, tokens and price, in total and per action."""
-    report = run.report()
+    report = run.report
     if report is None or report.cost is None:
         return html.empty("The cost is known once the run is scored.")
     if not report.cost.recorded:
@@ -141,7 +141,7 @@ def _action_cost(part: ActionCost) -> list[str]:
 
 def agents(page: Page, names: Sequence[str]) -> Markup:
     """The analysis of agents' runs as folds, "" for other runs."""
-    if not all(run_views.is_agents(page.workbench.runs.open(name)) for name in names):
+    if not all(OpenRun(page.workbench.runs.open(name)).has_agent for name in names):
         return Markup()
     parts = Markup()
     for aspect, label in ASPECTS.items():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.numbers import plural
 from rallebench.gui import figures, form, html, jobs
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes
@@ -18,7 +20,6 @@ from rallebench.render import numbers
 from rallebench.services.jobs import Job
 from rallebench.views import run_list, run_questions, run_views
 from rallebench.views.run_list import RunRow
-from rallebench.views.run_views import RunFolder
 
 STATES = {
     "running": "running",
@@ -162,18 +163,19 @@ def table(page: Page, event: Event) -> Markup:
     ).format(HEADS, len(rows), window, legend)
 
 
-def unread(page: Page, rows: Sequence[RunRow]) -> list[RunFolder]:
+def unread(page: Page, rows: Sequence[RunRow]) -> list[str]:
     """The newest finished runs whose lost questions were not analysed yet."""
     large = run_questions.LARGE
     ended = [row for row in rows[:NEWEST] if row.state == "done" and 0 < row.total <= large]
-    runs = (page.workbench.runs.open(row.name) for row in ended if not row.problem)
-    return [run for run in runs if not run_questions.stages_known(page.workbench.workspace, run)]
+    runs = {row.name: page.workbench.runs.open(row.name) for row in ended if not row.problem}
+    known = partial(run_questions.stages_known, page.workbench.workspace)
+    return [name for name, run in runs.items() if not known(run)]
 
 
 def losses(page: Page, event: Event) -> Iterator[Patch]:
     """Analyse the lost questions of the newest runs, one run after another."""
-    for run in unread(page, shown_rows(page, window_filter(event))):
-        run_questions.read_stages(page.workbench.workspace, run)
+    for name in unread(page, shown_rows(page, window_filter(event))):
+        run_questions.read_stages(page.workbench.workspace, page.workbench.runs.open(name))
         yield {"event": {"name": "rb-rows", "list": "runs"}}
     yield {"#runs-rows": table(page, event)}
 
@@ -313,7 +315,7 @@ def open_bin(page: Page, event: Event) -> Patch:
             row.name, row.title, about
         )
         lines.append([name, html.button("Bring back", "runs.restore", id=row.name)])
-    count = numbers.plural(len(binned), "run")
+    count = plural(len(binned), "run")
     gone = html.button(
         f"Empty the bin ({len(binned)})",
         "runs.empty_bin",
@@ -333,7 +335,7 @@ def restore(page: Page, event: Event) -> Patch:
 
 
 def empty_bin(page: Page, event: Event) -> Patch:
-    say = f"Deleted {numbers.plural(page.workbench.runs.empty_bin(), 'run')}."
+    say = f"Deleted {plural(page.workbench.runs.empty_bin(), 'run')}."
     return {**view(page, event), "drawer": "", "say": say}
 
 

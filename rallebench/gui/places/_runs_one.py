@@ -21,7 +21,7 @@ from rallebench.gui.places._steps import answer_line, folds, mark_gold, price
 from rallebench.render import numbers
 from rallebench.views import run_list, run_questions, run_views
 from rallebench.views.run_questions import QuestionRow
-from rallebench.views.run_views import RunFolder
+from rallebench.views.run_views import OpenRun
 
 PARTS = (("questions", "Questions"), ("metrics", "Metrics"), ("cost", "Cost"), ("config", "Config"))
 
@@ -32,13 +32,13 @@ def register(page: Page) -> None:
     page.actions("runs", question, bring_back, choose, stages, live, resume, use)
 
 
-def folder(page: Page, event: Event) -> RunFolder:
+def folder(page: Page, event: Event) -> OpenRun:
     """The run of the event or the address. Raises UsageError."""
     name = event.text("run") or event.query.get("id", "")
     if not name:
         raise UsageError("The address names no run; choose one of the list.")
     run_list.run_row(page.workbench.workspace, name)
-    return page.workbench.runs.open(name)
+    return OpenRun(page.workbench.runs.open(name))
 
 
 def open_run(page: Page, event: Event) -> Patch:
@@ -59,9 +59,7 @@ def open_run(page: Page, event: Event) -> Patch:
         return html.view("runs/run", "Run", head, html.empty(str(error), back), kind="wide")
     row = run_list.run_row(page.workbench.workspace, run.name)
     if part == "config":
-        body = html.pre(
-            json.dumps(run.description().to_json(), ensure_ascii=False, indent=2), "pre code"
-        )
+        body = html.pre(json.dumps(run.record, ensure_ascii=False, indent=2), "pre code")
     elif part in ("metrics", "cost"):
         body = {"metrics": metrics, "cost": cost}[part](page, run)
     else:
@@ -107,7 +105,7 @@ def compare_menu(page: Page, row: run_list.RunRow) -> Markup:
     )
 
 
-def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
+def questions_part(page: Page, run: OpenRun, query: Mapping[str, str]) -> Markup:
     """Tiles, the bar, and the list beside one question."""
     job, live_part = page.workbench.jobs.get("run", run.name), Markup()
     if job:
@@ -126,15 +124,19 @@ def questions_part(page: Page, run: RunFolder, query: Mapping[str, str]) -> Mark
     )
 
 
-def top(page: Page, run: RunFolder) -> Markup:
+def top(page: Page, run: OpenRun) -> Markup:
     """Tiles, the bar of lost questions, and warnings. The bar is computed once its legend is visible."""
-    report, going = run.report(), is_going(run)
+    report, going = run.report, run.is_going
     legend = Markup().join(
         Markup("<span>{}</span>").format(text)
         for _, text, _ in _runs_list.lost_stages(page, run.name)
     )
-    answers = run_questions.questions(page.workbench.workspace, run)
-    if answers and not going and not run_questions.stages_known(page.workbench.workspace, run):
+    answers = run_questions.questions(page.workbench.workspace, run.folder)
+    if (
+        answers
+        and not going
+        and not run_questions.stages_known(page.workbench.workspace, run.folder)
+    ):
         legend += reading("runs.stages", run=run.name)
     bar = Markup('{}<div class="legend">{}</div>').format(
         lost_bar(page, run.name, tall=True), legend
@@ -144,12 +146,7 @@ def top(page: Page, run: RunFolder) -> Markup:
     return tiles(page, run, report) + bar
 
 
-def is_going(run: RunFolder) -> bool:
-    """Return whether answers or scores of the run are still arriving."""
-    return run.state().is_active
-
-
-def question_list(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
+def question_list(page: Page, run: OpenRun, query: Mapping[str, str]) -> Markup:
     only, hint = query.get("only", ""), "Filter by words"
     data = {"run": run.name, "only": only}
     field = form.filter_field("run-words", query.get("words", ""), "runs.choose", hint, **data)
@@ -158,35 +155,35 @@ def question_list(page: Page, run: RunFolder, query: Mapping[str, str]) -> Marku
     )
 
 
-def chips(page: Page, run: RunFolder, only: str) -> Markup:
-    answers = run_questions.questions(page.workbench.workspace, run)
+def chips(page: Page, run: OpenRun, only: str) -> Markup:
+    answers = run_questions.questions(page.workbench.workspace, run.folder)
     return verdict_chips(answers, only, "runs.choose", run=run.name)
 
 
-def listing(page: Page, run: RunFolder, query: Mapping[str, str]) -> Markup:
+def listing(page: Page, run: OpenRun, query: Mapping[str, str]) -> Markup:
     """The windowed list itself."""
     rows, count = (
         fitting(page, run, query),
-        len(run_questions.questions(page.workbench.workspace, run)),
+        len(run_questions.questions(page.workbench.workspace, run.folder)),
     )
     if not rows:
         return html.note("No question fits the filter.")
     key: dict[str, Any] = {name: query.get(name, "") for name in ("only", "words")}
-    known = run_questions.stages_known(page.workbench.workspace, run)
+    known = run_questions.stages_known(page.workbench.workspace, run.folder)
     key |= {"run": run.name, "n": count, "known": known}
     at = position(rows, opened_first(page, run, query))
     return html.window("run-questions", key, len(rows), "runs.question", at=at, row=48)
 
 
-def fitting(page: Page, run: RunFolder, query: Mapping[str, Any]) -> list[QuestionRow]:
+def fitting(page: Page, run: OpenRun, query: Mapping[str, Any]) -> list[QuestionRow]:
     """The questions that pass the filter."""
-    every = run_questions.questions(page.workbench.workspace, run)
+    every = run_questions.questions(page.workbench.workspace, run.folder)
     return run_questions.filter_questions(every, query.get("only", ""), query.get("words", ""))
 
 
-def opened_first(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
+def opened_first(page: Page, run: OpenRun, query: Mapping[str, str]) -> str:
     """The question of the address, else the first wrong one in the list, else the first."""
-    if query.get("q") or is_going(run):
+    if query.get("q") or run.is_going:
         return query.get("q", "")
     rows = fitting(page, run, query)
     wrong = (row.qid for row in rows if row.kind in run_questions.WRONG)
@@ -194,7 +191,7 @@ def opened_first(page: Page, run: RunFolder, query: Mapping[str, str]) -> str:
 
 
 def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
-    rows = fitting(page, page.workbench.runs.open(key["run"]), key)[start : start + count]
+    rows = fitting(page, OpenRun(page.workbench.runs.open(key["run"])), key)[start : start + count]
     below = Markup("<b>{}</b><s>gold</s><b>{}</b>")
     return [
         (
@@ -205,14 +202,14 @@ def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> li
     ]
 
 
-def detail(page: Page, run: RunFolder, qid: str) -> Markup:
+def detail(page: Page, run: OpenRun, qid: str) -> Markup:
     """A question with its steps as HTML; a hint to choose one if ``qid`` is ''."""
     if not qid:
         return html.empty(
             "Choose a question: its steps appear here. J and K move through the list."
         )
     try:
-        example, episode = run_questions.open_question(page.workbench.workspace, run, qid)
+        example, episode = run_questions.open_question(page.workbench.workspace, run.folder, qid)
     except RalleError as error:
         return html.problem(error)
     gold, prices, build, steps, spent = (
@@ -222,13 +219,13 @@ def detail(page: Page, run: RunFolder, qid: str) -> Markup:
         Markup(),
         "",
     )
-    answers = run_questions.questions(page.workbench.workspace, run)
+    answers = run_questions.questions(page.workbench.workspace, run.folder)
     kind = next((row.kind for row in answers if row.qid == qid), "none")
-    answer, stored = run_views.answer_text(example, episode), run.description()
-    if stored.agent:
+    answer = run_views.answer_text(example, episode)
+    if run.has_agent:
         build = html.link("Open in Build", html.address("build/agent", run=run.name, q=qid))
-    elif stored.chain:
-        place = html.address("build/one", set=stored.dataset, q=qid, run=run.name)
+    elif run.chain:
+        place = html.address("build/one", set=run.dataset, q=qid, run=run.name)
         build = html.link("Open in Build", place)
     accepted = (
         Markup("<small>gold</small> <mark>{}</mark>").format(gold.answers[0])
@@ -276,7 +273,7 @@ def choose(page: Page, event: Event) -> Patch:
 def stages(page: Page, event: Event) -> Patch:
     """Analyse the lost questions, which takes a while for a large run."""
     run = folder(page, event)
-    run_questions.read_stages(page.workbench.workspace, run)
+    run_questions.read_stages(page.workbench.workspace, run.folder)
     return {"#run-top": top(page, run), "#run-list": question_list(page, run, event.query)}
 
 
@@ -309,4 +306,4 @@ def resume(page: Page, event: Event) -> Patch:
 def use(page: Page, event: Event) -> Patch:
     """Open the chain of the run in Build."""
     run = folder(page, event)
-    return {"go": html.address("build/one", set=run.description().dataset, run=run.name)}
+    return {"go": html.address("build/one", set=run.dataset, run=run.name)}

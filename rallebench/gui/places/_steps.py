@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
+from rallebench.core.prices import Prices
 from rallebench.core.types import Example, Generate, Gold, Hit, Retrieve, Step
 from rallebench.gui import figures, html
 from rallebench.gui.html import escape
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text as in_words
-from rallebench.views.steps import Prices, is_span, prompt_of, spans, wiki_id_title
+from rallebench.views.steps import is_span, sent_text, spans, titles_and_ids
 from rallebench.views.steps import price as price_of
 from rallebench.views.steps import tokens as tokens_of
 from rallebench.views.verdicts import STATIONS, Verdict
@@ -169,7 +170,7 @@ def output(
     versions += _version("Before", before, verdicts[1]) if before is not None else Markup()
     earlier = step.request.messages[:-1] if isinstance(step.request, Generate) else ()
     system = Markup().join(_part(m.role.capitalize(), m.content) for m in earlier)
-    sent = system + _part("", mark_gold(prompt_of(step.request), gold.answers))
+    sent = system + _part("", mark_gold(sent_text(step), gold.answers))
     counted = tokens_of([step])
     gist_of = f"{counted[0]:,} tokens" if counted else ""
     thinking = _part("Thinking", step.reply.thinking) if step.reply.thinking else Markup()
@@ -191,7 +192,7 @@ def _retrieval(step: Step, query: str, gold: Gold) -> Markup:
         for hit in step.reply.hits
     )
     texts = _part("{response}", step.reply.text)
-    texts += _part("{wiki_id_title}", wiki_id_title(step))
+    texts += _part("{wiki_id_title}", titles_and_ids(step))
     size = f"{len(step.reply.text):,} characters"
     return Markup('{}<h5>Passages <small>{}</small></h5><ol class="tiny">{}</ol>{}').format(
         _part("Query as sent", query, "q"),

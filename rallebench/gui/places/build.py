@@ -9,6 +9,7 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.live import Delta, StepDone, StepStarted
 from rallebench.core.types import Chain, Episode, Example, Step
 from rallebench.gui import html
 from rallebench.gui.frame import PLACES, Event, Page
@@ -20,7 +21,6 @@ from rallebench.gui.places._chain import edit_actions, read_chain, summaries
 from rallebench.gui.places._one import chain_html, chain_patch, header, result_html, stale, view
 from rallebench.gui.places._questions import chips, list_parts, question_rows
 from rallebench.views.chain_versions import is_saved
-from rallebench.views.steps import Delta, StepDone, StepStarted
 from rallebench.views.verdicts import DEPTH, verdict
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.numbers import plural
 from rallebench.gui import figures, html
 from rallebench.gui.frame import PLACES, Event, Page
 from rallebench.gui.html import escape
@@ -15,7 +16,7 @@ from rallebench.gui.places import _data_build, _data_builders, _data_import, _da
 from rallebench.gui.places import _data_search as search
 from rallebench.gui.places._bench import window_bench
 from rallebench.gui.places._data_search import KINDS, badge, delete_button
-from rallebench.render.numbers import plural, text
+from rallebench.render.numbers import text
 from rallebench.views import gold_coverage, library
 from rallebench.views.gold_coverage import Coverage
 from rallebench.views.library import CorpusLine, DatasetLine, RetrieverLine
@@ -201,7 +202,7 @@ def more(page: Page) -> Markup:
         part = "" if vectors.complete else f", {vectors.passages_done:,} encoded so far"
         about = f"vectors, {vectors.encoder}, {vectors.dim} dimensions{part}"
         files.append((about, vectors.passages, vectors.bytes, "vectors", vectors.key))
-    for stored in library.cache_entries(page.workbench.workspace):
+    for stored in page.workbench.data.kept_files():
         cut = stored.chunking
         words = library.cut_words(cut.to_json()) if cut else "whole documents"
         about = f"{stored.kind} of {stored.corpus or 'an unknown corpus'}, {words}"
@@ -241,7 +242,7 @@ def delete(page: Page, event: Event) -> Patch:
         "index": workbench.data.delete_index,
         "combination": workbench.data.delete_combination,
         "vectors": workbench.data.delete_vectors,
-        "stored": lambda key: library.delete_stored(workbench.workspace, key),
+        "stored": workbench.data.delete_kept_file,
     }
     if event.text("what") not in verbs:
         raise UsageError("Nothing is chosen, so there is nothing to delete.")

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.forecast import Forecast
+from rallebench.core.numbers import plural
 from rallebench.core.runs import RunOptions
 from rallebench.gui import figures, form, html, jobs
 from rallebench.gui.frame import PLACES, Event, Page
@@ -29,7 +30,7 @@ from rallebench.gui.places._design import (
 from rallebench.gui.places._experiment import address
 from rallebench.gui.wording import on_page
 from rallebench.render.experiments import span
-from rallebench.render.numbers import moment, plural, text, time_range
+from rallebench.render.numbers import moment, text, time_range
 from rallebench.services import experiment_jobs, forecasts, model_lines
 from rallebench.services.experiment_jobs import PILOT
 from rallebench.services.forecasts import CHANGING, forecast

@@ -9,6 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.numbers import plural
 from rallebench.core.runs import PreparedRun
 from rallebench.gui import form, html
 from rallebench.gui.frame import PLACES, Event, Page
@@ -137,11 +138,9 @@ def check(page: Page, event: Event) -> Patch:
     if not notes and (covered := gold_coverage.run_note(page.workbench.workspace, request)):
         notes = html.note(covered)
     about = html.join_facts(request.dataset.name, names, estimate(page, value))
-    label = f"Run {numbers.plural(count, 'question')}"
+    label = f"Run {plural(count, 'question')}"
     return {
-        "#new-plan": Markup("<b>{}</b> of {}{}").format(
-            numbers.plural(count, "question"), about, notes
-        ),
+        "#new-plan": Markup("<b>{}</b> of {}{}").format(plural(count, "question"), about, notes),
         "#new-start": html.button(label, "runs.start", kind="primary"),
     }
 

@@ -13,6 +13,7 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, RowId
 from rallebench.core.files import json_lines
 from rallebench.core.settings import dataclass_form
+from rallebench.core.starter import READER
 from rallebench.core.types import Json
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
@@ -28,7 +29,6 @@ from rallebench.papers.barag import builder_stages as stages
 from rallebench.papers.barag.builder_asking import BaragPlan
 from rallebench.papers.barag.builder_rows import WrittenQuestion, read_questions
 from rallebench.papers.barag.builder_settings import BaragBuilderSettings
-from rallebench.workspace.paths import READER
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
     "recency": ("ARTICLE", "DATE"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rallebench.corpora.chunking import PRESETS, TITLE, Chunking
+from rallebench.core.chunking import Chunking
+from rallebench.corpora.chunking import PRESETS, TITLE
 
 PRESETS.register("barag", about="1024 characters, 48 of them shared, after the title")(
     Chunking(1024, 48, "characters", "recursive", prefix=f"Title: {TITLE}\n")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rallebench.corpora.chunking import PRESETS, Chunking
+from rallebench.core.chunking import Chunking
+from rallebench.corpora.chunking import PRESETS
 
 PRESETS.register("crud", about="sentences of up to 128 tokens")(
     Chunking(128, 0, "tokens", "sentences")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import Hint, RalleError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting
-from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.references import to_fetch
 from rallebench.experiments.common import values_in
 from rallebench.papers.common import is_original

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rallebench.analysis.paired import PairedComparison, Sides, compare_all
+from rallebench.analysis.paired import Sides, compare_all
+from rallebench.core.comparison import PairedComparison
 from rallebench.core.tables import TOO_FEW, Table
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bounds_of

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rallebench.core.errors import UsageError
+from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Hit
 from rallebench.retrievers.composites import INDEX
-from rallebench.workspace.paths import STARTER_INDEXES, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 RETRIEVERS = ("dense", "bm25", "hybrid", "hybrid-rerank")
 """The paper's; its code calls the first ``base``."""

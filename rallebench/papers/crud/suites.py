@@ -13,6 +13,7 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, IndexRequest, Report
 from rallebench.core.report import Estimate
 from rallebench.core.settings import Setting
+from rallebench.core.starter import READER
 from rallebench.core.tables import Figure, Table
 from rallebench.engine.statistics import means
 from rallebench.experiments.benchmarks import published_table
@@ -42,7 +43,6 @@ from rallebench.papers.crud.records import (
 )
 from rallebench.papers.crud.results import results_of
 from rallebench.papers.crud.retrieval import searches_words, separator
-from rallebench.workspace.paths import READER
 
 COLUMNS = {
     "BLEU": "bleu-avg",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from rallebench.corpora.chunking import PRESETS, Chunking
+from rallebench.core.chunking import Chunking
+from rallebench.corpora.chunking import PRESETS
 
 PRESETS.register("kilt", about="100 words")(Chunking(100))

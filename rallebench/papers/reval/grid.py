@@ -15,6 +15,7 @@ from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import Wording, find_wording
 from rallebench.core.registry import unknown
+from rallebench.core.starter import READER
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions
 from rallebench.datasets.tasks import DOMAINS, TASKS, available, draw_sample, find_task
@@ -24,7 +25,6 @@ from rallebench.papers.common import is_original
 from rallebench.papers.reval.demonstrations import drawn, with_shots
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import FOLDER, Agent, original_prompts, prepare_agent
-from rallebench.workspace.paths import READER
 
 BELOW = ("", "data/KoLA2", "KoLA2")
 """The folders below the given one that may hold R-Eval's files."""

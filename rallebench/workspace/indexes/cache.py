@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Progress, map_events
 from rallebench.core.files import disk_error, read_json, write_json
@@ -21,7 +22,6 @@ from rallebench.core.locks import alone, held
 from rallebench.core.parts import beside, delete, move_in
 from rallebench.core.sources import stamps
 from rallebench.core.types import digest
-from rallebench.corpora.chunking import Chunking
 from rallebench.corpora.imported import is_imported, read_card, store_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.workspace.entries import read_manifest

@@ -21,6 +21,7 @@ from rallebench.core.events import Progress
 from rallebench.core.experiments import IndexResult
 from rallebench.core.files import disk_error
 from rallebench.core.locks import turn
+from rallebench.core.starter import STARTER_CORPUS, STARTER_INDEXES
 from rallebench.core.types import digest
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
@@ -38,7 +39,7 @@ from rallebench.workspace.indexes.cache import (
 from rallebench.workspace.indexes.checks import check_index, is_made_by
 from rallebench.workspace.indexes.recipes import IndexRecipe
 from rallebench.workspace.indexes.vectors import complete_vectors
-from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 MOST_PASSAGES = 1_000_000
 """Passages above which the texts of an index are not read just to save another index from encoding them."""

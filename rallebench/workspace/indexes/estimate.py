@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from rallebench.core import memory
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import BadFileError
 from rallebench.core.events import complete
 from rallebench.core.files import free_bytes
 from rallebench.core.memory import size
 from rallebench.core.sources import Problems, Source
 from rallebench.core.types import Passage
-from rallebench.corpora.chunking import Chunking, chunk
+from rallebench.corpora.chunking import chunk
 from rallebench.corpora.imported import is_imported, read_card
 from rallebench.corpora.reading import IMPORTED, corpus_form, corpus_rows
 from rallebench.corpora.store import PassageStore, write_store

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.settings import check_values
+from rallebench.core.starter import STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES
 from rallebench.corpora import CORPORA
-from rallebench.corpora.chunking import Chunking, default_chunking
+from rallebench.corpora.chunking import default_chunking
 from rallebench.corpora.imported import holds_documents
 from rallebench.corpora.reading import IMPORTED
 from rallebench.encoders.references import check_encoder
 from rallebench.retrievers import INDEX_KINDS, kinds, needs_encoder
-from rallebench.workspace.paths import STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES
 
 
 @dataclass(frozen=True, slots=True)

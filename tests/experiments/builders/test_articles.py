@@ -15,8 +15,8 @@ from small_workspace import make_workspace, write_lines
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.corpora.imported import import_corpus
 from rallebench.experiments.builders._mediawiki import plain
+from rallebench.experiments.builders._source import SourceArticle
 from rallebench.experiments.builders.articles import (
-    SourceArticle,
     articles_at,
     drawn,
     read_articles,

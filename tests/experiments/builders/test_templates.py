@@ -13,12 +13,13 @@ from small_workspace import read_lines, scripted
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentResult
+from rallebench.core.starter import STARTER
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments import BUILDERS
 from rallebench.experiments.builders._templates.tables import read_table
 from rallebench.services.builders import builder_request
 from rallebench.services.workbench import Workbench
-from rallebench.workspace.paths import STARTER, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 BOOKS = "id,title,author,year,price\n1,Tide,a1,1990,5\n2,Moss,a2,1990,7\n3,Fern,a1,2001,9\n4,Tide,a3,2005,\n5,Reed,a9,2010,3\n"
 AUTHORS = [

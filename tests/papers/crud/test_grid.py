@@ -11,7 +11,7 @@ import pytest
 from performing import plan, run_suite
 from small_workspace import CommandLine, everything, scripted, write_lines
 
-from rallebench.analysis.paired import PairedComparison
+from rallebench.core.comparison import PairedComparison
 from rallebench.core.experiments import ExperimentRequest, ExperimentResult
 from rallebench.core.forecast import as_json
 from rallebench.corpora.store import PassageStore

@@ -26,9 +26,10 @@ from small_workspace import (
 from rallebench.cli.main import main
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.starter import STARTER
 from rallebench.datasets.r_eval import as_record
 from rallebench.experiments import SUITES
-from rallebench.workspace.paths import STARTER, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 TITLES = {page: title for _, _, title, page in PASSAGES}
 SCHOLARS = read_lines(STARTER / "questions" / "starter-scholar-easy.jsonl")[:3]

@@ -12,11 +12,11 @@ import pytest
 from building import built
 from small_workspace import make_workspace
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiments import IndexResult
-from rallebench.corpora.chunking import Chunking
 from rallebench.encoders.hashing import Hashing
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.cache import cache_entries, delete_stored

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import UsageError
-from rallebench.corpora.chunking import Chunking
 from rallebench.retrievers import kinds
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.estimate import BuildEstimate, estimate_build, sample_corpus

@@ -16,9 +16,10 @@ from typing import Any
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source, files_in
+from rallebench.core.starter import STARTER
 from rallebench.core.types import digest
 from rallebench.workspace.environments import scholar_tables
-from rallebench.workspace.paths import STARTER, WorkspaceFolder
+from rallebench.workspace.paths import WorkspaceFolder
 
 COLUMNS_OF_TRIPLES = ("head", "relation", "tail")
 HEADERS_OF_TRIPLES = (COLUMNS_OF_TRIPLES, ("subject", "predicate", "object"))

@@ -1,0 +1,107 @@
+"""A metric's card: its definition, and everything else that a reader of its numbers should know."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict, dataclass
+
+from rallebench.core.types import Json
+
+NEEDS = {"answers": "accepted answers", "provenance": "gold pages"}
+CLUSTERS = (
+    "questions that share gold pages count as one article, else those of one group field, else each question; fewer than 5 have no interval, "
+    "and the report says how many there are and whether one holds over half of the questions"
+)
+TOOLS = {"encoder": "an encoder", "model": "a model", "judge": "a language model"}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a reader of a number should know.
+
+    ``needs``: what the gold must hold, joined with ``+``; ``wants``: what it must hold in that, or '';
+    ``tool``: what has to be loaded besides, or ''.
+    ``higher_is_better`` is None where neither direction is good. ``range``: None is no bound. ``over_all``:
+    the figure over all answers at once that stands beside the mean, or ''. ``option``: what may follow the
+    name after a colon, or ''. ``k``: the cut-off, None without one.
+    """
+
+    name: str
+    label: str
+    definition: str
+    details: str = ""
+    normalisation: str = ""
+    not_scored: str = ""
+    over_all: str = ""
+    option: str = ""
+    source: str = ""
+    traps: str = ""
+    needs: str = ""
+    wants: str = ""
+    tool: str = ""
+    higher_is_better: bool | None = True
+    unit: str = ""
+    range: tuple[float | None, float | None] = (None, None)
+    k: int | None = None
+
+    @property
+    def direction(self) -> str:
+        """``higher is better``, ``lower is better`` or ``neither direction is better``."""
+        if self.higher_is_better is None:
+            return "neither direction is better"
+        return "higher is better" if self.higher_is_better else "lower is better"
+
+    @property
+    def bounds(self) -> str:
+        """The range in words."""
+        low, high = self.range
+        if low is not None and high is not None:
+            return f"{low:g} to {high:g}"
+        return "any number" if low is None else f"{low:g} or more"
+
+    @property
+    def interval(self) -> str:
+        """What the 95 % interval of its mean is, in words."""
+        known = None not in self.range
+        how = "the interval of Agresti and Coull" if known else "Student's t"
+        return f"{how} with a cluster-robust standard error: {CLUSTERS}."
+
+    @property
+    def needed(self) -> str:
+        """What the gold must hold and what has to be loaded, in words."""
+        gold = [NEEDS.get(part, part) for part in self.needs.split("+") if part]
+        parts = [self.wants] if self.wants else gold
+        return ", ".join([*parts, TOOLS[self.tool]] if self.tool else parts) or "nothing"
+
+    def to_json(self) -> Json:
+        """Every field, ``range`` as a list, and the four above in words."""
+        words = {key: getattr(self, key) for key in ("direction", "bounds", "needed", "interval")}
+        return {**asdict(self), "range": list(self.range), **words}
+
+    def facts(self) -> dict[str, str]:
+        """The card fact by fact; facts that do not apply are left out."""
+        facts = {
+            "Definition": self.definition,
+            "Details": self.details,
+            "Normalisation": self.normalisation,
+            "Direction": self.direction,
+            "Range": f"{self.bounds} ({self.unit})",
+            "Needs": self.needed,
+            "Not scored": self.not_scored,
+            "Interval": self.interval,
+            "Over all": self.over_all,
+            "Option": self.option,
+            "Source": self.source,
+            "Beware": self.traps,
+        }
+        return {name: " ".join(fact.split()) for name, fact in facts.items() if fact}
+
+    def text(self) -> str:
+        """The card as a person reads it in a terminal."""
+        folded = [
+            textwrap.fill(
+                f"{name + ':':<15}{fact}", 100, initial_indent="  ", subsequent_indent=" " * 17
+            )
+            for name, fact in self.facts().items()
+        ]
+        return "\n".join([f"{self.name} — {self.label}", *folded])

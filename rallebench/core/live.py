@@ -1,0 +1,35 @@
+"""Events of a flow as it is followed live: a step begins, the model writes, a step ends, the episode is complete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Union
+
+from rallebench.core.types import Episode, Request, Step
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """Step ``index`` (from 0) begins with ``request``."""
+
+    index: int
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The model wrote ``text`` more in step ``index``."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    """Step ``index`` ended."""
+
+    index: int
+    step: Step
+
+
+Event = Union[StepStarted, Delta, StepDone, Episode]
