@@ -1,5 +1,6 @@
 """Writes what comes from the code: the generated parts of ``docs/`` (verbs, metrics, registries with their settings), and
-``rallebench/registered.json``, the names that are listed without importing what they name.
+``rallebench/registered.json``, the names that are listed without importing what they name. Then records new names, flags and keys
+in the inventories of ``tests/safety``, which fail if any is gone.
 
     python -m tools.docs            write them
     python -m tools.docs --check    write nothing; name the files that are out of date and exit with 1
@@ -11,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -23,7 +26,9 @@ from rallebench.core import registered
 from rallebench.core.registry import ROOMS
 from rallebench.core.registry import all as all_registries
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+PROJECT = Path(__file__).resolve().parents[1]
+DOCS = PROJECT / "docs"
+INVENTORY = PROJECT / "tests" / "safety" / "test_inventory.py"
 COMMAND = "python -m tools.docs"
 
 _PART = re.compile(r"(<!-- begin: ([\w-]+) -->\n).*?(<!-- end: \2 -->)", re.DOTALL)
@@ -291,7 +296,16 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{path.name} {'is out of date' if check else 'is written anew'}")
     if check and files:
         print(f"Write them anew: {COMMAND}", file=sys.stderr)
-    return int(check and bool(files))
+    return int(bool(files)) if check else record_additions()
+
+
+def record_additions() -> int:
+    """Record what is new in the inventories; return 1 if anything is gone from one, which then stays as it is."""
+    words = ["-m", "pytest", "-n", "0", "-q", "--no-header", "--tb=short", str(INVENTORY)]
+    environment = {**os.environ, "UPDATE_GOLDEN": "additions"}
+    return int(
+        subprocess.run([sys.executable, *words], cwd=PROJECT, env=environment).returncode > 0
+    )
 
 
 if __name__ == "__main__":

@@ -44,8 +44,30 @@ def test_check_writes_nothing_and_names_the_command(
     monkeypatch.setattr(docs.registered, "FILE", tmp_path / "registered.json")
     assert docs.main(["--check"]) == 1
     said = capsys.readouterr()
+    monkeypatch.setattr(docs, "INVENTORY", tmp_path / "test_names.py")
+    docs.INVENTORY.write_text("def test_names(): pass\n")
     assert "a.md is out of date" in said.out and docs.COMMAND in said.err
     assert docs.main([]) == 0 and docs.main(["--check"]) == 0
+
+
+def test_new_names_are_recorded_and_one_that_is_gone_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docs, "INVENTORY", tmp_path / "test_names.py")
+    docs.INVENTORY.write_text(RECORDS)
+    assert docs.record_additions() == 0
+    assert (tmp_path / "update.txt").read_text() == "additions"
+    docs.INVENTORY.write_text("def test_names(): assert not 'em', 'gone'\n")
+    assert docs.record_additions() == 1
+
+
+RECORDS = """
+import os
+import pathlib
+
+def test_names():
+    pathlib.Path(__file__).with_name("update.txt").write_text(os.environ["UPDATE_GOLDEN"])
+"""
 
 
 def test_every_name_a_user_can_write_is_in_the_manual() -> None:
